@@ -1,0 +1,1 @@
+"""What two or more components share: ids, errors, messages, traces, ports, configuration."""

@@ -1,0 +1,200 @@
+"""Protocol toggles, the presets made of them, and what each preset promises.
+
+Every historical rule is one named toggle, independent of the others. Nodes read toggles; no
+checker, generator or trace event does.
+Source: reference/source-documents.md, "Presets"; the catalogue rows are of replication.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+import msgspec
+
+
+class Truncation(StrEnum):
+    """How a new follower brings its log in line with its leader's."""
+
+    HIGH_WATERMARK = "high_watermark"
+    """To its own high watermark (V3)."""
+    LEADER_EPOCH_OFFSET_ONLY = "leader_epoch_offset_only"
+    """To the end offset that the leader answers for its last epoch (KIP-101)."""
+    LEADER_EPOCH = "leader_epoch"
+    """Likewise, with the epoch in the answer (KIP-279)."""
+
+
+class TruncateOn(StrEnum):
+    """Which LeaderAndIsr make a follower truncate."""
+
+    LEADER_CHANGE = "leader_change"
+    """Only one that names another leader than the one it follows (V3)."""
+    EVERY_EPOCH = "every_epoch"
+    """Each that raises the leader epoch (KAFKA-7164, KIP-320)."""
+
+
+class IsrJoin(StrEnum):
+    """When a caught-up follower may join the ISR."""
+
+    HIGH_WATERMARK = "high_watermark"
+    """Its log end has reached the leader's high watermark (V3)."""
+    HIGH_WATERMARK_AND_EPOCH_START = "high_watermark_and_epoch_start"
+    """... and the start of the leader's epoch (KAFKA-7128)."""
+
+
+class IsrWrite(StrEnum):
+    """How a leader changes the ISR."""
+
+    LEADER_CONDITIONAL_WRITE = "leader_conditional_write"
+    """It writes the state znode itself, on the version it knows; on a conflict it rereads, and
+    equal data adopts the version (KAFKA-1382)."""
+    ALTER_PARTITION = "alter_partition"
+    """It asks the controller, and computes the HW over the maximal ISR meanwhile (KIP-497)."""
+
+
+class UnlistedPartitions(StrEnum):
+    """What a broker does with partitions that an init LeaderAndIsr does not list."""
+
+    DELETE = "delete"
+    MARK_STRAY = "mark_stray"
+
+
+@dataclass(frozen=True, slots=True)
+class Toggles:
+    """One value for each historical rule; the names in parentheses are the fixes."""
+
+    unclean_election: bool
+    truncation: Truncation
+    truncate_on: TruncateOn
+    persist_epoch_on_election: bool
+    """A new leader enters its epoch in the cache at once (KAFKA-7415)."""
+    fence_fetch_by_leader_epoch: bool
+    """Fetch, OffsetForLeaderEpoch and ListOffsets carry current_leader_epoch (KIP-320)."""
+    isr_join: IsrJoin
+    isr_join_checks_broker_epoch: bool
+    """Only live brokers, not shutting down, of the registered epoch (KIP-841, KIP-903)."""
+    isr_write: IsrWrite
+    high_watermark_waits_for_min_isr: bool
+    """Frozen while the ISR is below min.insync.replicas (KAFKA-15583)."""
+    check_controller_epoch: bool
+    """Brokers refuse commands of older controllers."""
+    controller_epoch_in_multi: bool
+    """Each controller write checks /controller_epoch (KAFKA-6082)."""
+    broker_epoch: bool
+    """Commands carry the broker's registration (KIP-380)."""
+    stop_replica_leader_epoch: bool
+    """StopReplica is fenced per partition (KIP-570; equal accepted: KAFKA-13972)."""
+    topic_id: bool
+    """A topic's incarnation has an id (KIP-516)."""
+    checkpoint_every_hosted_partition: bool
+    """A replica is created, its high watermark loaded, before a transition may be refused, and
+    checkpoints list every hosted partition (KAFKA-1647)."""
+    update_metadata_first: bool
+    """Failover sends UpdateMetadata before any LeaderAndIsr (KAFKA-4443)."""
+    unlisted_partitions: UnlistedPartitions
+
+
+class Preset(StrEnum):
+    V3 = "v3"
+    """The V3 design as written."""
+    FENCED = "fenced"
+    """Every fix; the default."""
+
+
+PRESETS: dict[Preset, Toggles] = {
+    Preset.V3: Toggles(
+        unclean_election=True,
+        truncation=Truncation.HIGH_WATERMARK,
+        truncate_on=TruncateOn.LEADER_CHANGE,
+        persist_epoch_on_election=False,
+        fence_fetch_by_leader_epoch=False,
+        isr_join=IsrJoin.HIGH_WATERMARK,
+        isr_join_checks_broker_epoch=False,
+        isr_write=IsrWrite.LEADER_CONDITIONAL_WRITE,
+        high_watermark_waits_for_min_isr=False,
+        check_controller_epoch=True,
+        controller_epoch_in_multi=False,
+        broker_epoch=False,
+        stop_replica_leader_epoch=False,
+        topic_id=False,
+        checkpoint_every_hosted_partition=True,
+        update_metadata_first=True,
+        unlisted_partitions=UnlistedPartitions.DELETE,
+    ),
+    Preset.FENCED: Toggles(
+        unclean_election=False,
+        truncation=Truncation.LEADER_EPOCH,
+        truncate_on=TruncateOn.EVERY_EPOCH,
+        persist_epoch_on_election=True,
+        fence_fetch_by_leader_epoch=True,
+        isr_join=IsrJoin.HIGH_WATERMARK_AND_EPOCH_START,
+        isr_join_checks_broker_epoch=True,
+        isr_write=IsrWrite.ALTER_PARTITION,
+        high_watermark_waits_for_min_isr=True,
+        check_controller_epoch=True,
+        controller_epoch_in_multi=True,
+        broker_epoch=True,
+        stop_replica_leader_epoch=True,
+        topic_id=True,
+        checkpoint_every_hosted_partition=True,
+        update_metadata_first=True,
+        unlisted_partitions=UnlistedPartitions.MARK_STRAY,
+    ),
+}
+
+
+def resolve_toggles(preset: Preset, overrides: str = "") -> Toggles:
+    """Return the preset's toggles with some replaced; overrides is a JSON object or empty.
+
+    Raises:
+        msgspec.ValidationError: an override names no toggle or has a value that it cannot take.
+    """
+    values = asdict(PRESETS[preset])
+    replaced = msgspec.json.decode(overrides, type=dict[str, str | bool]) if overrides else {}
+    unknown = sorted(set(replaced) - set(values))
+    if unknown:
+        raise msgspec.ValidationError(f"no such toggle: {', '.join(unknown)}")
+    return msgspec.convert(values | replaced, Toggles)
+
+
+@dataclass(frozen=True, slots=True)
+class MayBreak:
+    """An invariant that a preset does not promise; each row names its historical bug."""
+
+    rows: tuple[int, ...]
+
+
+MUST_HOLD = MayBreak(rows=())
+
+INVARIANTS: tuple[str, ...] = (
+    *(f"I{number}" for number in range(1, 18)),
+    *(f"L{number}" for number in range(1, 11)),
+)
+
+# Under v3 these may break, by the rows of the catalogue whose trigger must then be in the trace.
+_V3_MAY_BREAK: dict[str, tuple[int, ...]] = {
+    "I1": (1, 2, 4, 7, 8, 9, 10),
+    "I2": (1, 7, 8, 10),
+    "I3": (2, 5, 6, 10),
+    "I4": (1, 7, 10),
+    "I5": (8, 13),
+    "I6": (19,),
+    "I7": (13,),
+    "I8": (13,),
+    "I9": (1, 7, 10, 23),
+    "I10": (4,),
+    "I11": (1, 4),
+    "I13": (15, 16, 24),
+    "I15": (15,),
+    "I16": (6, 15, 16),
+    "L2": (13,),
+    "L3": (13,),
+    "L4": (13,),
+    "L8": (15, 16),
+}
+
+PROMISES: dict[Preset, dict[str, MayBreak]] = {
+    Preset.FENCED: dict.fromkeys(INVARIANTS, MUST_HOLD),
+    Preset.V3: {name: MayBreak(_V3_MAY_BREAK.get(name, ())) for name in INVARIANTS},
+}
+"""Invariant by preset: MUST_HOLD, or the catalogue rows that alone excuse a violation."""

@@ -1,0 +1,123 @@
+"""The one registry of protocol errors: Kafka's codes, with what each means for a caller.
+
+`definite` says that the operation certainly did not happen; a client that sees an indefinite
+error records *unknown*, never *failed*. docs/reference/errors.md is generated from this table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class ErrorCode(IntEnum):
+    """Kafka's error codes that Highwater answers with."""
+
+    UNKNOWN_SERVER_ERROR = -1
+    NONE = 0
+    OFFSET_OUT_OF_RANGE = 1
+    CORRUPT_MESSAGE = 2
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    INVALID_FETCH_SIZE = 4
+    LEADER_NOT_AVAILABLE = 5
+    NOT_LEADER_OR_FOLLOWER = 6
+    REQUEST_TIMED_OUT = 7
+    BROKER_NOT_AVAILABLE = 8
+    REPLICA_NOT_AVAILABLE = 9
+    MESSAGE_TOO_LARGE = 10
+    STALE_CONTROLLER_EPOCH = 11
+    COORDINATOR_NOT_AVAILABLE = 15
+    NOT_COORDINATOR = 16
+    INVALID_TOPIC_EXCEPTION = 17
+    RECORD_LIST_TOO_LARGE = 18
+    NOT_ENOUGH_REPLICAS = 19
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
+    INVALID_REQUIRED_ACKS = 21
+    INVALID_TIMESTAMP = 32
+    UNSUPPORTED_VERSION = 35
+    TOPIC_ALREADY_EXISTS = 36
+    INVALID_PARTITIONS = 37
+    INVALID_REPLICATION_FACTOR = 38
+    INVALID_REPLICA_ASSIGNMENT = 39
+    INVALID_CONFIG = 40
+    NOT_CONTROLLER = 41
+    INVALID_REQUEST = 42
+    UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
+    KAFKA_STORAGE_ERROR = 56
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 75
+    UNSUPPORTED_COMPRESSION_TYPE = 76
+    STALE_BROKER_EPOCH = 77
+    OFFSET_NOT_AVAILABLE = 78
+    INVALID_RECORD = 87
+    INVALID_UPDATE_VERSION = 95
+    UNKNOWN_TOPIC_ID = 100
+    INCONSISTENT_TOPIC_ID = 103
+    NEW_LEADER_ELECTED = 106
+    INELIGIBLE_REPLICA = 107
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorMeaning:
+    """What a protocol error tells its receiver.
+
+    retriable: the same request may succeed later, perhaps elsewhere.
+    definite: the request certainly had no effect.
+    """
+
+    code: ErrorCode
+    retriable: bool
+    definite: bool
+    meaning: str
+
+
+def _table() -> dict[ErrorCode, ErrorMeaning]:
+    e = ErrorCode
+    rows: tuple[tuple[ErrorCode, bool, bool, str], ...] = (
+        (e.UNKNOWN_SERVER_ERROR, False, False, "The node met an error that it has no code for."),
+        (e.NONE, False, False, "Success."),
+        (e.OFFSET_OUT_OF_RANGE, False, True, "The offset is below the log's start or beyond its end."),
+        (e.CORRUPT_MESSAGE, True, True, "A batch's CRC or its framing is wrong."),
+        (e.UNKNOWN_TOPIC_OR_PARTITION, True, True, "This broker does not host the partition."),
+        (e.INVALID_FETCH_SIZE, False, True, "The fetch's size limits make no sense."),
+        (e.LEADER_NOT_AVAILABLE, True, True, "The partition has no leader at present."),
+        (e.NOT_LEADER_OR_FOLLOWER, True, False, "The broker does not lead the partition, or lost it while the request waited (KAFKA-13574)."),
+        (e.REQUEST_TIMED_OUT, True, False, "The request waited as long as it asked to."),
+        (e.BROKER_NOT_AVAILABLE, False, True, "The broker is not registered."),
+        (e.REPLICA_NOT_AVAILABLE, True, True, "A replica is not available."),
+        (e.MESSAGE_TOO_LARGE, False, True, "A batch is larger than max.message.bytes."),
+        (e.STALE_CONTROLLER_EPOCH, False, True, "A newer controller has been elected."),
+        (e.COORDINATOR_NOT_AVAILABLE, True, True, "No group coordinator is available."),
+        (e.NOT_COORDINATOR, True, True, "This broker does not coordinate the group."),
+        (e.INVALID_TOPIC_EXCEPTION, False, True, "The topic's name is not allowed."),
+        (e.RECORD_LIST_TOO_LARGE, False, True, "The batch is larger than a segment."),
+        (e.NOT_ENOUGH_REPLICAS, True, True, "Fewer than min.insync.replicas in sync; nothing was appended."),
+        (e.NOT_ENOUGH_REPLICAS_AFTER_APPEND, True, False, "Appended, but the ISR fell below min.insync.replicas."),
+        (e.INVALID_REQUIRED_ACKS, False, True, "acks is none of -1, 0, 1."),
+        (e.INVALID_TIMESTAMP, False, True, "A timestamp is out of the allowed range."),
+        (e.UNSUPPORTED_VERSION, False, True, "The API or its version is not served."),
+        (e.TOPIC_ALREADY_EXISTS, False, True, "The topic exists."),
+        (e.INVALID_PARTITIONS, False, True, "The number of partitions is not positive."),
+        (e.INVALID_REPLICATION_FACTOR, False, True, "There are fewer live brokers than replicas asked for."),
+        (e.INVALID_REPLICA_ASSIGNMENT, False, True, "The replica assignment names unknown or repeated brokers."),
+        (e.INVALID_CONFIG, False, True, "A topic configuration is unknown or malformed."),
+        (e.NOT_CONTROLLER, True, True, "The node is not the active controller."),
+        (e.INVALID_REQUEST, False, True, "The request contradicts itself."),
+        (e.UNSUPPORTED_FOR_MESSAGE_FORMAT, False, True, "Only v2 record batches are stored."),
+        (e.KAFKA_STORAGE_ERROR, True, False, "The disk refused a read or a write."),
+        (e.FENCED_LEADER_EPOCH, True, True, "The caller's leader epoch is older than the leader's."),
+        (e.UNKNOWN_LEADER_EPOCH, True, True, "The caller's leader epoch is newer than the broker's."),
+        (e.UNSUPPORTED_COMPRESSION_TYPE, False, True, "The compression type is not known."),
+        (e.STALE_BROKER_EPOCH, False, True, "The broker epoch is of an earlier registration."),
+        (e.OFFSET_NOT_AVAILABLE, True, True, "The new leader's high watermark is below its epoch's start."),
+        (e.INVALID_RECORD, False, True, "A record breaks the topic's rules."),
+        (e.INVALID_UPDATE_VERSION, False, True, "The conditional write met another version."),
+        (e.UNKNOWN_TOPIC_ID, True, True, "No topic has this id."),
+        (e.INCONSISTENT_TOPIC_ID, True, True, "The topic exists with another id."),
+        (e.NEW_LEADER_ELECTED, False, True, "A new leader was elected while the request was handled."),
+        (e.INELIGIBLE_REPLICA, False, True, "A proposed ISR member is not live or shutting down."),
+    )  # fmt: skip
+    return {row[0]: ErrorMeaning(*row) for row in rows}
+
+
+MEANINGS: dict[ErrorCode, ErrorMeaning] = _table()

@@ -1,0 +1,80 @@
+"""The one trace schema: what nodes did, in every world.
+
+A trace is a sequence of TraceEvent, in each node ordered by seq without gaps; across nodes only
+causality orders events, since clocks differ. On disk: one JSON object a line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class EventKind(StrEnum):
+    """Everything a node may trace; events are in the past tense. detail keys in brackets."""
+
+    # Any node
+    NODE_STARTED = "node_started"  # [kind, preset]
+    NODE_STOPPED = "node_stopped"  # [reason]
+    SESSION_OPENED = "session_opened"  # [session_id]
+    SESSION_LOST = "session_lost"  # [session_id]
+    REQUEST_REFUSED = "request_refused"  # [request, error, ...]
+    BAD_INPUT_MET = "bad_input_met"  # [where, what]: a peer's or a file's, repaired or refused
+    FAIL_POINT_HIT = "fail_point_hit"  # [name]
+
+    # Controller
+    CONTROLLER_ELECTED = "controller_elected"
+    CONTROLLER_RESIGNED = "controller_resigned"  # [reason]
+    FAILOVER_COMPLETED = "failover_completed"  # [brokers, partitions]
+    BROKERS_CHANGED = "brokers_changed"  # [new, dead, bounced]
+    TOPICS_CHANGED = "topics_changed"  # [created, deleted]
+    PARTITION_STATE_CHANGED = "partition_state_changed"  # [from_state, to_state]
+    REPLICA_STATE_CHANGED = "replica_state_changed"  # [replica, from_state, to_state]
+    LEADER_ELECTED = "leader_elected"  # [leader, isr, unclean, selector]
+    ISR_WRITTEN = "isr_written"  # [leader, isr, partition_epoch] by the controller
+    WRITE_CONFLICTED = "write_conflicted"  # [path] a conditional write met another version
+    COMMAND_SENT = "command_sent"  # [broker, request, is_init, partitions]
+    COMMAND_ANSWERED = "command_answered"  # [broker, request, error]
+    COMMAND_TIMED_OUT = "command_timed_out"  # the alert of V3's discussion [broker, request]
+    TOPIC_CREATED = "topic_created"  # [assignment]
+    TOPIC_DELETED = "topic_deleted"
+
+    # Broker
+    BROKER_REGISTERED = "broker_registered"  # [broker_epoch]
+    REQUEST_HANDLED = "request_handled"  # [request, controller_id, broker_epoch, ...]
+    BECAME_LEADER = "became_leader"  # offset: log end [isr, high_watermark]
+    BECAME_FOLLOWER = "became_follower"  # offset: log end [leader, high_watermark]
+    REPLICA_STARTED = "replica_started"  # offset: log end [high_watermark, topic_id]
+    REPLICA_STOPPED = "replica_stopped"  # [deleted]
+    LOG_RECOVERED = "log_recovered"  # offset: log end [truncated_bytes, clean]
+    LOG_APPENDED = "log_appended"  # offset: base [end_offset] leaders only
+    LOG_TRUNCATED = "log_truncated"  # offset: new log end [from_offset, high_watermark, reason]
+    LOG_START_MOVED = "log_start_moved"  # offset: new log start
+    HIGH_WATERMARK_ADVANCED = "high_watermark_advanced"  # offset; [isr, log_end_offset]
+    ISR_CHANGE_PROPOSED = "isr_change_proposed"  # [isr, reason]
+    ISR_CHANGED = "isr_changed"  # [isr, partition_epoch] as the leader adopted it
+    FETCHER_STARTED = "fetcher_started"  # offset: where it fetches from [leader]
+    FETCHER_STOPPED = "fetcher_stopped"
+    CHECKPOINT_WRITTEN = "checkpoint_written"  # [file, entries]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceEvent:
+    """One thing that one node did.
+
+    Units: ts_ns is the node's wall clock in nanoseconds since 1970 (virtual in the simulator).
+    Ordering: (node, incarnation, seq) is unique and total per node.
+    """
+
+    ts_ns: int
+    node: int
+    incarnation: int
+    seq: int
+    kind: EventKind
+    topic: str | None = None
+    partition: int | None = None
+    leader_epoch: int | None = None
+    controller_epoch: int | None = None
+    offset: int | None = None
+    detail: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,57 @@
+"""The types of ids, epochs and offsets, and their sentinels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NewType
+
+NodeId = NewType("NodeId", int)
+"""Brokers count from 0, controllers from 1000."""
+LeaderEpoch = NewType("LeaderEpoch", int)
+"""Raised by one on each controller write of a partition's leader or ISR."""
+ControllerEpoch = NewType("ControllerEpoch", int)
+"""Raised by one on each controller election."""
+BrokerEpoch = NewType("BrokerEpoch", int)
+"""The czxid of the broker's registration znode (KIP-380)."""
+PartitionEpoch = NewType("PartitionEpoch", int)
+"""The ZooKeeper version of a partition's state znode."""
+Offset = NewType("Offset", int)
+"""A record's place in a partition's log; ranges are half-open."""
+TopicId = NewType("TopicId", str)
+"""A topic incarnation's id, 32 hex digits (KIP-516); empty when the preset has none."""
+
+FIRST_CONTROLLER_ID = NodeId(1000)
+NO_LEADER = NodeId(-1)
+LEADER_DURING_DELETE = NodeId(-2)
+"""The leader that UpdateMetadata names while a topic is being deleted."""
+NO_EPOCH = LeaderEpoch(-1)
+"""A request that carries no leader epoch, or an epoch that is not known."""
+DELETION_EPOCH = LeaderEpoch(-2)
+"""StopReplica's leader epoch when its topic is being deleted: newer than any (KIP-570)."""
+NO_CONTROLLER_EPOCH = ControllerEpoch(0)
+NO_BROKER_EPOCH = BrokerEpoch(-1)
+NO_PARTITION_EPOCH = PartitionEpoch(-1)
+NO_OFFSET = Offset(-1)
+NO_TOPIC_ID = TopicId("")
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class TopicPartition:
+    """One partition of one topic; sorts by topic, then partition."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Endpoint:
+    """Where a listener answers; the simulator's transport knows the same hosts and ports."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"

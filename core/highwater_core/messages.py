@@ -1,0 +1,327 @@
+"""The control plane's requests and responses, as values.
+
+Their protobuf forms are in proto/highwater_wire/v1; highwater_wire.control converts both ways.
+Source: V3 design, LeaderAndISRRequest and StopReplicaRequest, extended as DESIGN section 3 says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import (
+    NO_BROKER_EPOCH,
+    NO_EPOCH,
+    NO_LEADER,
+    NO_PARTITION_EPOCH,
+    NO_TOPIC_ID,
+    BrokerEpoch,
+    ControllerEpoch,
+    Endpoint,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    PartitionEpoch,
+    TopicId,
+    TopicPartition,
+)
+
+CONTROL_PROTOCOL_VERSION = 1
+"""V3's version_id: what this code speaks."""
+
+
+# ---------------------------------------------------------------- controller to broker
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsrPartition:
+    """One partition's leadership as the controller decided it.
+
+    Invariant: isr is a subset of assigned_replicas; leader is in isr or NO_LEADER.
+    """
+
+    topic_partition: TopicPartition
+    leader: NodeId
+    leader_epoch: LeaderEpoch
+    isr: tuple[NodeId, ...]
+    partition_epoch: PartitionEpoch
+    assigned_replicas: tuple[NodeId, ...]
+    is_new: bool = False
+    topic_id: TopicId = NO_TOPIC_ID
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsrRequest:
+    """Tells a broker which partitions it leads and which it follows.
+
+    is_init marks the first command of this controller to this incarnation of the broker; it then
+    lists every partition that is assigned to the broker.
+    """
+
+    controller_id: NodeId
+    controller_epoch: ControllerEpoch
+    broker_epoch: BrokerEpoch
+    is_init: bool
+    partitions: tuple[LeaderAndIsrPartition, ...]
+    live_leaders: tuple[BrokerEndpoints, ...] = ()
+    ack_timeout_ms: int = 10_000
+    correlation_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StopReplicaPartition:
+    """One replica to stop; leader_epoch NO_EPOCH is unfenced, DELETION_EPOCH newer than any."""
+
+    topic_partition: TopicPartition
+    delete_partition: bool
+    leader_epoch: LeaderEpoch = NO_EPOCH
+    topic_id: TopicId = NO_TOPIC_ID
+
+
+@dataclass(frozen=True, slots=True)
+class StopReplicaRequest:
+    """Tells a broker to stop, and where it says so delete, some of its replicas."""
+
+    controller_id: NodeId
+    controller_epoch: ControllerEpoch
+    broker_epoch: BrokerEpoch
+    partitions: tuple[StopReplicaPartition, ...]
+    ack_timeout_ms: int = 10_000
+    correlation_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerEndpoints:
+    """A live broker and where each of its listeners answers."""
+
+    broker_id: NodeId
+    broker_epoch: BrokerEpoch
+    client: Endpoint
+    client_external: Endpoint
+    """The client listener as clients outside the containers' network reach it."""
+    replication: Endpoint
+    control: Endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMetadata:
+    """What every broker tells clients about a partition; leader LEADER_DURING_DELETE removes it."""
+
+    topic_partition: TopicPartition
+    leader: NodeId
+    leader_epoch: LeaderEpoch
+    isr: tuple[NodeId, ...]
+    assigned_replicas: tuple[NodeId, ...]
+    partition_epoch: PartitionEpoch
+    topic_id: TopicId = NO_TOPIC_ID
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMetadataRequest:
+    """The controller's view of live brokers (always whole) and of some partitions."""
+
+    controller_id: NodeId
+    controller_epoch: ControllerEpoch
+    broker_epoch: BrokerEpoch
+    live_brokers: tuple[BrokerEndpoints, ...]
+    partitions: tuple[PartitionMetadata, ...]
+    correlation_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResponse:
+    """A broker's answer to any controller command.
+
+    error is about the request as a whole (stale epochs); partition_errors names each partition
+    that the request listed, in its order, and is empty when error is not NONE.
+    """
+
+    error: ErrorCode
+    partition_errors: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
+
+
+# ---------------------------------------------------------------- broker to controller
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create; assignment (partition to replicas, preferred first) overrides counts."""
+
+    name: str
+    partition_count: int
+    replication_factor: int
+    assignment: tuple[tuple[NodeId, ...], ...] = ()
+    config: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopicsRequest:
+    topics: tuple[NewTopic, ...]
+    validate_only: bool = False
+    timeout_ms: int = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class TopicResult:
+    name: str
+    error: ErrorCode
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopicsResponse:
+    """error NOT_CONTROLLER when the answering node is not active; results in request order."""
+
+    error: ErrorCode
+    results: tuple[TopicResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopicsRequest:
+    names: tuple[str, ...]
+    timeout_ms: int = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopicsResponse:
+    error: ErrorCode
+    results: tuple[TopicResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ControlledShutdownRequest:
+    broker_id: NodeId
+    broker_epoch: BrokerEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class ControlledShutdownResponse:
+    """remaining: partitions that the broker still leads; it asks again until there are none."""
+
+    error: ErrorCode
+    remaining: tuple[TopicPartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IsrMember:
+    """An ISR member as the leader last saw it (KIP-903); NO_BROKER_EPOCH is unfenced."""
+
+    broker_id: NodeId
+    broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionItem:
+    topic_partition: TopicPartition
+    leader_epoch: LeaderEpoch
+    new_isr: tuple[IsrMember, ...]
+    partition_epoch: PartitionEpoch
+    topic_id: TopicId = NO_TOPIC_ID
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionRequest:
+    """A leader asks the controller to write a new ISR (KIP-497)."""
+
+    broker_id: NodeId
+    broker_epoch: BrokerEpoch
+    partitions: tuple[AlterPartitionItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionResult:
+    """The partition's state after the write; on error only topic_partition and error count."""
+
+    topic_partition: TopicPartition
+    error: ErrorCode
+    leader: NodeId = NO_LEADER
+    leader_epoch: LeaderEpoch = NO_EPOCH
+    isr: tuple[NodeId, ...] = ()
+    partition_epoch: PartitionEpoch = NO_PARTITION_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionResponse:
+    error: ErrorCode
+    results: tuple[AlterPartitionResult, ...] = ()
+
+
+# ---------------------------------------------------------------- inspection, on every node
+
+
+@dataclass(frozen=True, slots=True)
+class InspectRequest:
+    """Asks any node for a snapshot of its state."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowerView:
+    """A follower as the leader sees it."""
+
+    broker_id: NodeId
+    log_end_offset: Offset
+    last_caught_up_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSnapshot:
+    """One replica as its broker holds it."""
+
+    topic_partition: TopicPartition
+    role: str
+    """"leader", "follower", "offline" or "stopped"."""
+    leader: NodeId
+    leader_epoch: LeaderEpoch
+    controller_epoch: ControllerEpoch
+    partition_epoch: PartitionEpoch
+    high_watermark: Offset
+    log_start_offset: Offset
+    log_end_offset: Offset
+    isr: tuple[NodeId, ...]
+    assigned_replicas: tuple[NodeId, ...]
+    followers: tuple[FollowerView, ...] = ()
+    epoch_cache: tuple[tuple[LeaderEpoch, Offset], ...] = ()
+    topic_id: TopicId = NO_TOPIC_ID
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSnapshot:
+    """A running task by its document's name (ReplicaFetcherThread-1, ...)."""
+
+    name: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSnapshot:
+    """A node's state at one moment; replicas sort by topic and partition."""
+
+    node_id: NodeId
+    kind: str
+    """"broker" or "controller"."""
+    incarnation: int
+    preset: str
+    controller_epoch: ControllerEpoch
+    broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
+    active_controller: bool = False
+    controller_id: NodeId = NO_LEADER
+    live_brokers: tuple[NodeId, ...] = ()
+    replicas: tuple[ReplicaSnapshot, ...] = ()
+    tasks: tuple[TaskSnapshot, ...] = ()
+    resident_bytes: int = 0
+    counters: tuple[tuple[str, int], ...] = field(default=())
+
+
+BrokerCommand = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
+ControllerCommand = (
+    CreateTopicsRequest | DeleteTopicsRequest | ControlledShutdownRequest | AlterPartitionRequest
+)
+ControlRequest = BrokerCommand | ControllerCommand | InspectRequest
+ControlResponse = (
+    CommandResponse
+    | CreateTopicsResponse
+    | DeleteTopicsResponse
+    | ControlledShutdownResponse
+    | AlterPartitionResponse
+    | NodeSnapshot
+)

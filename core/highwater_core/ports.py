@@ -1,0 +1,372 @@
+"""The ports through which node code reaches the world.
+
+Each has a real adapter (highwater_adapters) and a fake (highwater_simulator), held to one suite
+in tests/contract. What an adapter raises is listed here by type; anything else is a bug.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from highwater_core.events import EventKind
+from highwater_core.ids import Endpoint
+from highwater_core.messages import ControlRequest, ControlResponse
+from highwater_core.runtime import Queue, Runtime
+
+Buffer = bytes | bytearray | memoryview
+
+ANY_VERSION = -1
+
+# ---------------------------------------------------------------- ZooKeeper
+
+
+class CoordinationError(Exception):
+    """ZooKeeper did not do what was asked."""
+
+
+class NoNode(CoordinationError):
+    """The znode, or the parent of the one to create, does not exist."""
+
+
+class NodeExists(CoordinationError):
+    """The znode to create exists."""
+
+
+class BadVersion(CoordinationError):
+    """A conditional write met another version."""
+
+
+class NotEmpty(CoordinationError):
+    """The znode to delete has children."""
+
+
+class ConnectionLost(CoordinationError):
+    """No answer: the operation may or may not have been carried out."""
+
+
+class SessionExpired(CoordinationError):
+    """The session is over: its ephemeral znodes and watches are gone, and so is this port."""
+
+
+class MultiFailed(CoordinationError):
+    """A multi was refused as a whole: operation `index`, the first at fault, met `error`."""
+
+    def __init__(self, index: int, error: CoordinationError) -> None:
+        super().__init__(f"operation {index}: {type(error).__name__} {error}")
+        self.index = index
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """A znode's metadata. czxid grows with each creation; node_version by one with each set."""
+
+    czxid: int
+    mzxid: int
+    node_version: int
+    ephemeral_owner: int
+
+
+@dataclass(frozen=True, slots=True)
+class CreateOp:
+    path: str
+    data: bytes
+    ephemeral: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetOp:
+    path: str
+    data: bytes
+    expected_version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOp:
+    path: str
+    expected_version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOp:
+    path: str
+    expected_version: int
+
+
+MultiOp = CreateOp | SetOp | DeleteOp | CheckOp
+
+
+class CoordinationEventKind(StrEnum):
+    NODE_CHANGED = "node_changed"
+    """A watched znode was created, set or deleted."""
+    CHILDREN_CHANGED = "children_changed"
+    SESSION_ESTABLISHED = "session_established"
+    """Connected: the first time, or again within the session. A new session after an expiry
+    needs a new port."""
+    SESSION_SUSPENDED = "session_suspended"
+    SESSION_EXPIRED = "session_expired"
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinationEvent:
+    """A watch that fired (one-shot, without data) or a change of the session."""
+
+    kind: CoordinationEventKind
+    path: str = ""
+
+
+class Coordination(Protocol):
+    """One ZooKeeper session.
+
+    Every call may also raise ConnectionLost (outcome unknown) or SessionExpired (final). Calls
+    of one session are answered in the order in which they were made, and a watch's event comes
+    before any answer that shows the change it announces.
+    """
+
+    @property
+    def session_id(self) -> int: ...
+
+    @property
+    def events(self) -> Queue[CoordinationEvent]:
+        """Watches and session changes, in the order in which ZooKeeper sent them."""
+        ...
+
+    async def create(
+        self, path: str, data: bytes, *, ephemeral: bool = False, sequential: bool = False
+    ) -> str:
+        """Create a znode and return its path, with ten digits appended when sequential.
+
+        Raises:
+            NodeExists: it exists.
+            NoNode: its parent does not.
+        """
+        ...
+
+    async def ensure_path(self, path: str) -> None:
+        """Create the persistent znode and its missing parents, all empty."""
+        ...
+
+    async def get(self, path: str, *, watch: bool = False) -> tuple[bytes, Stat]:
+        """Return data and metadata; with watch, one NODE_CHANGED comes at its next change.
+
+        Raises:
+            NoNode: no watch is set then.
+        """
+        ...
+
+    async def exists(self, path: str, *, watch: bool = False) -> Stat | None:
+        """Return metadata or None; with watch, one NODE_CHANGED at creation, change, deletion."""
+        ...
+
+    async def children(self, path: str, *, watch: bool = False) -> list[str]:
+        """Return the children's names, sorted; with watch, one CHILDREN_CHANGED.
+
+        Raises:
+            NoNode: no watch is set then.
+        """
+        ...
+
+    async def set(self, path: str, data: bytes, expected_version: int = ANY_VERSION) -> Stat:
+        """Write data.
+
+        Raises:
+            NoNode, BadVersion: nothing was written.
+        """
+        ...
+
+    async def delete(self, path: str, expected_version: int = ANY_VERSION) -> None:
+        """Delete a znode.
+
+        Raises:
+            NoNode, BadVersion, NotEmpty: nothing was deleted.
+        """
+        ...
+
+    async def multi(self, operations: Sequence[MultiOp]) -> list[Stat | None]:
+        """Carry out all operations or none; a Stat for each set, None for the others.
+
+        Raises:
+            MultiFailed: nothing was carried out.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End the session: its ephemeral znodes vanish at once."""
+        ...
+
+
+class CoordinationFactory(Protocol):
+    """Opens sessions, one after another: a node whose session expired opens the next."""
+
+    async def open(self, session_timeout_ms: int) -> Coordination:
+        """Return a connected session, trying until there is one."""
+        ...
+
+
+# ---------------------------------------------------------------- control and data plane
+
+
+class CallFailed(Exception):
+    """A call's outcome is unknown: no connection, a reset, or no answer in time.
+
+    `sent` is False only when the request certainly never left this node.
+    """
+
+    def __init__(self, message: str, *, sent: bool = True) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+class ControlPlane(Protocol):
+    """Calls between nodes over gRPC."""
+
+    async def call(
+        self, endpoint: Endpoint, request: ControlRequest, timeout_ms: int
+    ) -> ControlResponse:
+        """Return the peer's answer.
+
+        Raises:
+            CallFailed: the request may still be carried out, even later.
+        """
+        ...
+
+    def serve(self, handler: ControlHandler) -> None:
+        """Answer incoming calls with the handler's responses; calls are handed over in order."""
+        ...
+
+
+ControlHandler = Callable[[ControlRequest], Awaitable[ControlResponse]]
+
+
+class Transport(Protocol):
+    """Calls to brokers in Kafka's protocol (values of highwater_wire.kafka.messages).
+
+    One connection per endpoint and `connection` name: requests on it are answered in order.
+    """
+
+    async def call(self, endpoint: Endpoint, connection: str, request: Any, timeout_ms: int) -> Any:
+        """Return the response value.
+
+        Raises:
+            CallFailed: the request may still be carried out. The connection is closed.
+        """
+        ...
+
+    def disconnect(self, endpoint: Endpoint, connection: str) -> None:
+        """Close that connection if there is one; calls in flight raise CallFailed."""
+        ...
+
+
+# ---------------------------------------------------------------- files
+
+
+class File(Protocol):
+    """An open file that grows at its end.
+
+    append, pread and truncate work on the page cache and return at once; only sync waits for the
+    disk. Each may raise OSError (ENOSPC, EIO); an append that raises leaves the size unchanged.
+    """
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    def append(self, buffers: Sequence[Buffer]) -> int:
+        """Write the buffers at the end with one system call; return the position of the first."""
+        ...
+
+    def pread(self, position: int, length: int) -> bytes:
+        """Return up to length bytes from position; fewer only at the file's end."""
+        ...
+
+    def truncate(self, size_bytes: int) -> None: ...
+
+    async def sync(self) -> None:
+        """Return once content and size are on the disk (fdatasync, off the event loop)."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class FileSystem(Protocol):
+    """A node's own folder on a mounted volume; paths are relative to it, with '/' between parts.
+
+    A creation, rename or removal survives a power loss only after sync_folder of its folder.
+    """
+
+    def open(self, path: str) -> File:
+        """Open the file, creating it empty when it does not exist (its folder must)."""
+        ...
+
+    def make_folder(self, path: str) -> None:
+        """Create the folder and its missing parents; an existing one is left alone."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def list(self, path: str) -> list[str]:
+        """Return the folder's entries' names, sorted; empty when it does not exist."""
+        ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename a file or folder, replacing a file at the target atomically."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file, or a folder with all in it; nothing happens when it does not exist."""
+        ...
+
+    async def sync_folder(self, path: str) -> None: ...
+
+
+# ---------------------------------------------------------------- randomness and traces
+
+
+class Rng(Protocol):
+    """A stream of random numbers of its own name, unmoved by the draws of other streams."""
+
+    def stream(self, name: str) -> Rng: ...
+
+    def randrange(self, start: int, stop: int) -> int:
+        """Return an integer in [start, stop)."""
+        ...
+
+    def random(self) -> float: ...
+
+    def hex_id(self) -> str:
+        """Return 32 random hex digits."""
+        ...
+
+
+class Trace(Protocol):
+    """Writes down what this node did; node, incarnation, seq and time are filled in."""
+
+    def emit(
+        self,
+        kind: EventKind,
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        leader_epoch: int | None = None,
+        controller_epoch: int | None = None,
+        offset: int | None = None,
+        **detail: Any,
+    ) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """All that a node is given of the world."""
+
+    runtime: Runtime
+    coordination: CoordinationFactory
+    control: ControlPlane
+    transport: Transport
+    files: FileSystem
+    rng: Rng
+    trace: Trace

@@ -1,0 +1,146 @@
+"""The runtime that node code awaits: time, tasks, queues, events. It never awaits asyncio itself.
+
+Two runtimes satisfy these protocols: highwater_adapters.asyncio_runtime in containers and
+highwater_simulator.kernel in virtual time; tests/contract holds both to one suite. Node code may
+await only what these protocols and the ports in highwater_core.ports return, so that everything
+between two awaits is atomic in both worlds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any, Generic, Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class TimedOut(Exception):
+    """A bounded wait passed its bound. What was waited for may still happen."""
+
+
+class TaskCancelled(BaseException):
+    """Thrown into a task that its scope cancels, at the await where it waits.
+
+    The asyncio runtime throws asyncio.CancelledError instead; node code catches neither. It
+    cleans up in `finally`, without awaiting there.
+    """
+
+
+class Event(Protocol):
+    """A flag that tasks wait for; waiters wake in the order in which they began to wait."""
+
+    def set(self) -> None: ...
+
+    def clear(self) -> None: ...
+
+    def is_set(self) -> bool: ...
+
+    async def wait(self, timeout_ms: int | None = None) -> bool:
+        """Return True once the flag is set, False when timeout_ms passed first."""
+        ...
+
+
+class Future(Protocol, Generic[T]):
+    """A value that is set at most once and that any number of tasks may wait for."""
+
+    def set(self, value: T) -> None:
+        """Give the value and wake the waiters; a second call is a bug."""
+        ...
+
+    def is_set(self) -> bool: ...
+
+    async def wait(self, timeout_ms: int | None = None) -> T:
+        """Return the value.
+
+        Raises:
+            TimedOut: timeout_ms passed first; the value may still come.
+        """
+        ...
+
+
+class Queue(Protocol, Generic[T]):
+    """An unbounded first-in first-out queue (KAFKA-1305: a full queue must never hold a lock)."""
+
+    def put(self, item: T) -> None: ...
+
+    def put_first(self, item: T) -> None:
+        """Put the item before all that wait (session expiry pre-empts the controller's queue)."""
+        ...
+
+    def drain(self) -> list[T]:
+        """Remove and return everything that waits, oldest first."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    async def get(self, timeout_ms: int | None = None) -> T:
+        """Remove and return the oldest item.
+
+        Raises:
+            TimedOut: timeout_ms passed first.
+        """
+        ...
+
+
+class Task(Protocol):
+    """A running coroutine with the name that traces and `status` show."""
+
+    @property
+    def name(self) -> str: ...
+
+    def is_done(self) -> bool: ...
+
+    def cancel(self) -> None:
+        """Stop the task at its current await; it takes no further step of its body after that.
+
+        A task must not cancel itself this way: it returns.
+        """
+        ...
+
+
+class TaskScope(Protocol):
+    """Owns tasks, so that none outlives what it works for.
+
+    A task that ends with an exception that it did not catch is a bug of ours: the scope hands it
+    to Runtime.fail.
+    """
+
+    def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> Task: ...
+
+    def tasks(self) -> tuple[Task, ...]:
+        """Return the tasks that still run, oldest first."""
+        ...
+
+    def cancel(self) -> None:
+        """Cancel every task, oldest first, without waiting; more may be spawned afterwards."""
+        ...
+
+
+class Runtime(Protocol):
+    """Time and concurrency of one node."""
+
+    def now_ns(self) -> int:
+        """Return monotonic nanoseconds; only differences mean anything."""
+        ...
+
+    def now_ms(self) -> int:
+        """Return monotonic milliseconds, now_ns rounded down."""
+        ...
+
+    def wall_clock_ms(self) -> int:
+        """Return milliseconds since 1970, as this node's (perhaps wrong) clock has them."""
+        ...
+
+    async def sleep(self, duration_ms: int) -> None: ...
+
+    def event(self) -> Event: ...
+
+    def future(self) -> Future[Any]: ...
+
+    def queue(self) -> Queue[Any]: ...
+
+    def scope(self, name: str) -> TaskScope: ...
+
+    def fail(self, task_name: str, error: BaseException) -> None:
+        """Report a bug: the node stops, and its trace and log say where."""
+        ...

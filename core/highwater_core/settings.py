@@ -1,0 +1,34 @@
+"""Reads a node's settings from environment variables into a frozen dataclass, types checked."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+S = TypeVar("S")
+
+PREFIX = "HIGHWATER_"
+
+
+class BadSetting(Exception):
+    """A variable is missing, unknown or of the wrong type; the message names it."""
+
+
+def read_settings(settings_type: type[S], environment: Mapping[str, str]) -> S:
+    """Return the settings: field `x_ms` comes from HIGHWATER_X_MS; others keep their defaults.
+
+    Raises:
+        BadSetting: a value does not fit, or a field without a default has no variable.
+    """
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(settings_type):  # type: ignore[arg-type]
+        text = environment.get(PREFIX + field.name.upper())
+        if text is not None:
+            values[field.name] = text
+    try:
+        return msgspec.convert(values, settings_type, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadSetting(f"{error} (settings are {PREFIX}... variables)") from error

@@ -1,0 +1,295 @@
+"""ZooKeeper's paths and the JSON in them: Kafka's own, so that the usual tools read them.
+
+Decoding meets what others wrote: malformed bytes raise MalformedZnode, never anything else.
+Source: reference/replication.md section 3, the table of znodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+
+from highwater_core.ids import (
+    NO_BROKER_EPOCH,
+    NO_TOPIC_ID,
+    BrokerEpoch,
+    ControllerEpoch,
+    Endpoint,
+    LeaderEpoch,
+    NodeId,
+    TopicId,
+    TopicPartition,
+)
+from highwater_core.messages import BrokerEndpoints
+
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
+BROKER_IDS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+DELETE_TOPICS = "/admin/delete_topics"
+REASSIGN_PARTITIONS = "/admin/reassign_partitions"
+PREFERRED_REPLICA_ELECTION = "/admin/preferred_replica_election"
+ISR_CHANGE_NOTIFICATION = "/isr_change_notification"
+ISR_CHANGE_PREFIX = "isr_change_"
+TOPIC_CONFIGS = "/config/topics"
+CONFIG_CHANGES = "/config/changes"
+CONTROLLER_ENDPOINTS = "/highwater/controllers"
+
+PERSISTENT_PATHS: tuple[str, ...] = (
+    BROKER_IDS,
+    TOPICS,
+    DELETE_TOPICS,
+    ISR_CHANGE_NOTIFICATION,
+    TOPIC_CONFIGS,
+    CONFIG_CHANGES,
+    CONTROLLER_ENDPOINTS,
+)
+"""What every node makes sure of when it starts."""
+
+
+class MalformedZnode(Exception):
+    """A znode holds something other than its documented JSON."""
+
+
+def broker_path(broker_id: NodeId) -> str:
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic_path(topic: str) -> str:
+    return f"{TOPICS}/{topic}"
+
+
+def partitions_path(topic: str) -> str:
+    return f"{TOPICS}/{topic}/partitions"
+
+
+def partition_path(topic_partition: TopicPartition) -> str:
+    return f"{TOPICS}/{topic_partition.topic}/partitions/{topic_partition.partition}"
+
+
+def partition_state_path(topic_partition: TopicPartition) -> str:
+    return f"{partition_path(topic_partition)}/state"
+
+
+def delete_topic_path(topic: str) -> str:
+    return f"{DELETE_TOPICS}/{topic}"
+
+
+def topic_config_path(topic: str) -> str:
+    return f"{TOPIC_CONFIGS}/{topic}"
+
+
+def controller_endpoint_path(controller_id: NodeId) -> str:
+    return f"{CONTROLLER_ENDPOINTS}/{controller_id}"
+
+
+# ---------------------------------------------------------------- contents
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerZnode:
+    """/controller: who is the active controller."""
+
+    brokerid: int
+    timestamp: str
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerZnode:
+    """/brokers/ids/N; endpoints are LISTENER://host:port."""
+
+    host: str
+    port: int
+    timestamp: str
+    endpoints: list[str]
+    listener_security_protocol_map: dict[str, str]
+    jmx_port: int = -1
+    rack: str | None = None
+    version: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class TopicZnode:
+    """/brokers/topics/T: partition number (as text) to its replicas, preferred first."""
+
+    partitions: dict[str, list[int]]
+    version: int = 1
+    adding_replicas: dict[str, list[int]] = field(default_factory=dict)
+    removing_replicas: dict[str, list[int]] = field(default_factory=dict)
+    topic_id: str = NO_TOPIC_ID
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStateZnode:
+    """/brokers/topics/T/partitions/P/state; its ZooKeeper version is the partition epoch."""
+
+    leader: int
+    leader_epoch: int
+    controller_epoch: int
+    isr: list[int]
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionName:
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsZnode:
+    """/isr_change_notification/isr_change_N and the preferred election's admin znode."""
+
+    partitions: list[PartitionName]
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfigZnode:
+    config: dict[str, str]
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerEndpointZnode:
+    """/highwater/controllers/N: where a controller's gRPC server answers."""
+
+    host: str
+    port: int
+    version: int = 1
+
+
+Z = TypeVar("Z")
+
+
+def encode(znode: Any) -> bytes:
+    """Return compact JSON with the fields in the order of their declaration, version first."""
+    fields = msgspec.to_builtins(znode)
+    ordered = {"version": fields.pop("version"), **fields}
+    return msgspec.json.encode(ordered)
+
+
+def decode(znode_type: type[Z], data: bytes, path: str) -> Z:
+    """Return the znode's content.
+
+    Raises:
+        MalformedZnode: it is not the documented JSON; the message names the path.
+    """
+    try:
+        return msgspec.json.decode(data, type=znode_type)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise MalformedZnode(f"{path}: {error}") from error
+
+
+def encode_topic(assignment: dict[int, tuple[NodeId, ...]], topic_id: TopicId) -> bytes:
+    """Return /brokers/topics/T: version 3 with a topic id, else version 1 (V3 has no ids)."""
+    partitions = {
+        str(number): [int(r) for r in assignment[number]] for number in sorted(assignment)
+    }
+    if topic_id == NO_TOPIC_ID:
+        return msgspec.json.encode({"version": 1, "partitions": partitions})
+    return encode(TopicZnode(partitions=partitions, version=3, topic_id=topic_id))
+
+
+def decode_topic(
+    data: bytes, topic: str
+) -> tuple[dict[TopicPartition, tuple[NodeId, ...]], TopicId]:
+    """Return the assignment, by partition in ascending order, and the topic's id."""
+    path = topic_path(topic)
+    znode = decode(TopicZnode, data, path)
+    if not all(name.isdecimal() for name in znode.partitions):
+        raise MalformedZnode(f"{path}: partition names must be numbers")
+    numbers = sorted(int(name) for name in znode.partitions)
+    assignment = {
+        TopicPartition(topic, number): tuple(NodeId(r) for r in znode.partitions[str(number)])
+        for number in numbers
+    }
+    return assignment, TopicId(znode.topic_id)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLeadership:
+    """A partition state znode's content with the field's types."""
+
+    leader: NodeId
+    leader_epoch: LeaderEpoch
+    controller_epoch: ControllerEpoch
+    isr: tuple[NodeId, ...]
+
+
+def encode_partition_state(leadership: PartitionLeadership) -> bytes:
+    return encode(
+        PartitionStateZnode(
+            leader=leadership.leader,
+            leader_epoch=leadership.leader_epoch,
+            controller_epoch=leadership.controller_epoch,
+            isr=list(leadership.isr),
+        )
+    )
+
+
+def decode_partition_state(data: bytes, path: str) -> PartitionLeadership:
+    znode = decode(PartitionStateZnode, data, path)
+    return PartitionLeadership(
+        leader=NodeId(znode.leader),
+        leader_epoch=LeaderEpoch(znode.leader_epoch),
+        controller_epoch=ControllerEpoch(znode.controller_epoch),
+        isr=tuple(NodeId(broker) for broker in znode.isr),
+    )
+
+
+# ---------------------------------------------------------------- broker registration
+
+_LISTENERS = ("CLIENT", "EXTERNAL", "REPLICATION", "CONTROL")
+
+
+def encode_broker(endpoints: BrokerEndpoints, timestamp_ms: int) -> bytes:
+    """Return /brokers/ids/N; EXTERNAL is the client listener as the host reaches it."""
+    addresses = (
+        endpoints.client,
+        endpoints.client_external,
+        endpoints.replication,
+        endpoints.control,
+    )
+    return encode(
+        BrokerZnode(
+            host=endpoints.client.host,
+            port=endpoints.client.port,
+            timestamp=str(timestamp_ms),
+            endpoints=[f"{name}://{at}" for name, at in zip(_LISTENERS, addresses, strict=True)],
+            listener_security_protocol_map=dict.fromkeys(_LISTENERS, "PLAINTEXT"),
+        )
+    )
+
+
+def decode_broker(
+    data: bytes, broker_id: NodeId, broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
+) -> BrokerEndpoints:
+    """Return where the broker's listeners answer.
+
+    Raises:
+        MalformedZnode: not the documented JSON, or a listener is missing.
+    """
+    path = broker_path(broker_id)
+    znode = decode(BrokerZnode, data, path)
+    found: dict[str, Endpoint] = {}
+    for text in znode.endpoints:
+        name, _, address = text.partition("://")
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal():
+            raise MalformedZnode(f"{path}: endpoint {text!r} is not LISTENER://host:port")
+        found[name] = Endpoint(host, int(port))
+    missing = [name for name in _LISTENERS if name not in found]
+    if missing:
+        raise MalformedZnode(f"{path}: no endpoint for {', '.join(missing)}")
+    return BrokerEndpoints(
+        broker_id=broker_id,
+        broker_epoch=broker_epoch,
+        client=found["CLIENT"],
+        client_external=found["EXTERNAL"],
+        replication=found["REPLICATION"],
+        control=found["CONTROL"],
+    )

@@ -1,0 +1,415 @@
+"""Kafka's data-plane requests and responses as values, the same for every version of an API.
+
+A field that a version lacks has its default. highwater_wire.kafka.codec converts both ways;
+nothing here does I/O or knows a wire format. Records are opaque v2 record batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import (
+    NO_BROKER_EPOCH,
+    NO_EPOCH,
+    NO_OFFSET,
+    BrokerEpoch,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+)
+
+CONSUMER = NodeId(-1)
+"""The replica id of a fetch by a client."""
+
+LATEST_TIMESTAMP = -1
+EARLIEST_TIMESTAMP = -2
+
+
+class ApiKey(IntEnum):
+    """The APIs that brokers answer."""
+
+    PRODUCE = 0
+    FETCH = 1
+    LIST_OFFSETS = 2
+    METADATA = 3
+    FIND_COORDINATOR = 10
+    API_VERSIONS = 18
+    CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
+    OFFSET_FOR_LEADER_EPOCH = 23
+    DESCRIBE_CONFIGS = 32
+
+
+class RecordsView(Protocol):
+    """Whole record batches that lie in a segment file; a listener may send them by sendfile."""
+
+    def __len__(self) -> int: ...
+
+    def read(self) -> bytes: ...
+
+    def file_range(self) -> tuple[int, int, int] | None:
+        """Return (file descriptor, position, length), or None where there is no descriptor."""
+        ...
+
+
+Records = bytes | memoryview | RecordsView
+
+
+# ---------------------------------------------------------------- ApiVersions
+
+
+@dataclass(frozen=True, slots=True)
+class ApiVersionsRequest:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ApiVersionRange:
+    api_key: int
+    min_version: int
+    max_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApiVersionsResponse:
+    error: ErrorCode
+    api_keys: tuple[ApiVersionRange, ...]
+
+
+# ---------------------------------------------------------------- Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataRequest:
+    """topics None asks for all; an empty tuple for none (version 0: empty asks for all)."""
+
+    topics: tuple[str, ...] | None
+    allow_auto_topic_creation: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataBroker:
+    broker_id: NodeId
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataPartition:
+    error: ErrorCode
+    partition: int
+    leader: NodeId
+    leader_epoch: LeaderEpoch
+    replicas: tuple[NodeId, ...]
+    isr: tuple[NodeId, ...]
+    offline_replicas: tuple[NodeId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTopic:
+    error: ErrorCode
+    name: str
+    partitions: tuple[MetadataPartition, ...] = ()
+    is_internal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataResponse:
+    brokers: tuple[MetadataBroker, ...]
+    cluster_id: str | None
+    controller_id: NodeId
+    topics: tuple[MetadataTopic, ...]
+
+
+# ---------------------------------------------------------------- Produce
+
+
+@dataclass(frozen=True, slots=True)
+class ProducePartition:
+    topic: str
+    partition: int
+    records: bytes | memoryview | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceRequest:
+    """acks: 0, 1 or -1 (all); with 0 no response is sent. partitions in request order."""
+
+    acks: int
+    timeout_ms: int
+    partitions: tuple[ProducePartition, ...]
+    transactional_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProducePartitionResult:
+    topic: str
+    partition: int
+    error: ErrorCode
+    base_offset: Offset = NO_OFFSET
+    log_start_offset: Offset = NO_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceResponse:
+    partitions: tuple[ProducePartitionResult, ...]
+
+
+# ---------------------------------------------------------------- Fetch
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPartition:
+    topic: str
+    partition: int
+    fetch_offset: Offset
+    max_bytes: int
+    current_leader_epoch: LeaderEpoch = NO_EPOCH
+    log_start_offset: Offset = NO_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRequest:
+    """replica_id CONSUMER for clients; replica_epoch is the follower's broker epoch (v15)."""
+
+    replica_id: NodeId
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    partitions: tuple[FetchPartition, ...]
+    replica_epoch: BrokerEpoch = NO_BROKER_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPartitionResult:
+    topic: str
+    partition: int
+    error: ErrorCode
+    high_watermark: Offset = NO_OFFSET
+    log_start_offset: Offset = NO_OFFSET
+    records: Records = b""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchResponse:
+    partitions: tuple[FetchPartitionResult, ...]
+    error: ErrorCode = ErrorCode.NONE
+
+
+# ---------------------------------------------------------------- ListOffsets
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsetsPartition:
+    """timestamp in ms since 1970, LATEST_TIMESTAMP or EARLIEST_TIMESTAMP."""
+
+    topic: str
+    partition: int
+    timestamp: int
+    current_leader_epoch: LeaderEpoch = NO_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsetsRequest:
+    """request_version decides between OFFSET_NOT_AVAILABLE (v5) and LEADER_NOT_AVAILABLE."""
+
+    replica_id: NodeId
+    partitions: tuple[ListOffsetsPartition, ...]
+    request_version: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsetsResult:
+    topic: str
+    partition: int
+    error: ErrorCode
+    timestamp: int = -1
+    offset: Offset = NO_OFFSET
+    leader_epoch: LeaderEpoch = NO_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsetsResponse:
+    partitions: tuple[ListOffsetsResult, ...]
+
+
+# ---------------------------------------------------------------- OffsetForLeaderEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class EpochPartition:
+    topic: str
+    partition: int
+    leader_epoch: LeaderEpoch
+    current_leader_epoch: LeaderEpoch = NO_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetForLeaderEpochRequest:
+    replica_id: NodeId
+    partitions: tuple[EpochPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEndOffset:
+    """leader_epoch and end_offset are -1 when the leader does not know (undefined)."""
+
+    topic: str
+    partition: int
+    error: ErrorCode
+    leader_epoch: LeaderEpoch = NO_EPOCH
+    end_offset: Offset = NO_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetForLeaderEpochResponse:
+    partitions: tuple[EpochEndOffset, ...]
+
+
+# ---------------------------------------------------------------- topics and configs
+
+
+@dataclass(frozen=True, slots=True)
+class TopicToCreate:
+    """partition_count or replication_factor -1 asks for the broker's default (v4)."""
+
+    name: str
+    partition_count: int
+    replication_factor: int
+    assignments: tuple[tuple[int, tuple[NodeId, ...]], ...] = ()
+    configs: tuple[tuple[str, str | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopicsRequest:
+    topics: tuple[TopicToCreate, ...]
+    timeout_ms: int
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopic:
+    name: str
+    error: ErrorCode
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopicsResponse:
+    topics: tuple[CreatedTopic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopicsRequest:
+    names: tuple[str, ...]
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedTopic:
+    name: str
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopicsResponse:
+    topics: tuple[DeletedTopic, ...]
+
+
+class ConfigResourceType(IntEnum):
+    TOPIC = 2
+    BROKER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigResource:
+    """names None asks for every key."""
+
+    resource_type: int
+    resource_name: str
+    names: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeConfigsRequest:
+    resources: tuple[ConfigResource, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    name: str
+    value: str | None
+    is_default: bool
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedConfig:
+    error: ErrorCode
+    message: str | None
+    resource_type: int
+    resource_name: str
+    entries: tuple[ConfigEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeConfigsResponse:
+    resources: tuple[DescribedConfig, ...]
+
+
+# ---------------------------------------------------------------- FindCoordinator
+
+
+@dataclass(frozen=True, slots=True)
+class FindCoordinatorRequest:
+    """key_type 0 is a group, 1 a transaction."""
+
+    key: str
+    key_type: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FindCoordinatorResponse:
+    error: ErrorCode
+    message: str | None
+    node_id: NodeId
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnsupportedRequest:
+    """A request whose API key or version is not served; the answer is UNSUPPORTED_VERSION."""
+
+    api_key: int
+    api_version: int
+
+
+KafkaRequest = (
+    ApiVersionsRequest
+    | MetadataRequest
+    | ProduceRequest
+    | FetchRequest
+    | ListOffsetsRequest
+    | OffsetForLeaderEpochRequest
+    | CreateTopicsRequest
+    | DeleteTopicsRequest
+    | DescribeConfigsRequest
+    | FindCoordinatorRequest
+    | UnsupportedRequest
+)
+KafkaResponse = (
+    ApiVersionsResponse
+    | MetadataResponse
+    | ProduceResponse
+    | FetchResponse
+    | ListOffsetsResponse
+    | OffsetForLeaderEpochResponse
+    | CreateTopicsResponse
+    | DeleteTopicsResponse
+    | DescribeConfigsResponse
+    | FindCoordinatorResponse
+)
