@@ -1,0 +1,57 @@
+"""I7: at most one broker leads a partition in one leader epoch; epochs rise by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from highwater_core.events import EventKind, TraceEvent
+
+from highwater_checker.finding import CheckResult, Finding
+
+
+def check_leader_uniqueness(events: Iterable[TraceEvent]) -> CheckResult:
+    """Find leader epochs in which two brokers led, or were elected, or that skip a number.
+
+    Looks at BECAME_LEADER of brokers and LEADER_ELECTED of controllers.
+    Source: replication.md section 2, I7.
+    """
+    leaders: dict[tuple[str, int, int], int] = {}
+    elected: dict[tuple[str, int], list[int]] = {}
+    findings: list[Finding] = []
+    examined = 0
+    for event in events:
+        if event.kind is EventKind.BECAME_LEADER:
+            leader = event.node
+        elif event.kind is EventKind.LEADER_ELECTED:
+            leader = int(event.detail["leader"])
+        else:
+            continue
+        if event.topic is None or event.partition is None or event.leader_epoch is None:
+            continue
+        examined += 1
+        if event.kind is EventKind.LEADER_ELECTED:
+            elected.setdefault((event.topic, event.partition), []).append(event.leader_epoch)
+        key = (event.topic, event.partition, event.leader_epoch)
+        first = leaders.setdefault(key, leader)
+        if first != leader:
+            findings.append(_two_leaders(event, first, leader))
+    for (topic, partition), epochs in elected.items():
+        findings.extend(_repeats(topic, partition, epochs))
+    return CheckResult("one leader per leader epoch (I7)", examined, tuple(findings))
+
+
+def _two_leaders(event: TraceEvent, first: int, second: int) -> Finding:
+    return Finding(
+        invariant="I7",
+        message=f"brokers {first} and {second} both led at leader_epoch {event.leader_epoch}",
+        topic=event.topic or "",
+        partition=event.partition if event.partition is not None else -1,
+    )
+
+
+def _repeats(topic: str, partition: int, epochs: list[int]) -> list[Finding]:
+    repeated = sorted({epoch for epoch in epochs if epochs.count(epoch) > 1})
+    return [
+        Finding("I7", f"leader_epoch {epoch} was written more than once", topic, partition)
+        for epoch in repeated
+    ]

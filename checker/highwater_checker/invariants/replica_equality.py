@@ -1,0 +1,86 @@
+"""I3: replicas hold byte-equal batches from the highest log start to the lowest high watermark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.segments import Batch, ReplicaLog
+
+
+def check_replica_equality(replicas: Sequence[ReplicaLog]) -> CheckResult:
+    """Compare the replicas of one partition; the first difference between each pair is reported.
+
+    A batch counts when it lies wholly in the compared range. Source: replication.md, I3.
+    """
+    findings: list[Finding] = []
+    examined = 0
+    if len(replicas) > 1:
+        start_offset = max(replica.log_start_offset for replica in replicas)
+        end_offset = min(replica.high_watermark for replica in replicas)
+        reference = replicas[0]
+        expected = _in_range(reference, start_offset, end_offset)
+        for replica in replicas[1:]:
+            found = _in_range(replica, start_offset, end_offset)
+            examined += max(len(expected), len(found))
+            difference = _first_difference(expected, found)
+            if difference is not None:
+                findings.append(_finding(reference, replica, *difference))
+    return CheckResult("replicas are byte-equal (I3)", examined, tuple(findings))
+
+
+def check_high_watermarks_are_held(replicas: Sequence[ReplicaLog]) -> CheckResult:
+    """Find replicas whose log ends below their high watermark (I4: HW <= LEO)."""
+    findings = tuple(
+        Finding(
+            invariant="I4",
+            message=f"broker {r.broker_id}: log ends at {r.log_end_offset}, HW {r.high_watermark}",
+            topic=r.topic,
+            partition=r.partition,
+            offset=r.log_end_offset,
+        )
+        for r in replicas
+        if r.log_end_offset < r.high_watermark
+    )
+    return CheckResult("log start <= HW <= LEO (I4)", len(replicas), findings)
+
+
+def _in_range(replica: ReplicaLog, start_offset: int, end_offset: int) -> list[Batch]:
+    return [
+        batch
+        for batch in replica.batches
+        if batch.base_offset >= start_offset and batch.next_offset <= end_offset
+    ]
+
+
+def _first_difference(
+    expected: Sequence[Batch], found: Sequence[Batch]
+) -> tuple[Batch | None, Batch | None] | None:
+    for index in range(max(len(expected), len(found))):
+        left = expected[index] if index < len(expected) else None
+        right = found[index] if index < len(found) else None
+        if left is None or right is None or left.data != right.data:
+            return left, right
+    return None
+
+
+def _finding(
+    left_log: ReplicaLog, right_log: ReplicaLog, left: Batch | None, right: Batch | None
+) -> Finding:
+    offset = min(batch.base_offset for batch in (left, right) if batch is not None)
+    return Finding(
+        invariant="I3",
+        message=(
+            f"broker {left_log.broker_id} holds {_show(left)}, "
+            f"broker {right_log.broker_id} holds {_show(right)}"
+        ),
+        topic=left_log.topic,
+        partition=left_log.partition,
+        offset=offset,
+    )
+
+
+def _show(batch: Batch | None) -> str:
+    if batch is None:
+        return "no batch"
+    return f"[{batch.base_offset}, {batch.next_offset}) of epoch {batch.leader_epoch}"

@@ -1,0 +1,89 @@
+"""Reads a replica's segment files with a codec of its own, never with broker code.
+
+The batches' bytes are kept, since replicas must agree on every byte; the records inside are
+decoded by kafka-python.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka.record import MemoryRecords
+from kafka.record.default_records import DefaultRecordBatch
+
+_LENGTH = struct.Struct(">qi")
+
+
+class DamagedLog(Exception):
+    """A segment holds bytes that are no whole, valid batch; the message says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One record batch as it lies on disk; offsets in [base_offset, next_offset)."""
+
+    base_offset: int
+    next_offset: int
+    leader_epoch: int
+    data: bytes
+
+    def records(self) -> Iterator[tuple[int, bytes | None, bytes | None]]:
+        """Yield (offset, key, value) of each record."""
+        for batch in MemoryRecords(self.data):
+            for record in batch:
+                yield record.offset, record.key, record.value
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLog:
+    """One replica's log with what its broker last said of it; batches ascend by offset."""
+
+    broker_id: int
+    topic: str
+    partition: int
+    batches: tuple[Batch, ...]
+    high_watermark: int
+    log_start_offset: int = 0
+
+    @property
+    def log_end_offset(self) -> int:
+        return self.batches[-1].next_offset if self.batches else self.log_start_offset
+
+
+def read_batches(folder: Path) -> tuple[Batch, ...]:
+    """Return all batches in a partition's folder, in the order of its segments.
+
+    Raises:
+        DamagedLog: a torn or corrupt batch, or offsets that do not ascend.
+    """
+    batches: list[Batch] = []
+    for path in sorted(folder.glob("*.log")):
+        for batch in _batches_of(path):
+            if batches and batch.base_offset < batches[-1].next_offset:
+                raise DamagedLog(
+                    f"{path.name}: batch at {batch.base_offset} after one that ends at "
+                    f"{batches[-1].next_offset}"
+                )
+            batches.append(batch)
+    return tuple(batches)
+
+
+def _batches_of(path: Path) -> Iterator[Batch]:
+    data = path.read_bytes()
+    position = 0
+    while position < len(data):
+        if len(data) - position < _LENGTH.size:
+            raise DamagedLog(f"{path.name}: torn batch header at byte {position}")
+        _, length = _LENGTH.unpack_from(data, position)
+        end = position + _LENGTH.size + length
+        if length < 49 or end > len(data):
+            raise DamagedLog(f"{path.name}: torn batch at byte {position}")
+        raw = data[position:end]
+        header = DefaultRecordBatch(raw)
+        if header.magic != 2 or not header.validate_crc():
+            raise DamagedLog(f"{path.name}: bad magic or CRC at byte {position}")
+        yield Batch(header.base_offset, header.next_offset, header.leader_epoch, raw)
+        position = end

@@ -1,0 +1,57 @@
+"""The verdict of a run: pass, fail or unknown, and why.
+
+Unknown is never pass: a run in which too little happened, or whose evidence is incomplete,
+proves nothing, however clean its checks are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from highwater_checker.finding import CheckResult
+
+
+class Outcome(StrEnum):
+    PASS = "pass"  # noqa: S105 - a verdict, not a secret
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+
+
+EXIT_CODES: dict[Outcome, int] = {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.UNKNOWN: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """Something that must have happened for a clean run to prove anything."""
+
+    name: str
+    met: bool
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    outcome: Outcome
+    checks: tuple[CheckResult, ...]
+    requirements: tuple[Requirement, ...]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Return one line for each finding, vacuous check and requirement that was not met."""
+        findings = [f"{f.invariant}: {f.message}" for check in self.checks for f in check.findings]
+        vacuous = [f"{c.check}: nothing to examine" for c in self.checks if c.examined == 0]
+        unmet = [f"{r.name}: {r.evidence}" for r in self.requirements if not r.met]
+        return (*findings, *vacuous, *unmet)
+
+
+def judge(checks: Sequence[CheckResult], requirements: Sequence[Requirement]) -> Verdict:
+    """Return FAIL with any finding; else UNKNOWN with a vacuous check or unmet requirement."""
+    if any(check.findings for check in checks):
+        outcome = Outcome.FAIL
+    elif any(c.examined == 0 for c in checks) or not all(r.met for r in requirements):
+        outcome = Outcome.UNKNOWN
+    else:
+        outcome = Outcome.PASS
+    return Verdict(outcome, tuple(checks), tuple(requirements))

@@ -1,0 +1,1 @@
+"""Fixtures that give a test its own cluster in containers."""

@@ -1,0 +1,242 @@
+"""Each check passes a sound run and catches the bug planted for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from highwater_checker.client_errors import outcome_of_send
+from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.history import (
+    Acknowledged,
+    HistoryEvent,
+    OperationType,
+    decode,
+    encode,
+    sends_of,
+)
+from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
+from highwater_checker.invariants.isr import PartitionRecord, check_isr
+from highwater_checker.invariants.leader_uniqueness import check_leader_uniqueness
+from highwater_checker.invariants.replica_equality import (
+    check_high_watermarks_are_held,
+    check_replica_equality,
+)
+from highwater_checker.segments import Batch, DamagedLog, ReplicaLog, read_batches
+from highwater_checker.verdict import Outcome, Requirement, judge
+from highwater_core.events import EventKind, TraceEvent
+from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+
+
+def make_batch(base_offset: int, values: list[str], leader_epoch: int = 0) -> Batch:
+    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1_000_000)
+    for index, value in enumerate(values):
+        builder.append(index, timestamp=1, key=None, value=value.encode(), headers=[])
+    data = bytearray(builder.build())
+    data[0:8] = base_offset.to_bytes(8, "big")
+    data[12:16] = leader_epoch.to_bytes(4, "big")
+    header = DefaultRecordBatch(bytes(data))
+    return Batch(base_offset, header.next_offset, leader_epoch, bytes(data))
+
+
+def make_log(broker_id: int, *batches: Batch, high_watermark: int = 3) -> ReplicaLog:
+    return ReplicaLog(broker_id, "t", 0, batches, high_watermark)
+
+
+def ack(offset: int, value: str) -> Acknowledged:
+    return Acknowledged("t", 0, offset, value, invoked_ns=0, acknowledged_ns=1)
+
+
+FIRST = make_batch(0, ["a", "b"])
+SECOND = make_batch(2, ["c"])
+
+
+def test_acknowledged_records_on_every_replica_pass() -> None:
+    result = check_acknowledged_records(
+        [ack(0, "a"), ack(2, "c")], [make_log(0, FIRST, SECOND), make_log(1, FIRST, SECOND)]
+    )
+    assert result.findings == ()
+    assert result.examined == 4
+
+
+@pytest.mark.parametrize(
+    ("replica", "why"),
+    [
+        (make_log(1, FIRST), "the record was truncated away"),
+        (make_log(1, FIRST, make_batch(2, ["other"])), "another record took its offset"),
+        (make_log(1, make_batch(0, ["b", "a"]), SECOND), "records changed places"),
+    ],
+)
+def test_a_lost_or_replaced_acknowledged_record_is_found(replica: ReplicaLog, why: str) -> None:
+    result = check_acknowledged_records([ack(0, "a"), ack(2, "c")], [replica])
+    assert {finding.invariant for finding in result.findings} == {"I1"}, why
+
+
+def test_an_acknowledgement_of_a_partition_that_nobody_read_is_found() -> None:
+    result = check_acknowledged_records([ack(0, "a")], [])
+    assert [finding.offset for finding in result.findings] == [0]
+
+
+def test_a_retry_duplicate_is_counted_and_not_failed() -> None:
+    log = make_log(0, FIRST, make_batch(2, ["a"]))
+    result = check_acknowledged_records([ack(0, "a")], [log])
+    assert result.findings == ()
+    assert dict(result.noted) == {"retry duplicates": 1}
+
+
+def test_a_record_below_the_log_start_is_not_looked_for() -> None:
+    log = ReplicaLog(0, "t", 0, (SECOND,), high_watermark=3, log_start_offset=2)
+    assert check_acknowledged_records([ack(0, "a")], [log]).examined == 0
+
+
+def test_equal_replicas_pass_and_a_longer_unreplicated_tail_is_no_difference() -> None:
+    tail = make_batch(3, ["unreplicated"])
+    result = check_replica_equality([make_log(0, FIRST, SECOND, tail), make_log(1, FIRST, SECOND)])
+    assert result.findings == ()
+    assert result.examined == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        make_log(1, FIRST, make_batch(2, ["x"])),
+        make_log(1, FIRST, make_batch(2, ["c"], leader_epoch=1)),
+        make_log(1, FIRST),
+        make_log(1, SECOND),
+    ],
+    ids=["other record", "other epoch", "missing tail", "missing head"],
+)
+def test_replicas_that_differ_below_the_high_watermark_are_found(other: ReplicaLog) -> None:
+    result = check_replica_equality([make_log(0, FIRST, SECOND), other])
+    assert [finding.invariant for finding in result.findings] == ["I3"]
+
+
+def test_a_high_watermark_beyond_the_log_is_found() -> None:
+    result = check_high_watermarks_are_held([make_log(0, FIRST, high_watermark=3)])
+    assert [finding.invariant for finding in result.findings] == ["I4"]
+
+
+def became_leader(node: int, leader_epoch: int) -> TraceEvent:
+    return TraceEvent(0, node, 0, 0, EventKind.BECAME_LEADER, "t", 0, leader_epoch)
+
+
+def elected(leader: int, leader_epoch: int) -> TraceEvent:
+    detail = {"leader": leader}
+    return TraceEvent(
+        0, 1000, 0, 0, EventKind.LEADER_ELECTED, "t", 0, leader_epoch, None, None, detail
+    )
+
+
+def test_one_leader_per_epoch_passes_also_when_it_is_told_twice() -> None:
+    events = [elected(1, 0), became_leader(1, 0), became_leader(1, 0), became_leader(2, 1)]
+    assert check_leader_uniqueness(events).findings == ()
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [became_leader(1, 4), became_leader(2, 4)],
+        [elected(1, 4), became_leader(2, 4)],
+        [elected(1, 4), elected(1, 4)],
+    ],
+    ids=["two led", "another led than was elected", "an epoch was used twice"],
+)
+def test_two_leaders_in_one_epoch_are_found(events: list[TraceEvent]) -> None:
+    assert {f.invariant for f in check_leader_uniqueness(events).findings} == {"I7"}
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "sound"),
+    [
+        (1, (1, 2), True),
+        (-1, (1,), True),
+        (1, (), False),
+        (1, (1, 9), False),
+        (3, (1, 2), False),
+        (1, (1, 1), False),
+    ],
+)
+def test_isr_rules(leader: int, isr: tuple[int, ...], sound: bool) -> None:
+    record = PartitionRecord("t", 0, leader, 0, isr, (1, 2, 3))
+    assert (check_isr([record]).findings == ()) is sound
+
+
+def test_segments_are_read_back_and_damage_is_named(tmp_path: Path) -> None:
+    segment = tmp_path / "00000000000000000000.log"
+    segment.write_bytes(FIRST.data + SECOND.data)
+    assert read_batches(tmp_path) == (FIRST, SECOND)
+
+    segment.write_bytes(FIRST.data + SECOND.data[:-1])
+    with pytest.raises(DamagedLog, match="torn batch at byte"):
+        read_batches(tmp_path)
+
+    flipped = bytearray(FIRST.data)
+    flipped[-1] ^= 1
+    segment.write_bytes(flipped)
+    with pytest.raises(DamagedLog, match="CRC"):
+        read_batches(tmp_path)
+
+    segment.write_bytes(SECOND.data + FIRST.data)
+    with pytest.raises(DamagedLog, match="after one that ends"):
+        read_batches(tmp_path)
+
+
+def event(kind: OperationType, operation_id: int, offset: int = -1) -> HistoryEvent:
+    return HistoryEvent(0, kind, operation_id, "p", "send", "t", 0, "v", offset)
+
+
+def test_a_send_without_completion_is_unknown() -> None:
+    events = [
+        event(OperationType.INVOKE, 1),
+        event(OperationType.INVOKE, 2),
+        event(OperationType.INVOKE, 3),
+        event(OperationType.OK, 1, offset=7),
+        event(OperationType.FAIL, 2),
+    ]
+    sends = sends_of(events)
+    assert [a.offset for a in sends.acknowledged] == [7]
+    assert len(sends.failed) == 1
+    assert [e.operation_id for e in sends.unknown] == [3]
+
+
+def test_history_lines_round_trip_and_a_torn_last_line_is_left_out() -> None:
+    line = encode(event(OperationType.OK, 1, offset=3))
+    assert decode([line, line[:-4]]) == [event(OperationType.OK, 1, offset=3)]
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        ("", OperationType.OK),
+        ("_QUEUE_FULL", OperationType.FAIL),
+        ("_MSG_TIMED_OUT", OperationType.INFO),
+        ("NOT_LEADER_FOR_PARTITION", OperationType.INFO),
+        ("SOMETHING_NEW", OperationType.INFO),
+    ],
+)
+def test_a_send_fails_only_where_it_was_never_sent(error: str, outcome: OperationType) -> None:
+    assert outcome_of_send(error) is outcome
+
+
+CLEAN = CheckResult("c", 1, ())
+VACUOUS = CheckResult("c", 0, ())
+BROKEN = CheckResult("c", 1, (Finding("I1", "lost"),))
+MET = Requirement("a leader changed", True, "once")
+UNMET = Requirement("a leader changed", False, "never")
+
+
+@pytest.mark.parametrize(
+    ("checks", "requirements", "outcome"),
+    [
+        ([CLEAN], [MET], Outcome.PASS),
+        ([CLEAN, VACUOUS], [MET], Outcome.UNKNOWN),
+        ([CLEAN], [UNMET], Outcome.UNKNOWN),
+        ([BROKEN, VACUOUS], [UNMET], Outcome.FAIL),
+    ],
+)
+def test_a_run_that_proves_nothing_is_unknown(
+    checks: list[CheckResult], requirements: list[Requirement], outcome: Outcome
+) -> None:
+    verdict = judge(checks, requirements)
+    assert verdict.outcome is outcome
+    assert bool(verdict.reasons) is (outcome is not Outcome.PASS)
