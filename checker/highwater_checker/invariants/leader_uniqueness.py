@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from highwater_core.events import EventKind, TraceEvent
-
 from highwater_checker.finding import CheckResult, Finding
+from highwater_core.events import EventKind, TraceEvent
 
 
 def check_leader_uniqueness(events: Iterable[TraceEvent]) -> CheckResult:

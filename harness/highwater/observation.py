@@ -1,0 +1,131 @@
+"""What an observer sees of a cluster from outside, and what changed between two looks; no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.messages import NodeSnapshot, ReplicaSnapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at every node; None is a node that did not answer. time_ns: the recorder's."""
+
+    time_ns: int
+    nodes: Mapping[int, NodeSnapshot | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """Who leads a partition, by its own word, at the highest leader epoch seen."""
+
+    topic_partition: TopicPartition
+    leader: NodeId
+    leader_epoch: int
+    isr: tuple[NodeId, ...]
+    high_watermark: int
+    log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something that differs between two looks, in words; kind names it for machines."""
+
+    time_ns: int
+    kind: str
+    text: str
+    node: int = -1
+    topic_partition: TopicPartition | None = None
+    leader_epoch: int = -1
+
+
+def replicas_of(look: Look, topic_partition: TopicPartition) -> dict[int, ReplicaSnapshot]:
+    """Return each answering broker's replica of the partition, by broker id, ascending."""
+    return {
+        node_id: replica
+        for node_id in sorted(look.nodes)
+        if (snapshot := look.nodes[node_id]) is not None
+        for replica in snapshot.replicas
+        if replica.topic_partition == topic_partition
+    }
+
+
+def leaderships(look: Look) -> dict[TopicPartition, Leadership]:
+    """Return the leader of each partition that has one that answers, by partition, ascending."""
+    found: dict[TopicPartition, Leadership] = {}
+    for node_id in sorted(look.nodes):
+        snapshot = look.nodes[node_id]
+        for replica in snapshot.replicas if snapshot is not None else ():
+            known = found.get(replica.topic_partition)
+            if replica.role != "leader" or (known and known.leader_epoch >= replica.leader_epoch):
+                continue
+            found[replica.topic_partition] = Leadership(
+                topic_partition=replica.topic_partition,
+                leader=NodeId(node_id),
+                leader_epoch=replica.leader_epoch,
+                isr=tuple(sorted(replica.isr)),
+                high_watermark=replica.high_watermark,
+                log_end_offset=replica.log_end_offset,
+            )
+    return dict(sorted(found.items()))
+
+
+def active_controller(look: Look) -> NodeSnapshot | None:
+    """Return the snapshot of the active controller with the highest controller epoch."""
+    active = [s for s in look.nodes.values() if s is not None and s.active_controller]
+    return max(active, key=lambda snapshot: snapshot.controller_epoch, default=None)
+
+
+def changes_between(before: Look, after: Look) -> list[Change]:
+    """Return what happened, nodes first, then the controller, then partitions in order."""
+    return [
+        *_node_changes(before, after),
+        *_controller_changes(before, after),
+        *_partition_changes(before, after),
+    ]
+
+
+def _node_changes(before: Look, after: Look) -> list[Change]:
+    changes = []
+    for node_id in sorted(after.nodes):
+        was, now = before.nodes.get(node_id), after.nodes[node_id]
+        if was is not None and now is None:
+            changes.append(Change(after.time_ns, "node_gone", f"node {node_id} is gone", node_id))
+        elif was is None and now is not None:
+            text = f"node {node_id} answers (incarnation {now.incarnation})"
+            changes.append(Change(after.time_ns, "node_answers", text, node_id))
+    return changes
+
+
+def _controller_changes(before: Look, after: Look) -> list[Change]:
+    was, now = active_controller(before), active_controller(after)
+    if now is None or (was is not None and was.controller_epoch >= now.controller_epoch):
+        return []
+    text = f"controller {now.node_id} is active at controller_epoch {now.controller_epoch}"
+    return [Change(after.time_ns, "controller_elected", text, now.node_id)]
+
+
+def _partition_changes(before: Look, after: Look) -> list[Change]:
+    changes = []
+    known = leaderships(before)
+    for topic_partition, now in leaderships(after).items():
+        was = known.get(topic_partition)
+        isr = ", ".join(str(broker) for broker in now.isr)
+        if was is None or (was.leader, was.leader_epoch) != (now.leader, now.leader_epoch):
+            text = (
+                f"{topic_partition}: broker {now.leader} leads at leader_epoch "
+                f"{now.leader_epoch}, ISR [{isr}], HW {now.high_watermark}, "
+                f"LEO {now.log_end_offset}"
+            )
+            kind = "leader_changed"
+        elif was.isr != now.isr:
+            text = f"{topic_partition}: ISR [{isr}]"
+            kind = "isr_changed"
+        else:
+            continue
+        changes.append(
+            Change(after.time_ns, kind, text, now.leader, topic_partition, now.leader_epoch)
+        )
+    return changes

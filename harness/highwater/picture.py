@@ -1,0 +1,139 @@
+"""Draws a run: acknowledgements a second, who led and who was down, offsets of one partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from highwater.failover import Gap
+from highwater.observation import Look, active_controller, leaderships, replicas_of
+from highwater_checker.history import Acknowledged
+from highwater_core.ids import FIRST_CONTROLLER_ID, TopicPartition
+
+_BIN_S = 0.1
+_DOWN, _UP, _LEADS = "#d9534f", "#dfe6ee", "#2f6fab"
+_BROKER_COLOURS = ("#2f6fab", "#e08a1e", "#3a9d5d", "#8e5ea2", "#7f7f7f")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that was done to the cluster, for the marks in the picture."""
+
+    time_s: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunPicture:
+    """What one picture shows; everything is in seconds from the run's start."""
+
+    title: str
+    topic_partition: TopicPartition
+    looks: Sequence[Look]
+    acknowledged: Sequence[Acknowledged]
+    faults: Sequence[Fault]
+    gaps: Sequence[Gap]
+
+
+def draw(run: RunPicture, path: Path) -> None:
+    """Write the picture as PNG."""
+    with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+        figure = Figure(figsize=(12, 8.5), layout="constrained")
+        rate, lanes, offsets = figure.subplots(3, 1, sharex=True, height_ratios=(3, 2.4, 3))
+        figure.suptitle(run.title, fontsize=12, x=0.01, ha="left")
+        _draw_rate(rate, run)
+        _draw_lanes(lanes, run)
+        _draw_offsets(offsets, run)
+        for axes in (rate, lanes, offsets):
+            for fault in run.faults:
+                axes.axvline(fault.time_s, color="#444444", linewidth=0.8, linestyle=":")
+        offsets.set_xlabel("seconds from the run's start")
+        figure.savefig(path, dpi=110)
+
+
+def _draw_rate(axes: Axes, run: RunPicture) -> None:
+    end_s = max((look.time_ns for look in run.looks), default=0) / 1e9
+    bins = [0] * (int(end_s / _BIN_S) + 2)
+    for ack in run.acknowledged:
+        index = int(ack.acknowledged_ns / 1e9 / _BIN_S)
+        if index < len(bins):
+            bins[index] += 1
+    times = [index * _BIN_S for index in range(len(bins))]
+    per_second = [count / _BIN_S for count in bins]
+    axes.fill_between(times, per_second, step="post", color=_LEADS, alpha=0.75, linewidth=0)
+    top = max(per_second, default=1.0) or 1.0
+    axes.set_ylim(0, top * 1.3)
+    axes.set_ylabel("acknowledged\nrecords/s (all partitions)")
+    for gap in run.gaps:
+        axes.axvspan(gap.from_s, gap.to_s, color=_DOWN, alpha=0.18, linewidth=0)
+        axes.annotate(
+            f"{gap.topic}-{gap.partition}: {gap.length_s:.2f} s without an acknowledgement",
+            (gap.to_s, top * 0.55),
+            xytext=(6, 0),
+            textcoords="offset points",
+            color="#8c2f2c",
+        )
+    for index, fault in enumerate(run.faults):
+        axes.annotate(
+            fault.text,
+            (fault.time_s, top * (1.24 - 0.1 * (index % 3))),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="top",
+        )
+
+
+def _draw_lanes(axes: Axes, run: RunPicture) -> None:
+    node_ids = sorted(run.looks[0].nodes) if run.looks else []
+    for lane, node_id in enumerate(reversed(node_ids)):
+        for look, following in pairwise(run.looks):
+            start_s, end_s = look.time_ns / 1e9, following.time_ns / 1e9
+            colour = _lane_colour(look, node_id, run.topic_partition)
+            axes.broken_barh([(start_s, end_s - start_s)], (lane - 0.38, 0.76), color=colour)
+    axes.set_yticks(range(len(node_ids)), [_lane_name(node) for node in reversed(node_ids)])
+    legend = ((_UP, "up"), (_LEADS, f"leads {run.topic_partition} / is active"), (_DOWN, "down"))
+    for colour, text in legend:
+        axes.plot([], [], color=colour, linewidth=6, label=text)
+    axes.legend(loc="upper center", ncols=3, frameon=False, bbox_to_anchor=(0.5, 1.18))
+
+
+def _lane_name(node_id: int) -> str:
+    kind = "controller" if node_id >= FIRST_CONTROLLER_ID else "broker"
+    return f"{kind} {node_id}"
+
+
+def _lane_colour(look: Look, node_id: int, topic_partition: TopicPartition) -> str:
+    if look.nodes[node_id] is None:
+        return _DOWN
+    active = active_controller(look)
+    leadership = leaderships(look).get(topic_partition)
+    leads = leadership is not None and leadership.leader == node_id
+    return _LEADS if leads or (active is not None and active.node_id == node_id) else _UP
+
+
+def _draw_offsets(axes: Axes, run: RunPicture) -> None:
+    series: dict[int, list[tuple[float, int, int]]] = {}
+    for look in run.looks:
+        for broker_id, replica in replicas_of(look, run.topic_partition).items():
+            point = (look.time_ns / 1e9, replica.log_end_offset, replica.high_watermark)
+            series.setdefault(broker_id, []).append(point)
+    for index, broker_id in enumerate(sorted(series)):
+        colour = _BROKER_COLOURS[index % len(_BROKER_COLOURS)]
+        times, log_ends, high_watermarks = zip(*series[broker_id], strict=True)
+        axes.plot(times, log_ends, color=colour, label=f"broker {broker_id} LEO", linewidth=1.4)
+        axes.plot(
+            times,
+            high_watermarks,
+            color=colour,
+            linestyle="--",
+            label=f"broker {broker_id} HW",
+            linewidth=1.0,
+        )
+    axes.set_ylabel(f"offset in {run.topic_partition}")
+    axes.legend(loc="upper left", ncols=3, frameon=False)

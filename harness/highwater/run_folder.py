@@ -1,0 +1,57 @@
+"""A run's folder: fixed names, so that any later step can be redone from its files alone.
+
+runs/<id>/ topology.json plan.json history/ trace/ logs/ zookeeper.json snapshots.jsonl segments/
+verdict.json junit.xml run.png report.html; runs/latest points to the newest.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+
+class RunFolder:
+    """The paths of one run; every write is on the disk when the call returns."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        for name in ("history", "trace", "logs", "segments"):
+            (path / name).mkdir(parents=True, exist_ok=True)
+
+    @classmethod
+    def create(cls, root: Path, run_id: str) -> RunFolder:
+        """Make runs/<run_id> and point runs/latest to it."""
+        folder = cls(root / run_id)
+        latest = root / "latest"
+        staged = root / f".latest-{os.getpid()}"
+        staged.unlink(missing_ok=True)
+        staged.symlink_to(run_id)
+        staged.replace(latest)
+        return folder
+
+    @property
+    def run_id(self) -> str:
+        return self.path.name
+
+    def write_json(self, name: str, content: Any) -> Path:
+        """Write a value (dataclasses too) as indented JSON."""
+        text = msgspec.json.format(msgspec.json.encode(content, enc_hook=str), indent=2)
+        return self.write_bytes(name, text + b"\n")
+
+    def write_bytes(self, name: str, data: bytes) -> Path:
+        path = self.path / name
+        with path.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        return path
+
+
+def new_run_id(kind: str) -> str:
+    """Return an id that sorts by time: demo-20260131-142233-a1b2."""
+    moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    return f"{kind}-{moment}-{os.urandom(2).hex()}"

@@ -1,0 +1,54 @@
+"""A run's picture and pages are written from its evidence alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from highwater.evidence import Evidence
+from highwater.failover import Gap
+from highwater.observation import Look
+from highwater.picture import Fault, RunPicture, draw
+from highwater.report import junit_xml, write_report
+from highwater.run_folder import RunFolder
+from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.history import Acknowledged, Sends
+from highwater_checker.verdict import Requirement, Verdict, judge
+from highwater_core.ids import TopicPartition
+
+
+def failed_verdict() -> Verdict:
+    return judge(
+        [CheckResult("sound", 3, ()), CheckResult("broken", 3, (Finding("I1", "lost <b>"),))],
+        [Requirement("a leader changed", False, "never")],
+    )
+
+
+def test_junit_counts_failures_and_errors() -> None:
+    suite = ET.fromstring(junit_xml("run-1", failed_verdict()))  # noqa: S314 - our own bytes
+    counts = (suite.get("tests"), suite.get("failures"), suite.get("errors"))
+    assert counts == ("3", "1", "1")
+
+
+def test_a_report_escapes_what_it_shows_and_holds_the_picture(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, "run-1")
+    look = Look(0, {0: None, 1000: None})
+    acknowledged = (Acknowledged("t", 0, 0, "v", 0, 100_000_000),)
+    gap = Gap("t", 0, 0.1, 0.4)
+    draw(
+        RunPicture(
+            "t",
+            TopicPartition("t", 0),
+            [look, Look(10**9, look.nodes)],
+            acknowledged,
+            [Fault(0.2, "kill")],
+            [gap],
+        ),
+        folder.path / "run.png",
+    )
+    evidence = Evidence(Sends(acknowledged, (), ()), (), look, {})
+    write_report(folder, failed_verdict(), [gap], [Fault(0.2, "kill")], evidence)
+    page = (folder.path / "report.html").read_text()
+    assert "lost &lt;b&gt;" in page
+    assert "data:image/png;base64," in page
+    assert (tmp_path / "latest" / "junit.xml").exists()
