@@ -136,4 +136,5 @@ def _draw_offsets(axes: Axes, run: RunPicture) -> None:
             linewidth=1.0,
         )
     axes.set_ylabel(f"offset in {run.topic_partition}")
-    axes.legend(loc="upper left", ncols=3, frameon=False)
+    if series:
+        axes.legend(loc="upper left", ncols=3, frameon=False)
