@@ -1,0 +1,236 @@
+"""What is measured of a cluster through its clients; the same for Highwater and Apache Kafka.
+
+Each function takes a bootstrap address and knows nothing of what answers there.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+QUIET: dict[str, Any] = {"log_level": 0}
+THROUGHPUT: dict[str, Any] = {
+    **QUIET,
+    "acks": "all",
+    "linger.ms": 5,
+    "batch.size": 1_000_000,
+    "queue.buffering.max.kbytes": 262_144,
+    "queue.buffering.max.messages": 2_000_000,
+}
+ONE_AT_A_TIME: dict[str, Any] = {**QUIET, "acks": "all", "linger.ms": 0}
+ONE_RECORD_REQUESTS: dict[str, Any] = {
+    **QUIET,
+    "acks": "all",
+    "linger.ms": 0,
+    "batch.num.messages": 1,
+    "max.in.flight": 50,
+}
+FAILOVER: dict[str, Any] = {
+    **QUIET,
+    "acks": "all",
+    "linger.ms": 0,
+    "retry.backoff.ms": 20,
+    "reconnect.backoff.ms": 10,
+    "reconnect.backoff.max.ms": 50,
+    "topic.metadata.refresh.fast.interval.ms": 20,
+    "request.timeout.ms": 1500,
+    "message.timeout.ms": 60_000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """MB is 10^6 bytes of record values."""
+
+    megabytes_per_second: float
+    records_per_second: float
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    p50_ms: float
+    p99_ms: float
+    samples: int
+
+
+def new_topic(bootstrap: str, partition_count: int, within_s: float = 30.0) -> str:
+    """Create a topic of three replicas with min.insync.replicas 2, led everywhere; return its name.
+
+    Raises:
+        KafkaException: not created and led within the bound.
+    """
+    name = f"bench-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({**QUIET, "bootstrap.servers": bootstrap})
+    topic = NewTopic(name, partition_count, 3, config={"min.insync.replicas": "2"})
+    admin.create_topics([topic], operation_timeout=within_s)[name].result(within_s)
+    deadline = time.monotonic() + within_s
+    while True:
+        found = admin.list_topics(name, timeout=within_s).topics[name].partitions
+        if len(found) == partition_count and all(
+            p.leader >= 0 and len(p.isrs) == 3 for p in found.values()
+        ):
+            return name
+        if time.monotonic() > deadline:
+            raise KafkaException(f"{name} has no full ISR after {within_s} s: {found}")
+        time.sleep(0.02)
+
+
+def produce_throughput(
+    bootstrap: str, topic: str, partition_count: int, record_bytes: int, total_bytes: int
+) -> Throughput:
+    """Send total_bytes of records, acks=all, and return the rate till the last acknowledgement.
+
+    Raises:
+        RuntimeError: the log ends do not add up to what was sent.
+    """
+    producer = Producer({**THROUGHPUT, "bootstrap.servers": bootstrap})
+    producer.list_topics(topic, timeout=10)
+    value = uuid.uuid4().bytes * (record_bytes // 16 + 1)
+    value = value[:record_bytes]
+    count = total_bytes // record_bytes
+    before = log_end_total(bootstrap, topic, partition_count)
+    started = time.perf_counter()
+    for number in range(count):
+        while True:
+            try:
+                producer.produce(topic, value, partition=number % partition_count)
+                break
+            except BufferError:
+                producer.poll(0.01)
+    left = producer.flush(120)
+    elapsed = time.perf_counter() - started
+    stored = log_end_total(bootstrap, topic, partition_count) - before
+    if left or stored < count:
+        raise RuntimeError(f"{count} records sent, {left} without answer, {stored} in the log")
+    return Throughput(count * record_bytes / elapsed / 1e6, count / elapsed, count)
+
+
+def consume_throughput(
+    bootstrap: str, topic: str, partition_count: int, record_bytes: int, count: int
+) -> Throughput:
+    """Read count records from the start and return the rate from the first one on."""
+    consumer = Consumer(
+        {
+            **QUIET,
+            "bootstrap.servers": bootstrap,
+            "group.id": "bench",
+            "enable.auto.commit": False,
+            "fetch.message.max.bytes": 10_000_000,
+            "queued.max.messages.kbytes": 262_144,
+        }
+    )
+    try:
+        consumer.assign([TopicPartition(topic, number, 0) for number in range(partition_count)])
+        first = consumer.consume(1, timeout=30)
+        if not first:
+            raise RuntimeError(f"nothing to read in {topic} within 30 s")
+        started = time.perf_counter()
+        read = 1
+        while read < count:
+            batch = consumer.consume(100_000, timeout=0.2)
+            if not batch and time.perf_counter() - started > 120:
+                raise RuntimeError(f"read {read} of {count} records of {topic} within 120 s")
+            read += len(batch)
+        elapsed = time.perf_counter() - started
+    finally:
+        consumer.close()
+    return Throughput(read * record_bytes / elapsed / 1e6, read / elapsed, read)
+
+
+def one_at_a_time(bootstrap: str, topic: str, samples: int, record_bytes: int = 100) -> Latency:
+    """Return the latency of a record that is sent when the one before is acknowledged."""
+    producer = Producer({**ONE_AT_A_TIME, "bootstrap.servers": bootstrap})
+    value = b"x" * record_bytes
+    times: list[float] = []
+    for number in range(samples + samples // 10):
+        started = time.perf_counter()
+        producer.produce(topic, value, partition=0)
+        if producer.flush(30):
+            raise RuntimeError("no acknowledgement within 30 s")
+        if number >= samples // 10:
+            times.append((time.perf_counter() - started) * 1000)
+    cuts = statistics.quantiles(times, n=100)
+    return Latency(p50_ms=cuts[49], p99_ms=cuts[98], samples=len(times))
+
+
+def one_record_requests(bootstrap: str, topic: str, seconds: float) -> float:
+    """Return acknowledged requests a second with one record in each and 50 in flight."""
+    producer = Producer({**ONE_RECORD_REQUESTS, "bootstrap.servers": bootstrap})
+    value = b"x" * 100
+    acknowledged = 0
+
+    def delivered(error: Any, _message: Any) -> None:
+        nonlocal acknowledged
+        if error is not None:
+            raise KafkaException(error)
+        acknowledged += 1
+
+    sent = 0
+    started = time.perf_counter()
+    while time.perf_counter() - started < seconds:
+        while sent - acknowledged < 200:
+            producer.produce(topic, value, partition=0, on_delivery=delivered)
+            sent += 1
+        producer.poll(0.005)
+    producer.flush(30)
+    return acknowledged / (time.perf_counter() - started)
+
+
+def log_end_total(bootstrap: str, topic: str, partition_count: int) -> int:
+    """Return the sum of the partitions' log ends as consumers see them."""
+    consumer = Consumer({**QUIET, "bootstrap.servers": bootstrap, "group.id": "bench"})
+    try:
+        return sum(
+            consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=20)[1]
+            for number in range(partition_count)
+        )
+    finally:
+        consumer.close()
+
+
+class AcknowledgementWatch:
+    """Sends a record every 10 ms and tells when acknowledgements came, for failover times."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._producer = Producer({**FAILOVER, "bootstrap.servers": bootstrap})
+        self._topic = topic
+        self._acknowledged: list[tuple[float, float]] = []
+
+    def run_until(self, predicate: Any, within_s: float) -> None:
+        """Send until the predicate holds.
+
+        Raises:
+            TimeoutError: it does not hold within the bound.
+        """
+        deadline = time.monotonic() + within_s
+        while not predicate():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no change within {within_s} s")
+            self._send()
+            self._producer.poll(0.01)
+
+    def first_sent_after(self, moment: float) -> float | None:
+        """Return when the first record that was sent after the moment was acknowledged."""
+        return min((done for sent, done in self._acknowledged if sent >= moment), default=None)
+
+    def first_acknowledged_after(self, moment: float) -> float | None:
+        return min((done for _, done in self._acknowledged if done >= moment), default=None)
+
+    def close(self) -> None:
+        self._producer.flush(10)
+
+    def _send(self) -> None:
+        sent = time.monotonic()
+
+        def delivered(error: Any, _message: Any) -> None:
+            if error is None:
+                self._acknowledged.append((sent, time.monotonic()))
+
+        self._producer.produce(self._topic, b"x" * 100, partition=0, on_delivery=delivered)
