@@ -7,6 +7,7 @@ Source: V3 design, LeaderAndISRRequest and StopReplicaRequest, extended as DESIG
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import (
@@ -312,11 +313,38 @@ class NodeSnapshot:
     counters: tuple[tuple[str, int], ...] = field(default=())
 
 
+class FailPointAction(StrEnum):
+    """What a fail-point does when it is reached."""
+
+    OFF = "off"
+    DELAY = "delay"
+    """It waits for delay_ms."""
+    EXIT = "exit"
+    """The process ends at once, as by SIGKILL."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetFailPointRequest:
+    """Arms or disarms a fail-point; after `count` hits it disarms itself, 0 is without end."""
+
+    name: str
+    action: FailPointAction
+    count: int = 0
+    delay_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SetFailPointResponse:
+    """error INVALID_REQUEST when the node has no fail-point of that name."""
+
+    error: ErrorCode
+
+
 BrokerCommand = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 ControllerCommand = (
     CreateTopicsRequest | DeleteTopicsRequest | ControlledShutdownRequest | AlterPartitionRequest
 )
-ControlRequest = BrokerCommand | ControllerCommand | InspectRequest
+ControlRequest = BrokerCommand | ControllerCommand | InspectRequest | SetFailPointRequest
 ControlResponse = (
     CommandResponse
     | CreateTopicsResponse
@@ -324,4 +352,5 @@ ControlResponse = (
     | ControlledShutdownResponse
     | AlterPartitionResponse
     | NodeSnapshot
+    | SetFailPointResponse
 )

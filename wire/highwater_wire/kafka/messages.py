@@ -15,10 +15,12 @@ from highwater_core.ids import (
     NO_BROKER_EPOCH,
     NO_EPOCH,
     NO_OFFSET,
+    NO_TOPIC_ID,
     BrokerEpoch,
     LeaderEpoch,
     NodeId,
     Offset,
+    TopicId,
 )
 
 CONSUMER = NodeId(-1)
@@ -163,12 +165,16 @@ class ProduceResponse:
 
 @dataclass(frozen=True, slots=True)
 class FetchPartition:
+    """From version 13 on the wire has topic_id instead of topic: a decoded request's topic is
+    then empty and the broker finds it by its id; a result must carry the same topic_id."""
+
     topic: str
     partition: int
     fetch_offset: Offset
     max_bytes: int
     current_leader_epoch: LeaderEpoch = NO_EPOCH
     log_start_offset: Offset = NO_OFFSET
+    topic_id: TopicId = NO_TOPIC_ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +197,7 @@ class FetchPartitionResult:
     high_watermark: Offset = NO_OFFSET
     log_start_offset: Offset = NO_OFFSET
     records: Records = b""
+    topic_id: TopicId = NO_TOPIC_ID
 
 
 @dataclass(frozen=True, slots=True)

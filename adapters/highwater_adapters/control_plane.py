@@ -1,0 +1,212 @@
+"""The ControlPlane port over grpc.aio: bytes in and out, highwater_wire.control codes them.
+
+A server hands each call to the handler as it arrives and lets it finish even when the caller has
+given up: a call that timed out may still be carried out. What cannot be decoded is answered with
+INVALID_ARGUMENT; bytes that are not gRPC at all cost their connection, inside the library.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import grpc
+
+from highwater_core.check import BugFound, check
+from highwater_core.events import EventKind, TraceEvent
+from highwater_core.ids import Endpoint
+from highwater_core.messages import ControlRequest, ControlResponse, NodeSnapshot
+from highwater_core.ports import CallFailed, ControlHandler, Trace
+from highwater_wire.control import (
+    METHODS,
+    WATCH_TRACE,
+    MalformedControlMessage,
+    decode_control_request,
+    decode_control_response,
+    decode_watch_trace,
+    encode_control_request,
+    encode_control_response,
+    encode_trace_line,
+)
+
+_MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+_CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
+    # A peer that restarted is reached again soon; an attempt whose SYN is lost ends soon, too.
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.min_reconnect_backoff_ms", 500),
+    ("grpc.max_reconnect_backoff_ms", 150),
+    # A connection that a cut leaves half-open is found out.
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
+)
+_SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.so_reuseport", 0),  # a taken port is an error
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+    ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
+)
+_NEVER_SENT = "failed to connect to all addresses"
+"""How gRPC's status begins when a call ended because no connection could be made for it."""
+
+_LOGGER = logging.getLogger("highwater.control")
+
+_Context = grpc.aio.ServicerContext[bytes, bytes]
+WatchTrace = Callable[[int], AsyncIterator[TraceEvent]]
+
+
+class GrpcControlPlane:
+    """See highwater_core.ports.ControlPlane. Made inside the running loop.
+
+    watch_trace yields trace events from a seq on; without it, WatchTrace is not implemented.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        fail: Callable[[str, BaseException], None],
+        watch_trace: WatchTrace | None = None,
+    ) -> None:
+        self._trace = trace
+        self._fail = fail
+        self._watch_trace = watch_trace
+        self._handler: ControlHandler | None = None
+        self._channels: dict[Endpoint, grpc.aio.Channel] = {}
+        self._server: grpc.aio.Server | None = None
+        self._calls: dict[asyncio.Task[Any], None] = {}
+        self.port = 0
+        """The port that is served, once started."""
+
+    # ------------------------------------------------------------ calling
+
+    async def call(
+        self, endpoint: Endpoint, request: ControlRequest, timeout_ms: int
+    ) -> ControlResponse:
+        path, message = encode_control_request(request)
+        channel = self._channels.get(endpoint)
+        if channel is None:
+            channel = grpc.aio.insecure_channel(str(endpoint), options=_CHANNEL_OPTIONS)
+            self._channels[endpoint] = channel
+        try:
+            method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(path)
+            answer = await method(message, timeout=timeout_ms / 1000)
+        except grpc.aio.AioRpcError as error:
+            details = error.details() or ""
+            raise CallFailed(
+                f"{endpoint} {path}: {error.code().name} {details}",
+                sent=not details.startswith(_NEVER_SENT),
+            ) from error
+        try:
+            return decode_control_response(path, answer)
+        except MalformedControlMessage as error:
+            raise CallFailed(f"{endpoint} {path}: {error}") from error
+
+    # ------------------------------------------------------------ serving
+
+    def serve(self, handler: ControlHandler) -> None:
+        self._handler = handler
+
+    async def start(self, host: str, port: int) -> None:
+        """Answer calls on the port (0: any).
+
+        Raises:
+            OSError: the port cannot be had.
+        """
+        self._server = grpc.aio.server(options=_SERVER_OPTIONS)
+        self._server.add_generic_rpc_handlers((_Methods(self),))
+        try:
+            self.port = self._server.add_insecure_port(f"{host}:{port}")
+        except RuntimeError as error:
+            raise OSError(f"gRPC cannot listen on {host}:{port}: {error}") from error
+        await self._server.start()
+
+    async def stop(self) -> None:
+        """Refuse new calls, drop those that run, close all channels."""
+        if self._server is not None:
+            await self._server.stop(grace=None)
+        for call in tuple(self._calls):
+            call.cancel()
+        for channel in self._channels.values():
+            await channel.close()
+        self._channels.clear()
+
+    def method_handler(self, path: str) -> grpc.RpcMethodHandler[bytes, bytes] | None:
+        """Return what answers calls of the method; None: gRPC answers UNIMPLEMENTED."""
+        if path == WATCH_TRACE and self._watch_trace is not None:
+            return grpc.unary_stream_rpc_method_handler(self._answer_watch)
+        if path not in METHODS:
+            return None
+
+        async def answer(message: bytes, context: _Context) -> bytes:
+            return await self._answer(path, message, context)
+
+        return grpc.unary_unary_rpc_method_handler(answer)
+
+    async def _answer(self, path: str, message: bytes, context: _Context) -> bytes:
+        try:
+            request = decode_control_request(path, message)
+        except MalformedControlMessage as error:
+            await self._refuse(path, error, context)
+        if self._handler is None:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "the node is starting")
+        call = asyncio.get_running_loop().create_task(self._handle(path, request))
+        self._calls[call] = None
+        call.add_done_callback(self._calls.pop)
+        return await asyncio.shield(call)
+
+    async def _handle(self, path: str, request: ControlRequest) -> bytes:
+        check(self._handler is not None, "a call without a handler")
+        try:
+            response = await self._handler(request)  # type: ignore[misc]
+            if isinstance(response, NodeSnapshot) and response.resident_bytes == 0:
+                response = replace(response, resident_bytes=private_bytes())
+            return encode_control_response(path, response)
+        except (Exception, BugFound) as error:
+            self._fail(f"control request {path}", error)
+            raise
+
+    async def _answer_watch(self, message: bytes, context: _Context) -> AsyncIterator[bytes]:
+        try:
+            from_seq = decode_watch_trace(message)
+        except MalformedControlMessage as error:
+            await self._refuse(WATCH_TRACE, error, context)
+        check(self._watch_trace is not None, "a watch without a trace")
+        async for event in self._watch_trace(from_seq):  # type: ignore[misc]
+            yield encode_trace_line(event)
+
+    async def _refuse(
+        self, path: str, error: MalformedControlMessage, context: _Context
+    ) -> NoReturn:
+        _LOGGER.warning("%s from %s: %s", path, context.peer(), error)
+        self._trace.emit(
+            EventKind.BAD_INPUT_MET, where=f"{path} from {context.peer()}", what=str(error)
+        )
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+
+
+class _Methods(grpc.GenericRpcHandler):
+    """Looks a call's method up by its path."""
+
+    def __init__(self, control_plane: GrpcControlPlane) -> None:
+        self._control_plane = control_plane
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        return self._control_plane.method_handler(handler_call_details.method)
+
+
+def private_bytes() -> int:
+    """Return this process's anonymous resident memory (RssAnon), in bytes; 0 where unknown."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return 0
+    for line in status.read_text(encoding="ascii").splitlines():
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1]) * 1024
+    return 0

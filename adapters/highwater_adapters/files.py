@@ -1,0 +1,186 @@
+"""The FileSystem port over os, rooted at a node's own folder.
+
+Appends, reads and truncations go to the page cache on the event loop; syncs run on a few threads
+(periodic syncs stall for 0.1 to 0.6 s). Nothing here retries: OSError goes to the caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from highwater_core.check import check
+from highwater_core.ports import Buffer
+
+_MAX_BUFFERS = os.sysconf("SC_IOV_MAX")
+
+RunBlocking = Callable[[Callable[[], None]], "asyncio.Future[None]"]
+
+
+class RealFile:
+    """See highwater_core.ports.File. One writer: this object's size is the file's."""
+
+    def __init__(self, path: str, descriptor: int, run_blocking: RunBlocking) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self._run_blocking = run_blocking
+        self._size_bytes = os.fstat(descriptor).st_size
+        self._syncs_in_flight = 0
+        self._is_closed = False
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    @property
+    def size_bytes(self) -> int:
+        return self._size_bytes
+
+    def fileno(self) -> int:
+        """Return the descriptor, for sendfile; valid until close, so dup what outlives that."""
+        return self._descriptor
+
+    def append(self, buffers: Sequence[Buffer]) -> int:
+        position = self._size_bytes
+        try:
+            written = _write_at(self._descriptor, position, buffers)
+        except OSError:
+            os.ftruncate(self._descriptor, position)
+            raise
+        self._size_bytes = position + written
+        return position
+
+    def pread(self, position: int, length: int) -> bytes:
+        wanted = max(0, min(length, self._size_bytes - position))
+        content = os.pread(self._descriptor, wanted, position)
+        while len(content) < wanted:  # the kernel returns at most 2 GiB at once
+            more = os.pread(self._descriptor, wanted - len(content), position + len(content))
+            if not more:
+                break
+            content += more
+        return content
+
+    def truncate(self, size_bytes: int) -> None:
+        check(0 <= size_bytes <= self._size_bytes, f"{self._path} cannot grow by truncation")
+        os.ftruncate(self._descriptor, size_bytes)
+        self._size_bytes = size_bytes
+
+    async def sync(self) -> None:
+        self._syncs_in_flight += 1
+        work = self._run_blocking(lambda: os.fdatasync(self._descriptor))
+        work.add_done_callback(self._sync_ended)
+        await asyncio.shield(work)
+
+    def close(self) -> None:
+        """Close the file; the descriptor lives until the last sync of it has ended."""
+        check(not self._is_closed, f"{self._path} is closed once")
+        self._is_closed = True
+        self._maybe_release()
+
+    def _sync_ended(self, work: asyncio.Future[None]) -> None:
+        self._syncs_in_flight -= 1
+        self._maybe_release()
+        if not work.cancelled():
+            work.exception()  # its waiter, if it still waits, has it
+
+    def _maybe_release(self) -> bool:
+        released = self._is_closed and self._syncs_in_flight == 0
+        if released:
+            os.close(self._descriptor)
+        return released
+
+
+def _write_at(descriptor: int, position: int, buffers: Sequence[Buffer]) -> int:
+    """Write all buffers from position on; one system call unless the kernel writes less."""
+    total = sum(map(_length, buffers))
+    if len(buffers) <= _MAX_BUFFERS:
+        written = os.pwritev(descriptor, buffers, position) if total else 0
+        if written == total:
+            return total
+    else:
+        written = 0
+    rest = [memoryview(buffer).cast("B") for buffer in buffers if _length(buffer)]
+    _drop_front(rest, written)
+    while rest:
+        count = os.pwritev(descriptor, rest[:_MAX_BUFFERS], position + written)
+        _drop_front(rest, count)
+        written += count
+    return total
+
+
+def _length(buffer: Buffer) -> int:
+    return buffer.nbytes if isinstance(buffer, memoryview) else len(buffer)
+
+
+def _drop_front(views: list[memoryview], count: int) -> None:
+    """Remove the first count bytes."""
+    whole = 0
+    while whole < len(views) and count >= len(views[whole]):
+        count -= len(views[whole])
+        whole += 1
+    del views[:whole]
+    if count:
+        views[0] = views[0][count:]
+
+
+class RealFileSystem:
+    """See highwater_core.ports.FileSystem."""
+
+    def __init__(self, root: str | Path, sync_threads: int = 2) -> None:
+        self._root = Path(root)
+        self._threads = ThreadPoolExecutor(sync_threads, thread_name_prefix="sync")
+
+    def open(self, path: str) -> RealFile:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        return RealFile(path, os.open(self._at(path), flags, 0o644), self._run_blocking)
+
+    def make_folder(self, path: str) -> None:
+        self._at(path).mkdir(parents=True, exist_ok=True)
+
+    def exists(self, path: str) -> bool:
+        return self._at(path).exists()
+
+    def list(self, path: str) -> list[str]:
+        try:
+            return sorted(entry.name for entry in self._at(path).iterdir())
+        except FileNotFoundError:
+            return []
+
+    def rename(self, source: str, target: str) -> None:
+        self._at(source).rename(self._at(target))
+
+    def remove(self, path: str) -> None:
+        place = self._at(path)
+        if place.is_dir() and not place.is_symlink():
+            shutil.rmtree(place)
+        else:
+            place.unlink(missing_ok=True)
+
+    async def sync_folder(self, path: str) -> None:
+        place = self._at(path)
+        await asyncio.shield(self._run_blocking(lambda: sync_folder(place)))
+
+    def close(self) -> None:
+        """Wait for the syncs that run; the port is not used any more."""
+        self._threads.shutdown()
+
+    def _at(self, path: str) -> Path:
+        parts = path.split("/")
+        check(not path.startswith("/") and ".." not in parts, f"{path!r} leaves the node's folder")
+        return self._root / path
+
+    def _run_blocking(self, work: Callable[[], None]) -> asyncio.Future[None]:
+        return asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the folder's entries survive a power loss (blocks)."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,261 @@
+"""A node's process: settings, logging, signals, incarnation, ports, exit code.
+
+A node's __main__ is made of two calls::
+
+    settings = load_settings(BrokerSettings)
+    sys.exit(run_node(settings, BrokerNode, make_listeners))
+
+where `make_listeners(settings, node)` returns a ListenerSpec for each of its Kafka listeners (a
+controller has none and leaves it out).
+
+On the volume, below data_folder: data/ is what the node's FileSystem port sees, trace/ has one
+file of trace events for each incarnation, incarnation counts the starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import logging
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from highwater_adapters.asyncio_runtime import BUG_EXIT_CODE, AsyncioRuntime
+from highwater_adapters.control_plane import GrpcControlPlane
+from highwater_adapters.coordination import KazooCoordinationFactory
+from highwater_adapters.files import RealFileSystem, sync_folder
+from highwater_adapters.random_source import RandomSource
+from highwater_adapters.tcp_server import KafkaListener, ListenerSpec
+from highwater_adapters.tcp_transport import TcpTransport
+from highwater_adapters.trace_sink import TraceSink
+from highwater_core.ports import Ports
+from highwater_core.settings import BadSetting, read_settings
+from highwater_core.traces import TraceRecorder
+
+BAD_SETTING_EXIT_CODE = 2
+CANNOT_START_EXIT_CODE = 1
+BIND_HOST = "0.0.0.0"
+
+_LOGGER = logging.getLogger("highwater")
+
+
+class NodeSettings(Protocol):
+    """What this module reads of a node's settings, a frozen dataclass."""
+
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def incarnation(self) -> int:
+        """0 in the environment: run_node sets it from the counter on the volume."""
+        ...
+
+    @property
+    def zookeeper(self) -> str: ...
+    @property
+    def data_folder(self) -> str: ...
+    @property
+    def trace_path(self) -> str:
+        """Empty: trace/<incarnation>.jsonl below the data folder."""
+        ...
+
+    @property
+    def control_port(self) -> int: ...
+
+
+class Node(Protocol):
+    """What this module asks of a node."""
+
+    async def run(self) -> None: ...
+
+    def request_stop(self) -> None: ...
+
+
+S = TypeVar("S")
+A = TypeVar("A", bound=NodeSettings)
+N = TypeVar("N", bound=Node)
+
+
+def load_settings(settings_type: type[S]) -> S:
+    """Return the settings from the environment, or say in one line what is wrong and exit 2."""
+    try:
+        return read_settings(settings_type, os.environ)
+    except BadSetting as error:
+        sys.stderr.write(f"highwater: {error}\n")
+        sys.exit(BAD_SETTING_EXIT_CODE)
+
+
+def no_listeners(settings: Any, node: Any) -> Sequence[ListenerSpec]:
+    return ()
+
+
+def run_node(
+    settings: A,
+    make_node: Callable[[A, Ports], N],
+    make_listeners: Callable[[A, N], Sequence[ListenerSpec]] = no_listeners,
+) -> int:
+    """Run the node until it stops, and return the process's exit code.
+
+    SIGTERM and SIGINT call node.request_stop(). The control plane and the listeners answer from
+    before run() starts until after it has returned. A bug ends the process at once with 70.
+    """
+    set_up_logging(settings.node_id)
+    folder = Path(settings.data_folder)
+    try:
+        incarnation = raise_incarnation(folder)
+        settings = dataclasses.replace(settings, incarnation=incarnation)  # type: ignore[type-var]
+        asyncio.run(_run(settings, make_node, make_listeners, folder))
+    except OSError as error:
+        _LOGGER.critical("the node cannot start: %s", error)
+        return CANNOT_START_EXIT_CODE
+    return 0
+
+
+async def _run(
+    settings: A,
+    make_node: Callable[[A, Ports], N],
+    make_listeners: Callable[[A, N], Sequence[ListenerSpec]],
+    folder: Path,
+) -> None:
+    (folder / "data").mkdir(exist_ok=True)
+    default_trace = folder / "trace" / f"{settings.incarnation}.jsonl"
+    sink = TraceSink(Path(settings.trace_path or default_trace))
+    runtime = AsyncioRuntime(_make_failure_report(sink))
+    runtime.loop.set_exception_handler(_make_exception_handler(runtime))
+    trace = TraceRecorder(runtime, settings.node_id, settings.incarnation, sink)
+    files = RealFileSystem(folder / "data")
+    control = GrpcControlPlane(trace, runtime.fail, watch_trace=sink.watch)
+    transport = TcpTransport(client_id=f"node-{settings.node_id}")
+    ports = Ports(
+        runtime=runtime,
+        coordination=KazooCoordinationFactory(settings.zookeeper),
+        control=control,
+        transport=transport,
+        files=files,
+        rng=RandomSource(f"node-{settings.node_id}"),
+        trace=trace,
+    )
+    node = make_node(settings, ports)
+    listeners = [
+        KafkaListener(spec, trace, runtime.fail) for spec in make_listeners(settings, node)
+    ]
+    for number in (signal.SIGTERM, signal.SIGINT):
+        runtime.loop.add_signal_handler(number, node.request_stop)
+    try:
+        await control.start(BIND_HOST, settings.control_port)
+        for listener in listeners:
+            await listener.start()
+        await _run_node(node, runtime)
+    finally:
+        for listener in listeners:
+            await listener.stop()
+        await control.stop()
+        transport.close()
+        sink.close()
+        files.close()
+
+
+async def _run_node(node: Node, runtime: AsyncioRuntime) -> None:
+    """Run the node as a task; whatever it does not catch is a bug, OSError too."""
+    scope = runtime.scope("node")
+    finished = runtime.event()
+
+    async def main() -> None:
+        await node.run()
+        finished.set()
+
+    scope.spawn("main", main())
+    await finished.wait()
+
+
+# ---------------------------------------------------------------- failure
+
+
+def _make_failure_report(sink: TraceSink) -> Callable[[str, BaseException], None]:
+    def report(task_name: str, error: BaseException) -> None:
+        """Log the bug with its traceback and end the process before it does anything else."""
+        lines = "".join(traceback.format_exception(error))
+        _LOGGER.critical("bug in %s: %r", task_name, error, extra={"traceback": lines})
+        sink.flush()
+        sys.stderr.flush()
+        os._exit(BUG_EXIT_CODE)
+
+    return report
+
+
+def _make_exception_handler(
+    runtime: AsyncioRuntime,
+) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What a callback raised is a bug; what a socket met is not."""
+        error = context.get("exception")
+        if error is None or isinstance(error, OSError | asyncio.CancelledError):
+            _LOGGER.warning("event loop: %s (%r)", context.get("message"), error)
+        else:
+            runtime.fail("event loop", error)
+
+    return handle
+
+
+# ---------------------------------------------------------------- incarnation and logging
+
+
+def raise_incarnation(folder: Path) -> int:
+    """Count this start of the node, durably, and return its number, from 1 (blocks).
+
+    A counter that cannot be read (a torn write that a power loss left) starts from the wall clock
+    in seconds, so that it stays above all earlier ones.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    counter = folder / "incarnation"
+    try:
+        previous = int(counter.read_text(encoding="ascii"))
+    except FileNotFoundError:
+        previous = 0
+    except ValueError:
+        previous = int(time.time())
+        _LOGGER.warning("the incarnation counter is damaged: it goes on from %d", previous)
+    fresh = folder / "incarnation.new"
+    with fresh.open("w", encoding="ascii") as file:
+        file.write(f"{previous + 1}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.rename(counter)
+    sync_folder(folder)
+    return previous + 1
+
+
+class _JsonLines(logging.Formatter):
+    """One JSON object a line: time, node, level, logger, message and, for a bug, traceback."""
+
+    def __init__(self, node_id: int) -> None:
+        super().__init__()
+        self._node_id = node_id
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "ts": round(record.created, 3),
+            "node": self._node_id,
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        elif hasattr(record, "traceback"):
+            line["traceback"] = record.traceback
+        return json.dumps(line)
+
+
+def set_up_logging(node_id: int) -> None:
+    """Send every logger's lines to stderr as JSON."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_JsonLines(node_id))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    logging.getLogger("highwater.zookeeper").setLevel(logging.WARNING)

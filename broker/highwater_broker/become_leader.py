@@ -1,0 +1,76 @@
+"""The procedure by which a broker becomes a partition's leader, or goes on in a new epoch.
+
+Source: V3 C become_leader; replication.md section 4 makeLeaders. It awaits nothing: no fetch or
+append comes between its steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from highwater_core.config import Toggles
+from highwater_core.events import EventKind
+from highwater_core.ids import NO_OFFSET, ControllerEpoch, NodeId
+from highwater_core.messages import LeaderAndIsrPartition
+
+from highwater_broker.fetcher_registry import FetcherRegistry
+from highwater_broker.logic.isr import NEVER_MS, FollowerProgress
+from highwater_broker.partition import Partition
+from highwater_broker.roles import Leading
+
+
+def become_leader(
+    partition: Partition,
+    command: LeaderAndIsrPartition,
+    told_by: ControllerEpoch,
+    *,
+    fetchers: FetcherRegistry,
+    toggles: Toggles,
+    now_ms: int,
+) -> None:
+    """Lead the partition in the command's epoch.
+
+    Ordering: the fetcher is removed first, so that nothing of the old leader is appended after
+    the epoch's start was taken; requests that wait look again last.
+    """
+    fetchers.remove(partition.topic_partition)
+
+    epoch_start_offset = partition.log_end_offset
+    earlier = partition.role if isinstance(partition.role, Leading) else None
+    role = Leading(
+        first_epoch=earlier.first_epoch if earlier else command.leader_epoch,
+        epoch_start_offset=epoch_start_offset,
+        isr=command.isr,
+        followers={
+            replica: _progress_at_start(replica, command.isr, earlier, now_ms)
+            for replica in command.assigned_replicas
+            if replica != command.leader
+        },
+    )
+    partition.take_role(role, command, told_by)
+    if toggles.persist_epoch_on_election:
+        partition.log.epoch_cache.assign(command.leader_epoch, epoch_start_offset)
+    partition.trace(
+        EventKind.BECAME_LEADER, isr=command.isr, high_watermark=partition.high_watermark
+    )
+
+    partition.maybe_advance_high_watermark()
+    partition.changed()
+
+
+def _progress_at_start(
+    replica: NodeId, isr: tuple[NodeId, ...], earlier: Leading | None, now_ms: int
+) -> FollowerProgress:
+    """Return what is known of a follower when the epoch starts.
+
+    An ISR member counts as caught up now, which gives it the whole lag to show itself. A leader
+    that goes on keeps the log ends it knows; a new one knows none.
+    """
+    known = earlier.followers.get(replica) if earlier else None
+    return replace(
+        known or FollowerProgress(),
+        log_end_offset=known.log_end_offset if known else NO_OFFSET,
+        last_caught_up_ms=now_ms if replica in isr else NEVER_MS,
+        last_fetch_ms=NEVER_MS,
+        leader_end_at_last_fetch=NO_OFFSET,
+    )

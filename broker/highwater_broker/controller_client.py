@@ -1,0 +1,132 @@
+"""Calls the active controller, whichever that is, and finds the next one when it changed.
+
+Source: DESIGN section 3, "Who is where".
+"""
+
+from __future__ import annotations
+
+from typing import cast, overload
+
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import Endpoint, NodeId
+from highwater_core.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    ControllerCommand,
+    ControlResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+from highwater_core.ports import CallFailed, ControlPlane, CoordinationError
+from highwater_core.runtime import Runtime
+from highwater_core.znodes import (
+    CONTROLLER,
+    ControllerEndpointZnode,
+    ControllerZnode,
+    MalformedZnode,
+    controller_endpoint_path,
+    decode,
+)
+
+from highwater_broker.current_session import CurrentSession
+
+ControllerResponse = (
+    CreateTopicsResponse
+    | DeleteTopicsResponse
+    | ControlledShutdownResponse
+    | AlterPartitionResponse
+)
+_RESPONSES: dict[type, type] = {
+    CreateTopicsRequest: CreateTopicsResponse,
+    DeleteTopicsRequest: DeleteTopicsResponse,
+    ControlledShutdownRequest: ControlledShutdownResponse,
+    AlterPartitionRequest: AlterPartitionResponse,
+}
+
+
+def _as_answer(request: ControllerCommand, response: ControlResponse) -> ControllerResponse:
+    """Return the response if it is of the request's kind.
+
+    Raises:
+        CallFailed: it is not; who knows what that node did.
+    """
+    if isinstance(response, _RESPONSES[type(request)]):
+        return cast(ControllerResponse, response)
+    raise CallFailed(f"{type(request).__name__} was answered with {type(response).__name__}")
+
+
+class ControllerClient:
+    """Looks the controller up in ZooKeeper and remembers it while it answers as such."""
+
+    def __init__(
+        self, session: CurrentSession, control: ControlPlane, runtime: Runtime, retry_ms: int
+    ) -> None:
+        self._session = session
+        self._control = control
+        self._runtime = runtime
+        self._retry_ms = retry_ms
+        self._endpoint: Endpoint | None = None
+
+    @overload
+    async def call(
+        self, request: CreateTopicsRequest, timeout_ms: int
+    ) -> CreateTopicsResponse: ...
+    @overload
+    async def call(
+        self, request: DeleteTopicsRequest, timeout_ms: int
+    ) -> DeleteTopicsResponse: ...
+    @overload
+    async def call(
+        self, request: ControlledShutdownRequest, timeout_ms: int
+    ) -> ControlledShutdownResponse: ...
+    @overload
+    async def call(
+        self, request: AlterPartitionRequest, timeout_ms: int
+    ) -> AlterPartitionResponse: ...
+    async def call(self, request: ControllerCommand, timeout_ms: int) -> ControllerResponse:
+        """Return the active controller's answer, retrying until timeout_ms have passed.
+
+        A request may be carried out more than once: after a lost answer it is sent again.
+
+        Raises:
+            CallFailed: no active controller answered in time; the outcome is unknown.
+        """
+        deadline_ms = self._runtime.now_ms() + timeout_ms
+        was_sent = False
+        while True:
+            remaining_ms = deadline_ms - self._runtime.now_ms()
+            if remaining_ms <= 0:
+                message = f"no active controller answered within {timeout_ms} ms"
+                raise CallFailed(message, sent=was_sent)
+            try:
+                endpoint = self._endpoint or await self._look_up()
+                response = await self._control.call(endpoint, request, remaining_ms)
+                answer = _as_answer(request, response)
+                if answer.error is not ErrorCode.NOT_CONTROLLER:
+                    self._endpoint = endpoint
+                    return answer
+            except CallFailed as failure:
+                was_sent = was_sent or failure.sent
+            except (CoordinationError, MalformedZnode):
+                pass  # Nobody is elected, or ZooKeeper cannot be asked: try again below.
+            self._endpoint = None
+            await self._runtime.sleep(self._retry_ms)
+
+    async def _look_up(self) -> Endpoint:
+        """Return where the active controller answers.
+
+        Raises:
+            NoNode: nobody is elected, or its endpoint is not published (yet).
+            CoordinationError, MalformedZnode: it cannot be read.
+        """
+        session = self._session.get()
+        data, _ = await session.get(CONTROLLER)
+        controller = NodeId(decode(ControllerZnode, data, CONTROLLER).brokerid)
+        path = controller_endpoint_path(controller)
+        data, _ = await session.get(path)
+        found = decode(ControllerEndpointZnode, data, path)
+        return Endpoint(found.host, found.port)

@@ -1,0 +1,365 @@
+"""ReplicaFetcherThread: copies the partitions that this broker follows from one leader.
+
+Each partition is first Truncating, until its log agrees with the leader's, then Fetching. Every
+answer counts only while the partition's entry is the one that it was asked for: a command that
+changed role or epoch meanwhile has replaced the entry.
+Source: replication.md sections 1 (rows 10b, 12) and 4 "OFLE ... Follower"; KIP-101, 279, 320.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeVar
+
+from highwater_core.config import Toggles
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import (
+    NO_BROKER_EPOCH,
+    NO_EPOCH,
+    BrokerEpoch,
+    Endpoint,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    TopicPartition,
+)
+from highwater_core.ports import CallFailed, Ports
+from highwater_wire.kafka.messages import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    EpochEndOffset,
+    EpochPartition,
+    FetchPartition,
+    FetchPartitionResult,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+
+from highwater_broker.logic.epoch_cache import EpochEnd
+from highwater_broker.logic.log_divergence import (
+    AskLeader,
+    TruncateAndAskAgain,
+    TruncateTo,
+    after_answer,
+    first_step,
+)
+from highwater_broker.partition import Partition
+from highwater_broker.settings import BrokerSettings
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class FetcherContext:
+    """What the fetchers are given of their broker."""
+
+    settings: BrokerSettings
+    toggles: Toggles
+    ports: Ports
+    endpoint_of: Callable[[NodeId], Endpoint | None]
+    """A live broker's replication listener."""
+    broker_epoch: Callable[[], BrokerEpoch]
+    """This broker's present registration."""
+    told_endpoints: dict[NodeId, Endpoint] = field(default_factory=dict)
+    """Leaders' replication listeners as LeaderAndIsr named them; metadata comes first."""
+
+    def endpoint(self, leader: NodeId) -> Endpoint | None:
+        return self.endpoint_of(leader) or self.told_endpoints.get(leader)
+
+
+class Phase(StrEnum):
+    TRUNCATING = "truncating"
+    FETCHING = "fetching"
+
+
+@dataclass(slots=True, eq=False)
+class _Followed:
+    """One partition under one leader and epoch; compared by identity."""
+
+    partition: Partition
+    leader_epoch: LeaderEpoch
+    phase: Phase
+    not_before_ms: int = 0
+    failures: int = 0
+    asked_epoch: LeaderEpoch = NO_EPOCH
+    """The epoch of the last OffsetForLeaderEpoch, while Truncating."""
+
+
+class ReplicaFetcher:
+    """Fetches from one leader, one request at a time, on a connection of its own."""
+
+    def __init__(self, context: FetcherContext, leader: NodeId) -> None:
+        self._context = context
+        self._leader = leader
+        self._followed: dict[TopicPartition, _Followed] = {}
+        self._runtime = context.ports.runtime
+        self._woken = self._runtime.event()
+        self._connection = f"ReplicaFetcherThread-{leader}"
+        self._calling: Endpoint | None = None
+        self._was_interrupted = False
+        self._failures = 0
+
+    # ------------------------------------------------------------ what it fetches
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._followed
+
+    def add(self, partition: Partition, *, truncates: bool) -> None:
+        phase = Phase.TRUNCATING if truncates else Phase.FETCHING
+        self._followed[partition.topic_partition] = _Followed(
+            partition, partition.leader_epoch, phase
+        )
+        self._woken.set()
+        if self._calling is not None:
+            # Do not let the new partition wait for the end of a long poll that lacks it.
+            self._was_interrupted = True
+            self.disconnect()
+
+    def remove(self, topic_partition: TopicPartition) -> Partition:
+        return self._followed.pop(topic_partition).partition
+
+    def disconnect(self) -> None:
+        if self._calling is not None:
+            self._context.ports.transport.disconnect(self._calling, self._connection)
+
+    def _is_current(self, followed: _Followed) -> bool:
+        return self._followed.get(followed.partition.topic_partition) is followed
+
+    # ------------------------------------------------------------ the loop
+
+    async def run(self) -> None:
+        """Bring new partitions in line, else fetch; for ever, until the registry cancels it."""
+        while True:
+            self._woken.clear()
+            self._was_interrupted = False
+            due = [each for each in self._followed.values() if self._is_due(each)]
+            truncating = [each for each in due if each.phase is Phase.TRUNCATING]
+            try:
+                if truncating:
+                    await self._bring_in_line(truncating)
+                elif due:
+                    await self._fetch(due)
+                else:
+                    await self._woken.wait(self._pause_ms())
+                self._failures = 0
+            except CallFailed:
+                if not self._was_interrupted:
+                    self._failures += 1
+                    await self._woken.wait(self._backoff_ms(self._failures))
+
+    def _is_due(self, followed: _Followed) -> bool:
+        return followed.not_before_ms <= self._runtime.now_ms()
+
+    def _pause_ms(self) -> int | None:
+        waits = [each.not_before_ms for each in self._followed.values()]
+        return max(1, min(waits) - self._runtime.now_ms()) if waits else None
+
+    def _backoff_ms(self, failures: int) -> int:
+        settings = self._context.settings
+        doubled = settings.replica_fetch_backoff_ms << min(failures - 1, 16)
+        return min(doubled, settings.replica_fetch_backoff_max_ms)
+
+    def _back_off(self, followed: _Followed, error: ErrorCode) -> None:
+        if followed.failures == 0:
+            followed.partition.trace(
+                EventKind.REQUEST_REFUSED, request="fetch", error=error.name, by=self._leader
+            )
+        followed.failures += 1
+        pause_ms = self._backoff_ms(followed.failures)
+        followed.not_before_ms = self._runtime.now_ms() + pause_ms
+
+    async def _call(self, request: object, response_type: type[R]) -> R:
+        """Return the leader's answer.
+
+        Raises:
+            CallFailed: also when the leader is not known to live.
+        """
+        endpoint = self._context.endpoint(self._leader)
+        if endpoint is None:
+            raise CallFailed(f"broker {self._leader} is not known to live", sent=False)
+        self._calling = endpoint
+        try:
+            response = await self._context.ports.transport.call(
+                endpoint,
+                self._connection,
+                request,
+                self._context.settings.replica_fetch_timeout_ms,
+            )
+        finally:
+            self._calling = None
+        if not isinstance(response, response_type):
+            raise CallFailed(f"broker {self._leader} answered with a {type(response).__name__}")
+        return response
+
+    def _fence(self, followed: _Followed) -> LeaderEpoch:
+        fenced = self._context.toggles.fence_fetch_by_leader_epoch
+        return followed.leader_epoch if fenced else NO_EPOCH
+
+    # ------------------------------------------------------------ Fetching
+
+    async def _fetch(self, ready: list[_Followed]) -> None:
+        settings = self._context.settings
+        asked = {each.partition.topic_partition: each for each in ready}
+        request = FetchRequest(
+            replica_id=settings.broker_id,
+            max_wait_ms=settings.replica_fetch_wait_max_ms,
+            min_bytes=settings.replica_fetch_min_bytes,
+            max_bytes=settings.replica_fetch_response_max_bytes,
+            partitions=tuple(self._fetch_partition(each) for each in ready),
+            replica_epoch=(
+                self._context.broker_epoch()
+                if self._context.toggles.isr_join_checks_broker_epoch
+                else NO_BROKER_EPOCH
+            ),
+        )
+        response = await self._call(request, FetchResponse)
+        if response.error is not ErrorCode.NONE:
+            raise CallFailed(f"broker {self._leader} answered {response.error.name}")
+        out_of_range: list[_Followed] = []
+        for result in response.partitions:
+            followed = asked.get(TopicPartition(result.topic, result.partition))
+            if followed is None or not self._is_current(followed):
+                continue
+            if result.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+                out_of_range.append(followed)
+            else:
+                self._take(followed, result)
+        for followed in out_of_range:
+            await self._back_in_range(followed)
+
+    def _fetch_partition(self, followed: _Followed) -> FetchPartition:
+        partition = followed.partition
+        return FetchPartition(
+            topic=partition.topic_partition.topic,
+            partition=partition.topic_partition.partition,
+            fetch_offset=partition.log_end_offset,
+            max_bytes=self._context.settings.replica_fetch_max_bytes,
+            current_leader_epoch=self._fence(followed),
+            log_start_offset=partition.log_start_offset,
+            topic_id=partition.topic_id,
+        )
+
+    def _take(self, followed: _Followed, result: FetchPartitionResult) -> None:
+        """Append what came, without copying it."""
+        error = result.error
+        if error is ErrorCode.NONE:
+            records = result.records
+            if not isinstance(records, bytes | memoryview):
+                records = records.read()
+            error = followed.partition.append_as_follower(
+                records, result.high_watermark, result.log_start_offset
+            )
+            if len(records) > 0:
+                # Next time after those that got nothing: a full response starves nobody.
+                key = followed.partition.topic_partition
+                self._followed[key] = self._followed.pop(key)
+        if error is ErrorCode.NONE:
+            followed.failures = 0
+        else:
+            self._back_off(followed, error)
+
+    async def _back_in_range(self, followed: _Followed) -> None:
+        """Bring a log whose end the leader does not have back into the leader's range.
+
+        The leader's end below ours: truncate to it, with a warning in the trace (row 10b). Else
+        start over at the leader's start, but only if that is beyond our end (row 12).
+        """
+        partition = followed.partition
+        leader_end = await self._list_offset(followed, LATEST_TIMESTAMP)
+        if leader_end is None:
+            return
+        if leader_end < partition.log_end_offset:
+            partition.truncate_to(leader_end, "warning: the leader's log ends below")
+            return
+        leader_start = await self._list_offset(followed, EARLIEST_TIMESTAMP)
+        if leader_start is not None and leader_start > partition.log_end_offset:
+            partition.truncate_fully(leader_start, "warning: the leader's log starts above")
+
+    async def _list_offset(self, followed: _Followed, timestamp: int) -> Offset | None:
+        """Return the leader's end or start, or None on an error or once the entry is replaced."""
+        key = followed.partition.topic_partition
+        asked = ListOffsetsPartition(key.topic, key.partition, timestamp, self._fence(followed))
+        response = await self._call(
+            ListOffsetsRequest(self._context.settings.broker_id, (asked,)), ListOffsetsResponse
+        )
+        if not self._is_current(followed):
+            return None
+        for result in response.partitions:
+            if (result.topic, result.partition) == (key.topic, key.partition):
+                if result.error is ErrorCode.NONE:
+                    return result.offset
+                self._back_off(followed, result.error)
+        return None
+
+    # ------------------------------------------------------------ Truncating
+
+    async def _bring_in_line(self, truncating: list[_Followed]) -> None:
+        """Ask the leader where these partitions' epochs end, and truncate by its answers."""
+        asked: dict[TopicPartition, _Followed] = {}
+        for followed in truncating:
+            if followed.asked_epoch == NO_EPOCH:
+                self._take_step(followed, self._first_step(followed.partition))
+            if followed.phase is Phase.TRUNCATING:
+                asked[followed.partition.topic_partition] = followed
+        if not asked:
+            return
+        request = OffsetForLeaderEpochRequest(
+            replica_id=self._context.settings.broker_id,
+            partitions=tuple(
+                EpochPartition(key.topic, key.partition, each.asked_epoch, self._fence(each))
+                for key, each in asked.items()
+            ),
+        )
+        response = await self._call(request, OffsetForLeaderEpochResponse)
+        for result in response.partitions:
+            answered = asked.get(TopicPartition(result.topic, result.partition))
+            if answered is not None and self._is_current(answered):
+                self._take_answer(answered, result)
+
+    def _first_step(self, partition: Partition) -> TruncateTo | AskLeader:
+        return first_step(
+            self._context.toggles.truncation,
+            partition.log.epoch_cache,
+            partition.high_watermark,
+            partition.log_end_offset,
+        )
+
+    def _take_answer(self, followed: _Followed, result: EpochEndOffset) -> None:
+        if result.error is not ErrorCode.NONE:
+            self._back_off(followed, result.error)
+            return
+        partition = followed.partition
+        step = after_answer(
+            self._context.toggles.truncation,
+            EpochEnd(result.leader_epoch, result.end_offset),
+            partition.log.epoch_cache,
+            partition.high_watermark,
+            partition.log_end_offset,
+        )
+        self._take_step(followed, step)
+
+    def _take_step(
+        self, followed: _Followed, step: TruncateTo | AskLeader | TruncateAndAskAgain
+    ) -> None:
+        match step:
+            case AskLeader(epoch):
+                followed.asked_epoch = epoch
+            case TruncateAndAskAgain(offset, older_epoch):
+                followed.partition.truncate_to(offset, f"epoch {followed.asked_epoch} diverged")
+                followed.asked_epoch = older_epoch
+            case TruncateTo(offset):
+                reason = "to the high watermark"
+                if followed.asked_epoch != NO_EPOCH:
+                    reason = f"to the end of epoch {followed.asked_epoch}"
+                followed.partition.truncate_to(offset, reason)
+                followed.phase = Phase.FETCHING
+                followed.failures = 0

@@ -1,0 +1,313 @@
+"""Gets proposed ISRs written: through the controller, or by the leader's own conditional write.
+
+One writer per broker, one request in flight; a partition waits here at most once, since it makes
+no second proposal while one is open. Until an outcome is known the partition computes its high
+watermark over the maximal ISR (KIP-497), whichever way is used.
+Source: replication.md section 4 "ISR"; KAFKA-1382; source-documents.md, "Presets".
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from highwater_core.check import check
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import BrokerEpoch, NodeId, PartitionEpoch, TopicPartition
+from highwater_core.messages import (
+    AlterPartitionItem,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+)
+from highwater_core.ports import (
+    BadVersion,
+    CallFailed,
+    Coordination,
+    CoordinationError,
+    NoNode,
+)
+from highwater_core.runtime import Queue, Runtime
+from highwater_core.znodes import (
+    MalformedZnode,
+    PartitionLeadership,
+    decode_partition_state,
+    encode_partition_state,
+    partition_state_path,
+)
+
+from highwater_broker.controller_client import ControllerClient
+from highwater_broker.current_session import CurrentSession
+from highwater_broker.isr_change_notifier import IsrChangeNotifier
+from highwater_broker.partition import Partition
+from highwater_broker.roles import IsrProposal
+from highwater_broker.settings import BrokerSettings
+
+RETRY_MS = 100
+MAX_PARTITIONS_PER_REQUEST = 1_000
+
+Pending = tuple[Partition, IsrProposal]
+
+
+class IsrWriter(Protocol):
+    """Takes a partition that has just made a proposal; run() is its task."""
+
+    def submit(self, partition: Partition) -> None: ...
+
+    async def run(self) -> None: ...
+
+
+class _ProposalQueue:
+    """Proposals in the order in which they were made."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._queue: Queue[Pending] = runtime.queue()
+
+    def put(self, partition: Partition) -> None:
+        proposal = partition.proposal()
+        check(proposal is not None, f"{partition.topic_partition} was submitted without proposal")
+        if proposal is not None:
+            self._queue.put((partition, proposal))
+
+    def put_back(self, batch: list[Pending]) -> None:
+        for pending in batch:
+            self._queue.put(pending)
+
+    async def get_batch(self, limit: int) -> list[Pending]:
+        """Return at least one proposal that is still wanted, and those that wait with it."""
+        batch: list[Pending] = []
+        while not batch:
+            batch = _wanted([await self._queue.get()])
+        while len(self._queue) > 0 and len(batch) < limit:
+            batch.extend(_wanted([await self._queue.get()]))
+        return batch
+
+
+def _wanted(batch: list[Pending]) -> list[Pending]:
+    """Return those whose partition still holds the very proposal."""
+    return [(partition, each) for partition, each in batch if partition.proposal() is each]
+
+
+async def read_leadership(
+    session: Coordination, topic_partition: TopicPartition
+) -> tuple[PartitionLeadership, PartitionEpoch]:
+    """Return what the partition's state znode says.
+
+    Raises:
+        CoordinationError, MalformedZnode: it cannot be read.
+    """
+    path = partition_state_path(topic_partition)
+    data, stat = await session.get(path)
+    return decode_partition_state(data, path), PartitionEpoch(stat.node_version)
+
+
+# ---------------------------------------------------------------- through the controller
+
+
+class AlterPartitionWriter:
+    """Asks the controller (KIP-497), many partitions in one request."""
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        runtime: Runtime,
+        controller: ControllerClient,
+        session: CurrentSession,
+        registration: RegistrationView,
+    ) -> None:
+        self._settings = settings
+        self._runtime = runtime
+        self._controller = controller
+        self._session = session
+        self._registration = registration
+        self._queue = _ProposalQueue(runtime)
+
+    def submit(self, partition: Partition) -> None:
+        self._queue.put(partition)
+
+    async def run(self) -> None:
+        while True:
+            batch = await self._queue.get_batch(MAX_PARTITIONS_PER_REQUEST)
+            unresolved = await self._write(batch)
+            if unresolved:
+                self._queue.put_back(unresolved)
+                await self._runtime.sleep(RETRY_MS)
+
+    async def _write(self, batch: list[Pending]) -> list[Pending]:
+        """Send one request; return the proposals whose outcome is still unknown."""
+        request = AlterPartitionRequest(
+            broker_id=self._settings.broker_id,
+            broker_epoch=self._registration.broker_epoch,
+            partitions=tuple(self._item(partition, proposal) for partition, proposal in batch),
+        )
+        try:
+            response: AlterPartitionResponse = await self._controller.call(
+                request, self._settings.alter_partition_timeout_ms
+            )
+        except CallFailed:
+            return batch
+        if response.error is not ErrorCode.NONE:
+            # Stale broker epoch: a new registration is on its way; else a controller in trouble.
+            return batch
+        results = {result.topic_partition: result for result in response.results}
+        unresolved: list[Pending] = []
+        for partition, proposal in _wanted(batch):
+            result = results.get(partition.topic_partition)
+            if result is None or not await self._settle(partition, proposal, result):
+                unresolved.append((partition, proposal))
+        return unresolved
+
+    def _item(self, partition: Partition, proposal: IsrProposal) -> AlterPartitionItem:
+        own_id, own_epoch = self._settings.broker_id, self._registration.broker_epoch
+        return AlterPartitionItem(
+            topic_partition=partition.topic_partition,
+            leader_epoch=proposal.leader_epoch,
+            new_isr=tuple(
+                type(member)(own_id, own_epoch) if member.broker_id == own_id else member
+                for member in proposal.members
+            ),
+            partition_epoch=proposal.partition_epoch,
+            topic_id=partition.topic_id,
+        )
+
+    async def _settle(
+        self, partition: Partition, proposal: IsrProposal, result: AlterPartitionResult
+    ) -> bool:
+        """Carry the controller's answer over; return whether the proposal is done with."""
+        match result.error:
+            case ErrorCode.NONE:
+                if result.leader_epoch == proposal.leader_epoch:
+                    partition.adopt_isr(proposal, result.isr, result.partition_epoch)
+                # Else a newer leadership: its command is on its way, and replaces the role.
+                return True
+            case ErrorCode.INELIGIBLE_REPLICA:
+                partition.withdraw_proposal(proposal, ineligible=True)
+                return True
+            case ErrorCode.INVALID_UPDATE_VERSION:
+                return await self._reread(partition, proposal)
+            case (
+                ErrorCode.FENCED_LEADER_EPOCH
+                | ErrorCode.NEW_LEADER_ELECTED
+                | ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                | ErrorCode.UNKNOWN_TOPIC_ID
+                | ErrorCode.INCONSISTENT_TOPIC_ID
+                | ErrorCode.NOT_LEADER_OR_FOLLOWER
+                | ErrorCode.INVALID_REQUEST
+            ):
+                # The controller knows better: its next command replaces the role. Until then the
+                # proposal stays open and the high watermark waits for the maximal ISR.
+                partition.trace(
+                    EventKind.REQUEST_REFUSED, request="AlterPartition", error=result.error.name
+                )
+                return True
+            case _:
+                return False
+
+    async def _reread(self, partition: Partition, proposal: IsrProposal) -> bool:
+        """Adopt what is written when it is of this leadership (an answer was lost: KAFKA-1382)."""
+        try:
+            written, version = await read_leadership(
+                self._session.get(), partition.topic_partition
+            )
+        except (CoordinationError, MalformedZnode):
+            return False
+        if (written.leader, written.leader_epoch) == (
+            self._settings.broker_id,
+            proposal.leader_epoch,
+        ):
+            partition.adopt_isr(proposal, written.isr, version)
+        return True
+
+
+class RegistrationView(Protocol):
+    """What the ISR writer asks of the broker's registration."""
+
+    @property
+    def broker_epoch(self) -> BrokerEpoch: ...
+
+
+# ---------------------------------------------------------------- by the leader itself
+
+
+class ConditionalWriter:
+    """Writes the state znode itself, on the version that the leader knows (V3)."""
+
+    def __init__(
+        self,
+        broker_id: NodeId,
+        runtime: Runtime,
+        session: CurrentSession,
+        notifier: IsrChangeNotifier,
+    ) -> None:
+        self._broker_id = broker_id
+        self._runtime = runtime
+        self._session = session
+        self._notifier = notifier
+        self._queue = _ProposalQueue(runtime)
+
+    def submit(self, partition: Partition) -> None:
+        self._queue.put(partition)
+
+    async def run(self) -> None:
+        while True:
+            for partition, proposal in await self._queue.get_batch(1):
+                while partition.proposal() is proposal:
+                    if await self._write(partition, proposal):
+                        break
+                    await self._runtime.sleep(RETRY_MS)
+
+    async def _write(self, partition: Partition, proposal: IsrProposal) -> bool:
+        """Return False when the outcome is unknown: the same write is then tried again."""
+        leadership = PartitionLeadership(
+            leader=self._broker_id,
+            leader_epoch=proposal.leader_epoch,
+            controller_epoch=partition.controller_epoch,
+            isr=proposal.isr,
+        )
+        try:
+            stat = await self._session.get().set(
+                partition_state_path(partition.topic_partition),
+                encode_partition_state(leadership),
+                proposal.partition_epoch,
+            )
+        except BadVersion:
+            return await self._reread(partition, proposal, leadership)
+        except NoNode:
+            partition.withdraw_proposal(proposal)
+            return True
+        except CoordinationError:
+            return False
+        self._adopt(partition, proposal, PartitionEpoch(stat.node_version))
+        return True
+
+    async def _reread(
+        self, partition: Partition, proposal: IsrProposal, mine: PartitionLeadership
+    ) -> bool:
+        """Adopt the version if the data is ours (KAFKA-1382); else give the proposal up."""
+        partition.trace(
+            EventKind.WRITE_CONFLICTED, path=partition_state_path(partition.topic_partition)
+        )
+        try:
+            written, version = await read_leadership(
+                self._session.get(), partition.topic_partition
+            )
+        except NoNode:
+            partition.withdraw_proposal(proposal)
+            return True
+        except MalformedZnode as error:
+            partition.trace(EventKind.BAD_INPUT_MET, where="partition state", what=str(error))
+            partition.withdraw_proposal(proposal)
+            return True
+        except CoordinationError:
+            return False
+        if written == mine:
+            self._adopt(partition, proposal, version)
+        else:
+            partition.withdraw_proposal(proposal)
+        return True
+
+    def _adopt(
+        self, partition: Partition, proposal: IsrProposal, partition_epoch: PartitionEpoch
+    ) -> None:
+        if partition.adopt_isr(proposal, proposal.isr, partition_epoch):
+            self._notifier.changed(partition.topic_partition)

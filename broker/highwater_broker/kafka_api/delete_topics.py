@@ -1,0 +1,53 @@
+"""DeleteTopics: forwards to the controller, and waits until this broker shows the topics gone."""
+
+from __future__ import annotations
+
+from highwater_broker.kafka_api.forwarding import ControllerForwarding
+from highwater_broker.kafka_api.lookup import is_legal_topic_name
+from highwater_broker.kafka_api.seams import CLIENT_LISTENERS
+from highwater_broker.kafka_api.topic_waits import Deadline, TopicWaits
+from highwater_core import messages as control
+from highwater_core.errors import ErrorCode
+from highwater_core.runtime import Runtime
+from highwater_wire.kafka.messages import DeletedTopic, DeleteTopicsRequest, DeleteTopicsResponse
+
+
+class DeleteTopicsHandler:
+    """Answers DeleteTopics."""
+
+    def __init__(
+        self, forwarding: ControllerForwarding, waits: TopicWaits, runtime: Runtime
+    ) -> None:
+        self._forwarding = forwarding
+        self._waits = waits
+        self._runtime = runtime
+
+    async def handle(self, request: DeleteTopicsRequest, listener: str) -> DeleteTopicsResponse:
+        """Return each topic's outcome; a name that is repeated counts once.
+
+        REQUEST_TIMED_OUT leaves it open whether a topic was or will be deleted.
+        """
+        deadline = Deadline(self._runtime, request.timeout_ms)
+        names = tuple(dict.fromkeys(request.names))
+        if listener not in CLIENT_LISTENERS:
+            return DeleteTopicsResponse(
+                tuple(DeletedTopic(name, ErrorCode.INVALID_REQUEST) for name in names)
+            )
+        errors: dict[str, ErrorCode] = {
+            # No topic can have such a name.
+            name: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            for name in names
+            if not is_legal_topic_name(name)
+        }
+        wanted = tuple(name for name in names if name not in errors)
+        if wanted:
+            forwarded = control.DeleteTopicsRequest(wanted, deadline.remaining_ms())
+            outcomes = await self._forwarding.delete(forwarded, deadline)
+            errors |= {name: error for name, (error, _) in outcomes.items()}
+        deleted = [name for name in wanted if errors[name] is ErrorCode.NONE]
+        if deleted:
+            await self._waits.wait(deleted, self._waits.is_gone, deadline.remaining_ms())
+        for name in deleted:
+            if not self._waits.is_gone(name):
+                errors[name] = ErrorCode.REQUEST_TIMED_OUT
+        return DeleteTopicsResponse(tuple(DeletedTopic(name, errors[name]) for name in names))

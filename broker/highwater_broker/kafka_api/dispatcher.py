@@ -1,0 +1,101 @@
+"""Routes each request to the handler of its kind. It decides nothing else.
+
+Which listener serves what: Produce, CreateTopics, DeleteTopics and consumers' Fetch only CLIENT
+and EXTERNAL; followers' Fetch only REPLICATION, so that cutting one plane cuts nothing of the
+other; the rest on each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from highwater_broker.kafka_api.api_versions import ApiVersionsHandler
+from highwater_broker.kafka_api.create_topics import CreateTopicsHandler
+from highwater_broker.kafka_api.delete_topics import DeleteTopicsHandler
+from highwater_broker.kafka_api.describe_configs import DescribeConfigsHandler
+from highwater_broker.kafka_api.fetch import FetchHandler
+from highwater_broker.kafka_api.find_coordinator import FindCoordinatorHandler
+from highwater_broker.kafka_api.forwarding import ControllerForwarding
+from highwater_broker.kafka_api.list_offsets import ListOffsetsHandler
+from highwater_broker.kafka_api.lookup import PartitionLookup
+from highwater_broker.kafka_api.metadata import MetadataHandler
+from highwater_broker.kafka_api.offset_for_leader_epoch import OffsetForLeaderEpochHandler
+from highwater_broker.kafka_api.produce import ProduceHandler
+from highwater_broker.kafka_api.seams import (
+    Controller,
+    KafkaApiSettings,
+    Partitions,
+    TopicConfigs,
+)
+from highwater_broker.kafka_api.topic_waits import TopicWaits
+from highwater_broker.metadata_cache import MetadataCache
+from highwater_broker.purgatory import Purgatory
+from highwater_core.check import check
+from highwater_core.ports import Ports
+from highwater_wire.kafka.messages import (
+    ApiVersionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeConfigsRequest,
+    FetchRequest,
+    FindCoordinatorRequest,
+    KafkaRequest,
+    KafkaResponse,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetForLeaderEpochRequest,
+    ProduceRequest,
+    UnsupportedRequest,
+)
+
+Handler = Callable[[Any, str], Awaitable[KafkaResponse | None]]
+
+
+class KafkaApi:
+    """Answers the data plane's requests."""
+
+    def __init__(
+        self,
+        settings: KafkaApiSettings,
+        ports: Ports,
+        partitions: Partitions,
+        metadata: MetadataCache,
+        purgatory: Purgatory,
+        controller: Controller,
+        topic_configs: TopicConfigs,
+    ) -> None:
+        runtime, trace = ports.runtime, ports.trace
+        lookup = PartitionLookup(partitions, metadata)
+        forwarding = ControllerForwarding(controller)
+        waits = TopicWaits(metadata, purgatory)
+        versions = ApiVersionsHandler(settings.api_versions)
+        fetch = FetchHandler(lookup, purgatory, runtime, trace, settings.fetch_response_max_bytes)
+        metadata.listen(
+            lambda topic: None if metadata.has_topic(topic) else fetch.sent.forget_topic(topic)
+        )
+        self._handlers: dict[type, Handler] = {
+            ProduceRequest: ProduceHandler(lookup, purgatory, runtime, trace).handle,
+            FetchRequest: fetch.handle,
+            ListOffsetsRequest: ListOffsetsHandler(lookup).handle,
+            MetadataRequest: MetadataHandler(
+                metadata, settings.node_id, settings.cluster_id
+            ).handle,
+            FindCoordinatorRequest: FindCoordinatorHandler().handle,
+            ApiVersionsRequest: versions.handle,
+            CreateTopicsRequest: CreateTopicsHandler(forwarding, waits, runtime, settings).handle,
+            DeleteTopicsRequest: DeleteTopicsHandler(forwarding, waits, runtime).handle,
+            OffsetForLeaderEpochRequest: OffsetForLeaderEpochHandler(lookup).handle,
+            DescribeConfigsRequest: DescribeConfigsHandler(
+                metadata, topic_configs, settings
+            ).handle,
+            UnsupportedRequest: versions.handle_unsupported,
+        }
+
+    async def handle(self, request: KafkaRequest, listener: str) -> KafkaResponse | None:
+        """Return the response, or None where the protocol has none (Produce with acks=0).
+
+        listener is the name of the listener that the request came through (seams.Listener).
+        """
+        check(type(request) in self._handlers, f"no handler for {type(request).__name__}")
+        return await self._handlers[type(request)](request, listener)

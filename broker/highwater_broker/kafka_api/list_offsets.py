@@ -1,0 +1,106 @@
+"""ListOffsets: a partition's first, latest or time-stamped offset, from its leader.
+
+Source: KIP-79 (timestamps), KIP-207 (no latest offset while the high watermark is too low).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from highwater_broker.kafka_api.lookup import PartitionLookup
+from highwater_broker.kafka_api.seams import Partition
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import Offset, TopicPartition
+from highwater_wire.kafka.messages import (
+    CONSUMER,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsResult,
+)
+
+FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
+
+
+class ListOffsetsHandler:
+    """Answers ListOffsets."""
+
+    def __init__(self, lookup: PartitionLookup) -> None:
+        self._lookup = lookup
+
+    async def handle(self, request: ListOffsetsRequest, listener: str) -> ListOffsetsResponse:
+        """Return each partition's offset; one that is named twice is INVALID_REQUEST."""
+        named = Counter((item.topic, item.partition) for item in request.partitions)
+        return ListOffsetsResponse(
+            tuple(
+                self._one(item, request)
+                if named[item.topic, item.partition] == 1
+                else _error(item, ErrorCode.INVALID_REQUEST)
+                for item in request.partitions
+            )
+        )
+
+    def _one(self, item: ListOffsetsPartition, request: ListOffsetsRequest) -> ListOffsetsResult:
+        topic_partition = TopicPartition(item.topic, item.partition)
+        partition = self._lookup.get(topic_partition)
+        if partition is None:
+            return _error(item, self._lookup.error_when_absent(topic_partition))
+        error = partition.check_leadership(item.current_leader_epoch)
+        if error is not ErrorCode.NONE:
+            return _error(item, error)
+        if item.timestamp == EARLIEST_TIMESTAMP:
+            return _result(item, partition.log_start_offset)
+        if item.timestamp < EARLIEST_TIMESTAMP:
+            return _error(item, ErrorCode.UNSUPPORTED_VERSION)
+        if request.replica_id != CONSUMER and item.timestamp == LATEST_TIMESTAMP:
+            return _latest(item, partition, partition.log_end_offset)
+        return _for_client(item, partition, request.request_version)
+
+
+def _for_client(
+    item: ListOffsetsPartition, partition: Partition, request_version: int
+) -> ListOffsetsResult:
+    """Answer with nothing that is not committed: a client must not see offsets go back (I9)."""
+    error, latest = partition.latest_offset_for_clients()
+    if item.timestamp == LATEST_TIMESTAMP:
+        if error is not ErrorCode.NONE:
+            return _error(item, _unavailable(error, request_version))
+        return _latest(item, partition, latest)
+    found = partition.offset_for_timestamp(item.timestamp)
+    if found is None:
+        return _result(item, Offset(-1))
+    timestamp, offset = found
+    if offset < partition.high_watermark:
+        return _result(item, offset, timestamp)
+    if error is not ErrorCode.NONE:
+        return _error(item, _unavailable(error, request_version))
+    return _result(item, Offset(-1))
+
+
+def _unavailable(error: ErrorCode, request_version: int) -> ErrorCode:
+    if (
+        error is ErrorCode.OFFSET_NOT_AVAILABLE
+        and request_version < FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE
+    ):
+        return ErrorCode.LEADER_NOT_AVAILABLE
+    return error
+
+
+def _latest(item: ListOffsetsPartition, partition: Partition, offset: Offset) -> ListOffsetsResult:
+    return ListOffsetsResult(
+        item.topic,
+        item.partition,
+        ErrorCode.NONE,
+        offset=offset,
+        leader_epoch=partition.leader_epoch,
+    )
+
+
+def _result(item: ListOffsetsPartition, offset: Offset, timestamp: int = -1) -> ListOffsetsResult:
+    return ListOffsetsResult(item.topic, item.partition, ErrorCode.NONE, timestamp, offset)
+
+
+def _error(item: ListOffsetsPartition, error: ErrorCode) -> ListOffsetsResult:
+    return ListOffsetsResult(item.topic, item.partition, error)

@@ -1,0 +1,39 @@
+"""Finds the partition that a request names, or the error that says why it is not here."""
+
+from __future__ import annotations
+
+from highwater_broker.kafka_api.seams import Partition, Partitions
+from highwater_broker.metadata_cache import MetadataCache
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import TopicId, TopicPartition
+
+MAX_TOPIC_NAME_LENGTH = 249
+_LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+def is_legal_topic_name(name: str) -> bool:
+    """Return whether Kafka allows the name: it becomes the name of a folder."""
+    if not 0 < len(name) <= MAX_TOPIC_NAME_LENGTH or name in (".", ".."):
+        return False
+    return all(character in _LEGAL for character in name)
+
+
+class PartitionLookup:
+    """Hosted partitions, and for others what a client should do about them."""
+
+    def __init__(self, partitions: Partitions, metadata: MetadataCache) -> None:
+        self._partitions = partitions
+        self._metadata = metadata
+
+    def get(self, topic_partition: TopicPartition) -> Partition | None:
+        return self._partitions.get(topic_partition)
+
+    def topic_of(self, topic_id: TopicId) -> str | None:
+        return self._metadata.topic_of(topic_id)
+
+    def error_when_absent(self, topic_partition: TopicPartition) -> ErrorCode:
+        """Return NOT_LEADER_OR_FOLLOWER for a partition that others host: look for it there."""
+        topic, number = topic_partition.topic, topic_partition.partition
+        if self._metadata.partition(topic, number) is not None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

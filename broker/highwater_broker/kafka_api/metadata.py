@@ -1,0 +1,76 @@
+"""Metadata: brokers, topics and leaders, as the metadata cache has them.
+
+Endpoints are those of the listener that was asked. controller_id names the answering broker:
+clients send admin requests there, and it forwards them.
+"""
+
+from __future__ import annotations
+
+from highwater_broker.kafka_api.lookup import is_legal_topic_name
+from highwater_broker.kafka_api.seams import Listener
+from highwater_broker.metadata_cache import MetadataCache
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import NO_LEADER, Endpoint, NodeId
+from highwater_core.messages import BrokerEndpoints, PartitionMetadata
+from highwater_wire.kafka.messages import (
+    MetadataBroker,
+    MetadataPartition,
+    MetadataRequest,
+    MetadataResponse,
+    MetadataTopic,
+)
+
+
+def endpoint_for(broker: BrokerEndpoints, listener: str) -> Endpoint:
+    """Return where the broker answers those who asked through the listener."""
+    if listener == Listener.EXTERNAL:
+        return broker.client_external
+    if listener == Listener.REPLICATION:
+        return broker.replication
+    return broker.client
+
+
+class MetadataHandler:
+    """Answers Metadata. Topics are never created by asking for them."""
+
+    def __init__(self, metadata: MetadataCache, node_id: NodeId, cluster_id: str) -> None:
+        self._metadata = metadata
+        self._node_id = node_id
+        self._cluster_id = cluster_id
+
+    async def handle(self, request: MetadataRequest, listener: str) -> MetadataResponse:
+        names = self._metadata.topics() if request.topics is None else request.topics
+        brokers: list[MetadataBroker] = []
+        for broker in self._metadata.live_brokers():
+            endpoint = endpoint_for(broker, listener)
+            brokers.append(MetadataBroker(broker.broker_id, endpoint.host, endpoint.port))
+        return MetadataResponse(
+            brokers=tuple(brokers),
+            cluster_id=self._cluster_id,
+            # Clients look it up among the brokers: none, while this one is not yet known to live.
+            controller_id=self._node_id if self._metadata.is_alive(self._node_id) else NO_LEADER,
+            topics=tuple(self._topic(name) for name in dict.fromkeys(names)),
+        )
+
+    def _topic(self, name: str) -> MetadataTopic:
+        if not is_legal_topic_name(name):
+            return MetadataTopic(ErrorCode.INVALID_TOPIC_EXCEPTION, name)
+        if not self._metadata.has_topic(name):
+            return MetadataTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
+        partitions = tuple(self._partition(known) for known in self._metadata.partitions(name))
+        return MetadataTopic(ErrorCode.NONE, name, partitions, is_internal=name.startswith("__"))
+
+    def _partition(self, known: PartitionMetadata) -> MetadataPartition:
+        is_led = self._metadata.is_alive(known.leader)
+        offline = tuple(
+            replica for replica in known.assigned_replicas if not self._metadata.is_alive(replica)
+        )
+        return MetadataPartition(
+            error=ErrorCode.NONE if is_led else ErrorCode.LEADER_NOT_AVAILABLE,
+            partition=known.topic_partition.partition,
+            leader=known.leader if is_led else NO_LEADER,
+            leader_epoch=known.leader_epoch,
+            replicas=known.assigned_replicas,
+            isr=known.isr,
+            offline_replicas=offline,
+        )

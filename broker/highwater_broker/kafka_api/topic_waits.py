@@ -1,0 +1,61 @@
+"""Waits until this broker's own metadata shows what the controller has done to topics.
+
+A client that is answered can then ask this broker about the topic at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from highwater_broker.metadata_cache import MetadataCache
+from highwater_broker.purgatory import Purgatory
+from highwater_core.ids import TopicPartition
+from highwater_core.runtime import Runtime
+
+WHOLE_TOPIC = -1
+
+
+def topic_key(topic: str) -> TopicPartition:
+    """Return the purgatory's key for a topic as a whole."""
+    return TopicPartition(topic, WHOLE_TOPIC)
+
+
+class Deadline:
+    """The end of a request's timeout."""
+
+    def __init__(self, runtime: Runtime, timeout_ms: int) -> None:
+        self._runtime = runtime
+        self._deadline_ms = runtime.now_ms() + max(timeout_ms, 0)
+
+    def remaining_ms(self) -> int:
+        """Return the milliseconds that are left, at least 0."""
+        return max(0, self._deadline_ms - self._runtime.now_ms())
+
+
+class TopicWaits:
+    """Requests that wait for topics to appear or to vanish."""
+
+    def __init__(self, metadata: MetadataCache, purgatory: Purgatory) -> None:
+        self._metadata = metadata
+        self._purgatory = purgatory
+        metadata.listen(lambda topic: purgatory.check(topic_key(topic)))
+
+    def is_ready(self, topic: str) -> bool:
+        """Return whether the topic is known and each of its partitions has a live leader."""
+        partitions = self._metadata.partitions(topic)
+        return bool(partitions) and all(
+            self._metadata.is_alive(partition.leader) for partition in partitions
+        )
+
+    def is_gone(self, topic: str) -> bool:
+        return not self._metadata.has_topic(topic)
+
+    async def wait(
+        self, topics: Sequence[str], condition: Callable[[str], bool], timeout_ms: int
+    ) -> None:
+        """Return once the condition holds for all topics, or timeout_ms has passed."""
+        await self._purgatory.wait(
+            [topic_key(topic) for topic in topics],
+            lambda: all(condition(topic) for topic in topics),
+            timeout_ms,
+        )

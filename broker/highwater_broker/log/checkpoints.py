@@ -1,0 +1,234 @@
+"""The small text files in a broker's folder: offset checkpoints, topic ids, identity, shutdown.
+
+All are written to a temporary file, synced, renamed and their folder synced, so that a reader
+finds the old or the new content whole. Reading never fails on content: what is missing is empty,
+what is corrupt is empty with `problem` saying why.
+Source: Kafka's CheckpointFile, PartitionMetadataFile, BrokerMetadataCheckpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import NO_TOPIC_ID, NodeId, Offset, TopicId, TopicPartition
+from highwater_core.ports import FileSystem
+
+from highwater_broker.log.record_batch import LogRefused
+
+HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
+RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
+LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
+CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
+PARTITION_METADATA = "partition.metadata"
+BROKER_IDENTITY = "meta.properties"
+TEMPORARY_SUFFIX = ".tmp"
+
+_VERSION = "0"
+
+
+class CorruptCheckpoint(Exception):
+    """A checkpoint file does not have its format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint file's entries; problem is None, or says why they are not what was written."""
+
+    entries: Mapping[TopicPartition, Offset]
+    problem: str | None = None
+
+
+class OffsetCheckpoint:
+    """One offset per partition, for all partitions of a broker.
+
+    Ordering: of two writes under way at once the later one's content stays.
+    """
+
+    def __init__(self, files: FileSystem, name: str) -> None:
+        self._files = files
+        self._name = name
+        self._begun = 0
+        self._renamed = 0
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def read(self) -> Checkpoint:
+        text = read_text(self._files, self._name)
+        if text is None:
+            return Checkpoint({})
+        try:
+            rows = parse_rows(text, columns=3)
+            entries = {TopicPartition(row[0], int(row[1])): _offset(row[2]) for row in rows}
+        except (CorruptCheckpoint, ValueError) as error:
+            return Checkpoint({}, f"{self._name}: {error}")
+        return Checkpoint(entries)
+
+    async def write(self, entries: Mapping[TopicPartition, Offset]) -> None:
+        """Return once the entries, taken when called, are on the disk.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR; the former content stays.
+        """
+        rows = [(p.topic, str(p.partition), str(offset)) for p, offset in sorted(entries.items())]
+        self._begun += 1
+        number = self._begun
+        temporary = f"{self._name}.{number}{TEMPORARY_SUFFIX}"
+        try:
+            await _write_synced(self._files, temporary, encode_rows(rows))
+            if number < self._renamed:
+                self._files.remove(temporary)
+                return
+            self._files.rename(temporary, self._name)
+            self._renamed = number
+            await self._files.sync_folder("")
+        except OSError as error:
+            raise LogRefused(ErrorCode.KAFKA_STORAGE_ERROR, f"{self._name}: {error}") from error
+
+
+# ---------------------------------------------------------------- one file each
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMetadata:
+    """What a replica's folder says of itself; NO_TOPIC_ID when it says nothing."""
+
+    topic_id: TopicId
+    problem: str | None = None
+
+
+def read_partition_metadata(files: FileSystem, folder: str) -> PartitionMetadata:
+    path = f"{folder}/{PARTITION_METADATA}"
+    properties = _read_properties(files, path, separator=":")
+    if properties is None:
+        return PartitionMetadata(NO_TOPIC_ID)
+    topic_id = properties.get("topic_id", "")
+    if properties.get("version") != _VERSION or not topic_id:
+        return PartitionMetadata(NO_TOPIC_ID, f"{path}: no version {_VERSION} or no topic_id")
+    return PartitionMetadata(TopicId(topic_id))
+
+
+async def write_partition_metadata(files: FileSystem, folder: str, topic_id: TopicId) -> None:
+    """Write the replica's topic id, durably, into its folder, which must exist.
+
+    Raises:
+        OSError: it is not certain to survive.
+    """
+    await write_durably(
+        files, folder, PARTITION_METADATA, f"version: {_VERSION}\ntopic_id: {topic_id}\n"
+    )
+
+
+class WrongBrokerFolder(Exception):
+    """The folder belongs to another broker or cluster."""
+
+
+async def claim_folder(files: FileSystem, broker_id: NodeId, cluster_id: str) -> None:
+    """Write whose folder this is, or check that it is ours; do it before anything else.
+
+    An unreadable identity is written anew. Leftover temporary files are removed.
+
+    Raises:
+        WrongBrokerFolder: it names another broker or cluster.
+        OSError: the disk refused.
+    """
+    for name in files.list(""):
+        if name.endswith(TEMPORARY_SUFFIX):
+            files.remove(name)
+    ours = {"version": _VERSION, "broker.id": str(broker_id), "cluster.id": cluster_id}
+    found = _read_properties(files, BROKER_IDENTITY, separator="=") or {}
+    if set(ours) <= set(found):
+        if any(found[key] != value for key, value in ours.items()):
+            raise WrongBrokerFolder(f"folder of {found}, this is {ours}")
+        return
+    text = "".join(f"{key}={value}\n" for key, value in ours.items())
+    await write_durably(files, "", BROKER_IDENTITY, text)
+
+
+async def take_clean_shutdown_marker(files: FileSystem) -> bool:
+    """Return whether the last stop was clean, and durably remove the marker that says so."""
+    if not files.exists(CLEAN_SHUTDOWN_MARKER):
+        return False
+    files.remove(CLEAN_SHUTDOWN_MARKER)
+    await files.sync_folder("")
+    return True
+
+
+async def write_clean_shutdown_marker(files: FileSystem) -> None:
+    """Say that every log was flushed and closed; the last thing that a stopping broker writes."""
+    await write_durably(files, "", CLEAN_SHUTDOWN_MARKER, "")
+
+
+# ---------------------------------------------------------------- text and files
+
+
+def encode_rows(rows: list[tuple[str, ...]]) -> str:
+    """Return Kafka's checkpoint format: version, row count, one row a line."""
+    lines = [_VERSION, str(len(rows)), *(" ".join(row) for row in rows)]
+    return "\n".join(lines) + "\n"
+
+
+def parse_rows(text: str, columns: int) -> list[list[str]]:
+    """Return the rows of a checkpoint.
+
+    Raises:
+        CorruptCheckpoint: the text is no whole checkpoint of so many columns.
+    """
+    lines = text.split("\n")
+    if lines[0] != _VERSION:
+        raise CorruptCheckpoint(f"version {lines[0][:20]!r}, not {_VERSION!r}")
+    if len(lines) < 3 or lines.pop():
+        raise CorruptCheckpoint("cut short")
+    rows = [line.split(" ") for line in lines[2:]]
+    if lines[1] != str(len(rows)):
+        raise CorruptCheckpoint(f"{len(rows)} rows, {lines[1][:20]!r} announced")
+    if any(len(row) != columns for row in rows):
+        raise CorruptCheckpoint(f"a row has not {columns} columns")
+    return rows
+
+
+def read_text(files: FileSystem, path: str) -> str | None:
+    """Return the file's text, None when there is no such file."""
+    if not files.exists(path):
+        return None
+    file = files.open(path)
+    try:
+        return file.pread(0, file.size_bytes).decode("utf-8", "replace")
+    finally:
+        file.close()
+
+
+async def write_durably(files: FileSystem, folder: str, name: str, text: str) -> None:
+    """Replace the file; on return the new content survives a power loss."""
+    path = f"{folder}/{name}" if folder else name
+    await _write_synced(files, path + TEMPORARY_SUFFIX, text)
+    files.rename(path + TEMPORARY_SUFFIX, path)
+    await files.sync_folder(folder)
+
+
+async def _write_synced(files: FileSystem, path: str, text: str) -> None:
+    file = files.open(path)
+    try:
+        file.truncate(0)
+        file.append([text.encode()])
+        await file.sync()
+    finally:
+        file.close()
+
+
+def _read_properties(files: FileSystem, path: str, separator: str) -> dict[str, str] | None:
+    text = read_text(files, path)
+    if text is None:
+        return None
+    pairs = (line.partition(separator) for line in text.splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _offset(text: str) -> Offset:
+    value = int(text)
+    if value < 0:
+        raise CorruptCheckpoint(f"offset {value}")
+    return Offset(value)

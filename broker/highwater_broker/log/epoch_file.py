@@ -1,0 +1,94 @@
+"""Keeps a log's epoch cache in its file, leader-epoch-checkpoint.
+
+Ordering: an entry is in the file's page cache before the first batch of its epoch is in the
+log's, so a process that dies finds every epoch again; an entry without its batch says where the
+epoch would begin, which is true. Content reaches the disk with the log's flush, before the
+recovery point moves: after a power loss the file covers all below the recovery point, and the
+scan from there finds the rest again. A file torn by a power loss is rebuilt from all batches.
+Source: Kafka's LeaderEpochCheckpointFile; KAFKA-7415.
+"""
+
+from __future__ import annotations
+
+from highwater_core.ids import LeaderEpoch, Offset
+from highwater_core.ports import FileSystem
+
+from highwater_broker.log.checkpoints import (
+    TEMPORARY_SUFFIX,
+    CorruptCheckpoint,
+    encode_rows,
+    parse_rows,
+    read_text,
+)
+from highwater_broker.logic.epoch_cache import EpochCache, EpochStart
+
+EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+
+
+class EpochFile:
+    """The file of one log's epoch cache."""
+
+    def __init__(self, files: FileSystem, folder: str) -> None:
+        self._files = files
+        self._path = f"{folder}/{EPOCH_CHECKPOINT}"
+        self._is_stale = False
+        self._is_synced = True
+
+    def load(self) -> EpochCache | None:
+        """Return the cache, or None when there is no file.
+
+        Raises:
+            CorruptCheckpoint: the file does not hold an epoch cache.
+        """
+        text = read_text(self._files, self._path)
+        if text is None:
+            return None
+        try:
+            entries = tuple(
+                EpochStart(LeaderEpoch(int(epoch)), Offset(int(offset)))
+                for epoch, offset in parse_rows(text, columns=2)
+            )
+        except ValueError as error:
+            raise CorruptCheckpoint(str(error)) from None
+        for entry, next_entry in zip(entries, entries[1:], strict=False):
+            if entry[0] >= next_entry[0] or entry[1] >= next_entry[1]:
+                raise CorruptCheckpoint("entries do not increase")
+        if entries and (entries[0].leader_epoch < 0 or entries[0].start_offset < 0):
+            raise CorruptCheckpoint("a negative epoch or offset")
+        return EpochCache(entries)
+
+    def store(self, cache: EpochCache) -> None:
+        """Replace the file's content, in the page cache.
+
+        Raises:
+            OSError: the content is the former one; `sync` will try again.
+        """
+        self._is_stale = True
+        rows = [(str(epoch), str(offset)) for epoch, offset in cache.entries]
+        file = self._files.open(self._path + TEMPORARY_SUFFIX)
+        try:
+            file.truncate(0)
+            file.append([encode_rows(list(rows)).encode()])
+        finally:
+            file.close()
+        self._files.rename(self._path + TEMPORARY_SUFFIX, self._path)
+        self._is_stale = False
+        self._is_synced = False
+
+    def mark_stale(self) -> None:
+        """The file holds an entry that was taken back; the next sync rewrites it."""
+        self._is_stale = True
+
+    async def sync(self, cache: EpochCache) -> bool:
+        """Return once the content is on the disk; True when its folder must be synced too."""
+        if self._is_stale:
+            self.store(cache)
+        if self._is_synced:
+            return False
+        self._is_synced = True
+        file = self._files.open(self._path)
+        try:
+            await file.sync()
+        finally:
+            file.close()
+        return True

@@ -1,0 +1,530 @@
+"""One replica's log: segments, epoch cache and recovery point of one partition.
+
+Appends, reads and truncations are synchronous, in the page cache; only `flush` waits for the
+disk. The log knows nothing of roles or the high watermark; whoever calls it does.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+from highwater_core.check import check
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import LeaderEpoch, Offset
+from highwater_core.ports import Buffer, FileSystem
+
+from highwater_broker.log.epoch_file import EpochFile
+from highwater_broker.log.folders import DELETE_SUFFIX, STRAY_SUFFIX, rename_aside
+from highwater_broker.log.log_config import MAX_SEGMENT_BYTES, UNLIMITED, LogConfig
+from highwater_broker.log.record_batch import (
+    NO_TIMESTAMP,
+    Batch,
+    BatchHeader,
+    LogRefused,
+    check_produced,
+    decode_records,
+    split_batches,
+    stamp,
+)
+from highwater_broker.log.recovery import RecoveryReport, recover
+from highwater_broker.log.segment import Segment, SegmentRecords
+from highwater_broker.logic.epoch_cache import EpochCache
+
+MAX_RELATIVE_OFFSET = 2**31 - 1
+
+_BASE_OFFSET = attrgetter("base_offset")
+
+
+class AppendResult(NamedTuple):
+    """The records appended are [base_offset, end_offset)."""
+
+    base_offset: Offset
+    end_offset: Offset
+    size_bytes: int
+
+
+class LogRead(NamedTuple):
+    """Whole batches, the first of which begins at base_offset; records may be empty.
+
+    base_offset is below the offset asked for when that lies inside a batch.
+    """
+
+    records: SegmentRecords | bytes
+    base_offset: Offset
+
+
+class FoundOffset(NamedTuple):
+    """A record's timestamp in ms, offset and leader epoch."""
+
+    timestamp: int
+    offset: Offset
+    leader_epoch: LeaderEpoch
+
+
+class Log:
+    """The batches [log_start_offset, log_end_offset) of one replica.
+
+    Invariant: log_start_offset <= recovery_point <= log_end_offset; the segments are contiguous
+    and the last one takes the appends.
+    """
+
+    @classmethod
+    def open(
+        cls,
+        files: FileSystem,
+        folder: str,
+        config: LogConfig,
+        *,
+        clean_shutdown: bool,
+        recovery_point: Offset,
+        log_start_offset: Offset = Offset(0),  # noqa: B008
+    ) -> tuple[Log, RecoveryReport]:
+        """Open the folder's log, creating and repairing what is needed.
+
+        recovery_point and log_start_offset are the checkpointed ones, 0 when there are none.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR.
+        """
+        log = cls(files, folder, config)
+        try:
+            files.make_folder(folder)
+            log._segments, log.epoch_cache, report = recover(
+                files,
+                folder,
+                config,
+                log._epoch_file,
+                clean_shutdown=clean_shutdown,
+                recovery_point=recovery_point,
+                log_start_offset=log_start_offset,
+            )
+        except OSError as error:
+            raise _refused_by_disk(folder, error) from error
+        log.log_end_offset = report.log_end_offset
+        log.log_start_offset = Offset(max(log_start_offset, log._segments[0].base_offset))
+        log.recovery_point = Offset(
+            max(log.log_start_offset, min(recovery_point, log.log_end_offset))
+        )
+        return log, report
+
+    def __init__(self, files: FileSystem, folder: str, config: LogConfig) -> None:
+        """Only for `open`."""
+        self.config = config
+        self.folder = folder
+        self.log_start_offset = Offset(0)
+        self.log_end_offset = Offset(0)
+        """The next offset to assign."""
+        self.recovery_point = Offset(0)
+        """Everything below is on the disk, and the epoch file with it."""
+        self.epoch_cache = EpochCache()
+        self._files = files
+        self._epoch_file = EpochFile(files, folder)
+        self._segments: list[Segment] = []
+        self._truncations = 0
+        self._names_changed = True
+        self._sync_failed = False
+        self._is_closed = False
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size_bytes for segment in self._segments)
+
+    # ------------------------------------------------------------ appending
+
+    def append_as_leader(
+        self, records: Buffer, leader_epoch: LeaderEpoch, now_ms: int
+    ) -> AppendResult:
+        """Append a producer's batches with the next offsets and the leader's epoch.
+
+        Raises:
+            LogRefused: nothing was appended; see there.
+        """
+        check(leader_epoch >= self.epoch_cache.latest_epoch, "a leader's epoch is never older")
+        batches = split_batches(records)
+        if not batches:
+            raise LogRefused(ErrorCode.INVALID_RECORD, "no record batch")
+        size_bytes = len(records)
+        if size_bytes > self.config.segment_bytes:
+            raise LogRefused(
+                ErrorCode.RECORD_LIST_TOO_LARGE, f"{size_bytes} bytes do not fit a segment"
+            )
+        base_offset = self.log_end_offset
+        shift = base_offset
+        buffers: list[Buffer] = []
+        shifts: list[int] = []
+        for batch in batches:
+            header = batch.header
+            check_produced(header, self.config.max_message_bytes)
+            buffers += stamp(batch, shift, leader_epoch)
+            shifts.append(shift - header.base_offset)
+            shift = Offset(shift + header.last_offset_delta + 1)
+        cache = self.epoch_cache.assign(leader_epoch, base_offset)
+        self._append(batches, shifts, buffers, size_bytes, cache, now_ms)
+        return AppendResult(base_offset, self.log_end_offset, size_bytes)
+
+    def append_as_follower(self, records: Buffer, now_ms: int) -> AppendResult:
+        """Append a leader's batches as they are; they must continue the log without a gap.
+
+        The epochs in them go into the epoch cache. max_message_bytes is not asked: the leader
+        accepted them.
+
+        Raises:
+            LogRefused: nothing was appended. OFFSET_OUT_OF_RANGE: the batches do not begin at
+                the log's end; CORRUPT_MESSAGE: they do not follow one another, or are corrupt.
+        """
+        base_offset = next_offset = self.log_end_offset
+        cache = self.epoch_cache
+        batches = split_batches(records)
+        for header, _ in batches:
+            if header.base_offset != next_offset:
+                error = ErrorCode.CORRUPT_MESSAGE
+                if next_offset == base_offset:
+                    error = ErrorCode.OFFSET_OUT_OF_RANGE
+                raise LogRefused(error, f"batch at {header.base_offset}, expected {next_offset}")
+            if header.leader_epoch != cache.latest_epoch and header.leader_epoch >= 0:
+                cache = cache.assign(LeaderEpoch(header.leader_epoch), Offset(next_offset))
+            next_offset = Offset(header.last_offset + 1)
+        if batches:
+            self._append(batches, [0] * len(batches), [records], len(records), cache, now_ms)
+        return AppendResult(base_offset, self.log_end_offset, len(records))
+
+    def assign_epoch(self, leader_epoch: LeaderEpoch) -> None:
+        """Enter that the epoch begins at the log's end: a new leader's first act (KAFKA-7415).
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR; the cache is as it was.
+        """
+        self._set_epochs(self.epoch_cache.assign(leader_epoch, self.log_end_offset))
+
+    def _append(
+        self,
+        batches: Sequence[Batch],
+        shifts: Sequence[int],
+        buffers: Sequence[Buffer],
+        size_bytes: int,
+        cache: EpochCache,
+        now_ms: int,
+    ) -> None:
+        """Write the batches, each one's offsets raised by its shift; all or nothing."""
+        segment = self._segments[-1]
+        try:
+            if segment.size_bytes and self._must_roll(segment, batches, shifts, size_bytes, now_ms):
+                segment = self._roll()
+            if cache is not self.epoch_cache:
+                self._epoch_file.store(cache)
+                self._names_changed = True
+            position = segment.write(buffers)
+        except OSError as error:
+            self._epoch_file.mark_stale()
+            raise _refused_by_disk(self.folder, error) from error
+        self.epoch_cache = cache
+        for (header, data), shift in zip(batches, shifts, strict=True):
+            base_offset = header.base_offset + shift
+            last_offset = base_offset + header.last_offset_delta
+            segment.note(position, len(data), base_offset, last_offset, header.max_timestamp)
+            position += len(data)
+        self.log_end_offset = Offset(segment.next_offset)
+
+    def _must_roll(
+        self,
+        segment: Segment,
+        batches: Sequence[Batch],
+        shifts: Sequence[int],
+        size_bytes: int,
+        now_ms: int,
+    ) -> bool:
+        """Source: Kafka's LogSegment.shouldRoll; the first batch's timestamp starts the clock."""
+        if segment.size_bytes + size_bytes > self.config.segment_bytes:
+            return True
+        last = batches[-1].header
+        if last.last_offset + shifts[-1] - segment.base_offset > MAX_RELATIVE_OFFSET:
+            return True
+        if segment.rolling_timestamp == NO_TIMESTAMP:
+            return False
+        newest = now_ms if last.max_timestamp == NO_TIMESTAMP else last.max_timestamp
+        return newest - segment.rolling_timestamp > self.config.segment_ms
+
+    def _roll(self) -> Segment:
+        """Begin a new segment at the log's end."""
+        segment = self._new_segment(self.log_end_offset)
+        self._segments[-1].seal()
+        self._segments.append(segment)
+        return segment
+
+    def _new_segment(self, base_offset: int) -> Segment:
+        self._names_changed = True
+        return Segment(self._files, self.folder, base_offset, self.config.index_interval_bytes)
+
+    def _set_epochs(self, cache: EpochCache) -> None:
+        if cache is self.epoch_cache:
+            return
+        try:
+            self._epoch_file.store(cache)
+        except OSError as error:
+            raise _refused_by_disk(self.folder, error) from error
+        self._names_changed = True
+        self.epoch_cache = cache
+
+    # ------------------------------------------------------------ reading
+
+    def read(
+        self,
+        start_offset: Offset,
+        max_bytes: int,
+        upper_bound_offset: Offset,
+        *,
+        at_least_one_batch: bool = True,
+    ) -> LogRead:
+        """Return whole batches from the one that holds start_offset on, of one segment.
+
+        None of them has a record at upper_bound_offset or beyond. at_least_one_batch lets the
+        first one exceed max_bytes (KIP-74).
+
+        Raises:
+            LogRefused: OFFSET_OUT_OF_RANGE outside [log_start_offset, log_end_offset];
+                KAFKA_STORAGE_ERROR.
+        """
+        if not self.log_start_offset <= start_offset <= self.log_end_offset:
+            raise LogRefused(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{start_offset} not in [{self.log_start_offset}, {self.log_end_offset}]",
+            )
+        segment = self._segments[-1]
+        if start_offset < segment.base_offset:
+            segment = self._segment_of(start_offset)
+        try:
+            start = segment.position_of(start_offset)
+            end = segment.position_of(upper_bound_offset)
+            if end - start > max_bytes:
+                within = segment.boundary_within(start, start + max_bytes)
+                if within == start and at_least_one_batch:
+                    within = start + segment.header_at(start).size_bytes
+                end = within
+            if end <= start:
+                return LogRead(b"", start_offset)
+            return LogRead(segment.records(start, end), Offset(segment.header_at(start)[0]))
+        except (OSError, StopIteration) as error:
+            raise _refused_by_disk(self.folder, error) from error
+
+    def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
+        """Return the first record that is not older than the timestamp (ms), or None.
+
+        Deviation: in a compressed batch the batch's first record stands for it, so that none is
+        skipped; Kafka decompresses.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
+        """
+        try:
+            for segment in self._segments:
+                if segment.max_timestamp < timestamp:
+                    continue
+                for position, header in segment.batches_from_timestamp(timestamp):
+                    if header.max_timestamp >= timestamp:
+                        found = self._record_at(segment, position, header, timestamp)
+                        if found is not None and found.offset >= self.log_start_offset:
+                            return found
+        except OSError as error:
+            raise _refused_by_disk(self.folder, error) from error
+        return None
+
+    def _segment_of(self, offset: int) -> Segment:
+        return self._segments[bisect_right(self._segments, offset, key=_BASE_OFFSET) - 1]
+
+    def _record_at(
+        self, segment: Segment, position: int, header: BatchHeader, timestamp: int
+    ) -> FoundOffset | None:
+        epoch = LeaderEpoch(header.leader_epoch)
+        if header.is_compressed:
+            return FoundOffset(header.base_timestamp, Offset(header.base_offset), epoch)
+        batch = segment.records(position, position + header.size_bytes).read()
+        for record in decode_records(batch):
+            if record.timestamp >= timestamp:
+                return FoundOffset(record.timestamp, Offset(record.offset), epoch)
+        return None
+
+    # ------------------------------------------------------------ cutting
+
+    def truncate_to(self, offset: Offset) -> bool:
+        """Cut everything from the offset on, with the whole batch that it lies in.
+
+        Epoch entries that begin at the offset or later go too, even when no batch does. Returns
+        whether batches were cut.
+
+        Ordering: when the recovery point fell, its checkpoint must be written before anything is
+        appended; else a power loss could leave unchecked bytes below the checkpointed one.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR.
+        """
+        if offset >= self.log_end_offset:
+            self._set_epochs(self.epoch_cache.truncate_from_end(self.log_end_offset))
+            return False
+        if offset < self.log_start_offset:
+            self.truncate_fully_and_start_at(offset)
+            return True
+        self._truncations += 1
+        self._names_changed = True
+        try:
+            while self._segments[-1].base_offset > offset:
+                self._segments[-1].remove()
+                self._segments.pop()
+            self._segments[-1].truncate_to(offset)
+        except OSError as error:
+            raise _refused_by_disk(self.folder, error) from error
+        finally:
+            self.log_end_offset = Offset(self._segments[-1].next_offset)
+            self.recovery_point = min(self.recovery_point, self.log_end_offset)
+        self._set_epochs(self.epoch_cache.truncate_from_end(self.log_end_offset))
+        return True
+
+    def truncate_fully_and_start_at(self, offset: Offset) -> None:
+        """Remove all batches and epochs; the log is empty and begins at the offset.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR.
+        """
+        self._truncations += 1
+        try:
+            while self._segments:
+                self._segments[-1].remove()
+                self._segments.pop()
+            self._segments.append(self._new_segment(offset))
+        except OSError as error:
+            raise _refused_by_disk(self.folder, error) from error
+        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+        self._set_epochs(EpochCache())
+
+    def delete_old_segments(self, now_ms: int, high_watermark: Offset) -> int:
+        """Remove the oldest segments that retention no longer keeps; return how many.
+
+        Only whole segments below the high watermark go, and never the active one. now_ms is wall
+        clock time, as records' timestamps are.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR.
+        """
+        excess_bytes = self.size_bytes - self.config.retention_bytes
+        count = 0
+        for segment, next_segment in zip(self._segments, self._segments[1:], strict=False):
+            if next_segment.base_offset > high_watermark:
+                break
+            age_ms = now_ms - segment.max_timestamp
+            is_expired = (
+                self.config.retention_ms != UNLIMITED
+                and segment.max_timestamp != NO_TIMESTAMP
+                and age_ms > self.config.retention_ms
+            )
+            is_excess = (
+                self.config.retention_bytes != UNLIMITED and excess_bytes >= segment.size_bytes
+            )
+            if not is_expired and not is_excess:
+                break
+            excess_bytes -= segment.size_bytes
+            count += 1
+        if count:
+            self.advance_log_start(Offset(self._segments[count].base_offset))
+        return count
+
+    def advance_log_start(self, offset: Offset) -> bool:
+        """Raise the log's start and remove the segments wholly below; return whether it moved.
+
+        A follower does so when its leader's log start moved.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR.
+        """
+        if offset <= self.log_start_offset:
+            return False
+        check(offset <= self.log_end_offset, "a log does not start after its end")
+        self.log_start_offset = offset
+        self.recovery_point = max(self.recovery_point, offset)
+        try:
+            while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
+                self._segments[0].remove()
+                del self._segments[0]
+                self._names_changed = True
+        except OSError as error:
+            raise _refused_by_disk(self.folder, error) from error
+        self._set_epochs(self.epoch_cache.truncate_from_start(offset))
+        return True
+
+    # ------------------------------------------------------------ durability and the end
+
+    async def flush(self) -> Offset:
+        """Return the recovery point once all that was appended before the call is on the disk.
+
+        A truncation meanwhile leaves the recovery point where it put it.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR, from then on always: after a failed sync nobody
+                knows what the disk has.
+        """
+        end_offset, truncations = self.log_end_offset, self._truncations
+        if self._sync_failed:
+            raise LogRefused(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.folder}: a sync had failed")
+        try:
+            await self._sync()
+        except OSError as error:
+            if not self._is_closed:
+                self._sync_failed = True
+                raise _refused_by_disk(self.folder, error) from error
+        if not self._is_closed and truncations == self._truncations:
+            self.recovery_point = max(self.recovery_point, end_offset)
+        return self.recovery_point
+
+    async def _sync(self) -> None:
+        for segment in self._segments[:]:
+            if segment.next_offset > self.recovery_point and not self._is_closed:
+                await segment.sync()
+        if not self._is_closed and await self._epoch_file.sync(self.epoch_cache):
+            self._names_changed = True
+        if self._names_changed and not self._is_closed:
+            self._names_changed = False
+            await self._files.sync_folder(self.folder)
+
+    def close(self) -> None:
+        """Store the indexes and let go of the files; flush first for a clean shutdown.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR; the log is closed.
+        """
+        self._is_closed = True
+        segments, self._segments = self._segments, []
+        try:
+            for segment in segments:
+                segment.close()
+        except OSError as error:
+            raise _refused_by_disk(self.folder, error) from error
+
+    def delete(self) -> None:
+        """Close the log and remove its folder.
+
+        The folder is renamed first, so that an interrupted removal never leaves half a log.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR; the log is closed.
+        """
+        self._files.remove(self._leave(DELETE_SUFFIX))
+
+    def set_aside(self) -> str:
+        """Close the log, rename its folder to a stray's, and return its new name.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR; the log is closed.
+        """
+        return self._leave(STRAY_SUFFIX)
+
+    def _leave(self, suffix: str) -> str:
+        self.close()
+        try:
+            return rename_aside(self._files, self.folder, suffix)
+        except OSError as error:
+            raise _refused_by_disk(self.folder, error) from error
+
+
+def _refused_by_disk(folder: str, error: Exception) -> LogRefused:
+    return LogRefused(ErrorCode.KAFKA_STORAGE_ERROR, f"{folder}: {error!r}")

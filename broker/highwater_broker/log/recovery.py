@@ -1,0 +1,230 @@
+"""Opens a partition folder's files after any stop and leaves one contiguous log.
+
+After an unclean stop every batch from the recovery point on is checked, and what is torn or
+corrupt is cut with all that follows it. After a clean stop only the last few headers are read.
+Repairs: an index or epoch file that is missing or corrupt is rebuilt from the segments; segments
+that do not continue the log (a missing one before them, a cut) are set aside as `.detached`,
+since a log must be a prefix of what its leader has.
+Source: Kafka's LogLoader; issue KAFKA-3410 for why a shorter log is no catastrophe here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from highwater_core.ids import LeaderEpoch, Offset
+from highwater_core.ports import FileSystem
+
+from highwater_broker.log.checkpoints import TEMPORARY_SUFFIX, CorruptCheckpoint
+from highwater_broker.log.epoch_file import EpochFile
+from highwater_broker.log.log_config import LogConfig
+from highwater_broker.log.record_batch import BatchHeader, LogRefused
+from highwater_broker.log.segment import (
+    LOG_SUFFIX,
+    SCAN_CHUNK_BYTES,
+    Segment,
+)
+from highwater_broker.log.segment_index import CorruptIndex
+from highwater_broker.logic.epoch_cache import EpochCache
+
+_SEGMENT_NAME = re.compile(r"([0-9]{20})\.log")
+_LOG_END = 1 << 62
+"""An offset beyond any log's end: a scan from there reads only what no index entry covers."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryReport:
+    """What opening a log met and did; repairs are for BAD_INPUT_MET."""
+
+    log_end_offset: Offset
+    clean: bool
+    scanned_bytes: int
+    truncated_bytes: int
+    repairs: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Recovery:
+    """A recovery under way."""
+
+    files: FileSystem
+    folder: str
+    config: LogConfig
+    clean: bool
+    recovery_point: int
+    segments: list[Segment] = field(default_factory=list)
+    epochs: EpochCache = field(default_factory=EpochCache)
+    """Of the scanned batches."""
+    scanned_from: int | None = None
+    scanned_bytes: int = 0
+    truncated_bytes: int = 0
+    repairs: list[str] = field(default_factory=list)
+
+    def load_segments(self) -> None:
+        """Load the segments that follow one another; detach the others."""
+        found = self._found_segments()
+        for number, base_offset in enumerate(found):
+            expected = self.segments[-1].next_offset if self.segments else base_offset
+            if base_offset != expected:
+                self._detach(
+                    found[number:], f"segment {base_offset} where {expected} is the next offset"
+                )
+                return
+            is_last = number + 1 == len(found)
+            is_scanned = not self.clean and (is_last or found[number + 1] > self.recovery_point)
+            segment = self._new_segment(base_offset)
+            self.segments.append(segment)
+            if not self._load(segment, is_scanned=is_scanned, is_last=is_last):
+                self._detach(found[number + 1 :], f"the cut in segment {base_offset}")
+                return
+
+    def start_at(self, log_start_offset: int) -> None:
+        """Make sure that there is a segment and that it does not end before the log's start."""
+        if self.segments and self.segments[-1].next_offset < log_start_offset:
+            self.repairs.append(
+                f"log ends at {self.segments[-1].next_offset}, before its start {log_start_offset}"
+            )
+            while self.segments:
+                self.segments.pop().remove()
+        if not self.segments:
+            self.segments.append(self._new_segment(log_start_offset))
+
+    def epoch_cache(self, epoch_file: EpochFile) -> EpochCache:
+        """Return the file's cache, brought in line with the scanned batches, and store it."""
+        log_end_offset = self.segments[-1].next_offset
+        stored: EpochCache | None = None
+        try:
+            stored = epoch_file.load()
+            problem = "missing"
+        except CorruptCheckpoint as error:
+            problem = str(error)
+        if stored is None:
+            cache = self._epochs_of_all_batches()
+            if problem != "missing" or log_end_offset > self.segments[0].base_offset:
+                self.repairs.append(f"leader epoch file rebuilt: {problem}")
+        else:
+            cache = stored
+            if self.scanned_from is not None:
+                cache = cache.truncate_from_end(Offset(self.scanned_from))
+                for entry in self.epochs.entries:
+                    cache = cache.assign(*entry)
+                for entry in stored.entries[-1:]:
+                    if entry.start_offset == log_end_offset and entry[0] > cache.latest_epoch:
+                        cache = cache.assign(*entry)
+            cache = cache.truncate_from_end(Offset(log_end_offset + 1))
+        cache = cache.truncate_from_start(Offset(self.segments[0].base_offset))
+        if cache != stored:
+            epoch_file.store(cache)
+        return cache
+
+    def report(self) -> RecoveryReport:
+        return RecoveryReport(
+            Offset(self.segments[-1].next_offset),
+            self.clean,
+            self.scanned_bytes,
+            self.truncated_bytes,
+            tuple(self.repairs),
+        )
+
+    def _found_segments(self) -> list[int]:
+        found: list[int] = []
+        for name in self.files.list(self.folder):
+            match = _SEGMENT_NAME.fullmatch(name)
+            if match:
+                found.append(int(match[1]))
+            elif name.endswith(LOG_SUFFIX):
+                self.repairs.append(f"{name} is no segment's name: ignored")
+            elif name.endswith(TEMPORARY_SUFFIX):
+                self.files.remove(f"{self.folder}/{name}")
+        return found
+
+    def _new_segment(self, base_offset: int) -> Segment:
+        return Segment(self.files, self.folder, base_offset, self.config.index_interval_bytes)
+
+    def _load(self, segment: Segment, *, is_scanned: bool, is_last: bool) -> bool:
+        """Take note of a segment's batches; return False when something had to be cut."""
+        try:
+            segment.load_indexes()
+        except CorruptIndex as error:
+            if str(error) != "missing" or self.clean or not is_last:
+                self.repairs.append(f"indexes of segment {segment.base_offset} rebuilt: {error}")
+        try:
+            if is_scanned:
+                self._scan(segment, self.recovery_point)
+                return True
+            for _ in segment.scan(_LOG_END, check_crc=False):
+                pass
+        except LogRefused as bad:
+            if is_scanned:
+                return self._cut(segment, bad)
+        else:
+            return True
+        try:
+            self._scan(segment, segment.base_offset)
+        except LogRefused as bad:
+            return self._cut(segment, bad)
+        return True
+
+    def _cut(self, segment: Segment, bad: LogRefused) -> bool:
+        cut_bytes = segment.cut_garbage()
+        self.truncated_bytes += cut_bytes
+        self.repairs.append(f"segment {segment.base_offset}: {bad}: {cut_bytes} bytes cut")
+        return False
+
+    def _scan(self, segment: Segment, from_offset: int) -> None:
+        first: BatchHeader | None = None
+        try:
+            for header in segment.scan(from_offset, check_crc=True, chunk_bytes=SCAN_CHUNK_BYTES):
+                if first is None:
+                    first = header
+                    if self.scanned_from is None or header.base_offset < self.scanned_from:
+                        self.scanned_from = header.base_offset
+                        self.epochs = EpochCache()
+                self.scanned_bytes += header.size_bytes
+                self._note_epoch(header)
+        finally:
+            if self.scanned_from is None:
+                self.scanned_from = segment.next_offset
+
+    def _note_epoch(self, header: BatchHeader) -> None:
+        if header.leader_epoch != self.epochs.latest_epoch and header.leader_epoch >= 0:
+            self.epochs = self.epochs.assign(
+                LeaderEpoch(header.leader_epoch), Offset(header.base_offset)
+            )
+
+    def _epochs_of_all_batches(self) -> EpochCache:
+        self.epochs = EpochCache()
+        for segment in self.segments:
+            for _, header in segment.batches():
+                self._note_epoch(header)
+        return self.epochs
+
+    def _detach(self, base_offsets: list[int], reason: str) -> None:
+        for base_offset in base_offsets:
+            segment = self._new_segment(base_offset)
+            self.truncated_bytes += segment.file_size_bytes
+            segment.detach()
+            self.repairs.append(f"segment {base_offset} detached: {reason}")
+
+
+def recover(
+    files: FileSystem,
+    folder: str,
+    config: LogConfig,
+    epoch_file: EpochFile,
+    *,
+    clean_shutdown: bool,
+    recovery_point: Offset,
+    log_start_offset: Offset,
+) -> tuple[list[Segment], EpochCache, RecoveryReport]:
+    """Return the log's segments (at least one, contiguous), its epoch cache and what was done.
+
+    Raises:
+        OSError: the disk refused; what was repaired so far stays repaired.
+    """
+    recovery = _Recovery(files, folder, config, clean_shutdown, recovery_point)
+    recovery.load_segments()
+    recovery.start_at(log_start_offset)
+    cache = recovery.epoch_cache(epoch_file)
+    return recovery.segments, cache, recovery.report()

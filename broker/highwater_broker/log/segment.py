@@ -1,0 +1,383 @@
+"""One segment file of a log: appends, finds and cuts whole record batches.
+
+It knows nothing of other segments, epochs or roles. The next offset, sizes and indexes follow
+from the batches it was told of (`note`), whether they were appended or found in the file.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+from crc32c import crc32c
+from highwater_core.errors import ErrorCode
+from highwater_core.ports import Buffer, File, FileSystem
+
+from highwater_broker.log.record_batch import (
+    CRC_START,
+    HEADER_BYTES,
+    MAGIC,
+    NO_TIMESTAMP,
+    BatchHeader,
+    LogRefused,
+    check_framing,
+    parse_header,
+)
+from highwater_broker.log.segment_index import (
+    CorruptIndex,
+    IndexFile,
+    OffsetIndex,
+    TimeIndex,
+)
+
+TAIL_BATCHES = 2048
+"""At least so many of the newest batches are found without reading the file."""
+
+HOP_CHUNK_BYTES = 4096
+SCAN_CHUNK_BYTES = 4 << 20
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+DETACHED_SUFFIX = ".detached"
+
+
+def segment_path(folder: str, base_offset: int, suffix: str) -> str:
+    return f"{folder}/{base_offset:020d}{suffix}"
+
+
+class OpenFile:
+    """A file that closes when the last segment, flush or view that holds it lets go.
+
+    A view handed to a listener thus stays readable when retention removes its segment.
+    """
+
+    __slots__ = ("descriptor", "file")
+
+    def __init__(self, file: File) -> None:
+        self.file = file
+        fileno = getattr(file, "fileno", None)
+        self.descriptor: int | None = None if fileno is None else fileno()
+
+    def __del__(self) -> None:
+        self.file.close()
+
+
+class SegmentRecords:
+    """A RecordsView of whole batches in one segment; a listener holds it until all is sent.
+
+    Bytes that a truncation cut meanwhile read as zeros, which no reader takes for a batch; a
+    sendfile then meets the file's end early and must close the connection.
+    """
+
+    __slots__ = ("_length", "_open_file", "_position")
+
+    def __init__(self, open_file: OpenFile, position: int, length: int) -> None:
+        self._open_file = open_file
+        self._position = position
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def read(self) -> bytes:
+        data = self._open_file.file.pread(self._position, self._length)
+        return data if len(data) == self._length else data.ljust(self._length, b"\0")
+
+    def file_range(self) -> tuple[int, int, int] | None:
+        descriptor = self._open_file.descriptor
+        return None if descriptor is None else (descriptor, self._position, self._length)
+
+
+def read_batches(
+    file: File, position: int, end: int, *, check_crc: bool, chunk_bytes: int = HOP_CHUNK_BYTES
+) -> Iterator[tuple[int, BatchHeader]]:
+    """Yield position and header of each whole batch in [position, end).
+
+    Raises:
+        LogRefused: CORRUPT_MESSAGE or UNSUPPORTED_FOR_MESSAGE_FORMAT at the first bad batch.
+    """
+    chunk, chunk_start = memoryview(b""), position
+    while position < end:
+        at = position - chunk_start
+        if at + HEADER_BYTES > len(chunk):
+            chunk, chunk_start = memoryview(file.pread(position, chunk_bytes)), position
+            at = 0
+            if len(chunk) < HEADER_BYTES:
+                raise LogRefused(ErrorCode.CORRUPT_MESSAGE, f"header cut short at {position}")
+        header = parse_header(chunk, at)
+        check_framing(header)
+        size_bytes = header.size_bytes
+        if position + size_bytes > end:
+            raise LogRefused(ErrorCode.CORRUPT_MESSAGE, f"batch cut short at {position}")
+        if check_crc:
+            if at + size_bytes > len(chunk):
+                length = max(chunk_bytes, size_bytes)
+                chunk, chunk_start = memoryview(file.pread(position, length)), position
+                at = 0
+            if crc32c(chunk[at + CRC_START : at + size_bytes]) != header.crc:
+                raise LogRefused(ErrorCode.CORRUPT_MESSAGE, f"CRC-32C does not match at {position}")
+        yield position, header
+        position += size_bytes
+
+
+class Segment:
+    """The batches [base_offset, next_offset) of a log, in `size_bytes` bytes.
+
+    Invariant: batches are contiguous in offsets and bytes.
+    """
+
+    def __init__(
+        self, files: FileSystem, folder: str, base_offset: int, index_interval_bytes: int
+    ) -> None:
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.size_bytes = 0
+        self.max_timestamp = NO_TIMESTAMP
+        """The largest of all batches, NO_TIMESTAMP when none has one."""
+        self.rolling_timestamp = NO_TIMESTAMP
+        """The first batch's; how old the segment is counts from it."""
+        self._files = files
+        self._folder = folder
+        self._index_interval_bytes = index_interval_bytes
+        self._open_file = OpenFile(files.open(segment_path(folder, base_offset, LOG_SUFFIX)))
+        self._file = self._open_file.file
+        self._max_timestamp_offset = base_offset
+        self._bytes_since_index = 0
+        self._is_gone = False
+        self._tail_offsets = array("q")
+        self._tail_positions = array("q")
+        self._offset_index = OffsetIndex(base_offset)
+        self._time_index = TimeIndex(base_offset)
+        self._index_files = (
+            IndexFile(files, segment_path(folder, base_offset, INDEX_SUFFIX), self._offset_index),
+            IndexFile(
+                files, segment_path(folder, base_offset, TIME_INDEX_SUFFIX), self._time_index
+            ),
+        )
+
+    # ------------------------------------------------------------ appending
+
+    @property
+    def file_size_bytes(self) -> int:
+        """What the file holds; more than size_bytes before it was scanned or repaired."""
+        return self._file.size_bytes
+
+    def write(self, buffers: Sequence[Buffer]) -> int:
+        """Append the bytes of whole batches and return their position; `note` each afterwards.
+
+        Raises:
+            OSError: nothing was written.
+        """
+        return self._file.append(buffers)
+
+    def note(
+        self, position: int, size_bytes: int, base_offset: int, last_offset: int, max_timestamp: int
+    ) -> None:
+        """Take a batch that is in the file at position as the segment's newest."""
+        tail_offsets = self._tail_offsets
+        tail_offsets.append(base_offset)
+        self._tail_positions.append(position)
+        if len(tail_offsets) == 2 * TAIL_BATCHES:
+            del tail_offsets[:TAIL_BATCHES]
+            del self._tail_positions[:TAIL_BATCHES]
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self._max_timestamp_offset = last_offset
+        if position == 0:
+            self.rolling_timestamp = max_timestamp
+        if self._bytes_since_index > self._index_interval_bytes:
+            self._offset_index.add(last_offset, position)
+            self._time_index.maybe_add(self.max_timestamp, self._max_timestamp_offset)
+            self._bytes_since_index = 0
+        self._bytes_since_index += size_bytes
+        self.size_bytes = position + size_bytes
+        self.next_offset = last_offset + 1
+
+    # ------------------------------------------------------------ finding
+
+    def position_of(self, offset: int) -> int:
+        """Return the position of the batch that holds the offset; size_bytes at the end."""
+        if offset >= self.next_offset:
+            return self.size_bytes
+        index = bisect_right(self._tail_offsets, offset)
+        if index:
+            return self._tail_positions[index - 1]
+        for position, header in self._hop(self._trusted(self._offset_index.before_offset(offset))):
+            if header.last_offset >= offset:
+                return position
+        return self.size_bytes
+
+    def boundary_within(self, start: int, limit: int) -> int:
+        """Return the largest batch boundary in [start, limit], start being one."""
+        if limit >= self.size_bytes:
+            return self.size_bytes
+        index = bisect_right(self._tail_positions, limit)
+        if index:
+            return max(start, self._tail_positions[index - 1])
+        boundary = max(start, self._trusted(self._offset_index.before_position(limit)))
+        for position, header in self._hop(boundary):
+            if position + header.size_bytes > limit:
+                return position
+        return self.size_bytes
+
+    def header_at(self, position: int) -> BatchHeader:
+        return next(self._hop(position))[1]
+
+    def records(self, position: int, end: int) -> SegmentRecords:
+        return SegmentRecords(self._open_file, position, end - position)
+
+    def batches_from_timestamp(self, timestamp: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Yield the batches from somewhere before the first that reaches the timestamp."""
+        return self._hop(self.position_of(self._time_index.offset_before(timestamp)))
+
+    def batches(self) -> Iterator[tuple[int, BatchHeader]]:
+        """Yield position and header of every batch."""
+        return self._hop(0)
+
+    def _hop(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
+        return read_batches(self._file, position, self.size_bytes, check_crc=False)
+
+    def _trusted(self, entry: tuple[int, int] | None) -> int:
+        """Return the position of an index entry if that batch is there, else the segment's start."""
+        if entry is None:
+            return 0
+        last_offset, position = entry
+        data = self._file.pread(position, HEADER_BYTES)
+        if len(data) < HEADER_BYTES:
+            return 0
+        header = parse_header(data)
+        return position if header.magic == MAGIC and header.last_offset == last_offset else 0
+
+    # ------------------------------------------------------------ loading and cutting
+
+    def load_indexes(self) -> None:
+        """Read the index files; `scan` must follow.
+
+        Raises:
+            CorruptIndex: one is missing or cannot be true; both are empty now, to be rebuilt.
+        """
+        try:
+            for index_file in self._index_files:
+                index_file.load(self._file.size_bytes)
+            last = self._offset_index.last()
+            if last is not None and self._trusted(last) == 0:
+                raise CorruptIndex("the last entry names no batch")
+        except CorruptIndex:
+            self._offset_index.cut(0)
+            self._time_index.cut(0)
+            raise
+
+    def scan(
+        self, from_offset: int, *, check_crc: bool, chunk_bytes: int = HOP_CHUNK_BYTES
+    ) -> Iterator[BatchHeader]:
+        """Take note anew of the file's batches, from the last indexed one before from_offset on.
+
+        Each is noted before it is yielded; what the earlier ones hold, the indexes tell. What is
+        missing in the indexes is added. Once this has raised, the file's bytes beyond size_bytes
+        are garbage.
+
+        Raises:
+            LogRefused: CORRUPT_MESSAGE or UNSUPPORTED_FOR_MESSAGE_FORMAT at the first batch that
+                is torn, corrupt or out of place.
+        """
+        start = self._trusted(self._offset_index.before_offset(from_offset - 1))
+        self._forget_from(start)
+        for position, header in read_batches(
+            self._file, start, self._file.size_bytes, check_crc=check_crc, chunk_bytes=chunk_bytes
+        ):
+            base_offset = header.base_offset
+            if base_offset != self.next_offset:
+                raise LogRefused(
+                    ErrorCode.CORRUPT_MESSAGE,
+                    f"offset {base_offset} where {self.next_offset} belongs, at {position}",
+                )
+            self.note(
+                position, header.size_bytes, base_offset, header.last_offset, header.max_timestamp
+            )
+            yield header
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut the batch that holds the offset, and all after it.
+
+        The index files are cut at once: a process that dies next must not leave entries that
+        point into the batches that will take this place.
+
+        Raises:
+            OSError: the batches are cut, or nothing is.
+        """
+        self._file.truncate(self.position_of(offset))
+        for _ in self.scan(offset, check_crc=False):
+            pass
+
+    def cut_garbage(self) -> int:
+        """Cut what lies beyond the last noted batch; return how many bytes that were."""
+        garbage_bytes = self._file.size_bytes - self.size_bytes
+        if garbage_bytes:
+            self._file.truncate(self.size_bytes)
+        return garbage_bytes
+
+    def seal(self) -> None:
+        """Complete the time index: no batch will be added, or none for a while."""
+        self._time_index.maybe_add(self.max_timestamp, self._max_timestamp_offset)
+
+    def _forget_from(self, position: int) -> None:
+        """Forget all batches but those before an indexed one (or none), which is noted next."""
+        entry = self._offset_index.before_position(position) if position else None
+        self._offset_index.cut(position)
+        self._time_index.cut(self.base_offset if entry is None else entry[0] + 1)
+        last_time = self._time_index.last() or (NO_TIMESTAMP, self.base_offset)
+        self.max_timestamp, self._max_timestamp_offset = last_time
+        del self._tail_offsets[:]
+        del self._tail_positions[:]
+        for index_file in self._index_files:
+            index_file.after_cut()
+        self.size_bytes = position
+        self.next_offset = self.base_offset
+        self.rolling_timestamp = NO_TIMESTAMP
+        self._bytes_since_index = 0
+        if position:
+            self.next_offset = self._header_in_file(position).base_offset
+            self.rolling_timestamp = self._header_in_file(0).max_timestamp
+            self._bytes_since_index = self._index_interval_bytes + 1
+
+    def _header_in_file(self, position: int) -> BatchHeader:
+        return parse_header(self._file.pread(position, HEADER_BYTES))
+
+    # ------------------------------------------------------------ durability and the end
+
+    def store_indexes(self) -> None:
+        """Write the indexes' new entries into their files' page cache."""
+        for index_file in self._index_files:
+            index_file.store()
+
+    async def sync(self) -> None:
+        """Return once every batch noted by now, and its index entries, are on the disk.
+
+        A segment that is removed meanwhile is left alone.
+        """
+        held = self._open_file
+        await held.file.sync()
+        for index_file in self._index_files:
+            if self._is_gone:
+                return
+            await index_file.sync()
+
+    def close(self) -> None:
+        """Store the indexes; the file closes with its last view."""
+        self.seal()
+        self.store_indexes()
+        self._is_gone = True
+
+    def remove(self) -> None:
+        """Remove the segment's files; views of it stay readable."""
+        self._is_gone = True
+        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            self._files.remove(segment_path(self._folder, self.base_offset, suffix))
+
+    def detach(self) -> None:
+        """Set the segment aside under a name that is never read again."""
+        path = segment_path(self._folder, self.base_offset, LOG_SUFFIX)
+        self._files.rename(path, path + DETACHED_SUFFIX)
+        self.remove()

@@ -1,0 +1,112 @@
+"""Decides which of the controller's commands are older than what is known, and refused. Pure.
+
+Source: replication.md section 4 "LISR"; KIP-380 and KAFKA-9839 (broker epoch), KIP-570 and
+KAFKA-13972 (StopReplica's leader epoch), KIP-516 (topic id), KAFKA-1097 (assignment).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from highwater_core.config import Toggles
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import (
+    DELETION_EPOCH,
+    NO_BROKER_EPOCH,
+    NO_EPOCH,
+    NO_TOPIC_ID,
+    BrokerEpoch,
+    ControllerEpoch,
+    LeaderEpoch,
+    NodeId,
+    TopicId,
+)
+from highwater_core.messages import LeaderAndIsrPartition, StopReplicaPartition
+
+
+@dataclass(frozen=True, slots=True)
+class KnownReplica:
+    """What a broker knows of a replica that it hosts when a command for it comes."""
+
+    leader_epoch: LeaderEpoch
+    topic_id: TopicId
+    is_stopped: bool = False
+
+
+class Verdict(Enum):
+    """What becomes of one partition of a LeaderAndIsr."""
+
+    APPLY = "apply"
+    ALREADY_APPLIED = "already applied"
+    REFUSE = "refuse"
+
+
+def fence_request(
+    *,
+    controller_epoch: ControllerEpoch,
+    known_controller_epoch: ControllerEpoch,
+    broker_epoch: BrokerEpoch,
+    own_broker_epoch: BrokerEpoch,
+    toggles: Toggles,
+) -> ErrorCode:
+    """Return why a whole command is refused, or NONE.
+
+    A newer broker epoch than our own is accepted: the controller may have seen our registration
+    before we have its answer (KAFKA-9839).
+    """
+    if (
+        toggles.broker_epoch
+        and broker_epoch != NO_BROKER_EPOCH
+        and broker_epoch < own_broker_epoch
+    ):
+        return ErrorCode.STALE_BROKER_EPOCH
+    if toggles.check_controller_epoch and controller_epoch < known_controller_epoch:
+        return ErrorCode.STALE_CONTROLLER_EPOCH
+    return ErrorCode.NONE
+
+
+def judge_leader_and_isr(
+    command: LeaderAndIsrPartition,
+    known: KnownReplica | None,
+    broker_id: NodeId,
+    toggles: Toggles,
+) -> tuple[Verdict, ErrorCode]:
+    """Return what becomes of the command for one partition, and what is answered.
+
+    A repeat at an equal leader epoch was carried out already; after a StopReplica it is a new
+    wish of the controller's and is carried out again.
+    """
+    if broker_id not in command.assigned_replicas:
+        return Verdict.REFUSE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if known is None:
+        return Verdict.APPLY, ErrorCode.NONE
+    if _is_other_topic(command.topic_id, known, toggles):
+        return Verdict.REFUSE, ErrorCode.INCONSISTENT_TOPIC_ID
+    if command.leader_epoch < known.leader_epoch:
+        return Verdict.REFUSE, ErrorCode.FENCED_LEADER_EPOCH
+    if command.leader_epoch == known.leader_epoch and not known.is_stopped:
+        return Verdict.ALREADY_APPLIED, ErrorCode.NONE
+    return Verdict.APPLY, ErrorCode.NONE
+
+
+def judge_stop_replica(
+    command: StopReplicaPartition, known: KnownReplica, toggles: Toggles
+) -> ErrorCode:
+    """Return why a StopReplica for one replica is refused, or NONE.
+
+    An equal leader epoch is accepted: not every stop raises it (KAFKA-13972).
+    """
+    if _is_other_topic(command.topic_id, known, toggles):
+        return ErrorCode.INCONSISTENT_TOPIC_ID
+    if not toggles.stop_replica_leader_epoch or command.leader_epoch in (NO_EPOCH, DELETION_EPOCH):
+        return ErrorCode.NONE
+    if command.leader_epoch < known.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    return ErrorCode.NONE
+
+
+def _is_other_topic(topic_id: TopicId, known: KnownReplica, toggles: Toggles) -> bool:
+    return toggles.topic_id and NO_TOPIC_ID not in (topic_id, known.topic_id) and (
+        topic_id != known.topic_id
+    )

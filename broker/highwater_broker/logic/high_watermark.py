@@ -1,0 +1,44 @@
+"""Decides a leader's next high watermark. Pure.
+
+Source: replication.md section 4 "HW (leader)"; KIP-497 (maximal ISR); KAFKA-15583 (frozen below
+min.insync.replicas).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from highwater_core.ids import Offset
+
+
+def next_high_watermark(
+    current: Offset,
+    leader_log_end_offset: Offset,
+    required_log_end_offsets: Iterable[Offset],
+    *,
+    frozen: bool,
+) -> Offset:
+    """Return the least log end among the leader and the replicas that must have a record.
+
+    required_log_end_offsets are those of the followers in the ISR, in an ISR that is proposed but
+    not yet known to be written, or about to join (caught up within the lag).
+
+    Invariant: never below `current`: within one leadership a high watermark only rises.
+    """
+    if frozen:
+        return current
+    candidate = min([leader_log_end_offset, *required_log_end_offsets])
+    return max(current, candidate)
+
+
+def is_frozen(in_sync_count: int, min_insync_replicas: int, *, waits_for_min_isr: bool) -> bool:
+    """Return whether the high watermark must stay: the ISR is too small to commit (KAFKA-15583)."""
+    return waits_for_min_isr and in_sync_count < min_insync_replicas
+
+
+def follower_high_watermark(leader_high_watermark: Offset, log_end_offset: Offset) -> Offset:
+    """Return what a follower holds to be committed: the leader's word, capped at its own log end.
+
+    It may be lower than before: a new leader's high watermark may lag its predecessor's.
+    """
+    return min(leader_high_watermark, log_end_offset)

@@ -1,0 +1,126 @@
+"""Decides who is caught up, who leaves the ISR and who may join it. Pure.
+
+Source: replication.md section 4 "ISR"; KAFKA-7152 (a follower at the leader's end never lags);
+KAFKA-7128 (join at the start of the leader's epoch); KIP-841 and KIP-903 (broker epochs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from highwater_core.config import IsrJoin
+from highwater_core.ids import NO_BROKER_EPOCH, NO_OFFSET, BrokerEpoch, NodeId, Offset
+
+NEVER_MS = -1
+
+
+@dataclass(frozen=True, slots=True)
+class FollowerProgress:
+    """What a leader knows of one follower in its present leadership.
+
+    Units: log_end_offset is the offset of its last fetch, NO_OFFSET before the first; the _ms
+    fields are the leader's monotonic milliseconds.
+    """
+
+    log_end_offset: Offset = NO_OFFSET
+    last_caught_up_ms: int = NEVER_MS
+    last_fetch_ms: int = NEVER_MS
+    leader_end_at_last_fetch: Offset = NO_OFFSET
+    broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
+    """The incarnation that fetched last (KIP-903)."""
+    barred_until_ms: int = 0
+    """The controller called it ineligible; it is not proposed again before this time."""
+
+
+def after_fetch(
+    progress: FollowerProgress,
+    fetch_offset: Offset,
+    leader_log_end_offset: Offset,
+    broker_epoch: BrokerEpoch,
+    now_ms: int,
+) -> FollowerProgress:
+    """Return the follower's progress after it asked for fetch_offset: it has all below that.
+
+    It was last caught up now if it asks from the leader's end; at its previous fetch if it now
+    asks from where the leader's end was then; else as before.
+    """
+    if fetch_offset >= leader_log_end_offset:
+        caught_up_ms = now_ms
+    elif progress.last_fetch_ms != NEVER_MS and fetch_offset >= progress.leader_end_at_last_fetch:
+        caught_up_ms = progress.last_fetch_ms
+    else:
+        caught_up_ms = progress.last_caught_up_ms
+    return FollowerProgress(
+        log_end_offset=fetch_offset,
+        last_caught_up_ms=max(progress.last_caught_up_ms, caught_up_ms),
+        last_fetch_ms=now_ms,
+        leader_end_at_last_fetch=leader_log_end_offset,
+        broker_epoch=broker_epoch,
+        barred_until_ms=progress.barred_until_ms,
+    )
+
+
+def is_caught_up(progress: FollowerProgress, lag_time_max_ms: int, now_ms: int) -> bool:
+    """Return whether the follower was at the leader's end within the allowed lag."""
+    if progress.last_caught_up_ms == NEVER_MS:
+        return False
+    return now_ms - progress.last_caught_up_ms <= lag_time_max_ms
+
+
+def lagging_members(
+    leader: NodeId,
+    isr: tuple[NodeId, ...],
+    followers: Mapping[NodeId, FollowerProgress],
+    leader_log_end_offset: Offset,
+    lag_time_max_ms: int,
+    now_ms: int,
+) -> tuple[NodeId, ...]:
+    """Return the ISR members that must leave, in the ISR's order.
+
+    A member lags when it is both not caught up within the lag and not at the leader's end: an
+    idle partition shrinks for nobody (KAFKA-7152).
+    """
+    unknown = FollowerProgress()
+    return tuple(
+        member
+        for member in isr
+        if member != leader
+        and followers.get(member, unknown).log_end_offset != leader_log_end_offset
+        and not is_caught_up(followers.get(member, unknown), lag_time_max_ms, now_ms)
+    )
+
+
+def may_join(
+    follower_log_end_offset: Offset,
+    high_watermark: Offset,
+    epoch_start_offset: Offset,
+    rule: IsrJoin,
+) -> bool:
+    """Return whether a follower has enough of the log to be in sync.
+
+    Having reached the high watermark is not enough while that lags behind what the previous
+    leader committed; the start of the leader's own epoch is beyond all of it (KAFKA-7128).
+    """
+    if follower_log_end_offset < high_watermark:
+        return False
+    match rule:
+        case IsrJoin.HIGH_WATERMARK:
+            return True
+        case IsrJoin.HIGH_WATERMARK_AND_EPOCH_START:
+            return follower_log_end_offset >= epoch_start_offset
+
+
+def is_eligible(
+    fetched_with: BrokerEpoch, registered: BrokerEpoch | None, *, checks_broker_epoch: bool
+) -> bool:
+    """Return whether the incarnation that fetched is the one that is registered now (KIP-903).
+
+    registered is None for a broker that is not known to be alive. A fetch without an epoch counts
+    for any incarnation.
+    """
+    if not checks_broker_epoch:
+        return True
+    if registered is None:
+        return False
+    return fetched_with in (NO_BROKER_EPOCH, registered)

@@ -1,0 +1,148 @@
+"""What this broker tells clients about the cluster: the last state that the controller sent.
+
+It believes what it is given: fencing by epochs is the caller's. No I/O, no waiting.
+Source: replication.md section 3 (UpdateMetadata), DESIGN section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from highwater_core.ids import (
+    LEADER_DURING_DELETE,
+    NO_CONTROLLER_EPOCH,
+    NO_LEADER,
+    NO_TOPIC_ID,
+    ControllerEpoch,
+    NodeId,
+    TopicId,
+    TopicPartition,
+)
+from highwater_core.messages import BrokerEndpoints, PartitionMetadata, UpdateMetadataRequest
+
+
+class MetadataCache:
+    """Live brokers, partitions and the controller, as of the last UpdateMetadata.
+
+    Invariant: a topic is listed exactly while it has a partition; all partitions of a topic are
+    of one topic id.
+    """
+
+    def __init__(self) -> None:
+        self._live_brokers: dict[NodeId, BrokerEndpoints] = {}
+        self._topics: dict[str, dict[int, PartitionMetadata]] = {}
+        self._names: dict[TopicId, str] = {}
+        self._controller_id = NO_LEADER
+        self._controller_epoch = NO_CONTROLLER_EPOCH
+        self._listeners: list[Callable[[str], None]] = []
+
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """Call the listener with each topic that an update names, after the whole update."""
+        self._listeners.append(listener)
+
+    def update(self, request: UpdateMetadataRequest) -> tuple[TopicPartition, ...]:
+        """Take over the controller's view; return the partitions that were removed, in order."""
+        self._controller_id = request.controller_id
+        self._controller_epoch = request.controller_epoch
+        self._live_brokers = {
+            broker.broker_id: broker
+            for broker in sorted(request.live_brokers, key=lambda broker: broker.broker_id)
+        }
+        removed: list[TopicPartition] = []
+        touched: dict[str, None] = {}
+        for partition in request.partitions:
+            touched[partition.topic_partition.topic] = None
+            removed.extend(self._put(partition))
+        for topic in touched:
+            for listener in self._listeners:
+                listener(topic)
+        return tuple(removed)
+
+    def _put(self, partition: PartitionMetadata) -> list[TopicPartition]:
+        """Enter or remove the partition; return what was removed."""
+        topic, topic_id = partition.topic_partition.topic, partition.topic_id
+        known_id = self.topic_id(topic)
+        is_other_incarnation = NO_TOPIC_ID not in (known_id, topic_id) and known_id != topic_id
+        if partition.leader == LEADER_DURING_DELETE:
+            return [] if is_other_incarnation else self._remove(topic, [partition])
+        removed: list[TopicPartition] = []
+        if is_other_incarnation:
+            # The topic was deleted and created again while this broker heard nothing.
+            removed = self._remove(topic, self.partitions(topic))
+        self._topics.setdefault(topic, {})[partition.topic_partition.partition] = partition
+        self.learn_topic_id(topic, topic_id)
+        return removed
+
+    def _remove(self, topic: str, partitions: Iterable[PartitionMetadata]) -> list[TopicPartition]:
+        known = self._topics.get(topic, {})
+        topic_id = self.topic_id(topic)
+        removed = [
+            partition.topic_partition
+            for partition in partitions
+            if known.pop(partition.topic_partition.partition, None) is not None
+        ]
+        if not known:
+            self._topics.pop(topic, None)
+            self._names.pop(topic_id, None)
+        return removed
+
+    def learn_topic_id(self, topic: str, topic_id: TopicId) -> None:
+        """Take note of an id that a LeaderAndIsr told, before the topic's UpdateMetadata comes.
+
+        Followers may fetch by it in between.
+        """
+        if topic_id != NO_TOPIC_ID:
+            self._names[topic_id] = topic
+
+    # ------------------------------------------------------------ brokers
+
+    @property
+    def controller_id(self) -> NodeId:
+        """The controller that sent the last update, or NO_LEADER before the first."""
+        return self._controller_id
+
+    @property
+    def controller_epoch(self) -> ControllerEpoch:
+        return self._controller_epoch
+
+    def live_brokers(self) -> tuple[BrokerEndpoints, ...]:
+        """Return the live brokers in ascending order of their ids."""
+        return tuple(self._live_brokers.values())
+
+    def is_alive(self, broker_id: NodeId) -> bool:
+        return broker_id in self._live_brokers
+
+    def endpoints(self, broker_id: NodeId) -> BrokerEndpoints | None:
+        """Return where the broker answers, or None when it is not live."""
+        return self._live_brokers.get(broker_id)
+
+    # ------------------------------------------------------------ topics
+
+    def topics(self) -> tuple[str, ...]:
+        """Return the topics' names in ascending order."""
+        return tuple(sorted(self._topics))
+
+    def has_topic(self, topic: str) -> bool:
+        return topic in self._topics
+
+    def topic_id(self, topic: str) -> TopicId:
+        """Return the topic's id; NO_TOPIC_ID when it is unknown or has none."""
+        for partition in self._topics.get(topic, {}).values():
+            return partition.topic_id
+        return NO_TOPIC_ID
+
+    def topic_of(self, topic_id: TopicId) -> str | None:
+        """Return the name of the topic that has the id."""
+        return self._names.get(topic_id)
+
+    def partitions(self, topic: str) -> tuple[PartitionMetadata, ...]:
+        """Return the topic's partitions in ascending order; empty when it is unknown."""
+        known = self._topics.get(topic, {})
+        return tuple(known[number] for number in sorted(known))
+
+    def partition(self, topic: str, partition: int) -> PartitionMetadata | None:
+        return self._topics.get(topic, {}).get(partition)
+
+    def partition_count(self) -> int:
+        """Return how many partitions are known, of all topics."""
+        return sum(len(known) for known in self._topics.values())

@@ -1,0 +1,153 @@
+"""Keeps this broker registered: its ZooKeeper session and /brokers/ids/N.
+
+A session that expires takes the znode with it; the next session registers anew, which is a new
+incarnation to the controller (KIP-380). Meanwhile the broker goes on serving until it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from highwater_core.events import EventKind
+from highwater_core.ids import NO_BROKER_EPOCH, BrokerEpoch
+from highwater_core.messages import BrokerEndpoints
+from highwater_core.ports import (
+    ConnectionLost,
+    Coordination,
+    CoordinationEvent,
+    CoordinationEventKind,
+    NodeExists,
+    NoNode,
+    Ports,
+    SessionExpired,
+)
+from highwater_core.runtime import Event, TimedOut
+from highwater_core.znodes import PERSISTENT_PATHS, broker_path, encode_broker
+
+from highwater_broker.current_session import CurrentSession
+from highwater_broker.settings import BrokerSettings
+
+RETRY_MS = 500
+"""How often an occupied or unreachable registration is looked at again, beside its watch."""
+
+
+class Registration:
+    """Opens one session after another and registers in each.
+
+    Invariant: broker_epoch is the czxid of the last registration that succeeded.
+    """
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        ports: Ports,
+        session: CurrentSession,
+        on_event: Callable[[CoordinationEvent], None],
+    ) -> None:
+        self._settings = settings
+        self._ports = ports
+        self._session = session
+        self._on_event = on_event
+        self._path = broker_path(settings.broker_id)
+        self._old_session_ids: list[int] = []
+        self.broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
+        self.registered: Event = ports.runtime.event()
+        """Set once the first registration succeeded."""
+
+    async def run(self) -> None:
+        while True:
+            session = await self._ports.coordination.open(self._settings.session_timeout_ms)
+            self._session.put(session)
+            self._trace(EventKind.SESSION_OPENED, session)
+            if await self._register(session):
+                await self._follow(session)
+            self._old_session_ids.append(session.session_id)
+            self._trace(EventKind.SESSION_LOST, session)
+
+    async def close(self) -> None:
+        """End the session, so that the controller need not wait for its expiry."""
+        try:
+            await self._session.get().close()
+        except (ConnectionLost, SessionExpired):
+            return
+
+    async def _follow(self, session: Coordination) -> None:
+        """Hand the session's events over; return when it has expired."""
+        self._on_event(CoordinationEvent(CoordinationEventKind.SESSION_ESTABLISHED))
+        while True:
+            event = await session.events.get()
+            if event.kind is CoordinationEventKind.SESSION_EXPIRED:
+                return
+            if event.kind is CoordinationEventKind.NODE_CHANGED and event.path == self._path:
+                if not await self._register(session):
+                    return
+            else:
+                self._on_event(event)
+
+    async def _register(self, session: Coordination) -> bool:
+        """Return True once our znode is there, False when the session has expired."""
+        while True:
+            try:
+                for path in PERSISTENT_PATHS:
+                    await session.ensure_path(path)
+                epoch = await self._try_once(session)
+            except SessionExpired:
+                return False
+            except ConnectionLost:
+                epoch = None
+            if epoch is not None:
+                self._take_epoch(epoch)
+                return True
+            if await self._expires_while_waiting(session):
+                return False
+
+    async def _try_once(self, session: Coordination) -> BrokerEpoch | None:
+        """Return our registration's czxid, None when an earlier incarnation's is in the way."""
+        try:
+            await session.create(self._path, self._content(), ephemeral=True)
+        except NodeExists:
+            pass
+        found = await session.exists(self._path, watch=True)
+        if found is None:
+            return None
+        if found.ephemeral_owner == session.session_id:
+            return BrokerEpoch(found.czxid)
+        if found.ephemeral_owner in self._old_session_ids:
+            try:
+                await session.delete(self._path)
+            except NoNode:
+                pass
+        return None
+
+    def _content(self) -> bytes:
+        settings = self._settings
+        endpoints = BrokerEndpoints(
+            broker_id=settings.broker_id,
+            broker_epoch=NO_BROKER_EPOCH,
+            client=settings.client,
+            client_external=settings.client_external,
+            replication=settings.replication,
+            control=settings.control,
+        )
+        return encode_broker(endpoints, self._ports.runtime.wall_clock_ms())
+
+    def _take_epoch(self, epoch: BrokerEpoch) -> None:
+        if epoch != self.broker_epoch:
+            self.broker_epoch = epoch
+            self._ports.trace.emit(EventKind.BROKER_REGISTERED, broker_epoch=epoch)
+        self.registered.set()
+
+    async def _expires_while_waiting(self, session: Coordination) -> bool:
+        """Wait for the session's next event, at most RETRY_MS."""
+        try:
+            event = await session.events.get(RETRY_MS)
+        except TimedOut:
+            return False
+        if event.kind is CoordinationEventKind.SESSION_EXPIRED:
+            return True
+        if event.kind is CoordinationEventKind.CHILDREN_CHANGED:
+            self._on_event(event)
+        return False
+
+    def _trace(self, kind: EventKind, session: Coordination) -> None:
+        self._ports.trace.emit(kind, session_id=session.session_id)

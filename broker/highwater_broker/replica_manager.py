@@ -1,0 +1,318 @@
+"""Which replicas this broker hosts, and how the controller's commands change them.
+
+Commands come one at a time (control_requests). Opening, deleting and setting aside of logs is
+replica_logs'; what a role change does is become_leader's and become_follower's.
+Source: V3 C; replication.md section 4 "LISR".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from highwater_core.config import Toggles, UnlistedPartitions
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import (
+    NO_CONTROLLER_EPOCH,
+    NO_TOPIC_ID,
+    BrokerEpoch,
+    ControllerEpoch,
+    LeaderEpoch,
+    TopicPartition,
+)
+from highwater_core.messages import (
+    BrokerCommand,
+    CommandResponse,
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+from highwater_core.ports import Ports
+
+from highwater_broker.become_follower import become_follower
+from highwater_broker.become_leader import become_leader
+from highwater_broker.fetcher_registry import FetcherRegistry
+from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.logic.command_fencing import (
+    KnownReplica,
+    Verdict,
+    fence_request,
+    judge_leader_and_isr,
+    judge_stop_replica,
+)
+from highwater_broker.metadata_cache import MetadataCache
+from highwater_broker.partition import Partition, PartitionContext
+from highwater_broker.replica_logs import HostedLog, ReplicaLogs
+from highwater_broker.roles import Stopped
+from highwater_broker.topic_settings import TopicSettings
+
+
+class ReplicaManager:
+    """The partitions of this broker, by topic and partition.
+
+    Invariant: a partition is listed exactly while its log is open here; controller_epoch is the
+    highest that a command carried.
+    """
+
+    def __init__(
+        self,
+        context: PartitionContext,
+        ports: Ports,
+        logs: ReplicaLogs,
+        topics: TopicSettings,
+        metadata: MetadataCache,
+        fetchers: FetcherRegistry,
+        own_broker_epoch: Callable[[], BrokerEpoch],
+    ) -> None:
+        self._context = context
+        self._toggles: Toggles = context.toggles
+        self._ports = ports
+        self._logs = logs
+        self._topics = topics
+        self._metadata = metadata
+        self._fetchers = fetchers
+        self._own_broker_epoch = own_broker_epoch
+        self._partitions: dict[TopicPartition, Partition] = {}
+        self.controller_epoch: ControllerEpoch = NO_CONTROLLER_EPOCH
+        self.commanded = ports.runtime.event()
+        """Set once a LeaderAndIsr was carried out: from then on checkpoints may be written."""
+
+    # ------------------------------------------------------------ what is here
+
+    def get(self, topic_partition: TopicPartition) -> Partition | None:
+        return self._partitions.get(topic_partition)
+
+    def partitions(self) -> tuple[Partition, ...]:
+        """Return all partitions, sorted by topic and number."""
+        return tuple(self._partitions[key] for key in sorted(self._partitions))
+
+    async def load(self) -> None:
+        """Open every log on the disk; each waits, without a role, for the first command."""
+        for hosted in await self._logs.load():
+            self._host(hosted)
+
+    def _host(self, hosted: HostedLog) -> Partition:
+        key = hosted.topic_partition
+        partition = Partition(
+            self._context,
+            key,
+            hosted.log,
+            high_watermark=hosted.high_watermark,
+            min_insync_replicas=self._topics.min_insync_replicas(key.topic),
+            topic_id=hosted.topic_id,
+        )
+        self._partitions[key] = partition
+        partition.trace(
+            EventKind.REPLICA_STARTED,
+            high_watermark=partition.high_watermark,
+            topic_id=partition.topic_id,
+        )
+        return partition
+
+    def apply_topic_settings(self, topic: str) -> None:
+        """Give the topic's partitions their changed configuration."""
+        for partition in self.partitions():
+            if partition.topic_partition.topic == topic:
+                partition.min_insync_replicas = self._topics.min_insync_replicas(topic)
+                partition.log.config = self._topics.log_config(topic)
+                if partition.maybe_advance_high_watermark():
+                    partition.changed()
+
+    # ------------------------------------------------------------ commands
+
+    async def carry_out(self, request: BrokerCommand) -> CommandResponse:
+        """Carry the command out, or refuse it, as a whole or for single partitions."""
+        if isinstance(request, LeaderAndIsrRequest):
+            # The only waits of a command; a fence that rose meanwhile must be seen below.
+            for topic in dict.fromkeys(each.topic_partition.topic for each in request.partitions):
+                await self._topics.load(topic)
+        error = fence_request(
+            controller_epoch=request.controller_epoch,
+            known_controller_epoch=self.controller_epoch,
+            broker_epoch=request.broker_epoch,
+            own_broker_epoch=self._own_broker_epoch(),
+            toggles=self._toggles,
+        )
+        if error is not ErrorCode.NONE:
+            self._trace(EventKind.REQUEST_REFUSED, request, error=error.name)
+            return CommandResponse(error)
+        self.controller_epoch = max(self.controller_epoch, request.controller_epoch)
+        match request:
+            case LeaderAndIsrRequest():
+                errors = await self._leader_and_isr(request)
+            case StopReplicaRequest():
+                errors = {
+                    each.topic_partition: self._stop_replica(each) for each in request.partitions
+                }
+                self._fetchers.drop_idle()
+            case UpdateMetadataRequest():
+                errors = self._update_metadata(request)
+        self._trace_handled(request, errors)
+        return CommandResponse(ErrorCode.NONE, tuple(errors.items()))
+
+    def _trace_handled(
+        self, request: BrokerCommand, errors: dict[TopicPartition, ErrorCode]
+    ) -> None:
+        refused = {
+            str(key): error.name for key, error in errors.items() if error is not ErrorCode.NONE
+        }
+        self._trace(
+            EventKind.REQUEST_HANDLED,
+            request,
+            partitions=len(request.partitions),
+            is_init=isinstance(request, LeaderAndIsrRequest) and request.is_init,
+            refused=refused,
+        )
+
+    def _trace(self, kind: EventKind, request: BrokerCommand, **detail: object) -> None:
+        self._ports.trace.emit(
+            kind,
+            controller_epoch=request.controller_epoch,
+            request=type(request).__name__.removesuffix("Request"),
+            controller_id=request.controller_id,
+            broker_epoch=request.broker_epoch,
+            **detail,
+        )
+
+    # ------------------------------------------------------------ LeaderAndIsr
+
+    async def _leader_and_isr(
+        self, request: LeaderAndIsrRequest
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Start missing replicas, then make leaders, then followers."""
+        errors: dict[TopicPartition, ErrorCode] = {}
+        accepted: list[tuple[Partition, LeaderAndIsrPartition]] = []
+        for command in request.partitions:
+            verdict, error = self._judge(command)
+            if verdict is Verdict.APPLY:
+                partition = await self._start_replica(command)
+                if partition is None:
+                    error = ErrorCode.KAFKA_STORAGE_ERROR
+                else:
+                    accepted.append((partition, command))
+            errors[command.topic_partition] = error
+        for leader in request.live_leaders:
+            self._fetchers.learn_endpoint(leader.broker_id, leader.replication)
+        told_by = request.controller_epoch
+        for partition, command in accepted:
+            if command.leader == self._context.broker_id:
+                become_leader(
+                    partition,
+                    command,
+                    told_by,
+                    fetchers=self._fetchers,
+                    toggles=self._toggles,
+                    now_ms=self._ports.runtime.now_ms(),
+                )
+        for partition, command in accepted:
+            if command.leader != self._context.broker_id:
+                become_follower(
+                    partition, command, told_by, fetchers=self._fetchers, toggles=self._toggles
+                )
+        if request.is_init:
+            self._drop_unlisted(request)
+        self.commanded.set()
+        self._fetchers.drop_idle()
+        return errors
+
+    def _judge(self, command: LeaderAndIsrPartition) -> tuple[Verdict, ErrorCode]:
+        partition = self._partitions.get(command.topic_partition)
+        known = _known(partition) if partition else None
+        return judge_leader_and_isr(command, known, self._context.broker_id, self._toggles)
+
+    async def _start_replica(self, command: LeaderAndIsrPartition) -> Partition | None:
+        """Return the partition, its log created if there was none; None when the disk refuses.
+
+        A replica that exists without a topic id takes the command's (an upgraded preset's log).
+        """
+        key = command.topic_partition
+        topic_id = command.topic_id if self._toggles.topic_id else NO_TOPIC_ID
+        partition = self._partitions.get(key)
+        try:
+            if partition is None:
+                hosted = await self._logs.create(key, topic_id, self._topics.log_config(key.topic))
+                return self._host(hosted)
+            if partition.topic_id == NO_TOPIC_ID and topic_id != NO_TOPIC_ID:
+                await self._logs.write_topic_id(key, topic_id)
+                partition.topic_id = topic_id
+        except (OSError, LogRefused) as error:
+            self._ports.trace.emit(EventKind.BAD_INPUT_MET, where=str(key), what=str(error))
+            return None
+        return partition
+
+    def _drop_unlisted(self, request: LeaderAndIsrRequest) -> None:
+        """Give up what the controller does not know to be here: it lists all in its first command.
+
+        Source: V3 C (INIT deletes); the stray suffix keeps the log until its topic is known gone.
+        """
+        listed = {each.topic_partition for each in request.partitions}
+        for partition in self.partitions():
+            if partition.topic_partition not in listed:
+                is_deleted = self._toggles.unlisted_partitions is UnlistedPartitions.DELETE
+                self._remove(partition, partition.leader_epoch, is_deleted=is_deleted)
+
+    # ------------------------------------------------------------ StopReplica, UpdateMetadata
+
+    def _stop_replica(self, command: StopReplicaPartition) -> ErrorCode:
+        """Stop one replica and perhaps delete it; one that is not here is stopped already."""
+        partition = self._partitions.get(command.topic_partition)
+        if partition is None:
+            return ErrorCode.NONE
+        error = judge_stop_replica(command, _known(partition), self._toggles)
+        if error is not ErrorCode.NONE:
+            return error
+        epoch = LeaderEpoch(max(command.leader_epoch, partition.leader_epoch))
+        try:
+            if command.delete_partition:
+                self._remove(partition, epoch, is_deleted=True)
+                return ErrorCode.NONE
+        except OSError as failure:
+            partition.trace(EventKind.BAD_INPUT_MET, where="delete", what=str(failure))
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        self._fetchers.remove(partition.topic_partition)
+        partition.stop(epoch)
+        partition.trace(EventKind.REPLICA_STOPPED, deleted=False)
+        return ErrorCode.NONE
+
+    def _remove(self, partition: Partition, epoch: LeaderEpoch, *, is_deleted: bool) -> None:
+        """Take the replica out of service, and its folder away or aside."""
+        key = partition.topic_partition
+        self._fetchers.remove(key)
+        del self._partitions[key]
+        partition.stop(epoch)
+        partition.trace(EventKind.REPLICA_STOPPED, deleted=is_deleted)
+        if is_deleted:
+            self._logs.delete(key, partition.log)
+        else:
+            self._logs.set_aside(key, partition.log)
+
+    def _update_metadata(self, request: UpdateMetadataRequest) -> dict[TopicPartition, ErrorCode]:
+        """Hand the controller's view to the cache, and let leaders look who lives now."""
+        removed = self._metadata.update(request)
+        for topic in dict.fromkeys(key.topic for key in removed):
+            if not self._metadata.has_topic(topic):
+                self._topics.forget(topic)
+                self._logs.delete_strays(topic)
+        for partition in self._partitions.values():
+            if partition.is_leader and partition.maybe_advance_high_watermark():
+                partition.changed()
+        return {each.topic_partition: ErrorCode.NONE for each in request.partitions}
+
+    # ------------------------------------------------------------ periodic work
+
+    def maybe_shrink_isrs(self) -> None:
+        """Propose smaller ISRs where members lag; high watermarks that waited may rise."""
+        now_ms = self._ports.runtime.now_ms()
+        for partition in self.partitions():
+            if partition.is_leader:
+                partition.maybe_shrink_isr(now_ms)
+                if partition.maybe_advance_high_watermark():
+                    partition.changed()
+
+
+def _known(partition: Partition) -> KnownReplica:
+    return KnownReplica(
+        partition.leader_epoch, partition.topic_id, isinstance(partition.role, Stopped)
+    )

@@ -1,0 +1,83 @@
+"""The roles a replica can have on its broker: what each one knows, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from highwater_core.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, PartitionEpoch
+from highwater_core.messages import IsrMember
+
+from highwater_broker.logic.isr import FollowerProgress
+
+
+@dataclass(frozen=True, slots=True)
+class IsrProposal:
+    """An ISR that the leader wants written and does not yet know to be written.
+
+    Identity matters: an answer counts only for the proposal object that the leader still holds.
+    """
+
+    members: tuple[IsrMember, ...]
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+    reason: str
+
+    @property
+    def isr(self) -> tuple[NodeId, ...]:
+        return tuple(member.broker_id for member in self.members)
+
+
+@dataclass(slots=True)
+class Leading:
+    """This broker leads.
+
+    Invariant: followers has exactly the assigned replicas other than this broker.
+    """
+
+    first_epoch: LeaderEpoch
+    """The epoch from which on it has led without another role in between; an append of any of
+    these epochs is still where it was."""
+    epoch_start_offset: Offset
+    isr: tuple[NodeId, ...]
+    """As last known to be written."""
+    followers: dict[NodeId, FollowerProgress] = field(default_factory=dict)
+    proposal: IsrProposal | None = None
+
+    @property
+    def maximal_isr(self) -> tuple[NodeId, ...]:
+        """The ISR joined with the one that is proposed: whichever is written, none is missing."""
+        proposed = self.proposal.isr if self.proposal else ()
+        return (*self.isr, *(member for member in proposed if member not in self.isr))
+
+    def member(self, broker_id: NodeId, otherwise: BrokerEpoch) -> IsrMember:
+        """Return the member with the incarnation that last fetched here, if one did."""
+        progress = self.followers.get(broker_id)
+        fetched_with = progress.broker_epoch if progress else otherwise
+        return IsrMember(broker_id, fetched_with)
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """This broker follows `leader`, which is NO_LEADER while there is none."""
+
+    leader: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class Offline:
+    """The log is open, but no command since this broker's start has given it a role."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """A StopReplica took the role away and left the log."""
+
+
+Role = Leading | Following | Offline | Stopped
+
+ROLE_NAMES: dict[type, str] = {
+    Leading: "leader",
+    Following: "follower",
+    Offline: "offline",
+    Stopped: "stopped",
+}

@@ -1,0 +1,99 @@
+"""What a broker is told when it starts: identity, listeners, timing, log limits.
+
+Each field is read from HIGHWATER_<FIELD> by highwater_core.settings.read_settings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from highwater_core.config import Preset
+from highwater_core.ids import Endpoint, NodeId
+
+MEBIBYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettings:
+    """One broker's settings; hosts are those that peers and clients are told to connect to.
+
+    Units: as each name's ending says; -1 means no limit where a limit is optional.
+    """
+
+    node_id: int
+    preset: Preset = Preset.FENCED
+    toggles: str = ""
+    """A JSON object that replaces some of the preset's toggles."""
+    incarnation: int = 0
+    """Which start of this node it is; traces carry it."""
+    zookeeper: str = "zookeeper:2181"
+    session_timeout_ms: int = 6_000
+    data_folder: str = "/var/lib/highwater"
+    trace_path: str = ""
+
+    client_host: str = "localhost"
+    client_port: int = 9092
+    external_host: str = "localhost"
+    external_port: int = 9094
+    """Where clients outside the containers' network reach the external listener."""
+    external_bind_port: int = 9094
+    replication_host: str = "localhost"
+    replication_port: int = 9093
+    control_host: str = "localhost"
+    control_port: int = 9095
+
+    replica_lag_time_max_ms: int = 10_000
+    replica_fetch_wait_max_ms: int = 500
+    replica_fetch_min_bytes: int = 1
+    replica_fetch_max_bytes: int = MEBIBYTE
+    """Per partition and fetch."""
+    replica_fetch_response_max_bytes: int = 10 * MEBIBYTE
+    replica_fetch_timeout_ms: int = 30_000
+    replica_fetch_backoff_ms: int = 50
+    """First pause after an error; it doubles up to the next setting."""
+    replica_fetch_backoff_max_ms: int = 1_000
+    isr_change_check_interval_ms: int = 2_500
+    isr_change_quiet_ms: int = 5_000
+    isr_change_propagation_max_ms: int = 60_000
+    alter_partition_timeout_ms: int = 10_000
+    controller_retry_ms: int = 50
+
+    high_watermark_checkpoint_interval_ms: int = 5_000
+    log_flush_interval_ms: int = 10_000
+    log_retention_check_interval_ms: int = 30_000
+    controlled_shutdown_attempts: int = 5
+    controlled_shutdown_timeout_ms: int = 5_000
+    """For one attempt."""
+    controlled_shutdown_retry_ms: int = 500
+
+    segment_bytes: int = 1024 * MEBIBYTE
+    segment_ms: int = 7 * 24 * 3_600_000
+    retention_ms: int = 7 * 24 * 3_600_000
+    retention_bytes: int = -1
+    index_interval_bytes: int = 4_096
+    max_message_bytes: int = MEBIBYTE + 12
+    """The largest batch that a client may produce."""
+    min_insync_replicas: int = 1
+    default_replication_factor: int = 1
+    num_partitions: int = 1
+    auto_create_topics: bool = False
+
+    @property
+    def broker_id(self) -> NodeId:
+        return NodeId(self.node_id)
+
+    @property
+    def client(self) -> Endpoint:
+        return Endpoint(self.client_host, self.client_port)
+
+    @property
+    def client_external(self) -> Endpoint:
+        return Endpoint(self.external_host, self.external_port)
+
+    @property
+    def replication(self) -> Endpoint:
+        return Endpoint(self.replication_host, self.replication_port)
+
+    @property
+    def control(self) -> Endpoint:
+        return Endpoint(self.control_host, self.control_port)

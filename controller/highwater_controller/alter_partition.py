@@ -1,0 +1,162 @@
+"""AlterPartition: a leader's ISR change, checked and written by the controller.
+
+Source: KIP-497; KIP-841 and KIP-903 (who may join); Kafka's KafkaController.processAlterPartition.
+"""
+
+from __future__ import annotations
+
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import NO_BROKER_EPOCH, NodeId, PartitionEpoch, TopicPartition
+from highwater_core.messages import (
+    AlterPartitionItem,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+)
+from highwater_core.znodes import PartitionLeadership
+
+from highwater_controller.context import VersionedLeadership
+from highwater_controller.request_batch import RequestBatch
+from highwater_controller.state_reader import read_leadership
+from highwater_controller.term import Term
+
+
+async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> AlterPartitionResponse:
+    """Write the ISRs that may be written, answer for each partition, and tell all brokers."""
+    if is_stale_broker(term, request.broker_id, request.broker_epoch):
+        return AlterPartitionResponse(ErrorCode.STALE_BROKER_EPOCH)
+    results: list[AlterPartitionResult] = []
+    written: list[TopicPartition] = []
+    for item in request.partitions:
+        partition = item.topic_partition
+        error = _find_refusal(term, request.broker_id, item)
+        if error is ErrorCode.NONE and not _is_done(term, item):
+            error = await _write(term, item)
+            if error is ErrorCode.NONE:
+                written.append(partition)
+        results.append(_to_result(term, partition, error))
+        if error is not ErrorCode.NONE:
+            term.emit(
+                EventKind.REQUEST_REFUSED,
+                partition,
+                request=type(request).__name__,
+                error=error.name,
+                broker=request.broker_id,
+            )
+    if written:
+        batch = RequestBatch(term)
+        batch.add_update_metadata(term.context.live_brokers, written)
+        batch.send()
+    return AlterPartitionResponse(ErrorCode.NONE, tuple(results))
+
+
+def is_stale_broker(term: Term, broker_id: NodeId, broker_epoch: int) -> bool:
+    """Return whether a request comes from a registration that is over."""
+    return term.toggles.broker_epoch and term.context.broker_epoch(broker_id) != broker_epoch
+
+
+def _find_refusal(term: Term, sender: NodeId, item: AlterPartitionItem) -> ErrorCode:
+    """Return why the change may not be written, or NONE."""
+    context = term.context
+    partition = item.topic_partition
+    known = context.leaderships.get(partition)
+    if known is None or context.is_to_be_deleted(partition.topic):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if term.toggles.topic_id and item.topic_id != context.topic_id(partition.topic):
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    last = known.leadership
+    if item.leader_epoch > last.leader_epoch or item.partition_epoch > known.partition_epoch:
+        return ErrorCode.NOT_CONTROLLER  # a newer controller told the leader so
+    if item.leader_epoch < last.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    members = [member.broker_id for member in item.new_isr]
+    is_sound = (
+        sender == last.leader
+        and sender in members
+        and len(set(members)) == len(members)
+        and all(member in context.assignments[partition] for member in members)
+    )
+    if not is_sound:
+        return ErrorCode.INVALID_REQUEST
+    if _is_done(term, item):
+        return ErrorCode.NONE
+    if item.partition_epoch != known.partition_epoch:
+        return ErrorCode.INVALID_UPDATE_VERSION
+    return _find_ineligible(term, item, last.isr)
+
+
+def _find_ineligible(
+    term: Term, item: AlterPartitionItem, isr: tuple[NodeId, ...]
+) -> ErrorCode:
+    """Refuse members that join although they are dead, shut down or of an earlier registration.
+
+    Those that are in the ISR already may stay: the controller itself removes them when they die.
+    """
+    if not term.toggles.isr_join_checks_broker_epoch:
+        return ErrorCode.NONE
+    for member in item.new_isr:
+        if member.broker_id in isr:
+            continue
+        is_current = member.broker_epoch in (
+            NO_BROKER_EPOCH,
+            term.context.broker_epoch(member.broker_id),
+        )
+        if member.broker_id not in term.context.electable() or not is_current:
+            return ErrorCode.INELIGIBLE_REPLICA
+    return ErrorCode.NONE
+
+
+def _is_done(term: Term, item: AlterPartitionItem) -> bool:
+    """Return whether the state is already as asked for: a repeat whose answer was lost."""
+    last = term.context.leaderships[item.topic_partition].leadership
+    return item.leader_epoch == last.leader_epoch and last.isr == tuple(
+        member.broker_id for member in item.new_isr
+    )
+
+
+async def _write(term: Term, item: AlterPartitionItem) -> ErrorCode:
+    partition = item.topic_partition
+    known = term.context.leaderships[partition]
+    leadership = PartitionLeadership(
+        leader=known.leadership.leader,
+        leader_epoch=known.leadership.leader_epoch,
+        controller_epoch=term.epoch.controller_epoch,
+        isr=tuple(member.broker_id for member in item.new_isr),
+    )
+    written = await term.store.set_leadership(partition, leadership, known.partition_epoch)
+    if written is None:
+        found = await read_leadership(term, partition)
+        if found is not None:
+            term.context.leaderships[partition] = found
+        return ErrorCode.INVALID_UPDATE_VERSION
+    _adopt(term, partition, leadership, written)
+    return ErrorCode.NONE
+
+
+def _adopt(
+    term: Term, partition: TopicPartition, leadership: PartitionLeadership, epoch: PartitionEpoch
+) -> None:
+    term.context.leaderships[partition] = VersionedLeadership(leadership, epoch)
+    term.emit(
+        EventKind.ISR_WRITTEN,
+        partition,
+        leader_epoch=leadership.leader_epoch,
+        leader=leadership.leader,
+        isr=list(leadership.isr),
+        partition_epoch=epoch,
+    )
+
+
+def _to_result(term: Term, partition: TopicPartition, error: ErrorCode) -> AlterPartitionResult:
+    if error is not ErrorCode.NONE:
+        return AlterPartitionResult(partition, error)
+    known = term.context.leaderships[partition]
+    return AlterPartitionResult(
+        topic_partition=partition,
+        error=ErrorCode.NONE,
+        leader=known.leadership.leader,
+        leader_epoch=known.leadership.leader_epoch,
+        isr=known.leadership.isr,
+        partition_epoch=known.partition_epoch,
+    )

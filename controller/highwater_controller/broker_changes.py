@@ -1,0 +1,100 @@
+"""Brokers come and go: what that does to partitions and replicas.
+
+Source: V3 design, on_broker_change; reference/replication.md section 3, "Flows"; KIP-380 (a
+broker that registered anew in between is one that failed and started).
+"""
+
+from __future__ import annotations
+
+from highwater_core.events import EventKind
+from highwater_core.ids import NodeId
+from highwater_core.messages import BrokerEndpoints
+
+from highwater_controller.context import Replica
+from highwater_controller.logic.partition_states import PartitionState
+from highwater_controller.logic.replica_states import ReplicaState
+from highwater_controller.partition_state_machine import elect_leaders_where_none, move_partitions
+from highwater_controller.replica_state_machine import move_replicas
+from highwater_controller.request_batch import RequestBatch
+from highwater_controller.state_reader import read_brokers
+from highwater_controller.term import Term
+from highwater_controller.topic_deletion import fail_deletions, resume_deletions_on
+
+
+async def on_brokers_changed(term: Term) -> None:
+    """Compare the registrations with the brokers known and act on the difference."""
+    known = term.context.live_brokers
+    found = await read_brokers(term)
+    started = [broker for broker in found if broker not in known]
+    dead = [broker for broker in known if broker not in found]
+    bounced = [
+        broker
+        for broker in found
+        if term.toggles.broker_epoch
+        and broker in known
+        and found[broker].broker_epoch != known[broker].broker_epoch
+    ]
+    if not (started or dead or bounced):
+        return
+    term.emit(EventKind.BROKERS_CHANGED, new=started, dead=dead, bounced=bounced)
+    failed = sorted((*dead, *bounced))
+    if failed:
+        await _on_brokers_failed(term, failed)
+    returned = sorted((*started, *bounced))
+    if returned:
+        await _on_brokers_started(term, [found[broker] for broker in returned])
+
+
+async def _on_brokers_failed(term: Term, failed: list[NodeId]) -> None:
+    """Elect leaders for what they led, then take their replicas offline."""
+    context = term.context
+    for broker in failed:
+        term.channels.close(broker)
+    context.set_live(
+        broker for broker_id, broker in context.live_brokers.items() if broker_id not in failed
+    )
+    leaderless = sorted(
+        partition
+        for partition, known in context.leaderships.items()
+        if known.leadership.leader in failed
+        and not context.is_to_be_deleted(partition.topic)
+    )
+    await move_partitions(term, leaderless, PartitionState.OFFLINE)
+    await elect_leaders_where_none(term)
+    replicas = context.replicas_on(failed)
+    staying = [replica for replica in replicas if not _is_to_be_deleted(term, replica)]
+    await move_replicas(term, staying, ReplicaState.OFFLINE)
+    await fail_deletions(
+        term, [replica for replica in replicas if _is_to_be_deleted(term, replica)]
+    )
+    if not leaderless:
+        batch = RequestBatch(term)
+        batch.add_update_metadata(context.live_brokers, ())
+        batch.send()
+
+
+async def _on_brokers_started(term: Term, started: list[BrokerEndpoints]) -> None:
+    """Introduce them to the others, tell them all, and elect where they can lead."""
+    context = term.context
+    others = list(context.live_brokers)
+    ids = [broker.broker_id for broker in started]
+    context.set_live((*context.live_brokers.values(), *started))
+    for broker in started:
+        term.channels.open(broker)
+    batch = RequestBatch(term)
+    batch.add_update_metadata(others, ())
+    batch.add_update_metadata(ids, sorted(context.assignments))
+    batch.send()
+    confirmed = ReplicaState.DELETION_SUCCESSFUL
+    replicas = [
+        replica
+        for replica in context.replicas_on(ids)
+        if context.replica_state(replica) is not confirmed
+    ]
+    await move_replicas(term, replicas, ReplicaState.ONLINE, init=ids)
+    await elect_leaders_where_none(term)
+    await resume_deletions_on(term, ids)
+
+
+def _is_to_be_deleted(term: Term, replica: Replica) -> bool:
+    return term.context.is_to_be_deleted(replica.topic_partition.topic)

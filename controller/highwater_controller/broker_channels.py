@@ -1,0 +1,166 @@
+"""Commands to brokers: for each one ordered queue, one task, one command in flight.
+
+A command is sent again until it is answered, the broker is gone or the controller resigns; later
+ones to that broker wait (V3, discussion: commands must not overtake each other).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from highwater_core.check import check
+from highwater_core.events import EventKind
+from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.messages import (
+    BrokerCommand,
+    BrokerEndpoints,
+    CommandResponse,
+    LeaderAndIsrRequest,
+)
+from highwater_core.ports import CallFailed, ControlPlane, Trace
+from highwater_core.runtime import Event, Runtime, Task, TaskScope
+
+from highwater_controller.settings import ControllerSettings
+
+AnswerHandler = Callable[[NodeId, BrokerCommand, CommandResponse], None]
+
+
+class BrokerChannel:
+    """The way to one registration of one broker, in one term of the controller.
+
+    is_init_settled: its first LeaderAndIsr has been queued, as init or, withheld, as none.
+    """
+
+    def __init__(self, broker: BrokerEndpoints, queued: Event) -> None:
+        self.broker = broker
+        self.is_init_settled = False
+        self._queued = queued
+        self._waiting: deque[BrokerCommand] = deque()
+
+    @property
+    def depth(self) -> int:
+        """How many commands wait, the one in flight included."""
+        return len(self._waiting)
+
+    def enqueue(self, command: BrokerCommand) -> None:
+        self._waiting.append(command)
+        self._queued.set()
+
+    async def oldest(self) -> BrokerCommand:
+        """Return the oldest command, which stays in the queue until it is answered."""
+        while not self._waiting:
+            self._queued.clear()
+            await self._queued.wait()
+        return self._waiting[0]
+
+    def answered(self) -> None:
+        self._waiting.popleft()
+
+
+class BrokerChannels:
+    """All channels of one term; closing one drops its commands, sent or not."""
+
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        runtime: Runtime,
+        control: ControlPlane,
+        trace: Trace,
+        on_answer: AnswerHandler,
+    ) -> None:
+        self._settings = settings
+        self._runtime = runtime
+        self._control = control
+        self._trace = trace
+        self._on_answer = on_answer
+        self._scope: TaskScope = runtime.scope("broker-channels")
+        self._channels: dict[NodeId, tuple[BrokerChannel, Task]] = {}
+
+    def open(self, broker: BrokerEndpoints) -> None:
+        """Begin a broker's channel; the one to its earlier registration must be closed."""
+        check(broker.broker_id not in self._channels, "one channel per broker")
+        channel = BrokerChannel(broker, self._runtime.event())
+        name = f"Controller-{self._settings.node_id}-to-broker-{broker.broker_id}-send-thread"
+        task = self._scope.spawn(name, self._send_all(channel))
+        self._channels[broker.broker_id] = (channel, task)
+
+    def close(self, broker_id: NodeId) -> None:
+        """Drop a broker's channel; nothing happens when there is none."""
+        found = self._channels.pop(broker_id, None)
+        if found is not None:
+            found[1].cancel()
+
+    def close_all(self) -> None:
+        self._channels.clear()
+        self._scope.cancel()
+
+    def find(self, broker_id: NodeId) -> BrokerChannel | None:
+        found = self._channels.get(broker_id)
+        return None if found is None else found[0]
+
+    def depth(self) -> int:
+        """How many commands wait in all."""
+        return sum(channel.depth for channel, _ in self._channels.values())
+
+    def task_names(self) -> list[str]:
+        return [task.name for task in self._scope.tasks()]
+
+    async def _send_all(self, channel: BrokerChannel) -> None:
+        while True:
+            command = await channel.oldest()
+            response = await self._send(channel, command)
+            channel.answered()
+            self._on_answer(channel.broker.broker_id, command, response)
+
+    async def _send(self, channel: BrokerChannel, command: BrokerCommand) -> CommandResponse:
+        """Send a command until it is answered; alert whenever a whole timeout has passed."""
+        timeout_ms = self._settings.command_timeout_ms
+        waiting_since_ms = self._runtime.now_ms()
+        self._emit(EventKind.COMMAND_SENT, channel, command, **_describe(command))
+        while True:
+            try:
+                response = await self._control.call(channel.broker.control, command, timeout_ms)
+            except CallFailed:
+                if self._runtime.now_ms() - waiting_since_ms >= timeout_ms:
+                    self._emit(EventKind.COMMAND_TIMED_OUT, channel, command)
+                    waiting_since_ms = self._runtime.now_ms()
+                await self._runtime.sleep(self._settings.command_retry_ms)
+                continue
+            if isinstance(response, CommandResponse):
+                failed = [(str(at), code.name) for at, code in response.partition_errors if code]
+                self._emit(
+                    EventKind.COMMAND_ANSWERED,
+                    channel,
+                    command,
+                    error=response.error.name,
+                    failed=failed,
+                )
+                return response
+            self._trace.emit(
+                EventKind.BAD_INPUT_MET,
+                where=str(channel.broker.control),
+                what=f"answered {type(command).__name__} with {type(response).__name__}",
+            )
+            await self._runtime.sleep(self._settings.command_retry_ms)
+
+    def _emit(
+        self, kind: EventKind, channel: BrokerChannel, command: BrokerCommand, **detail: Any
+    ) -> None:
+        self._trace.emit(
+            kind,
+            controller_epoch=command.controller_epoch,
+            broker=channel.broker.broker_id,
+            request=type(command).__name__,
+            **detail,
+        )
+
+
+def _describe(command: BrokerCommand) -> dict[str, Any]:
+    named: list[TopicPartition] = [item.topic_partition for item in command.partitions]
+    return {
+        "is_init": isinstance(command, LeaderAndIsrRequest) and command.is_init,
+        "broker_epoch": command.broker_epoch,
+        "partitions": [str(partition) for partition in named],
+    }

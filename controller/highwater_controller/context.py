@@ -1,0 +1,173 @@
+"""What the active controller knows: brokers, topics, leaderships, and the states it has put
+partitions and replicas in. Data and look-ups only; it sends nothing and reads nothing.
+
+A context lives for one term of office: the next controller loads its own from ZooKeeper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from highwater_core.ids import (
+    NO_TOPIC_ID,
+    BrokerEpoch,
+    ControllerEpoch,
+    NodeId,
+    PartitionEpoch,
+    TopicId,
+    TopicPartition,
+)
+from highwater_core.messages import BrokerEndpoints
+from highwater_core.znodes import PartitionLeadership
+
+from highwater_controller.logic.partition_states import PartitionState
+from highwater_controller.logic.replica_states import ReplicaState
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Replica:
+    """One broker's replica of one partition."""
+
+    topic_partition: TopicPartition
+    broker_id: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class VersionedLeadership:
+    """A partition state znode as last read or written, with its ZooKeeper version."""
+
+    leadership: PartitionLeadership
+    partition_epoch: PartitionEpoch
+
+
+@dataclass(slots=True)
+class ControllerContext:
+    """The controller's view of the cluster, for one term.
+
+    Invariants: every key of leaderships and partition_states is assigned; live_brokers sorts by
+    id; a broker that shuts down is live still, but may not be elected.
+    """
+
+    controller_id: NodeId
+    controller_epoch: ControllerEpoch
+    live_brokers: dict[NodeId, BrokerEndpoints] = field(default_factory=dict)
+    shutting_down: set[NodeId] = field(default_factory=set)
+    topic_ids: dict[str, TopicId] = field(default_factory=dict)
+    assignments: dict[TopicPartition, tuple[NodeId, ...]] = field(default_factory=dict)
+    leaderships: dict[TopicPartition, VersionedLeadership] = field(default_factory=dict)
+    partition_states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
+    replica_states: dict[Replica, ReplicaState] = field(default_factory=dict)
+    topics_to_delete: dict[str, None] = field(default_factory=dict)
+    """In the order in which their deletion was asked for."""
+    topics_ineligible_for_deletion: set[str] = field(default_factory=set)
+    unreadable_topics: set[str] = field(default_factory=set)
+    unreadable_partitions: set[TopicPartition] = field(default_factory=set)
+    """Whose znodes hold something else than their JSON: left out until they are repaired."""
+
+    # ------------------------------------------------------------ brokers
+
+    def set_live(self, brokers: Iterable[BrokerEndpoints]) -> None:
+        """Replace the live brokers."""
+        self.live_brokers = {
+            broker.broker_id: broker
+            for broker in sorted(brokers, key=lambda broker: broker.broker_id)
+        }
+        self.shutting_down &= set(self.live_brokers)
+
+    def electable(self) -> frozenset[NodeId]:
+        """Return the live brokers that do not shut down."""
+        return frozenset(self.live_brokers) - self.shutting_down
+
+    def broker_epoch(self, broker_id: NodeId) -> BrokerEpoch | None:
+        broker = self.live_brokers.get(broker_id)
+        return None if broker is None else broker.broker_epoch
+
+    # ------------------------------------------------------------ topics
+
+    def topics(self) -> list[str]:
+        """Return the topics' names, sorted."""
+        return sorted(self.topic_ids)
+
+    def is_known(self, topic: str) -> bool:
+        return topic in self.topic_ids
+
+    def topic_id(self, topic: str) -> TopicId:
+        return self.topic_ids.get(topic, NO_TOPIC_ID)
+
+    def is_to_be_deleted(self, topic: str) -> bool:
+        return topic in self.topics_to_delete
+
+    def partitions_of(self, topic: str) -> list[TopicPartition]:
+        return sorted(partition for partition in self.assignments if partition.topic == topic)
+
+    def replicas_of_partitions(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
+        return [
+            Replica(partition, broker)
+            for partition in partitions
+            for broker in self.assignments[partition]
+        ]
+
+    def replicas_of(self, topic: str) -> list[Replica]:
+        return self.replicas_of_partitions(self.partitions_of(topic))
+
+    def forget_topic(self, topic: str) -> None:
+        for partition in self.partitions_of(topic):
+            for broker in self.assignments.pop(partition):
+                self.replica_states.pop(Replica(partition, broker), None)
+            self.leaderships.pop(partition, None)
+            self.partition_states.pop(partition, None)
+            self.unreadable_partitions.discard(partition)
+        self.topic_ids.pop(topic, None)
+        self.topics_to_delete.pop(topic, None)
+        self.topics_ineligible_for_deletion.discard(topic)
+        self.unreadable_topics.discard(topic)
+
+    # ------------------------------------------------------------ partitions and replicas
+
+    def partition_state(self, partition: TopicPartition) -> PartitionState:
+        return self.partition_states.get(partition, PartitionState.NON_EXISTENT)
+
+    def replica_state(self, replica: Replica) -> ReplicaState:
+        return self.replica_states.get(replica, ReplicaState.NON_EXISTENT)
+
+    def leader_of(self, partition: TopicPartition) -> NodeId | None:
+        """Return the leader, perhaps NO_LEADER; None when the partition has no leadership."""
+        known = self.leaderships.get(partition)
+        return None if known is None else known.leadership.leader
+
+    def has_live_leader(self, partition: TopicPartition) -> bool:
+        return self.leader_of(partition) in self.live_brokers
+
+    def partitions_on(self, broker_id: NodeId) -> list[TopicPartition]:
+        return sorted(
+            partition for partition, assigned in self.assignments.items() if broker_id in assigned
+        )
+
+    def replicas_on(self, broker_ids: Iterable[NodeId]) -> list[Replica]:
+        return [
+            Replica(partition, broker)
+            for broker in broker_ids
+            for partition in self.partitions_on(broker)
+        ]
+
+    def replicas_in(self, topic: str, state: ReplicaState) -> list[Replica]:
+        return [
+            replica for replica in self.replicas_of(topic) if self.replica_state(replica) == state
+        ]
+
+    def partitions_without_leader(self) -> list[TopicPartition]:
+        """Return the New and Offline partitions whose topics are to stay."""
+        return sorted(
+            partition
+            for partition, state in self.partition_states.items()
+            if state in (PartitionState.NEW, PartitionState.OFFLINE)
+            and not self.is_to_be_deleted(partition.topic)
+        )
+
+    def must_withhold_init(self, broker_id: NodeId) -> bool:
+        """Return whether something is unreadable that an init command to the broker must list."""
+        return bool(self.unreadable_topics) or any(
+            broker_id in self.assignments.get(partition, ())
+            for partition in self.unreadable_partitions
+        )

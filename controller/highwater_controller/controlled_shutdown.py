@@ -1,0 +1,62 @@
+"""ControlledShutdown: moves leadership off a broker before it stops.
+
+Source: reference/replication.md section 3, "Flows"; Kafka's KafkaController.
+"""
+
+from __future__ import annotations
+
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import TopicPartition
+from highwater_core.messages import ControlledShutdownRequest, ControlledShutdownResponse
+
+from highwater_controller.alter_partition import is_stale_broker
+from highwater_controller.context import Replica
+from highwater_controller.logic.leader_selectors import Selector
+from highwater_controller.logic.partition_states import PartitionState
+from highwater_controller.logic.replica_states import ReplicaState
+from highwater_controller.partition_state_machine import move_partitions
+from highwater_controller.replica_state_machine import move_replicas
+from highwater_controller.term import Term
+
+
+async def on_controlled_shutdown(
+    term: Term, request: ControlledShutdownRequest
+) -> ControlledShutdownResponse:
+    """Elect others for what the broker leads, stop what it follows; return what it still leads.
+
+    Partitions with one replica are not counted: nobody could take them over.
+    """
+    context = term.context
+    broker = request.broker_id
+    if broker not in context.live_brokers:
+        return ControlledShutdownResponse(ErrorCode.BROKER_NOT_AVAILABLE)
+    if is_stale_broker(term, broker, request.broker_epoch):
+        return ControlledShutdownResponse(ErrorCode.STALE_BROKER_EPOCH)
+    context.shutting_down.add(broker)
+    shared = [
+        partition
+        for partition in context.partitions_on(broker)
+        if len(context.assignments[partition]) > 1
+        and partition in context.leaderships
+        and not context.is_to_be_deleted(partition.topic)
+    ]
+    led = [
+        partition
+        for partition in shared
+        if context.leader_of(partition) == broker
+        and context.partition_state(partition) is PartitionState.ONLINE
+    ]
+    await move_partitions(term, led, PartitionState.ONLINE, Selector.CONTROLLED_SHUTDOWN)
+    followed = [partition for partition in shared if partition not in led]
+    await move_replicas(
+        term, [Replica(partition, broker) for partition in followed], ReplicaState.OFFLINE
+    )
+    return ControlledShutdownResponse(ErrorCode.NONE, _still_led(term, led, broker))
+
+
+def _still_led(
+    term: Term, led: list[TopicPartition], broker: int
+) -> tuple[TopicPartition, ...]:
+    return tuple(
+        partition for partition in led if term.context.leader_of(partition) == broker
+    )

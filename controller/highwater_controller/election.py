@@ -1,0 +1,159 @@
+"""Becoming the active controller through the ephemeral znode /controller.
+
+Source: reference/replication.md section 3, "Election"; KAFKA-1451 (/controller is read first, so
+that a controller which meets its own ephemeral znode knows it for its own).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from highwater_core import znodes
+from highwater_core.events import EventKind
+from highwater_core.ids import NO_CONTROLLER_EPOCH, NO_LEADER, ControllerEpoch, NodeId
+from highwater_core.ports import (
+    CheckOp,
+    ConnectionLost,
+    Coordination,
+    CreateOp,
+    DeleteOp,
+    MultiFailed,
+    NodeExists,
+    NoNode,
+    SetOp,
+    Trace,
+)
+from highwater_core.runtime import Runtime
+from highwater_core.znodes import ControllerZnode, MalformedZnode
+
+from highwater_controller.store import PatientReader, TermEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class Won:
+    epoch: TermEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Another controller is active; NO_LEADER when its znode, or the epoch's, is malformed."""
+
+    active_id: NodeId
+
+
+class Election:
+    """One session's candidacy. Its watch on /controller tells when to stand again."""
+
+    def __init__(
+        self,
+        controller_id: NodeId,
+        session: Coordination,
+        runtime: Runtime,
+        trace: Trace,
+        retry_ms: int,
+    ) -> None:
+        self._controller_id = controller_id
+        self._session = session
+        self._runtime = runtime
+        self._trace = trace
+        self._reader = PatientReader(session, runtime, retry_ms)
+        self._last_won = NO_CONTROLLER_EPOCH
+
+    async def stand(self) -> Won | Lost:
+        """Return who won; in either case a watch on /controller is set."""
+        while True:
+            stat = await self._reader.exists(znodes.CONTROLLER, watch=True)
+            if stat is not None and stat.ephemeral_owner != self._session.session_id:
+                active_id = await self._active_id()
+                if active_id is None:
+                    continue
+                return Lost(active_id)
+            try:
+                epoch = await self._read_epoch()
+            except MalformedZnode as fault:
+                self._trace.emit(
+                    EventKind.BAD_INPUT_MET, where=znodes.CONTROLLER_EPOCH, what=str(fault)
+                )
+                return Lost(NO_LEADER)
+            if stat is None:
+                won = await self._try_to_win(epoch)
+            elif epoch.controller_epoch > self._last_won:
+                won = epoch  # our own znode, from a multi whose reply was lost
+            else:
+                await self._delete_own()  # left over from a term that is over
+                continue
+            if won is not None:
+                self._last_won = won.controller_epoch
+                return Won(won)
+
+    async def step_down(self, epoch: TermEpoch) -> None:
+        """Delete /controller if it is still this term's, so that another may be elected."""
+        operations = (
+            CheckOp(znodes.CONTROLLER_EPOCH, epoch.node_version),
+            DeleteOp(znodes.CONTROLLER),
+        )
+        stat = await self._reader.exists(znodes.CONTROLLER)
+        if stat is None or stat.ephemeral_owner != self._session.session_id:
+            return
+        try:
+            await self._reader.patiently(lambda: self._session.multi(operations))
+        except MultiFailed:
+            return  # a newer controller has been elected, or the znode is gone already
+
+    async def _delete_own(self) -> None:
+        try:
+            await self._reader.patiently(lambda: self._session.delete(znodes.CONTROLLER))
+        except NoNode:
+            return
+
+    async def _try_to_win(self, last: TermEpoch) -> TermEpoch | None:
+        """Create /controller and raise the epoch, both or none; None: look again who leads."""
+        epoch = ControllerEpoch(last.controller_epoch + 1)
+        znode = ControllerZnode(
+            brokerid=self._controller_id, timestamp=str(self._runtime.wall_clock_ms())
+        )
+        try:
+            results = await self._session.multi(
+                (
+                    CreateOp(znodes.CONTROLLER, znodes.encode(znode), ephemeral=True),
+                    SetOp(znodes.CONTROLLER_EPOCH, str(epoch).encode(), last.node_version),
+                )
+            )
+        except (MultiFailed, ConnectionLost):
+            return None
+        stat = results[1]
+        return None if stat is None else TermEpoch(epoch, stat.node_version)
+
+    async def _read_epoch(self) -> TermEpoch:
+        """Return /controller_epoch, created with 0 by the first controller ever.
+
+        Raises:
+            MalformedZnode: it holds no number; a watch tells when it is repaired.
+        """
+        while True:
+            found = await self._reader.get(znodes.CONTROLLER_EPOCH)
+            if found is not None:
+                data, stat = found
+                if data.isdigit():
+                    return TermEpoch(ControllerEpoch(int(data)), stat.node_version)
+                again = await self._reader.get(znodes.CONTROLLER_EPOCH, watch=True)
+                if again is not None and again[0] == data:
+                    raise MalformedZnode(f"{znodes.CONTROLLER_EPOCH}: {data[:40]!r} is no number")
+                continue
+            try:
+                await self._session.create(znodes.CONTROLLER_EPOCH, b"0")
+            except (NodeExists, ConnectionLost):
+                continue
+
+    async def _active_id(self) -> NodeId | None:
+        """Return the active controller's id; None when /controller is gone again."""
+        found = await self._reader.get(znodes.CONTROLLER, watch=True)
+        if found is None:
+            return None
+        try:
+            return NodeId(
+                znodes.decode(ControllerZnode, found[0], znodes.CONTROLLER).brokerid
+            )
+        except MalformedZnode as fault:
+            self._trace.emit(EventKind.BAD_INPUT_MET, where=znodes.CONTROLLER, what=str(fault))
+            return NO_LEADER

@@ -1,0 +1,58 @@
+"""What a new controller does before anything else: loads the cluster and takes charge of it.
+
+Source: reference/replication.md section 3, "Failover order" (section D of the V3 design, which
+our rendering elides); KAFKA-4443 (UpdateMetadata before any LeaderAndIsr).
+"""
+
+from __future__ import annotations
+
+from highwater_core import znodes
+from highwater_core.events import EventKind
+
+from highwater_controller.isr_notifications import delete_notifications
+from highwater_controller.loading import load_leaderships, put_found_states
+from highwater_controller.logic.replica_states import ReplicaState
+from highwater_controller.partition_state_machine import elect_leaders_where_none
+from highwater_controller.replica_state_machine import move_replicas
+from highwater_controller.request_batch import RequestBatch
+from highwater_controller.state_reader import read_brokers, read_topic
+from highwater_controller.term import Term
+from highwater_controller.topic_deletion import load_deletions, resume_deletions
+
+
+async def fail_over(term: Term) -> None:
+    """Take charge, in this order:
+
+    notifications dropped, since all state is read afterwards -> brokers, topics, states loaded,
+    watches set -> deletions known -> UpdateMetadata -> live replicas Online, each broker with its
+    init command -> leaders elected where there is none -> deletions resumed.
+    """
+    context = term.context
+    await delete_notifications(term)
+    context.set_live((await read_brokers(term)).values())
+    for topic in await term.store.children(znodes.TOPICS, watch=True):
+        await read_topic(term, topic)
+    partitions = sorted(context.assignments)
+    await load_leaderships(term, partitions)
+    await load_deletions(term)
+    for broker in context.live_brokers.values():
+        term.channels.open(broker)
+    if term.toggles.update_metadata_first:
+        _update_metadata(term)
+    live_replicas = put_found_states(term, partitions)
+    await move_replicas(term, live_replicas, ReplicaState.ONLINE, init=context.live_brokers)
+    await elect_leaders_where_none(term)
+    if not term.toggles.update_metadata_first:
+        _update_metadata(term)
+    await resume_deletions(term)
+    term.emit(
+        EventKind.FAILOVER_COMPLETED,
+        brokers=list(context.live_brokers),
+        partitions=len(partitions),
+    )
+
+
+def _update_metadata(term: Term) -> None:
+    batch = RequestBatch(term)
+    batch.add_update_metadata(term.context.live_brokers, sorted(term.context.assignments))
+    batch.send()

@@ -1,0 +1,56 @@
+"""Which brokers hold a new topic's replicas, and whether a given assignment is sound. Pure.
+
+Source: Kafka's AdminUtils.assignReplicasToBrokersRackUnaware.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from highwater_core.check import check
+from highwater_core.ids import NodeId
+
+Assignment = tuple[tuple[NodeId, ...], ...]
+
+
+def assign_replicas(
+    brokers: Sequence[NodeId],
+    partition_count: int,
+    replication_factor: int,
+    start_index: int,
+    start_shift: int,
+) -> Assignment:
+    """Return each partition's replicas, preferred first, spread evenly over the brokers.
+
+    First replicas rotate from start_index; the others follow at a shift that grows by one each
+    time the first replicas have gone round, so that a dead broker's load spreads over all.
+    """
+    ordered = sorted(brokers)
+    count = len(ordered)
+    check(0 < replication_factor <= count, "more replicas than brokers")
+    assignment = []
+    for partition in range(partition_count):
+        first = (start_index + partition) % count
+        shift = start_shift + partition // count
+        others = (
+            ordered[(first + 1 + (shift + number) % (count - 1)) % count]
+            for number in range(replication_factor - 1)
+        )
+        assignment.append((ordered[first], *others))
+    return tuple(assignment)
+
+
+def find_assignment_fault(assignment: Assignment, live: Set[NodeId]) -> str:
+    """Return what is wrong with an assignment that a client asks for; empty when it is sound."""
+    factors = {len(replicas) for replicas in assignment}
+    if 0 in factors:
+        return "a partition has no replica"
+    if len(factors) > 1:
+        return "partitions have different numbers of replicas"
+    for number, replicas in enumerate(assignment):
+        if len(set(replicas)) != len(replicas):
+            return f"partition {number} names a broker twice"
+        unknown = [broker for broker in replicas if broker not in live]
+        if unknown:
+            return f"partition {number} names brokers that are not live: {unknown}"
+    return ""

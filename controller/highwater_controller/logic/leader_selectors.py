@@ -1,0 +1,94 @@
+"""Who leads a partition next: the four selectors and the first election. Pure.
+
+All scan in the order of the assignment; ISRs keep the order that they had.
+Source: V3 design, on_broker_change and init_leaders; reference/replication.md section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+from enum import StrEnum
+
+from highwater_core.ids import NodeId
+
+Brokers = tuple[NodeId, ...]
+
+
+class Selector(StrEnum):
+    """The occasion of an election, which decides the rule; `initial` is a partition's first."""
+
+    INITIAL = "initial"
+    OFFLINE = "offline"
+    REASSIGN = "reassign"
+    PREFERRED = "preferred"
+    CONTROLLED_SHUTDOWN = "controlled_shutdown"
+
+
+@dataclass(frozen=True, slots=True)
+class Elected:
+    """Invariant: leader is in isr. unclean: the leader was not in the ISR, records may be lost."""
+
+    leader: NodeId
+    isr: Brokers
+    unclean: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NoLeader:
+    """Nobody may lead; the reason is for the trace."""
+
+    reason: str
+
+
+Election = Elected | NoLeader
+
+
+def elect_initial(assigned: Brokers, live: Set[NodeId]) -> Election:
+    """Elect for a new partition: its first live replica leads, all live ones are the ISR."""
+    isr = tuple(broker for broker in assigned if broker in live)
+    return Elected(isr[0], isr) if isr else NoLeader("no replica is live")
+
+
+def elect_offline(assigned: Brokers, isr: Brokers, live: Set[NodeId], unclean: bool) -> Election:
+    """Elect after a leader's death: a live ISR member, else (unclean) any live replica alone."""
+    live_isr = tuple(broker for broker in isr if broker in live)
+    for broker in assigned:
+        if broker in live_isr:
+            return Elected(broker, live_isr)
+    if not unclean:
+        return NoLeader("no ISR member is live")
+    for broker in assigned:
+        if broker in live:
+            return Elected(broker, (broker,), unclean=True)
+    return NoLeader("no replica is live")
+
+
+def elect_reassign(target: Brokers, isr: Brokers, live: Set[NodeId]) -> Election:
+    """Elect the first of the reassignment's target that is live and in sync; the ISR stays."""
+    for broker in target:
+        if broker in live and broker in isr:
+            return Elected(broker, isr)
+    return NoLeader("no replica of the target is live and in sync")
+
+
+def elect_preferred(assigned: Brokers, isr: Brokers, live: Set[NodeId]) -> Election:
+    """Elect the assignment's head if it is live and in sync; the ISR stays."""
+    head = assigned[0] if assigned else None
+    if head is not None and head in live and head in isr:
+        return Elected(head, isr)
+    return NoLeader("the preferred replica is not live and in sync")
+
+
+def elect_controlled_shutdown(
+    assigned: Brokers, isr: Brokers, live: Set[NodeId], shutting_down: Set[NodeId]
+) -> Election:
+    """Elect the first ISR member that stays; those that shut down leave the ISR.
+
+    live does not count brokers that shut down.
+    """
+    staying = tuple(broker for broker in isr if broker not in shutting_down)
+    for broker in assigned:
+        if broker in staying and broker in live:
+            return Elected(broker, staying)
+    return NoLeader("no other ISR member is live")

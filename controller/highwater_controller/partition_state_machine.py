@@ -1,0 +1,220 @@
+"""Moves partitions from state to state: elects leaders, writes state znodes, sends commands.
+
+Source: V3 design, on_broker_change and init_leaders; Kafka's PartitionStateMachine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from highwater_core.check import check
+from highwater_core.events import EventKind
+from highwater_core.ids import LeaderEpoch, NodeId, TopicPartition
+from highwater_core.znodes import PartitionLeadership, topic_path
+
+from highwater_controller.context import VersionedLeadership
+from highwater_controller.logic.leader_selectors import (
+    Elected,
+    Election,
+    NoLeader,
+    Selector,
+    elect_controlled_shutdown,
+    elect_initial,
+    elect_offline,
+    elect_preferred,
+    elect_reassign,
+)
+from highwater_controller.logic.partition_states import (
+    EFFECTS,
+    PartitionEffect,
+    PartitionState,
+    may_become,
+)
+from highwater_controller.request_batch import RequestBatch
+from highwater_controller.state_reader import allows_unclean_election, read_leadership
+from highwater_controller.term import Term
+
+Targets = Mapping[TopicPartition, tuple[NodeId, ...]]
+"""A reassignment's target replicas, by partition."""
+
+
+async def move_partitions(
+    term: Term,
+    partitions: Iterable[TopicPartition],
+    target: PartitionState,
+    selector: Selector = Selector.OFFLINE,
+    reassignment: Targets | None = None,
+) -> list[TopicPartition]:
+    """Move the partitions and send what follows; return those that are in the target state.
+
+    A partition that finds no leader stays in its state.
+    """
+    batch = RequestBatch(term)
+    moved: list[TopicPartition] = []
+    for partition in partitions:
+        current = term.context.partition_state(partition)
+        check(may_become(current, target), f"{partition}: {current} may not become {target}")
+        effect = EFFECTS[current, target]
+        if effect is not PartitionEffect.REMEMBER:
+            is_new = effect is PartitionEffect.CREATE_STATE
+            wanted = Selector.INITIAL if is_new else selector
+            recipients = await _elect(term, partition, wanted, (reassignment or {}).get(partition))
+            if recipients is None:
+                continue
+            batch.add_leader_and_isr(recipients, partition, is_new=is_new)
+        _remember(term, partition, target)
+        moved.append(partition)
+    batch.send()
+    return moved
+
+
+async def elect_leaders_where_none(term: Term) -> None:
+    """Try to bring every New and Offline partition of the topics that stay Online."""
+    waiting = [
+        partition
+        for partition in term.context.partitions_without_leader()
+        if partition not in term.context.unreadable_partitions
+    ]
+    await move_partitions(term, waiting, PartitionState.ONLINE, Selector.OFFLINE)
+
+
+def put_partition(term: Term, partition: TopicPartition, state: PartitionState) -> None:
+    """Set a partition's state as it was found, which is no transition."""
+    term.context.partition_states[partition] = state
+
+
+def _remember(term: Term, partition: TopicPartition, target: PartitionState) -> None:
+    current = term.context.partition_state(partition)
+    if target is PartitionState.NON_EXISTENT:
+        term.context.partition_states.pop(partition, None)
+    else:
+        term.context.partition_states[partition] = target
+    if current is not target:
+        term.emit(
+            EventKind.PARTITION_STATE_CHANGED,
+            partition,
+            from_state=current.value,
+            to_state=target.value,
+        )
+
+
+async def _elect(
+    term: Term,
+    partition: TopicPartition,
+    selector: Selector,
+    target: tuple[NodeId, ...] | None,
+) -> tuple[NodeId, ...] | None:
+    """Elect and write; return who must be told, or None when nobody leads.
+
+    On a conflict with another writer it starts over from the read, as V3 has it.
+    """
+    while True:
+        current = await read_leadership(term, partition)
+        if current is None and partition in term.context.unreadable_partitions:
+            return None
+        if current is None and selector is not Selector.INITIAL:
+            return None
+        if current is not None and selector is Selector.INITIAL:
+            selector = Selector.OFFLINE  # somebody created the state: it is not a first election
+        decision = await _decide(term, partition, current, selector, target)
+        if isinstance(decision, NoLeader):
+            if current is not None:
+                term.context.leaderships[partition] = current
+            return None
+        written = await _write(term, partition, current, decision)
+        if written is not None:
+            term.context.leaderships[partition] = written
+            _trace_election(term, partition, written, decision, selector)
+            return _recipients(term, partition, selector, decision, target)
+        if current is None and not await _topic_exists(term, partition):
+            return None
+
+
+async def _decide(
+    term: Term,
+    partition: TopicPartition,
+    current: VersionedLeadership | None,
+    selector: Selector,
+    target: tuple[NodeId, ...] | None,
+) -> Election:
+    assigned = term.context.assignments[partition]
+    electable = term.context.electable()
+    isr = () if current is None else current.leadership.isr
+    match selector:
+        case Selector.INITIAL:
+            return elect_initial(assigned, electable)
+        case Selector.REASSIGN:
+            return elect_reassign(target or assigned, isr, electable)
+        case Selector.PREFERRED:
+            return elect_preferred(assigned, isr, electable)
+        case Selector.CONTROLLED_SHUTDOWN:
+            return elect_controlled_shutdown(
+                assigned, isr, electable, term.context.shutting_down
+            )
+        case Selector.OFFLINE:
+            clean = elect_offline(assigned, isr, electable, unclean=False)
+            if isinstance(clean, NoLeader) and await allows_unclean_election(
+                term, partition.topic
+            ):
+                return elect_offline(assigned, isr, electable, unclean=True)
+            return clean
+
+
+async def _write(
+    term: Term,
+    partition: TopicPartition,
+    current: VersionedLeadership | None,
+    decision: Elected,
+) -> VersionedLeadership | None:
+    """Write the decision on what was read; None on a conflict."""
+    last_epoch = -1 if current is None else current.leadership.leader_epoch
+    leadership = PartitionLeadership(
+        leader=decision.leader,
+        leader_epoch=LeaderEpoch(last_epoch + 1),
+        controller_epoch=term.epoch.controller_epoch,
+        isr=decision.isr,
+    )
+    if current is None:
+        written = await term.store.create_leadership(partition, leadership)
+    else:
+        written = await term.store.set_leadership(partition, leadership, current.partition_epoch)
+    return None if written is None else VersionedLeadership(leadership, written)
+
+
+async def _topic_exists(term: Term, partition: TopicPartition) -> bool:
+    """Return whether a first election's conflict was about the state, not a vanished topic."""
+    return await term.store.exists(topic_path(partition.topic)) is not None
+
+
+def _recipients(
+    term: Term,
+    partition: TopicPartition,
+    selector: Selector,
+    decision: Elected,
+    target: tuple[NodeId, ...] | None,
+) -> tuple[NodeId, ...]:
+    """Return who is told; the batch leaves out those that are not live."""
+    if selector is Selector.INITIAL:
+        return decision.isr
+    if selector is Selector.REASSIGN and target is not None:
+        return target
+    return term.context.assignments[partition]
+
+
+def _trace_election(
+    term: Term,
+    partition: TopicPartition,
+    written: VersionedLeadership,
+    decision: Elected,
+    selector: Selector,
+) -> None:
+    term.emit(
+        EventKind.LEADER_ELECTED,
+        partition,
+        leader_epoch=written.leadership.leader_epoch,
+        leader=decision.leader,
+        isr=list(decision.isr),
+        unclean=decision.unclean,
+        selector=selector.value,
+        partition_epoch=written.partition_epoch,
+    )

@@ -1,0 +1,126 @@
+"""Moves replicas from state to state: tells their brokers, and takes dead ones out of the ISR.
+
+Source: Kafka's ReplicaStateMachine; reference/replication.md section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from highwater_core.check import check
+from highwater_core.events import EventKind
+from highwater_core.ids import LeaderEpoch, NodeId, TopicPartition
+from highwater_core.znodes import PartitionLeadership
+
+from highwater_controller.context import Replica, VersionedLeadership
+from highwater_controller.logic.replica_states import (
+    EFFECTS,
+    ReplicaEffect,
+    ReplicaState,
+    may_become,
+    without_replicas,
+)
+from highwater_controller.request_batch import RequestBatch
+from highwater_controller.state_reader import read_leadership
+from highwater_controller.term import Term
+
+
+async def move_replicas(
+    term: Term,
+    replicas: Iterable[Replica],
+    target: ReplicaState,
+    init: Iterable[NodeId] = (),
+) -> None:
+    """Move the replicas and send what follows, one request per broker and kind.
+
+    init: brokers that get their init command with this step even if it lists nothing.
+    """
+    batch = RequestBatch(term)
+    batch.add_init(init)
+    stopped: dict[TopicPartition, list[NodeId]] = {}
+    for replica in replicas:
+        current = term.context.replica_state(replica)
+        check(may_become(current, target), f"{replica}: {current} may not become {target}")
+        partition, broker = replica.topic_partition, replica.broker_id
+        match EFFECTS[current, target]:
+            case ReplicaEffect.SEND_NEW:
+                check(term.context.leader_of(partition) != broker, "a new replica leads already")
+                batch.add_leader_and_isr([broker], partition, is_new=True)
+            case ReplicaEffect.SEND_LEADERSHIP:
+                batch.add_leader_and_isr([broker], partition)
+            case ReplicaEffect.STOP:
+                batch.add_stop_replica(broker, partition, delete=False)
+                stopped.setdefault(partition, []).append(broker)
+            case ReplicaEffect.STOP_AND_DELETE:
+                batch.add_stop_replica(broker, partition, delete=True)
+            case ReplicaEffect.REMEMBER | ReplicaEffect.FORGET:
+                pass
+        _remember(term, replica, target)
+    for partition, brokers in stopped.items():
+        if await _remove_from_isr(term, partition, tuple(brokers)):
+            _announce_shrunk(term, batch, partition, brokers)
+    batch.send()
+
+
+def put_replica(term: Term, replica: Replica, state: ReplicaState) -> None:
+    """Set a replica's state as it was found, which is no transition."""
+    term.context.replica_states[replica] = state
+
+
+def _remember(term: Term, replica: Replica, target: ReplicaState) -> None:
+    current = term.context.replica_state(replica)
+    if target is ReplicaState.NON_EXISTENT:
+        term.context.replica_states.pop(replica, None)
+    else:
+        term.context.replica_states[replica] = target
+    if current is not target:
+        term.emit(
+            EventKind.REPLICA_STATE_CHANGED,
+            replica.topic_partition,
+            replica=replica.broker_id,
+            from_state=current.value,
+            to_state=target.value,
+        )
+
+
+def _announce_shrunk(
+    term: Term, batch: RequestBatch, partition: TopicPartition, gone: list[NodeId]
+) -> None:
+    if term.context.is_to_be_deleted(partition.topic):
+        return
+    others = [broker for broker in term.context.assignments[partition] if broker not in gone]
+    batch.add_leader_and_isr(others, partition)
+
+
+async def _remove_from_isr(
+    term: Term, partition: TopicPartition, gone: tuple[NodeId, ...]
+) -> bool:
+    """Take stopped replicas out of the leadership; return whether that changed it."""
+    while True:
+        current = await read_leadership(term, partition)
+        if current is None:
+            return False
+        term.context.leaderships[partition] = current
+        last = current.leadership
+        shrunk = without_replicas(last.leader, last.isr, gone)
+        if shrunk is None:
+            return False
+        leadership = PartitionLeadership(
+            leader=shrunk.leader,
+            leader_epoch=LeaderEpoch(last.leader_epoch + 1),
+            controller_epoch=term.epoch.controller_epoch,
+            isr=shrunk.isr,
+        )
+        written = await term.store.set_leadership(partition, leadership, current.partition_epoch)
+        if written is None:
+            continue
+        term.context.leaderships[partition] = VersionedLeadership(leadership, written)
+        term.emit(
+            EventKind.ISR_WRITTEN,
+            partition,
+            leader_epoch=leadership.leader_epoch,
+            leader=leadership.leader,
+            isr=list(leadership.isr),
+            partition_epoch=written,
+        )
+        return True

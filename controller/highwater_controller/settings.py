@@ -1,0 +1,35 @@
+"""What a controller node is told when it starts: HIGHWATER_* variables, each with its unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from highwater_core.config import Preset
+from highwater_core.ids import NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    """One controller's settings; node_id counts from 1000."""
+
+    node_id: NodeId
+    preset: Preset = Preset.FENCED
+    toggles: str = ""
+    """A JSON object of toggles that differ from the preset's."""
+    incarnation: int = 0
+    """Grows with each start of this node; shown in snapshots."""
+    session_timeout_ms: int = 6_000
+    control_host: str = "localhost"
+    """Where other nodes reach this controller's gRPC server; published in ZooKeeper."""
+    control_port: int = 9095
+    command_timeout_ms: int = 10_000
+    """A command not answered for this long raises an alert (V3, discussion)."""
+    command_retry_ms: int = 100
+    """How long to wait before a command is sent again, and before a lost ZooKeeper call is."""
+    default_partition_count: int = 1
+    default_replication_factor: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("session_timeout_ms", "command_timeout_ms", "command_retry_ms"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be positive")

@@ -1,0 +1,129 @@
+"""Reads brokers, topics and partition states from ZooKeeper into the controller's context.
+
+A znode that holds something else than its JSON is traced, left out and watched: the controller
+lives on, and takes it up once it is repaired.
+"""
+
+from __future__ import annotations
+
+from highwater_core import znodes
+from highwater_core.events import EventKind
+from highwater_core.ids import NO_TOPIC_ID, BrokerEpoch, NodeId, PartitionEpoch, TopicPartition
+from highwater_core.messages import BrokerEndpoints
+from highwater_core.znodes import MalformedZnode
+
+from highwater_controller.context import VersionedLeadership
+from highwater_controller.store import TermOver
+from highwater_controller.term import Term
+
+
+def report_malformed(term: Term, where: str, what: object) -> None:
+    term.emit(EventKind.BAD_INPUT_MET, where=where, what=str(what)[:200])
+
+
+async def read_brokers(term: Term) -> dict[NodeId, BrokerEndpoints]:
+    """Return the registered brokers, by id; watches tell of the next change.
+
+    A broker whose znode is malformed counts as known before, or is left out.
+    """
+    found: dict[NodeId, BrokerEndpoints] = {}
+    for name in await term.store.children(znodes.BROKER_IDS, watch=True):
+        path = f"{znodes.BROKER_IDS}/{name}"
+        read = await term.store.get(path, watch=True)
+        if read is None:
+            continue
+        data, stat = read
+        try:
+            if not (name.isascii() and name.isdecimal()):
+                raise MalformedZnode(f"{path}: a broker id must be a number")
+            broker = znodes.decode_broker(data, NodeId(int(name)), BrokerEpoch(stat.czxid))
+        except MalformedZnode as fault:
+            report_malformed(term, path, fault)
+            known = _known_broker(term, name)
+            if known is None or known.broker_epoch != stat.czxid:
+                continue
+            broker = known
+        found[broker.broker_id] = broker
+    return dict(sorted(found.items()))
+
+
+def _known_broker(term: Term, name: str) -> BrokerEndpoints | None:
+    is_number = name.isascii() and name.isdecimal()
+    return term.context.live_brokers.get(NodeId(int(name))) if is_number else None
+
+
+async def read_topic(term: Term, topic: str) -> list[TopicPartition]:
+    """Take a topic's id and its partitions' assignments in; return the partitions that are new.
+
+    What is assigned already stays as it is: moving replicas is the reassignment's business.
+    """
+    path = znodes.topic_path(topic)
+    read = await term.store.get(path, watch=True)
+    if read is None:
+        return []
+    context = term.context
+    try:
+        assignment, topic_id = znodes.decode_topic(read[0], topic)
+        empty = [partition for partition, replicas in assignment.items() if not replicas]
+        if empty:
+            raise MalformedZnode(f"{path}: partition {empty[0].partition} has no replicas")
+    except MalformedZnode as fault:
+        report_malformed(term, path, fault)
+        context.unreadable_topics.add(topic)
+        return []
+    context.unreadable_topics.discard(topic)
+    context.topic_ids[topic] = topic_id if term.toggles.topic_id else NO_TOPIC_ID
+    added = [partition for partition in assignment if partition not in context.assignments]
+    context.assignments.update((partition, assignment[partition]) for partition in added)
+    return added
+
+
+async def read_leadership(term: Term, partition: TopicPartition) -> VersionedLeadership | None:
+    """Return the partition's state znode; None when there is none or it is malformed.
+
+    Raises:
+        TermOver: a newer controller wrote it.
+    """
+    path = znodes.partition_state_path(partition)
+    context = term.context
+    read = await term.store.get(path)
+    if read is None:
+        context.unreadable_partitions.discard(partition)
+        return None
+    try:
+        found = _decode_leadership(read[0], path, read[1].node_version)
+    except MalformedZnode:
+        read = await term.store.get(path, watch=True)
+        if read is None:
+            return None
+        try:
+            found = _decode_leadership(read[0], path, read[1].node_version)
+        except MalformedZnode as fault:
+            report_malformed(term, path, fault)
+            context.unreadable_partitions.add(partition)
+            return None
+    context.unreadable_partitions.discard(partition)
+    if found.leadership.controller_epoch > term.epoch.controller_epoch:
+        raise TermOver(f"a newer controller wrote {path}")
+    return found
+
+
+def _decode_leadership(data: bytes, path: str, node_version: int) -> VersionedLeadership:
+    leadership = znodes.decode_partition_state(data, path)
+    return VersionedLeadership(leadership, PartitionEpoch(node_version))
+
+
+async def allows_unclean_election(term: Term, topic: str) -> bool:
+    """Return whether a replica outside the ISR may lead: by toggle, or by the topic's config."""
+    if term.toggles.unclean_election:
+        return True
+    path = znodes.topic_config_path(topic)
+    read = await term.store.get(path)
+    if read is None:
+        return False
+    try:
+        config = znodes.decode(znodes.TopicConfigZnode, read[0], path).config
+    except MalformedZnode as fault:
+        report_malformed(term, path, fault)
+        return False
+    return config.get("unclean.leader.election.enable", "").strip().lower() == "true"

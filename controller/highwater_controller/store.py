@@ -1,0 +1,222 @@
+"""The active controller's access to ZooKeeper: reads that outlast lost connections, and writes
+that are conditional and fenced by the controller epoch.
+
+Source: KIP-497 and KAFKA-6082 (each write checks /controller_epoch), KAFKA-1382 (a write whose
+reply was lost is recognised as one's own).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from highwater_core import znodes
+from highwater_core.events import EventKind
+from highwater_core.ids import ControllerEpoch, PartitionEpoch, TopicPartition
+from highwater_core.ports import (
+    BadVersion,
+    CheckOp,
+    ConnectionLost,
+    Coordination,
+    CreateOp,
+    DeleteOp,
+    MultiFailed,
+    MultiOp,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    SetOp,
+    Stat,
+    Trace,
+)
+from highwater_core.runtime import Runtime
+from highwater_core.znodes import PartitionLeadership
+
+T = TypeVar("T")
+
+
+class TermOver(Exception):
+    """This controller must resign; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class TermEpoch:
+    """A term's controller epoch, and the version of /controller_epoch that its election wrote."""
+
+    controller_epoch: ControllerEpoch
+    node_version: int
+
+
+class PatientReader:
+    """Reads of one session; a lost connection is waited out, the session's end is raised."""
+
+    def __init__(self, session: Coordination, runtime: Runtime, retry_ms: int) -> None:
+        self._session = session
+        self._runtime = runtime
+        self._retry_ms = retry_ms
+
+    async def get(self, path: str, *, watch: bool = False) -> tuple[bytes, Stat] | None:
+        """Return data and metadata, or None when there is no such znode (no watch then)."""
+        try:
+            return await self.patiently(lambda: self._session.get(path, watch=watch))
+        except NoNode:
+            return None
+
+    async def exists(self, path: str, *, watch: bool = False) -> Stat | None:
+        return await self.patiently(lambda: self._session.exists(path, watch=watch))
+
+    async def children(self, path: str, *, watch: bool = False) -> list[str]:
+        """Return the children's names, sorted; none when there is no such znode."""
+        try:
+            return await self.patiently(lambda: self._session.children(path, watch=watch))
+        except NoNode:
+            return []
+
+    async def patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Repeat a call, which must be idempotent, until it is answered."""
+        while True:
+            try:
+                return await call()
+            except ConnectionLost:
+                await self._runtime.sleep(self._retry_ms)
+
+
+class ControllerStore(PatientReader):
+    """One term's reads and fenced writes.
+
+    With `term` every write is a multi that checks /controller_epoch first, and raises TermOver
+    when another controller has been elected.
+    """
+
+    def __init__(
+        self,
+        session: Coordination,
+        runtime: Runtime,
+        trace: Trace,
+        retry_ms: int,
+        term: TermEpoch | None,
+    ) -> None:
+        super().__init__(session, runtime, retry_ms)
+        self._trace = trace
+        self._checks: tuple[MultiOp, ...] = (
+            (CheckOp(znodes.CONTROLLER_EPOCH, term.node_version),) if term is not None else ()
+        )
+
+    async def write(self, operations: Sequence[MultiOp]) -> list[Stat | None]:
+        """Carry out all operations, or none.
+
+        Raises:
+            NoNode, NodeExists, BadVersion, NotEmpty: of the first operation at fault.
+            ConnectionLost: the outcome is unknown.
+            TermOver: another controller has been elected.
+        """
+        try:
+            results = await self._session.multi((*self._checks, *operations))
+        except MultiFailed as failure:
+            if failure.index < len(self._checks):
+                raise TermOver("another controller has raised /controller_epoch") from failure
+            raise failure.error from failure
+        return results[len(self._checks) :]
+
+    async def create(self, path: str, data: bytes) -> bool:
+        """Create a persistent znode; return False when there is one already.
+
+        Raises:
+            NoNode: its parent is gone.
+        """
+        try:
+            await self.patiently(lambda: self.write([CreateOp(path, data)]))
+        except NodeExists:
+            return False
+        return True
+
+    async def put(self, path: str, data: bytes) -> None:
+        """Create or overwrite a persistent znode."""
+        while not await self.create(path, data):
+            try:
+                await self.patiently(lambda: self.write([SetOp(path, data)]))
+            except NoNode:
+                continue
+            return
+
+    async def delete(self, path: str) -> None:
+        """Delete a znode without children; nothing happens when there is none."""
+        try:
+            await self.patiently(lambda: self.write([DeleteOp(path)]))
+        except NoNode:
+            return
+
+    async def delete_trees(self, paths: Sequence[str]) -> None:
+        """Delete the znodes with all below them, in one multi: a reader sees all or none."""
+        while True:
+            doomed = [found for path in paths for found in await self._tree(path)]
+            if not doomed:
+                return
+            try:
+                await self.write([DeleteOp(path) for path in doomed])
+            except (NoNode, NotEmpty):
+                continue  # someone else wrote below them meanwhile
+            except ConnectionLost:
+                await self._runtime.sleep(self._retry_ms)
+
+    async def _tree(self, path: str) -> list[str]:
+        """Return the path and all below it, children first; nothing when it does not exist."""
+        if await self.exists(path) is None:
+            return []
+        below = [await self._tree(f"{path}/{name}") for name in await self.children(path)]
+        return [*(found for tree in below for found in tree), path]
+
+    # ------------------------------------------------------------ partition states
+
+    async def set_leadership(
+        self,
+        partition: TopicPartition,
+        leadership: PartitionLeadership,
+        expected: PartitionEpoch,
+    ) -> PartitionEpoch | None:
+        """Write the state znode on the version that was read; None when it met another one."""
+        path = znodes.partition_state_path(partition)
+        data = znodes.encode_partition_state(leadership)
+        try:
+            (stat,) = await self.patiently(lambda: self.write([SetOp(path, data, expected)]))
+        except NoNode:
+            stat = None
+        except BadVersion:
+            stat = await self._own_write(path, data, expected + 1)
+        if stat is None:
+            self._conflicted(partition, path)
+            return None
+        return PartitionEpoch(stat.node_version)
+
+    async def create_leadership(
+        self, partition: TopicPartition, leadership: PartitionLeadership
+    ) -> PartitionEpoch | None:
+        """Create the state znode and its parents; None when it exists or its topic is gone."""
+        path = znodes.partition_state_path(partition)
+        data = znodes.encode_partition_state(leadership)
+        try:
+            await self.create(znodes.partitions_path(partition.topic), b"")
+            await self.create(znodes.partition_path(partition), b"")
+            is_created = await self.create(path, data)
+        except NoNode:
+            is_created = False
+        if is_created or await self._own_write(path, data, 0) is not None:
+            return PartitionEpoch(0)
+        self._conflicted(partition, path)
+        return None
+
+    async def _own_write(self, path: str, data: bytes, node_version: int) -> Stat | None:
+        """Return the znode's metadata if it holds just what a lost reply was about."""
+        found = await self.get(path)
+        if found is None or found[0] != data or found[1].node_version != node_version:
+            return None
+        return found[1]
+
+    def _conflicted(self, partition: TopicPartition, path: str) -> None:
+        self._trace.emit(
+            EventKind.WRITE_CONFLICTED,
+            topic=partition.topic,
+            partition=partition.partition,
+            path=path,
+        )

@@ -1,0 +1,44 @@
+"""One term of office: what the procedures of the active controller work with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from highwater_core.config import Toggles
+from highwater_core.events import EventKind
+from highwater_core.ids import TopicPartition
+from highwater_core.ports import Rng, Trace
+
+from highwater_controller.broker_channels import BrokerChannels
+from highwater_controller.context import ControllerContext
+from highwater_controller.settings import ControllerSettings
+from highwater_controller.store import ControllerStore, TermEpoch
+from highwater_controller.topic_waits import TopicWaits
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Everything that ends when the controller resigns; procedures take it as first argument."""
+
+    epoch: TermEpoch
+    settings: ControllerSettings
+    toggles: Toggles
+    context: ControllerContext
+    store: ControllerStore
+    channels: BrokerChannels
+    waits: TopicWaits
+    rng: Rng
+    trace: Trace
+
+    def emit(
+        self, kind: EventKind, partition: TopicPartition | None = None, **detail: Any
+    ) -> None:
+        """Trace an event of this term, about a partition where one is named."""
+        self.trace.emit(
+            kind,
+            topic=None if partition is None else partition.topic,
+            partition=None if partition is None else partition.partition,
+            controller_epoch=self.epoch.controller_epoch,
+            **detail,
+        )

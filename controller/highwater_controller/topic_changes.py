@@ -1,0 +1,125 @@
+"""Topics come and go: new partitions get their first leader, vanished topics are stopped.
+
+Source: V3 design, on_topic_change and init_leaders.
+"""
+
+from __future__ import annotations
+
+from highwater_core import znodes
+from highwater_core.events import EventKind
+from highwater_core.ids import TopicPartition
+from highwater_core.znodes import MalformedZnode
+
+from highwater_controller.loading import load_leaderships, put_found_states
+from highwater_controller.logic.leader_selectors import Selector
+from highwater_controller.logic.partition_states import PartitionState
+from highwater_controller.logic.replica_states import ReplicaState
+from highwater_controller.partition_state_machine import (
+    elect_leaders_where_none,
+    move_partitions,
+    put_partition,
+)
+from highwater_controller.replica_state_machine import move_replicas
+from highwater_controller.request_batch import RequestBatch
+from highwater_controller.state_reader import read_leadership, read_topic
+from highwater_controller.term import Term
+from highwater_controller.topic_deletion import on_deletions_requested
+
+
+async def on_topics_changed(term: Term) -> None:
+    """Compare the topics with those known and act on the difference."""
+    context = term.context
+    names = await term.store.children(znodes.TOPICS, watch=True)
+    vanished = [topic for topic in context.topics() if topic not in names]
+    for topic in vanished:
+        _stop_vanished(term, topic)
+    context.unreadable_topics.intersection_update(names)
+    unknown = [topic for topic in names if not context.is_known(topic)]
+    added = [partition for topic in unknown for partition in await read_topic(term, topic)]
+    created = [topic for topic in unknown if context.is_known(topic)]
+    if not (created or vanished):
+        return
+    term.emit(EventKind.TOPICS_CHANGED, created=created, deleted=vanished)
+    await _bring_up(term, added)
+    if created:
+        await on_deletions_requested(term)
+
+
+async def on_topic_znode_changed(term: Term, topic: str) -> None:
+    """Take in partitions that were added, a repair, or another topic of the same name."""
+    if term.context.is_known(topic) and await _is_another_topic(term, topic):
+        _stop_vanished(term, topic)
+    if not term.context.is_known(topic):
+        await on_topics_changed(term)
+        return
+    await _bring_up(term, await read_topic(term, topic))
+
+
+async def on_partition_state_repaired(term: Term, partition: TopicPartition) -> None:
+    """Read a state znode again that was malformed, and take the partition up."""
+    context = term.context
+    if partition not in context.unreadable_partitions or partition not in context.assignments:
+        return
+    found = await read_leadership(term, partition)
+    if found is None:
+        return
+    context.leaderships[partition] = found
+    if context.is_to_be_deleted(partition.topic):
+        return
+    if context.has_live_leader(partition):
+        put_partition(term, partition, PartitionState.ONLINE)
+    batch = RequestBatch(term)
+    batch.add_leader_and_isr(context.assignments[partition], partition)
+    batch.send()
+    await elect_leaders_where_none(term)
+
+
+async def _is_another_topic(term: Term, topic: str) -> bool:
+    """Return whether the name was given to a new topic meanwhile (KIP-516)."""
+    if not term.toggles.topic_id:
+        return False
+    read = await term.store.get(znodes.topic_path(topic))
+    if read is None:
+        return False
+    try:
+        _, topic_id = znodes.decode_topic(read[0], topic)
+    except MalformedZnode:
+        return False  # read_topic reports it
+    return topic_id != term.context.topic_id(topic)
+
+
+async def _bring_up(term: Term, added: list[TopicPartition]) -> None:
+    """Lead new partitions for the first time; take up those that have a state already."""
+    context = term.context
+    await load_leaderships(term, added)
+    found = [
+        partition
+        for partition in added
+        if partition in context.leaderships or partition in context.unreadable_partitions
+    ]
+    await move_replicas(term, put_found_states(term, found), ReplicaState.ONLINE)
+    fresh = [partition for partition in added if partition not in found]
+    replicas = context.replicas_of_partitions(fresh)
+    await move_partitions(term, fresh, PartitionState.NEW)
+    await move_replicas(term, replicas, ReplicaState.NEW)
+    await move_partitions(term, fresh, PartitionState.ONLINE, Selector.INITIAL)
+    live = [replica for replica in replicas if replica.broker_id in context.live_brokers]
+    dead = [replica for replica in replicas if replica.broker_id not in context.live_brokers]
+    await move_replicas(term, live, ReplicaState.ONLINE)
+    await move_replicas(term, dead, ReplicaState.OFFLINE)
+    if found:
+        await elect_leaders_where_none(term)
+
+
+def _stop_vanished(term: Term, topic: str) -> None:
+    """Stop and delete the replicas of a topic whose znode somebody removed (V3)."""
+    context = term.context
+    context.topics_to_delete.setdefault(topic)
+    partitions = context.partitions_of(topic)
+    batch = RequestBatch(term)
+    batch.add_update_metadata(context.live_brokers, partitions)
+    for replica in context.replicas_of_partitions(partitions):
+        batch.add_stop_replica(replica.broker_id, replica.topic_partition, delete=True)
+    batch.send()
+    context.forget_topic(topic)
+    term.waits.deletion_ended(topic)

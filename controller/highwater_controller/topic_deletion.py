@@ -1,0 +1,167 @@
+"""Deletes topics: stops and deletes every replica, then removes the znodes.
+
+A topic is gone only once each assigned replica's broker has confirmed; a dead replica halts the
+deletion until its broker returns, while the live replicas are deleted at once.
+Source: Kafka's TopicDeletionManager; reference/replication.md section 3, "Flows".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from highwater_core import znodes
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import NodeId
+from highwater_core.messages import CommandResponse, StopReplicaRequest
+
+from highwater_controller.context import Replica
+from highwater_controller.logic.partition_states import PartitionState
+from highwater_controller.logic.replica_states import ReplicaState
+from highwater_controller.partition_state_machine import move_partitions
+from highwater_controller.replica_state_machine import move_replicas
+from highwater_controller.request_batch import RequestBatch
+from highwater_controller.term import Term
+
+
+async def load_deletions(term: Term) -> None:
+    """Take in which topics are to be deleted; a request for a topic that is not there goes."""
+    context = term.context
+    for topic in await term.store.children(znodes.DELETE_TOPICS, watch=True):
+        if context.is_known(topic):
+            context.topics_to_delete.setdefault(topic)
+        elif topic not in context.unreadable_topics:
+            await term.store.delete(znodes.delete_topic_path(topic))
+
+
+async def on_deletions_requested(term: Term) -> None:
+    """Begin the deletions that /admin/delete_topics asks for."""
+    await load_deletions(term)
+    await resume_deletions(term)
+
+
+async def resume_deletions(term: Term) -> None:
+    """Take each deletion a step further: begin it, or complete it, or leave it under way."""
+    context = term.context
+    to_begin: list[str] = []
+    for topic in list(context.topics_to_delete):
+        states = {context.replica_state(replica) for replica in context.replicas_of(topic)}
+        if states <= {ReplicaState.DELETION_SUCCESSFUL}:
+            await _complete(term, topic)
+        elif (
+            ReplicaState.DELETION_STARTED not in states
+            and topic not in context.topics_ineligible_for_deletion
+        ):
+            to_begin.append(topic)
+    if to_begin:
+        await _begin(term, to_begin)
+
+
+async def resume_deletions_on(term: Term, returned: Iterable[NodeId]) -> None:
+    """Let deletions go on that waited for brokers which are live again."""
+    context = term.context
+    for replica in context.replicas_on(returned):
+        topic = replica.topic_partition.topic
+        if context.is_to_be_deleted(topic):
+            context.topics_ineligible_for_deletion.discard(topic)
+    await resume_deletions(term)
+
+
+async def fail_deletions(term: Term, replicas: Iterable[Replica]) -> None:
+    """Halt the deletions of these replicas, whose brokers died or refused."""
+    halted = [
+        replica
+        for replica in replicas
+        if term.context.replica_state(replica)
+        not in (ReplicaState.DELETION_SUCCESSFUL, ReplicaState.DELETION_INELIGIBLE)
+    ]
+    started = ReplicaState.DELETION_STARTED
+    to_stop = [replica for replica in halted if term.context.replica_state(replica) != started]
+    await move_replicas(term, to_stop, ReplicaState.OFFLINE)
+    await move_replicas(term, halted, ReplicaState.DELETION_INELIGIBLE)
+    for topic in sorted({replica.topic_partition.topic for replica in halted}):
+        term.context.topics_ineligible_for_deletion.add(topic)
+        term.waits.deletion_ended(topic)
+
+
+async def on_stop_replica_answered(
+    term: Term, broker_id: NodeId, request: StopReplicaRequest, response: CommandResponse
+) -> None:
+    """Take in which replicas a broker has deleted."""
+    context = term.context
+    errors = dict(response.partition_errors)
+    deleted: list[Replica] = []
+    failed: list[Replica] = []
+    for item in request.partitions:
+        replica = Replica(item.topic_partition, broker_id)
+        is_awaited = (
+            item.delete_partition
+            and context.replica_state(replica) is ReplicaState.DELETION_STARTED
+            and (not item.topic_id or item.topic_id == context.topic_id(item.topic_partition.topic))
+        )
+        if not is_awaited:
+            continue
+        error = response.error or errors.get(
+            item.topic_partition, ErrorCode.UNKNOWN_SERVER_ERROR
+        )
+        (failed if error else deleted).append(replica)
+    await move_replicas(term, deleted, ReplicaState.DELETION_SUCCESSFUL)
+    await fail_deletions(term, failed)
+    if deleted or failed:
+        await resume_deletions(term)
+
+
+async def _begin(term: Term, topics: list[str]) -> None:
+    """Take the topics from the clients' sight, then stop and delete their replicas."""
+    context = term.context
+    partitions = [partition for topic in topics for partition in context.partitions_of(topic)]
+    existing = [
+        partition
+        for partition in partitions
+        if context.partition_state(partition) is not PartitionState.NON_EXISTENT
+    ]
+    await move_partitions(term, existing, PartitionState.OFFLINE)
+    await move_partitions(term, existing, PartitionState.NON_EXISTENT)
+    batch = RequestBatch(term)
+    batch.add_update_metadata(context.live_brokers, partitions)
+    batch.send()
+    replicas = context.replicas_of_partitions(partitions)
+    dead = [replica for replica in replicas if replica.broker_id not in context.live_brokers]
+    live = [
+        replica
+        for replica in replicas
+        if replica.broker_id in context.live_brokers
+        and context.replica_state(replica) is not ReplicaState.DELETION_SUCCESSFUL
+    ]
+    await fail_deletions(term, dead)
+    unconfirmed = [
+        replica
+        for replica in dead
+        if context.replica_state(replica) is not ReplicaState.DELETION_SUCCESSFUL
+    ]
+    for topic in sorted({replica.topic_partition.topic for replica in unconfirmed}):
+        context.topics_ineligible_for_deletion.add(topic)
+        term.waits.deletion_ended(topic)
+    await move_replicas(term, live, ReplicaState.OFFLINE)
+    await move_replicas(term, live, ReplicaState.DELETION_STARTED)
+
+
+async def _complete(term: Term, topic: str) -> None:
+    """Remove the topic's znodes, all in one step, and forget it."""
+    await move_replicas(term, term.context.replicas_of(topic), ReplicaState.NON_EXISTENT)
+    await term.store.delete_trees(
+        [
+            znodes.topic_path(topic),
+            znodes.topic_config_path(topic),
+            znodes.delete_topic_path(topic),
+        ]
+    )
+    topic_id = term.context.topic_id(topic)
+    term.context.forget_topic(topic)
+    term.trace.emit(
+        EventKind.TOPIC_DELETED,
+        topic=topic,
+        controller_epoch=term.epoch.controller_epoch,
+        topic_id=topic_id,
+    )
+    term.waits.deletion_ended(topic)

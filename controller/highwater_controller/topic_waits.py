@@ -1,0 +1,59 @@
+"""Clients' requests that wait until a topic is led, or gone. Knows nothing of how that happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.messages import CommandResponse, LeaderAndIsrRequest
+from highwater_core.runtime import Future
+
+Done = Future[bool]
+"""Set to True once the topic has come so far, to False when the controller resigns first."""
+
+
+class TopicWaits:
+    """What clients wait for in one term.
+
+    Creation: the leader of each partition has carried out its LeaderAndIsr. Deletion: the topic
+    is removed, or its deletion halts until a dead replica's broker returns.
+    """
+
+    def __init__(self) -> None:
+        self._creations: list[tuple[set[TopicPartition], Done]] = []
+        self._deletions: list[tuple[str, Done]] = []
+
+    def until_led(self, partitions: Iterable[TopicPartition], done: Done) -> None:
+        """Set `done` once the leaders of all the partitions have taken over."""
+        self._creations.append((set(partitions), done))
+
+    def until_deleted(self, topic: str, done: Done) -> None:
+        """Set `done` once the topic's deletion has ended or halts."""
+        self._deletions.append((topic, done))
+
+    def leader_answered(
+        self, broker_id: NodeId, command: LeaderAndIsrRequest, response: CommandResponse
+    ) -> None:
+        """Take in a broker's answer: which of its partitions it leads now."""
+        if response.error is not ErrorCode.NONE or not self._creations:
+            return
+        leads = {item.topic_partition for item in command.partitions if item.leader == broker_id}
+        led = {at for at, error in response.partition_errors if error is ErrorCode.NONE} & leads
+        for unled, done in self._creations:
+            unled -= led
+            if not unled:
+                done.set(True)
+        self._creations = [entry for entry in self._creations if entry[0]]
+
+    def deletion_ended(self, topic: str) -> None:
+        for name, done in self._deletions:
+            if name == topic:
+                done.set(True)
+        self._deletions = [entry for entry in self._deletions if entry[0] != topic]
+
+    def abandon(self) -> None:
+        """Answer every wait: the outcome stays unknown."""
+        for _, done in (*self._creations, *self._deletions):
+            done.set(False)
+        self._creations, self._deletions = [], []

@@ -1,0 +1,139 @@
+"""The topic configurations that Highwater knows: their types, defaults and bounds. Pure.
+
+The controller validates them when a topic is created; brokers read them for their logs.
+Names and defaults are Kafka's; what Highwater does not implement is no key here, or allows only
+the value that it implements (compaction, recompression, timestamps by the broker).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+ConfigValue = bool | int | str
+
+_INT_MAX = 2**31 - 1
+_LONG_MAX = 2**63 - 1
+
+
+class ConfigType(Enum):
+    """A configuration's type, by the code that DescribeConfigs gives it."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    LIST = 7
+
+
+class BadTopicConfig(Exception):
+    """A key is unknown or its value is malformed or out of bounds; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfigKey:
+    """One configuration. Numbers lie in [minimum, maximum]; texts are one of choices."""
+
+    name: str
+    type: ConfigType
+    default: str
+    documentation: str
+    minimum: int = 0
+    maximum: int = _LONG_MAX
+    choices: tuple[str, ...] = ()
+
+    def parse(self, text: str) -> ConfigValue:
+        """Return the value that the text means.
+
+        Raises:
+            BadTopicConfig: it is malformed or out of bounds.
+        """
+        if self.type is ConfigType.BOOLEAN:
+            if text.strip().lower() not in ("true", "false"):
+                raise BadTopicConfig(f"{self.name}: {text!r} is neither true nor false")
+            return text.strip().lower() == "true"
+        if self.type in (ConfigType.STRING, ConfigType.LIST):
+            if text.strip() not in self.choices:
+                raise BadTopicConfig(
+                    f"{self.name}: {text!r} is not supported (only {', '.join(self.choices)})"
+                )
+            return text.strip()
+        try:
+            number = int(text)
+        except ValueError:
+            raise BadTopicConfig(f"{self.name}: {text!r} is not a whole number") from None
+        if not self.minimum <= number <= self.maximum:
+            raise BadTopicConfig(
+                f"{self.name}: {number} is not in [{self.minimum}, {self.maximum}]"
+            )
+        return number
+
+
+_KEYS: tuple[TopicConfigKey, ...] = (
+    TopicConfigKey(
+        "cleanup.policy", ConfigType.LIST, "delete",
+        "What happens to old segments: they are deleted.", choices=("delete",),
+    ),
+    TopicConfigKey(
+        "compression.type", ConfigType.STRING, "producer",
+        "Batches are stored as the producer compressed them.", choices=("producer",),
+    ),
+    TopicConfigKey(
+        "index.interval.bytes", ConfigType.INT, "4096",
+        "Bytes of log between two entries of a segment's indexes.", maximum=_INT_MAX,
+    ),
+    TopicConfigKey(
+        "max.message.bytes", ConfigType.INT, "1048588",
+        "The largest record batch that a producer may send, in bytes.", maximum=_INT_MAX,
+    ),
+    TopicConfigKey(
+        "message.timestamp.type", ConfigType.STRING, "CreateTime",
+        "Whose clock a record's timestamp is of: the producer's.", choices=("CreateTime",),
+    ),
+    TopicConfigKey(
+        "min.insync.replicas", ConfigType.INT, "1",
+        "How many replicas must be in sync for an acks=all write to be taken.",
+        minimum=1, maximum=_INT_MAX,
+    ),
+    TopicConfigKey(
+        "retention.bytes", ConfigType.LONG, "-1",
+        "How large a partition may grow before old segments are deleted; -1: unlimited.",
+        minimum=-1,
+    ),
+    TopicConfigKey(
+        "retention.ms", ConfigType.LONG, "604800000",
+        "How old a segment may grow before it is deleted; -1: unlimited.", minimum=-1,
+    ),
+    TopicConfigKey(
+        "segment.bytes", ConfigType.INT, "1073741824",
+        "How large a segment may grow before the next one begins.",
+        minimum=14, maximum=_INT_MAX,
+    ),
+    TopicConfigKey(
+        "segment.ms", ConfigType.LONG, "604800000",
+        "How old a segment may grow before the next one begins.", minimum=1,
+    ),
+    TopicConfigKey(
+        "unclean.leader.election.enable", ConfigType.BOOLEAN, "false",
+        "Whether a replica that is not in sync may lead when no other can; records may be lost.",
+    ),
+)  # fmt: skip
+
+TOPIC_CONFIG_KEYS: dict[str, TopicConfigKey] = {key.name: key for key in _KEYS}
+"""Every known key by its name, in alphabetical order."""
+
+
+def parse_topic_config(config: Mapping[str, str]) -> dict[str, ConfigValue]:
+    """Return the values of the keys that are set.
+
+    Raises:
+        BadTopicConfig: a key is unknown or its value does not fit.
+    """
+    values: dict[str, ConfigValue] = {}
+    for name in sorted(config):
+        key = TOPIC_CONFIG_KEYS.get(name)
+        if key is None:
+            raise BadTopicConfig(f"{name}: no such topic configuration")
+        values[name] = key.parse(config[name])
+    return values

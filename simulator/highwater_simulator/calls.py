@@ -1,0 +1,294 @@
+"""Calls over the simulated network: the Transport and ControlPlane ports.
+
+A connection is opened by a handshake, carries requests and answers in order and breaks when the
+peer dies. A call whose time passes has been sent, and may still be carried out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from highwater_core.check import check
+from highwater_core.ids import Endpoint
+from highwater_core.messages import ControlRequest, ControlResponse
+from highwater_core.ports import CallFailed, ControlHandler
+from highwater_core.runtime import TimedOut
+from highwater_simulator.network import Network, Pipe, Plane
+from highwater_simulator.tasks import NodeRuntime, SimulatedFuture
+
+Handler = Callable[[Any], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Carriage:
+    """What arrives of a request, and of the answer to it: the values, or copies through codecs."""
+
+    request: Callable[[Any], Any]
+    response: Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Where a node answers.
+
+    Handlers of one connection start in the order of its requests and may overlap; with
+    answers_in_order their answers leave in that order too.
+    """
+
+    runtime: NodeRuntime
+    plane: Plane
+    handler: Handler
+    carriage: Carriage
+    answers_in_order: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    value: Any = None
+    failure: CallFailed | None = None
+
+
+class Listeners:
+    """Every listener by its endpoint, and the connections that it accepted."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[Endpoint, Listener] = {}
+        self._planes: dict[Endpoint, Plane] = {}
+        self._accepted: dict[NodeRuntime, list[ServerSide]] = {}
+
+    def listen(self, endpoint: Endpoint, listener: Listener) -> None:
+        known = self._listeners.get(endpoint)
+        check(known is None or not known.runtime.is_alive, f"{endpoint} is taken")
+        self.declare(endpoint, listener.plane)
+        self._listeners[endpoint] = listener
+
+    def declare(self, endpoint: Endpoint, plane: Plane) -> None:
+        """Say which plane an endpoint is on, whether or not anyone answers there."""
+        self._planes[endpoint] = plane
+
+    def find(self, endpoint: Endpoint) -> Listener | None:
+        listener = self._listeners.get(endpoint)
+        return listener if listener is not None and listener.runtime.is_alive else None
+
+    def plane_of(self, endpoint: Endpoint) -> Plane:
+        """Return the endpoint's plane; one that nobody declared is no link of a node's."""
+        return self._planes.get(endpoint, Plane.CLIENT)
+
+    def accepted(self, side: ServerSide, runtime: NodeRuntime) -> None:
+        self._accepted.setdefault(runtime, []).append(side)
+
+    def close(self, runtime: NodeRuntime) -> None:
+        """Stop answering for a dead incarnation: its peers see their connections reset."""
+        for side in self._accepted.pop(runtime, []):
+            side.break_off("the peer died")
+        self._listeners = {
+            endpoint: listener
+            for endpoint, listener in self._listeners.items()
+            if listener.runtime is not runtime
+        }
+
+
+class _Exchange:
+    """A request and, once it is there, its answer."""
+
+    __slots__ = ("answer", "call_id")
+
+    def __init__(self, call_id: int) -> None:
+        self.call_id = call_id
+        self.answer: _Answer | None = None
+
+
+class ServerSide:
+    """A connection as the one who accepted it has it."""
+
+    def __init__(self, listener: Listener, client: ClientSide, to_client: Pipe) -> None:
+        self._listener = listener
+        self._client = client
+        self._to_client = to_client
+        self._exchanges: deque[_Exchange] = deque()
+
+    def receive(self, call_id: int, request: Any) -> None:
+        if not self._listener.runtime.is_alive:
+            self.break_off("the peer died")
+            return
+        exchange = _Exchange(call_id)
+        if self._listener.answers_in_order:
+            self._exchanges.append(exchange)
+        self._listener.runtime.start("Connection", self._handle(exchange, request))
+
+    def break_off(self, why: str) -> None:
+        client = self._client
+        self._to_client.send(lambda: client.broken(CallFailed(why)))
+
+    async def _handle(self, exchange: _Exchange, request: Any) -> None:
+        carriage = self._listener.carriage
+        arrived = carriage.request(request)
+        value = await self._listener.handler(arrived)
+        exchange.answer = _Answer(carriage.response(arrived, value))
+        if not self._listener.answers_in_order:
+            self._send(exchange, exchange.answer)
+        while self._exchanges and (answer := self._exchanges[0].answer) is not None:
+            self._send(self._exchanges.popleft(), answer)
+
+    def _send(self, exchange: _Exchange, answer: _Answer) -> None:
+        client = self._client
+        self._to_client.send(lambda: client.answered(exchange.call_id, answer))
+
+
+class ClientSide:
+    """A connection as the one who opened it has it."""
+
+    def __init__(
+        self, runtime: NodeRuntime, network: Network, listeners: Listeners, endpoint: Endpoint,
+        plane: Plane,
+    ) -> None:  # fmt: skip
+        self._runtime = runtime
+        self._listeners = listeners
+        self._endpoint = endpoint
+        self._to_server = network.pipe(runtime.node_name, endpoint.host, plane)
+        self._to_client = network.pipe(endpoint.host, runtime.node_name, plane)
+        self._server: ServerSide | None = None
+        self._unsent: list[tuple[int, Any]] = []
+        self._pending: dict[int, SimulatedFuture[_Answer]] = {}
+        self._next_call_id = 0
+        self.is_closed = False
+        self._to_server.send(self._accept)
+
+    async def call(self, request: Any, timeout_ms: int) -> Any:
+        call_id = self._next_call_id
+        self._next_call_id += 1
+        future: SimulatedFuture[_Answer] = self._runtime.future()
+        self._pending[call_id] = future
+        if self._server is None:
+            self._unsent.append((call_id, request))
+        else:
+            self._send(self._server, call_id, request)
+        try:
+            answer = await future.wait(timeout_ms)
+        except TimedOut as error:
+            unsent = any(waiting == call_id for waiting, _ in self._unsent)
+            message = f"{self._endpoint}: no answer within {timeout_ms} ms"
+            raise CallFailed(message, sent=not unsent) from error
+        finally:
+            self._pending.pop(call_id, None)
+            self._unsent = [waiting for waiting in self._unsent if waiting[0] != call_id]
+        if answer.failure is not None:
+            raise answer.failure
+        return answer.value
+
+    def answered(self, call_id: int, answer: _Answer) -> None:
+        future = self._pending.pop(call_id, None)
+        if future is not None and not self.is_closed:
+            future.set(answer)
+
+    def broken(self, failure: CallFailed) -> None:
+        """Fail what is pending; the next call needs a new connection."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        pending, self._pending = self._pending, {}
+        unsent = {call_id for call_id, _ in self._unsent}
+        for call_id, future in pending.items():
+            sent = failure.sent and call_id not in unsent
+            future.set(_Answer(failure=CallFailed(str(failure), sent=sent)))
+
+    def close(self, why: str) -> None:
+        """Close from this side; what was sent may still arrive at the peer."""
+        self.broken(CallFailed(why))
+        self._to_client.reset()
+        if self._server is None:
+            self._to_server.reset()
+
+    def _send(self, server: ServerSide, call_id: int, request: Any) -> None:
+        self._to_server.send(lambda: server.receive(call_id, request))
+
+    def _accept(self) -> None:
+        """Run at the peer when the handshake reaches it."""
+        listener = self._listeners.find(self._endpoint)
+        if listener is None:
+            refusal = CallFailed(f"{self._endpoint} refused the connection", sent=False)
+            self._to_client.send(lambda: self.broken(refusal))
+            return
+        server = ServerSide(listener, self, self._to_client)
+        self._listeners.accepted(server, listener.runtime)
+        self._to_client.send(lambda: self._established(server))
+
+    def _established(self, server: ServerSide) -> None:
+        if self.is_closed or not self._runtime.is_alive:
+            return
+        self._server = server
+        unsent, self._unsent = self._unsent, []
+        for call_id, request in unsent:
+            self._send(server, call_id, request)
+
+
+class _Connections:
+    """One node's open connections by endpoint and name."""
+
+    def __init__(self, runtime: NodeRuntime, network: Network, listeners: Listeners) -> None:
+        self._runtime = runtime
+        self._network = network
+        self._listeners = listeners
+        self._open: dict[tuple[Endpoint, str], ClientSide] = {}
+
+    def get(self, endpoint: Endpoint, name: str, plane: Plane) -> ClientSide:
+        connection = self._open.get((endpoint, name))
+        if connection is None or connection.is_closed:
+            connection = ClientSide(self._runtime, self._network, self._listeners, endpoint, plane)
+            self._open[endpoint, name] = connection
+        return connection
+
+    def close(self, endpoint: Endpoint, name: str, why: str) -> None:
+        connection = self._open.pop((endpoint, name), None)
+        if connection is not None:
+            connection.close(why)
+
+
+class SimulatedTransport:
+    """The Transport port of one incarnation of one node."""
+
+    def __init__(self, runtime: NodeRuntime, network: Network, listeners: Listeners) -> None:
+        self._connections = _Connections(runtime, network, listeners)
+        self._listeners = listeners
+
+    async def call(self, endpoint: Endpoint, connection: str, request: Any, timeout_ms: int) -> Any:
+        plane = self._listeners.plane_of(endpoint)
+        open_connection = self._connections.get(endpoint, connection, plane)
+        try:
+            return await open_connection.call(request, timeout_ms)
+        except CallFailed as failure:
+            open_connection.close(str(failure))
+            raise
+
+    def disconnect(self, endpoint: Endpoint, connection: str) -> None:
+        self._connections.close(endpoint, connection, f"disconnected from {endpoint}")
+
+
+class SimulatedControlPlane:
+    """The ControlPlane port of one incarnation of one node, which answers at `endpoint`."""
+
+    def __init__(
+        self, runtime: NodeRuntime, network: Network, listeners: Listeners,
+        endpoint: Endpoint, carriage: Carriage,
+    ) -> None:  # fmt: skip
+        self._runtime = runtime
+        self._connections = _Connections(runtime, network, listeners)
+        self._listeners = listeners
+        self._endpoint = endpoint
+        self._carriage = carriage
+
+    async def call(
+        self, endpoint: Endpoint, request: ControlRequest, timeout_ms: int
+    ) -> ControlResponse:
+        connection = self._connections.get(endpoint, "control", Plane.CONTROL)
+        response: ControlResponse = await connection.call(request, timeout_ms)
+        return response
+
+    def serve(self, handler: ControlHandler) -> None:
+        self._listeners.listen(
+            self._endpoint,
+            Listener(self._runtime, Plane.CONTROL, handler, self._carriage, answers_in_order=False),
+        )

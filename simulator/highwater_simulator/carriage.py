@@ -1,0 +1,51 @@
+"""How values travel in the simulator: handed over as they are, or copied through the codecs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from highwater_core.messages import ControlRequest, ControlResponse
+from highwater_simulator.calls import Carriage
+from highwater_wire.control import (
+    decode_control_request,
+    decode_control_response,
+    encode_control_request,
+    encode_control_response,
+)
+from highwater_wire.kafka.messages import FetchResponse
+
+
+def _as_it_is(request: Any) -> Any:
+    return request
+
+
+def _detached(_: Any, response: Any) -> Any:
+    """Return the response with its records read: a view of a log must not outlive the sending."""
+    if not isinstance(response, FetchResponse):
+        return response
+    partitions = tuple(
+        replace(partition, records=_bytes_of(partition.records))
+        for partition in response.partitions
+    )
+    return replace(response, partitions=partitions)
+
+
+def _bytes_of(records: Any) -> bytes:
+    return bytes(records) if isinstance(records, bytes | memoryview) else records.read()
+
+
+def _control_request_through_codec(request: ControlRequest) -> ControlRequest:
+    return decode_control_request(*encode_control_request(request))
+
+
+def _control_response_through_codec(
+    request: ControlRequest, response: ControlResponse
+) -> ControlResponse:
+    path, _ = encode_control_request(request)
+    return decode_control_response(path, encode_control_response(path, response))
+
+
+CONTROL_BY_VALUE = Carriage(_as_it_is, lambda _, response: response)
+CONTROL_BY_CODEC = Carriage(_control_request_through_codec, _control_response_through_codec)
+KAFKA_BY_VALUE = Carriage(_as_it_is, _detached)

@@ -1,0 +1,72 @@
+"""The one trace of a simulation: what nodes traced and what the world did to them, in order."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from highwater_core.events import EventKind, TraceEvent
+from highwater_core.traces import encode_event
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that no node traces: a kill, a start, what a client was told."""
+
+    who: str
+    what: str
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Units: at_ns is virtual time from the run's start."""
+
+    at_ns: int
+    who: str
+    event: TraceEvent | Note
+
+
+_NOTE_ENCODER = msgspec.json.Encoder(order="deterministic")
+
+
+class TraceLog:
+    """Entries in the order in which they happened."""
+
+    def __init__(self, now_ns: Callable[[], int]) -> None:
+        self._now_ns = now_ns
+        self.entries: list[Entry] = []
+
+    def sink(self, node_name: str) -> Callable[[TraceEvent], None]:
+        """Return where a node's recorder puts its events."""
+        return lambda event: self.entries.append(Entry(self._now_ns(), node_name, event))
+
+    def note(self, who: str, what: str, **detail: Any) -> None:
+        self.entries.append(Entry(self._now_ns(), who, Note(who, what, detail)))
+
+    def events(self, *kinds: EventKind) -> list[TraceEvent]:
+        """Return the nodes' events of these kinds, or all, in order."""
+        return [
+            entry.event
+            for entry in self.entries
+            if isinstance(entry.event, TraceEvent) and (not kinds or entry.event.kind in kinds)
+        ]
+
+    def digest(self) -> str:
+        """Return a SHA-256 of everything: equal digests mean equal runs."""
+        digest = hashlib.sha256()
+        for entry in self.entries:
+            event = entry.event
+            encoded = (
+                encode_event(event)
+                if isinstance(event, TraceEvent)
+                else _NOTE_ENCODER.encode(event)
+            )
+            digest.update(b"%d %s " % (entry.at_ns, entry.who.encode()))
+            digest.update(encoded)
+            digest.update(b"\n")
+        return digest.hexdigest()

@@ -1,0 +1,300 @@
+"""A whole cluster in virtual time: controllers, brokers, ZooKeeper, disks, links, clients.
+
+Everything of a run follows from (seed, topology, what the story does): nothing else is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from highwater_broker.node import BrokerNode
+from highwater_controller.node import ControllerNode
+
+from highwater_broker.settings import BrokerSettings
+from highwater_controller.settings import ControllerSettings
+from highwater_core.check import check
+from highwater_core.config import Preset
+from highwater_core.ids import FIRST_CONTROLLER_ID, Endpoint, NodeId
+from highwater_core.messages import NodeSnapshot
+from highwater_core.ports import Ports
+from highwater_core.traces import TraceRecorder
+from highwater_simulator.calls import (
+    Carriage,
+    Listener,
+    Listeners,
+    SimulatedControlPlane,
+    SimulatedTransport,
+)
+from highwater_simulator.carriage import CONTROL_BY_CODEC, CONTROL_BY_VALUE, KAFKA_BY_VALUE
+from highwater_simulator.files import Disk, SimulatedFileSystem
+from highwater_simulator.kernel import Kernel, LimitPassed
+from highwater_simulator.network import Network, Plane
+from highwater_simulator.rng import SeededRng
+from highwater_simulator.tasks import NodeRuntime
+from highwater_simulator.trace_log import TraceLog
+from highwater_simulator.zookeeper import ZooKeeper
+
+CLIENT_PORT, REPLICATION_PORT, EXTERNAL_PORT, CONTROL_PORT = 9092, 9093, 9094, 9095
+POLL_MS = 10
+"""How often a story's condition is looked at."""
+
+
+class Node(Protocol):
+    """What the world asks of a node."""
+
+    async def run(self) -> None: ...
+
+    def request_stop(self) -> None: ...
+
+    def snapshot(self) -> NodeSnapshot: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """What a cluster is made of; the settings override single fields of each node's."""
+
+    broker_count: int = 3
+    controller_count: int = 2
+    preset: Preset = Preset.FENCED
+    toggles: str = ""
+    broker_settings: Mapping[str, Any] = field(default_factory=dict)
+    controller_settings: Mapping[str, Any] = field(default_factory=dict)
+    through_codecs: bool = False
+    """Whether control messages are encoded and decoded on their way."""
+
+
+class NodeHandle:
+    """One node through all its incarnations: its disk stays, the rest is made anew."""
+
+    def __init__(self, name: str, node_id: NodeId, disk: Disk) -> None:
+        self.name = name
+        self.node_id = node_id
+        self.disk = disk
+        self.runtime: NodeRuntime | None = None
+        self.node: Node | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self.runtime is not None and self.runtime.is_alive
+
+
+def broker_name(broker_id: int) -> str:
+    return f"broker-{broker_id}"
+
+
+def controller_name(controller_id: int) -> str:
+    return f"controller-{controller_id}"
+
+
+class World:
+    """The cluster, and what a story may do to it."""
+
+    def __init__(self, seed: int, topology: Topology | None = None) -> None:
+        self.topology = topology or Topology()
+        self.seed = seed
+        self.kernel = Kernel()
+        self.rng = SeededRng(seed)
+        self.network = Network(self.kernel, self.rng.stream("network"))
+        self.zookeeper = ZooKeeper(self.kernel, self.network)
+        self.trace = TraceLog(self.kernel.now_ns)
+        self._listeners = Listeners()
+        brokers = range(self.topology.broker_count)
+        controllers = range(
+            FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + self.topology.controller_count
+        )
+        self.brokers = {i: self._handle(broker_name(i), i) for i in brokers}
+        self.controllers = {i: self._handle(controller_name(i), i) for i in controllers}
+        for handle in self.brokers.values():
+            for port, plane in (
+                (CLIENT_PORT, Plane.CLIENT),
+                (EXTERNAL_PORT, Plane.CLIENT),
+                (REPLICATION_PORT, Plane.REPLICATION),
+            ):
+                self._listeners.declare(Endpoint(handle.name, port), plane)
+
+    def _handle(self, name: str, node_id: int) -> NodeHandle:
+        return NodeHandle(name, NodeId(node_id), Disk(self.rng.stream(f"disk/{name}")))
+
+    # ------------------------------------------------------------ nodes
+
+    def start_all(self) -> None:
+        for node_id in (*self.controllers, *self.brokers):
+            self.start(node_id)
+
+    def handle(self, node_id: int) -> NodeHandle:
+        return self.brokers[node_id] if node_id in self.brokers else self.controllers[node_id]
+
+    def start(self, node_id: int) -> None:
+        """Start the node's next incarnation."""
+        handle = self.handle(node_id)
+        runtime = self.kernel.runtime(handle.name)
+        self.trace.note(handle.name, "started", incarnation=runtime.incarnation)
+        handle.runtime = runtime
+        if node_id in self.brokers:
+            handle.node = self._make_broker(handle, runtime)
+        else:
+            handle.node = self._make_controller(handle, runtime)
+        runtime.start("main", self._run_node(handle, runtime, handle.node))
+
+    def kill(self, node_id: int) -> None:
+        """SIGKILL: the node does nothing any more; its disk keeps what the page cache held."""
+        handle = self.handle(node_id)
+        check(handle.is_running, f"{handle.name} does not run")
+        self.trace.note(handle.name, "killed")
+        self._end(handle)
+
+    def request_stop(self, node_id: int) -> None:
+        """SIGTERM: the node stops when it is ready to."""
+        handle = self.handle(node_id)
+        check(handle.node is not None and handle.is_running, f"{handle.name} does not run")
+        self.trace.note(handle.name, "asked to stop")
+        handle.node.request_stop()  # type: ignore[union-attr]
+
+    def pause(self, node_id: int) -> None:
+        """SIGSTOP."""
+        self.trace.note(self.handle(node_id).name, "paused")
+        self._runtime(node_id).pause()
+
+    def resume(self, node_id: int) -> None:
+        """SIGCONT."""
+        self.trace.note(self.handle(node_id).name, "resumed")
+        self._runtime(node_id).resume()
+
+    def snapshot(self, node_id: int) -> NodeSnapshot | None:
+        """Return the node's own view of its state, None while it does not run."""
+        handle = self.handle(node_id)
+        return handle.node.snapshot() if handle.node is not None and handle.is_running else None
+
+    def _runtime(self, node_id: int) -> NodeRuntime:
+        runtime = self.handle(node_id).runtime
+        check(runtime is not None and runtime.is_alive, f"node {node_id} does not run")
+        return runtime  # type: ignore[return-value]
+
+    async def _run_node(self, handle: NodeHandle, runtime: NodeRuntime, node: Node) -> None:
+        await node.run()
+        runtime.soon(lambda: self._stopped(handle, runtime))
+
+    def _stopped(self, handle: NodeHandle, runtime: NodeRuntime) -> None:
+        if runtime.is_alive:
+            self.trace.note(handle.name, "stopped")
+            self._end(handle)
+
+    def _end(self, handle: NodeHandle) -> None:
+        runtime = handle.runtime
+        if runtime is not None:
+            runtime.kill()
+            self._listeners.close(runtime)
+        handle.node = None
+
+    # ------------------------------------------------------------ ports and settings
+
+    def _make_broker(self, handle: NodeHandle, runtime: NodeRuntime) -> BrokerNode:
+        host = handle.name
+        settings = BrokerSettings(
+            **{
+                "node_id": handle.node_id,
+                "preset": self.topology.preset,
+                "toggles": self.topology.toggles,
+                "incarnation": runtime.incarnation,
+                "client_host": host,
+                "external_host": host,
+                "replication_host": host,
+                "control_host": host,
+                **self.topology.broker_settings,
+            }
+        )
+        node = BrokerNode(settings, self._ports(handle, runtime))
+        for listener_name, port, plane in (
+            ("CLIENT", CLIENT_PORT, Plane.CLIENT),
+            ("EXTERNAL", EXTERNAL_PORT, Plane.CLIENT),
+            ("REPLICATION", REPLICATION_PORT, Plane.REPLICATION),
+        ):
+            self._listeners.listen(
+                Endpoint(host, port),
+                Listener(
+                    runtime,
+                    plane,
+                    _kafka_handler(node, listener_name),
+                    KAFKA_BY_VALUE,
+                    answers_in_order=True,
+                ),
+            )
+        return node
+
+    def _make_controller(self, handle: NodeHandle, runtime: NodeRuntime) -> ControllerNode:
+        settings = ControllerSettings(
+            **{
+                "node_id": handle.node_id,
+                "preset": self.topology.preset,
+                "toggles": self.topology.toggles,
+                "incarnation": runtime.incarnation,
+                "control_host": handle.name,
+                **self.topology.controller_settings,
+            }
+        )
+        return ControllerNode(settings, self._ports(handle, runtime))
+
+    def _ports(self, handle: NodeHandle, runtime: NodeRuntime) -> Ports:
+        control_carriage: Carriage = (
+            CONTROL_BY_CODEC if self.topology.through_codecs else CONTROL_BY_VALUE
+        )
+        endpoint = Endpoint(handle.name, CONTROL_PORT)
+        sink = self.trace.sink(handle.name)
+        return Ports(
+            runtime=runtime,
+            coordination=self.zookeeper.factory(runtime),
+            control=SimulatedControlPlane(
+                runtime, self.network, self._listeners, endpoint, control_carriage
+            ),
+            transport=SimulatedTransport(runtime, self.network, self._listeners),
+            files=SimulatedFileSystem(runtime, handle.disk),
+            rng=self.rng.stream(f"node/{handle.name}/{runtime.incarnation}"),
+            trace=TraceRecorder(
+                runtime,
+                handle.node_id,
+                runtime.incarnation,
+                lambda event: sink(event) if runtime.is_alive else None,
+            ),
+        )
+
+    # ------------------------------------------------------------ clients and stories
+
+    def client_runtime(self, name: str) -> tuple[NodeRuntime, SimulatedTransport]:
+        """Return what a client outside the cluster is made of."""
+        runtime = self.kernel.runtime(name)
+        return runtime, SimulatedTransport(runtime, self.network, self._listeners)
+
+    def run(self, story: Coroutine[Any, Any, None], limit_ms: int) -> None:
+        """Run a story to its end.
+
+        Raises:
+            LimitPassed: it did not end in time; the message says what every task waits for.
+            SimulationFailed: the story or a node met an error.
+        """
+        task = self.kernel.runtime("story").start("story", story)
+        self.kernel.run_until(task.is_done, limit_ms, "the story's end")
+
+    async def eventually(
+        self, runtime: NodeRuntime, condition: Callable[[], bool], within_ms: int, what: str
+    ) -> None:
+        """Return once the condition holds.
+
+        Raises:
+            LimitPassed: within_ms went by.
+        """
+        deadline_ms = runtime.now_ms() + within_ms
+        while not condition():
+            if runtime.now_ms() >= deadline_ms:
+                message = f"{what}: not within {within_ms} ms of virtual time"
+                raise LimitPassed(f"{message}\n{self.kernel.describe()}")
+            await runtime.sleep(POLL_MS)
+
+    def close(self) -> None:
+        """Drop every task; the trace stays."""
+        self.kernel.close()
+
+
+def _kafka_handler(node: BrokerNode, listener_name: str) -> Callable[[Any], Any]:
+    return lambda request: node.handle_kafka(request, listener_name)

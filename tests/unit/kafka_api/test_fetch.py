@@ -1,0 +1,350 @@
+"""Fetch: what is read, when a fetch waits, and what ends its wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicId
+from highwater_wire.kafka.messages import CONSUMER, FetchPartition, FetchRequest
+
+MEBIBYTE = 1024 * 1024
+TOPIC_ID = TopicId("ab" * 16)
+
+
+def at(
+    topic: str,
+    partition: int,
+    offset: int,
+    max_bytes: int = MEBIBYTE,
+    epoch: int = -1,
+    topic_id: str = "",
+) -> FetchPartition:
+    return FetchPartition(
+        topic,
+        partition,
+        Offset(offset),
+        max_bytes,
+        LeaderEpoch(epoch),
+        topic_id=TopicId(topic_id),
+    )
+
+
+def consume(*items: FetchPartition, min_bytes: int = 1, max_bytes: int = MEBIBYTE) -> FetchRequest:
+    return FetchRequest(CONSUMER, 500, min_bytes, max_bytes, items)
+
+
+def follow(*items: FetchPartition, replica: int = 1, epoch: int = 101) -> FetchRequest:
+    return FetchRequest(NodeId(replica), 500, 1, MEBIBYTE, items, BrokerEpoch(epoch))
+
+
+def sent(response: Any) -> list[tuple[str, bytes]]:
+    return [(one.error.name, bytes(one.records)) for one in response.partitions]
+
+
+# ---------------------------------------------------------------- consumers
+
+
+def test_a_consumer_reads_up_to_the_high_watermark(world: Any) -> None:
+    partition = world.host("t")
+    partition.fill(b"a", b"b")
+    partition.fill(b"c", committed=False)
+    asked = world.start(consume(at("t", 0, 0)))
+    (result,) = asked.answer.partitions
+    assert (result.records, result.high_watermark, result.log_start_offset) == (b"ab", 2, 0)
+    assert asked.took_ms == 0
+
+
+@pytest.mark.parametrize("offset", [2, 3], ids=["at HW", "at LEO"])
+def test_a_consumer_between_high_watermark_and_log_end_gets_nothing_after_max_wait(
+    world: Any, offset: int
+) -> None:
+    partition = world.host("t")
+    partition.fill(b"a", b"b")
+    partition.fill(b"c", committed=False)
+    asked = world.start(consume(at("t", 0, offset)))
+    world.kernel.run_for(500)
+    assert (asked.took_ms, sent(asked.answer)) == (500, [("NONE", b"")])
+
+
+def test_a_waiting_consumer_wakes_at_the_commit_not_at_the_append(world: Any) -> None:
+    partition = world.host("t")
+    asked = world.start(consume(at("t", 0, 0)))
+    world.kernel.run_for(10)
+    partition.fill(b"a", committed=False)
+    world.kernel.run_for(10)
+    assert not asked.is_done
+    partition.commit(1)
+    world.kernel.run_for(0)
+    assert (asked.took_ms, sent(asked.answer)) == (20, [("NONE", b"a")])
+
+
+def test_min_bytes_are_waited_for(world: Any) -> None:
+    partition = world.host("t")
+    partition.fill(b"aaaa")
+    asked = world.start(consume(at("t", 0, 0), min_bytes=10))
+    world.kernel.run_for(10)
+    partition.fill(b"bbbb")
+    world.kernel.run_for(10)
+    assert not asked.is_done
+    partition.fill(b"cc")
+    world.kernel.run_for(0)
+    assert (asked.took_ms, sent(asked.answer)) == (20, [("NONE", b"aaaabbbbcc")])
+
+
+def test_fewer_than_min_bytes_come_after_max_wait(world: Any) -> None:
+    world.host("t").fill(b"aaaa")
+    asked = world.start(consume(at("t", 0, 0), min_bytes=10))
+    world.kernel.run_for(500)
+    assert (asked.took_ms, sent(asked.answer)) == (500, [("NONE", b"aaaa")])
+
+
+def test_min_bytes_count_over_all_partitions(world: Any) -> None:
+    world.host("t", 0).fill(b"aaaa")
+    world.host("t", 1).fill(b"bbbbbb")
+    asked = world.start(consume(at("t", 0, 0), at("t", 1, 0), min_bytes=10))
+    assert (asked.took_ms, sent(asked.answer)) == (0, [("NONE", b"aaaa"), ("NONE", b"bbbbbb")])
+
+
+@pytest.mark.parametrize("min_bytes", [0, -1])
+def test_without_min_bytes_nothing_is_waited_for(world: Any, min_bytes: int) -> None:
+    world.host("t")
+    asked = world.start(consume(at("t", 0, 0), min_bytes=min_bytes))
+    assert (asked.took_ms, sent(asked.answer)) == (0, [("NONE", b"")])
+
+
+def test_a_fetch_of_nothing_is_answered_at_once(world: Any) -> None:
+    assert world.start(consume()).answer.partitions == ()
+
+
+# ---------------------------------------------------------------- limits
+
+
+def test_a_first_batch_above_the_limits_is_sent_whole(world: Any) -> None:
+    world.host("t").fill(b"x" * 100)
+    response = world.ask(consume(at("t", 0, 0, max_bytes=10), max_bytes=20))
+    assert sent(response) == [("NONE", b"x" * 100)]
+
+
+def test_later_partitions_get_only_what_fits(world: Any) -> None:
+    for number, batch in enumerate((b"a" * 60, b"b" * 60, b"c" * 40)):
+        world.host("t", number).fill(batch)
+    response = world.ask(consume(at("t", 0, 0), at("t", 1, 0), at("t", 2, 0), max_bytes=100))
+    assert sent(response) == [("NONE", b"a" * 60), ("NONE", b""), ("NONE", b"c" * 40)]
+    assert response.partitions[1].high_watermark == 1
+
+
+def test_the_first_batch_guarantee_passes_to_the_first_partition_with_records(world: Any) -> None:
+    world.host("t", 0)
+    world.host("t", 1).fill(b"x" * 100)
+    response = world.ask(consume(at("t", 0, 0), at("t", 1, 0, max_bytes=10)))
+    assert sent(response) == [("NONE", b""), ("NONE", b"x" * 100)]
+
+
+def test_a_partitions_own_limit_holds(world: Any) -> None:
+    world.host("t").fill(b"aaa", b"bbb", b"ccc")
+    assert sent(world.ask(consume(at("t", 0, 0, max_bytes=7)))) == [("NONE", b"aaabbb")]
+
+
+@pytest.mark.parametrize(
+    "request_value",
+    [consume(at("t", 0, 0), max_bytes=-1), consume(at("t", 0, 0, max_bytes=-1))],
+    ids=["whole", "partition"],
+)
+def test_negative_sizes_are_invalid(world: Any, request_value: FetchRequest) -> None:
+    world.host("t")
+    response = world.ask(request_value)
+    assert response.error is ErrorCode.INVALID_FETCH_SIZE
+    assert sent(response) == [("INVALID_FETCH_SIZE", b"")]
+
+
+# ---------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("item", "error"),
+    [
+        (at("t", 0, 3), "OFFSET_OUT_OF_RANGE"),
+        (at("t", 0, -1), "OFFSET_OUT_OF_RANGE"),
+        (at("t", 0, 0, epoch=2), "FENCED_LEADER_EPOCH"),
+        (at("t", 0, 0, epoch=4), "UNKNOWN_LEADER_EPOCH"),
+        (at("led-elsewhere", 0, 0), "NOT_LEADER_OR_FOLLOWER"),
+        (at("followed-here", 0, 0), "NOT_LEADER_OR_FOLLOWER"),
+        (at("unknown", 0, 0), "UNKNOWN_TOPIC_OR_PARTITION"),
+        (at("", 0, 0, topic_id="cd" * 16), "UNKNOWN_TOPIC_ID"),
+        (at("t", 0, 0, topic_id=TOPIC_ID), "INCONSISTENT_TOPIC_ID"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_error_is_answered_at_once_beside_the_other_partitions(
+    world: Any, item: FetchPartition, error: str
+) -> None:
+    world.cluster({"led-elsewhere": [1]})
+    world.metadata.learn_topic_id("t", TOPIC_ID)
+    world.host("t", topic_id="ef" * 16).fill(b"a", b"b")
+    world.host("followed-here", is_leader=False)
+    world.host("idle")
+    asked = world.start(consume(item, at("idle", 0, 0)))
+    assert (asked.took_ms, sent(asked.answer)) == (0, [(error, b""), ("NONE", b"")])
+
+
+def test_a_read_that_the_disk_refuses_is_that_partitions_error(world: Any) -> None:
+    world.host("t", read_error=ErrorCode.KAFKA_STORAGE_ERROR).fill(b"a")
+    assert sent(world.ask(consume(at("t", 0, 0)))) == [("KAFKA_STORAGE_ERROR", b"")]
+
+
+@pytest.mark.parametrize(
+    ("replica", "listener"),
+    [(1, "CLIENT"), (1, "EXTERNAL"), (-1, "REPLICATION"), (-2, "CLIENT"), (-2, "REPLICATION")],
+)
+def test_followers_and_consumers_keep_to_their_listeners(
+    world: Any, replica: int, listener: str
+) -> None:
+    partition = world.host("t")
+    partition.fill(b"a")
+    response = world.ask(follow(at("t", 0, 0), replica=replica), listener)
+    assert response.error is ErrorCode.INVALID_REQUEST
+    assert sent(response) == [("INVALID_REQUEST", b"")]
+    assert partition.follower_fetches == []
+    assert world.trace.events[0][0] == "request_refused"
+
+
+# ---------------------------------------------------------------- what ends a wait
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda partition: partition.lose_leadership(), "NOT_LEADER_OR_FOLLOWER"),
+        (lambda partition: partition.truncate(1), "OFFSET_OUT_OF_RANGE"),
+    ],
+    ids=["lost leadership", "truncated below the fetch"],
+)
+def test_a_change_under_a_waiting_fetch_ends_it(world: Any, change: Any, error: str) -> None:
+    partition = world.host("t")
+    partition.fill(b"a", b"b")
+    asked = world.start(consume(at("t", 0, 2)))
+    world.kernel.run_for(10)
+    change(partition)
+    world.kernel.run_for(0)
+    assert (asked.took_ms, sent(asked.answer)) == (10, [(error, b"")])
+
+
+def test_a_newer_leader_epoch_fences_a_waiting_fetch(world: Any) -> None:
+    partition = world.host("t")
+    asked = world.start(consume(at("t", 0, 0, epoch=3)))
+    partition.leader_epoch = LeaderEpoch(4)
+    world.purgatory.check(partition.topic_partition)
+    world.kernel.run_for(0)
+    assert sent(asked.answer) == [("FENCED_LEADER_EPOCH", b"")]
+
+
+# ---------------------------------------------------------------- followers
+
+
+def first_fetch(world: Any, *items: FetchPartition, replica: int = 1) -> None:
+    """Let the follower learn the present high watermark."""
+    world.ask(follow(*items, replica=replica), "REPLICATION")
+
+
+def test_a_follower_reads_up_to_the_log_end_and_its_position_counts_first(world: Any) -> None:
+    partition = world.host("t")
+    partition.fill(b"a", b"b", committed=False)
+    response = world.ask(follow(at("t", 0, 1)), "REPLICATION")
+    assert sent(response) == [("NONE", b"b")]
+    assert partition.follower_fetches == [(1, 101, 1)]
+
+
+def test_a_followers_first_fetch_is_answered_at_once_with_the_high_watermark(world: Any) -> None:
+    partition = world.host("t")
+    partition.fill(b"a")
+    asked = world.start(follow(at("t", 0, 1)), "REPLICATION")
+    assert (asked.took_ms, asked.answer.partitions[0].high_watermark) == (0, 1)
+
+
+def test_a_follower_with_nothing_new_waits_for_records(world: Any) -> None:
+    partition = world.host("t")
+    first_fetch(world, at("t", 0, 0))
+    asked = world.start(follow(at("t", 0, 0)), "REPLICATION")
+    world.kernel.run_for(40)
+    assert not asked.is_done
+    partition.fill(b"a", committed=False)
+    world.kernel.run_for(0)
+    assert (asked.took_ms, sent(asked.answer)) == (40, [("NONE", b"a")])
+
+
+def test_a_newer_high_watermark_reaches_a_waiting_follower_without_new_records(world: Any) -> None:
+    partition = world.host("t")
+    partition.fill(b"a", committed=False)
+    first_fetch(world, at("t", 0, 1))
+    asked = world.start(follow(at("t", 0, 1)), "REPLICATION")
+    world.kernel.run_for(10)
+    partition.commit(1)
+    world.kernel.run_for(0)
+    assert (asked.took_ms, asked.answer.partitions[0].high_watermark) == (10, 1)
+
+
+def test_a_high_watermark_that_rose_between_two_fetches_is_sent_at_once(world: Any) -> None:
+    partition = world.host("t")
+    partition.fill(b"a", committed=False)
+    first_fetch(world, at("t", 0, 1))
+    partition.commit(1)
+    asked = world.start(follow(at("t", 0, 1)), "REPLICATION")
+    assert asked.took_ms == 0
+    again = world.start(follow(at("t", 0, 1)), "REPLICATION")
+    world.kernel.run_for(500)
+    assert again.took_ms == 500
+
+
+def test_what_one_follower_was_sent_says_nothing_about_another(world: Any) -> None:
+    world.host("t")
+    first_fetch(world, at("t", 0, 0), replica=1)
+    assert world.start(follow(at("t", 0, 0), replica=2), "REPLICATION").took_ms == 0
+
+
+def test_a_followers_next_incarnation_is_sent_the_high_watermark_again(world: Any) -> None:
+    world.host("t")
+    first_fetch(world, at("t", 0, 0))
+    assert world.start(follow(at("t", 0, 0), epoch=102), "REPLICATION").took_ms == 0
+
+
+def test_a_new_leader_epoch_starts_afresh(world: Any) -> None:
+    partition = world.host("t")
+    first_fetch(world, at("t", 0, 0))
+    partition.leader_epoch = LeaderEpoch(4)
+    assert world.start(follow(at("t", 0, 0)), "REPLICATION").took_ms == 0
+
+
+@pytest.mark.parametrize("item", [at("t", 0, 3), at("t", 0, 0, epoch=2), at("t", 0, 0, epoch=4)])
+def test_a_follower_out_of_range_or_of_another_epoch_is_not_counted(
+    world: Any, item: FetchPartition
+) -> None:
+    partition = world.host("t")
+    partition.fill(b"a", b"b")
+    world.ask(follow(item), "REPLICATION")
+    assert partition.follower_fetches == []
+
+
+def test_a_follower_that_the_partition_refuses_gets_its_error(world: Any) -> None:
+    world.host("t", follower_error=ErrorCode.UNKNOWN_LEADER_EPOCH)
+    asked = world.start(follow(at("t", 0, 0)), "REPLICATION")
+    assert (asked.took_ms, sent(asked.answer)) == (0, [("UNKNOWN_LEADER_EPOCH", b"")])
+
+
+def test_a_topic_id_finds_the_topic_and_comes_back(world: Any, make_update: Any) -> None:
+    world.host("t", topic_id=TOPIC_ID).fill(b"a")
+    known = make_update.partition("t", 0, 0, TOPIC_ID)
+    world.metadata.update(make_update.request((known,)))
+    response = world.ask(follow(at("", 0, 0, topic_id=TOPIC_ID)), "REPLICATION")
+    (result,) = response.partitions
+    assert (result.topic, result.topic_id, result.records) == ("t", TOPIC_ID, b"a")
+
+
+def test_what_followers_were_sent_is_forgotten_with_the_topic(world: Any, make_update: Any) -> None:
+    world.cluster({"t": [0]})
+    world.host("t")
+    first_fetch(world, at("t", 0, 0))
+    world.metadata.update(make_update.request((make_update.partition("t", 0, -2),)))
+    assert world.start(follow(at("t", 0, 0)), "REPLICATION").took_ms == 0

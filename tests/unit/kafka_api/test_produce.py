@@ -1,0 +1,173 @@
+"""Produce: acknowledgements, errors by partition, waiting for the high watermark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from highwater_core.errors import ErrorCode
+from highwater_wire.kafka.messages import ProducePartition, ProduceRequest
+
+
+def produce(
+    *partitions: tuple[str, int], acks: int = -1, timeout_ms: int = 1_000, records: Any = b"batch"
+) -> ProduceRequest:
+    items = tuple(ProducePartition(topic, number, records) for topic, number in partitions)
+    return ProduceRequest(acks, timeout_ms, items)
+
+
+def errors(response: Any) -> list[tuple[str, int, str]]:
+    return [(one.topic, one.partition, one.error.name) for one in response.partitions]
+
+
+def test_acks_all_is_answered_when_the_high_watermark_has_passed_the_records(world: Any) -> None:
+    partition = world.host("t")
+    partition.fill(b"earlier")
+    asked = world.start(produce(("t", 0)))
+    world.kernel.run_for(50)
+    assert not asked.is_done
+    partition.commit(2)
+    world.kernel.run_for(0)
+    (result,) = asked.answer.partitions
+    assert (result.error, result.base_offset, asked.took_ms) == (ErrorCode.NONE, 1, 50)
+
+
+def test_acks_one_is_answered_after_the_append(world: Any) -> None:
+    partition = world.host("t")
+    response = world.ask(produce(("t", 0), acks=1))
+    assert errors(response) == [("t", 0, "NONE")]
+    assert (partition.log_end_offset, partition.high_watermark) == (1, 0)
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER])
+def test_acks_zero_is_never_answered(world: Any, error: ErrorCode) -> None:
+    partition = world.host("t", append_error=error)
+    assert world.ask(produce(("t", 0), acks=0)) is None
+    assert len(partition.batches) == (1 if error is ErrorCode.NONE else 0)
+
+
+def test_acks_zero_without_any_right_is_not_answered_either(world: Any) -> None:
+    assert world.ask(produce(("t", 0), acks=0), "REPLICATION") is None
+
+
+@pytest.mark.parametrize("acks", [-2, 2, 32767])
+def test_other_acks_append_nothing(world: Any, acks: int) -> None:
+    partition = world.host("t")
+    assert errors(world.ask(produce(("t", 0), acks=acks))) == [("t", 0, "INVALID_REQUIRED_ACKS")]
+    assert partition.batches == []
+    assert world.trace.events[0][0] == "request_refused"
+
+
+def test_the_replication_listener_takes_no_records(world: Any) -> None:
+    partition = world.host("t")
+    response = world.ask(produce(("t", 0)), "REPLICATION")
+    assert errors(response) == [("t", 0, "INVALID_REQUEST")]
+    assert partition.batches == []
+
+
+def test_transactions_are_refused(world: Any) -> None:
+    world.host("t")
+    request = ProduceRequest(-1, 10, (ProducePartition("t", 0, b"x"),), "my-transaction")
+    assert errors(world.ask(request)) == [("t", 0, "INVALID_REQUEST")]
+
+
+@pytest.mark.parametrize("records", [None, b"", memoryview(b"")])
+def test_no_records_are_invalid(world: Any, records: Any) -> None:
+    world.host("t")
+    response = world.ask(produce(("t", 0), records=records))
+    assert errors(response) == [("t", 0, "INVALID_RECORD")]
+
+
+def test_a_partition_hosted_elsewhere_and_an_unknown_one_have_their_own_errors(world: Any) -> None:
+    world.cluster({"elsewhere": [1]})
+    response = world.ask(produce(("elsewhere", 0), ("elsewhere", 9), ("unknown", 0)))
+    assert errors(response) == [
+        ("elsewhere", 0, "NOT_LEADER_OR_FOLLOWER"),
+        ("elsewhere", 9, "UNKNOWN_TOPIC_OR_PARTITION"),
+        ("unknown", 0, "UNKNOWN_TOPIC_OR_PARTITION"),
+    ]
+
+
+def test_one_failing_partition_keeps_the_others_and_the_order_of_results(world: Any) -> None:
+    good, other = world.host("t", 0), world.host("t", 2)
+    world.host("t", 1, append_error=ErrorCode.CORRUPT_MESSAGE)
+    asked = world.start(produce(("t", 0), ("t", 1), ("t", 2)))
+    good.commit(1)
+    world.kernel.run_for(0)
+    assert not asked.is_done
+    other.commit(1)
+    world.kernel.run_for(0)
+    assert errors(asked.answer) == [
+        ("t", 0, "NONE"),
+        ("t", 1, "CORRUPT_MESSAGE"),
+        ("t", 2, "NONE"),
+    ]
+
+
+def test_only_failed_appends_are_answered_without_waiting(world: Any) -> None:
+    world.host("t", append_error=ErrorCode.NOT_ENOUGH_REPLICAS)
+    asked = world.start(produce(("t", 0)))
+    assert (asked.took_ms, errors(asked.answer)) == (0, [("t", 0, "NOT_ENOUGH_REPLICAS")])
+
+
+def test_a_timeout_names_only_the_partitions_that_are_not_committed(world: Any) -> None:
+    first = world.host("t", 0)
+    world.host("t", 1)
+    asked = world.start(produce(("t", 0), ("t", 1), timeout_ms=300))
+    first.commit(1)
+    world.kernel.run_for(300)
+    assert asked.took_ms == 300
+    assert errors(asked.answer) == [("t", 0, "NONE"), ("t", 1, "REQUEST_TIMED_OUT")]
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -5])
+def test_no_time_to_wait_is_a_timeout_at_once(world: Any, timeout_ms: int) -> None:
+    world.host("t")
+    asked = world.start(produce(("t", 0), timeout_ms=timeout_ms))
+    assert errors(asked.answer) == [("t", 0, "REQUEST_TIMED_OUT")]
+
+
+def test_lost_leadership_ends_the_wait_with_an_indefinite_error(world: Any) -> None:
+    partition = world.host("t")
+    asked = world.start(produce(("t", 0)))
+    world.kernel.run_for(20)
+    partition.lose_leadership()
+    world.kernel.run_for(0)
+    assert asked.took_ms == 20
+    assert errors(asked.answer) == [("t", 0, "NOT_LEADER_OR_FOLLOWER")]
+
+
+def test_an_acknowledged_partition_stays_so_while_the_request_waits_for_another(world: Any) -> None:
+    first, second = world.host("t", 0), world.host("t", 1)
+    asked = world.start(produce(("t", 0), ("t", 1)))
+    first.commit(1)
+    first.lose_leadership()
+    second.commit(1)
+    world.kernel.run_for(0)
+    assert errors(asked.answer) == [("t", 0, "NONE"), ("t", 1, "NONE")]
+
+
+def test_too_few_in_sync_after_the_append_is_said(world: Any) -> None:
+    partition = world.host("t")
+    asked = world.start(produce(("t", 0)))
+    partition.below_min_isr = True
+    partition.commit(1)
+    world.kernel.run_for(0)
+    assert errors(asked.answer) == [("t", 0, "NOT_ENOUGH_REPLICAS_AFTER_APPEND")]
+
+
+def test_many_waiting_produces_are_answered_in_order(world: Any) -> None:
+    partition = world.host("t")
+    asked = [world.start(produce(("t", 0))) for _ in range(20)]
+    partition.commit(10)
+    world.kernel.run_for(0)
+    assert [one.is_done for one in asked] == [True] * 10 + [False] * 10
+    partition.commit(20)
+    world.kernel.run_for(0)
+    offsets = [one.answer.partitions[0].base_offset for one in asked]
+    assert offsets == list(range(20))
+
+
+def test_a_request_without_partitions_is_answered_empty(world: Any) -> None:
+    assert world.ask(produce()).partitions == ()

@@ -1,0 +1,181 @@
+"""Waiting requests: who is asked again, in which order, and that nothing stays behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from highwater_broker.purgatory import Purgatory
+from highwater_core.check import BugFound
+from highwater_core.ids import TopicPartition
+from highwater_simulator.kernel import Kernel
+
+A, B = TopicPartition("a", 0), TopicPartition("b", 0)
+
+
+class Waits:
+    """Starts waits and notes how they end."""
+
+    def __init__(self, max_waiters: int = 1000) -> None:
+        self.kernel = Kernel()
+        self.runtime = self.kernel.runtime("node")
+        self.scope = self.runtime.scope("waits")
+        self.purgatory = Purgatory(self.runtime, max_waiters)
+        self.ended: list[tuple[str, bool, int]] = []
+        self.asked: list[str] = []
+        self.done: set[str] = set()
+
+    def start(
+        self,
+        name: str,
+        *keys: TopicPartition,
+        timeout_ms: int = 100,
+        is_complete: Callable[[], bool] | None = None,
+    ) -> None:
+        def ask() -> bool:
+            self.asked.append(name)
+            return name in self.done
+
+        async def work() -> None:
+            result = await self.purgatory.wait(keys, is_complete or ask, timeout_ms)
+            self.ended.append((name, result, self.runtime.now_ms()))
+
+        self.scope.spawn(name, work())
+        self.kernel.run_for(0)
+
+    def check(self, key: TopicPartition) -> None:
+        self.purgatory.check(key)
+        self.kernel.run_for(0)
+
+
+@pytest.fixture
+def waits() -> Iterator[Waits]:
+    started = Waits()
+    yield started
+    started.kernel.run_for(1_000)
+    assert started.purgatory.waiting_count == 0
+    assert not started.purgatory.is_listing_any()
+    started.kernel.close()
+
+
+def test_a_wait_that_is_complete_from_the_start_never_waits(waits: Waits) -> None:
+    waits.done.add("x")
+    waits.start("x", A)
+    assert waits.ended == [("x", True, 0)]
+
+
+def test_a_check_asks_only_its_keys_waiters_in_order_of_waiting(waits: Waits) -> None:
+    for name, key in (("first", A), ("other", B), ("second", A)):
+        waits.start(name, key)
+    waits.asked.clear()
+    waits.done |= {"first", "second", "other"}
+    waits.check(A)
+    assert waits.asked == ["first", "second"]
+    assert waits.ended == [("first", True, 0), ("second", True, 0)]
+
+
+def test_a_waiter_that_is_not_complete_keeps_its_place(waits: Waits) -> None:
+    waits.start("x", A)
+    waits.start("y", A)
+    waits.check(A)
+    waits.done |= {"x", "y"}
+    waits.check(A)
+    assert [name for name, _, _ in waits.ended] == ["x", "y"]
+
+
+def test_a_wait_ends_false_at_its_timeout(waits: Waits) -> None:
+    waits.start("x", A, timeout_ms=30)
+    waits.kernel.run_for(30)
+    assert waits.ended == [("x", False, 30)]
+    waits.asked.clear()
+    waits.check(A)
+    assert waits.asked == []
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_a_wait_without_time_is_asked_once(waits: Waits, timeout_ms: int) -> None:
+    waits.start("x", A, timeout_ms=timeout_ms)
+    assert waits.ended == [("x", False, 0)]
+    assert waits.asked == ["x"]
+
+
+def test_a_waiter_on_two_keys_is_woken_once_and_leaves_both(waits: Waits) -> None:
+    waits.start("x", A, B)
+    waits.done.add("x")
+    waits.asked.clear()
+    waits.purgatory.check(A)
+    waits.purgatory.check(B)
+    waits.kernel.run_for(0)
+    assert waits.asked == ["x"]
+    assert waits.ended == [("x", True, 0)]
+    assert not waits.purgatory.is_listing_any()
+
+
+def test_a_completion_at_the_very_timeout_counts(waits: Waits) -> None:
+    waits.start("x", A, timeout_ms=10)
+    waits.kernel.call_later(10_000_000 - 1, lambda: waits.done.add("x"))
+    waits.kernel.call_later(10_000_000 - 1, lambda: waits.purgatory.check(A))
+    waits.kernel.run_for(20)
+    assert [(name, result) for name, result, _ in waits.ended] == [("x", True)]
+
+
+def test_a_cancelled_waiter_leaves_nothing_behind(waits: Waits) -> None:
+    waits.start("x", A, B)
+    waits.scope.cancel()
+    waits.kernel.run_for(0)
+    assert waits.purgatory.waiting_count == 0
+    assert not waits.purgatory.is_listing_any()
+    assert waits.ended == []
+
+
+def test_beyond_the_limit_a_wait_ends_as_if_its_time_had_passed() -> None:
+    waits = Waits(max_waiters=2)
+    for name in ("x", "y", "z"):
+        waits.start(name, A)
+    assert waits.ended == [("z", False, 0)]
+    waits.kernel.run_for(100)
+    waits.start("w", A)
+    assert waits.purgatory.waiting_count == 1
+    waits.kernel.close()
+
+
+def test_a_check_from_within_a_predicate_runs_after_the_check_that_runs(waits: Waits) -> None:
+    is_first_call = [True]
+
+    def checks_b() -> bool:
+        if not is_first_call[0]:
+            waits.purgatory.check(B)
+            waits.asked.append("after check of b")
+        is_first_call[0] = False
+        return False
+
+    waits.start("a1", A, is_complete=checks_b)
+    waits.start("a2", A)
+    waits.start("b", B)
+    waits.asked.clear()
+    waits.check(A)
+    assert waits.asked == ["after check of b", "a2", "b"]
+
+
+def test_predicates_that_check_each_other_for_ever_are_a_bug(waits: Waits) -> None:
+    is_waiting = [False]
+
+    def checks_itself() -> bool:
+        if is_waiting[0]:
+            waits.purgatory.check(A)
+        return False
+
+    waits.start("x", A, is_complete=checks_itself)
+    is_waiting[0] = True
+    with pytest.raises(BugFound, match="keep checking"):
+        waits.purgatory.check(A)
+    is_waiting[0] = False
+
+
+def test_a_thousand_waits_come_and_go(waits: Waits) -> None:
+    for number in range(1_000):
+        waits.start(f"w{number}", A)
+    waits.done |= {f"w{number}" for number in range(1_000)}
+    waits.check(A)
+    assert [name for name, _, _ in waits.ended] == [f"w{number}" for number in range(1_000)]

@@ -1,0 +1,285 @@
+"""Kafka's wire protocol: frames to the values of messages.py and back, for servers and clients.
+
+The public face of this package, which alone imports kio. A frame here is what follows its size
+on the wire; what is encoded starts with that size. Bad frames raise MalformedRequest, never
+anything else. Nothing here does I/O.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from highwater_core.check import check
+from highwater_core.errors import ErrorCode
+from highwater_wire.kafka import codec_offsets as offsets
+from highwater_wire.kafka import codec_records as records
+from highwater_wire.kafka import codec_topics as topics
+from highwater_wire.kafka import fast_records as fast
+from highwater_wire.kafka.bounds import MalformedRequest, skip_tags
+from highwater_wire.kafka.entities import (
+    Piece,
+    PieceSink,
+    frame_size,
+    read_entity,
+    request_schema,
+    response_schema,
+)
+from highwater_wire.kafka.messages import (
+    ApiKey,
+    ApiVersionsResponse,
+    FetchRequest,
+    FetchResponse,
+    KafkaRequest,
+    KafkaResponse,
+    ProduceResponse,
+    UnsupportedRequest,
+)
+from highwater_wire.kafka.versions import (
+    REPLICATION_PROFILE,
+    REQUEST_KEYS,
+    RESPONSE_KEYS,
+    VERSION_PROFILE,
+    VersionProfile,
+    api_key_of,
+    replication_version,
+)
+
+__all__ = [
+    "REPLICATION_PROFILE",
+    "REQUEST_KEYS",
+    "RESPONSE_KEYS",
+    "VERSION_PROFILE",
+    "MalformedRequest",
+    "Piece",
+    "RequestFrame",
+    "VersionProfile",
+    "api_key_of",
+    "decode_request",
+    "decode_response",
+    "encode_request",
+    "encode_response",
+    "encode_unsupported",
+    "frame_size",
+    "replication_version",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFrame:
+    """A request with its header."""
+
+    correlation_id: int
+    api_key: int
+    api_version: int
+    client_id: str | None
+    request: KafkaRequest
+
+
+@dataclass(frozen=True, slots=True)
+class _Converters:
+    """The four ways between one API's values and its entities."""
+
+    read_request: Callable[[Any, int], Any]
+    write_request: Callable[[Any, Any], Any]
+    read_response: Callable[[Any, Any], Any]
+    write_response: Callable[[Any, Any], Any]
+
+
+_CONVERTERS: dict[ApiKey, _Converters] = {
+    ApiKey.PRODUCE: _Converters(
+        records.read_produce_request,
+        records.write_produce_request,
+        records.read_produce_response,
+        records.write_produce_response,
+    ),
+    ApiKey.FETCH: _Converters(
+        records.read_fetch_request,
+        records.write_fetch_request,
+        records.read_fetch_response,
+        records.write_fetch_response,
+    ),
+    ApiKey.LIST_OFFSETS: _Converters(
+        offsets.read_list_offsets_request,
+        offsets.write_list_offsets_request,
+        offsets.read_list_offsets_response,
+        offsets.write_list_offsets_response,
+    ),
+    ApiKey.METADATA: _Converters(
+        topics.read_metadata_request,
+        topics.write_metadata_request,
+        topics.read_metadata_response,
+        topics.write_metadata_response,
+    ),
+    ApiKey.FIND_COORDINATOR: _Converters(
+        topics.read_find_coordinator_request,
+        topics.write_find_coordinator_request,
+        topics.read_find_coordinator_response,
+        topics.write_find_coordinator_response,
+    ),
+    ApiKey.API_VERSIONS: _Converters(
+        topics.read_api_versions_request,
+        topics.write_api_versions_request,
+        topics.read_api_versions_response,
+        topics.write_api_versions_response,
+    ),
+    ApiKey.CREATE_TOPICS: _Converters(
+        topics.read_create_topics_request,
+        topics.write_create_topics_request,
+        topics.read_create_topics_response,
+        topics.write_create_topics_response,
+    ),
+    ApiKey.DELETE_TOPICS: _Converters(
+        topics.read_delete_topics_request,
+        topics.write_delete_topics_request,
+        topics.read_delete_topics_response,
+        topics.write_delete_topics_response,
+    ),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: _Converters(
+        offsets.read_epoch_request,
+        offsets.write_epoch_request,
+        offsets.read_epoch_response,
+        offsets.write_epoch_response,
+    ),
+    ApiKey.DESCRIBE_CONFIGS: _Converters(
+        topics.read_describe_configs_request,
+        topics.write_describe_configs_request,
+        topics.read_describe_configs_response,
+        topics.write_describe_configs_response,
+    ),
+}
+
+_API_KEYS = {int(key): key for key in ApiKey}
+_REQUEST_HEAD = struct.Struct(">hhih")  # API key, version, correlation id, client id's length
+_CORRELATION_ID = struct.Struct(">i")
+_NO_TAGS = b"\x00"
+_FAST_FETCH_REQUESTS = (fast.BY_NAME, fast.BY_ID)
+_FAST_FETCH_RESPONSES = (*range(4, fast.BY_NAME + 1), fast.BY_ID)
+
+
+# ---------------------------------------------------------------- the server's side
+
+
+def decode_request(
+    frame: bytes | bytearray | memoryview, *, profile: VersionProfile
+) -> RequestFrame:
+    """Return the request; its value is UnsupportedRequest where the profile does not serve it.
+
+    Records are copied out of the frame, so its buffer may be used again.
+
+    Raises:
+        MalformedRequest: the frame is torn, or not what its header says. Close the connection.
+    """
+    data = memoryview(frame).toreadonly()
+    if len(data) < _REQUEST_HEAD.size:
+        raise MalformedRequest(f"a request of {len(data)} bytes")
+    api_key, api_version, correlation_id, length = _REQUEST_HEAD.unpack_from(data)
+    if (api_key, api_version) not in profile.served:
+        unsupported = UnsupportedRequest(api_key, api_version)
+        return RequestFrame(correlation_id, api_key, api_version, None, unsupported)
+    key = _API_KEYS[api_key]
+    client_id, position = _read_client_id(data, length)
+    schema = request_schema(key, api_version)
+    if schema.flexible:
+        position = skip_tags(data, position)
+    request: KafkaRequest | None = None
+    if key is ApiKey.PRODUCE:
+        request = fast.read_produce_request(data, position)
+    elif key is ApiKey.FETCH:
+        request = fast.read_fetch_request(data, position, api_version)
+    if request is None:
+        entity = read_entity(schema, data, position)
+        request = _CONVERTERS[key].read_request(entity, api_version)
+    return RequestFrame(correlation_id, api_key, api_version, client_id, request)
+
+
+def encode_response(response: KafkaResponse, api_version: int, correlation_id: int) -> list[Piece]:
+    """Return the whole response as pieces, starting with its size (4 bytes).
+
+    A fetch's records are pieces of their own and not copied; a RecordsView may go by sendfile.
+    A produce with acks 0 has no response: that is for the caller to know.
+    """
+    key = RESPONSE_KEYS[type(response)]
+    schema = response_schema(key, api_version)
+    head = _CORRELATION_ID.pack(correlation_id)
+    sink = PieceSink(head + _NO_TAGS if schema.flexible else head)
+    if isinstance(response, ProduceResponse):
+        fast.write_produce_response(response, api_version, sink)
+    elif isinstance(response, FetchResponse) and api_version in _FAST_FETCH_RESPONSES:
+        fast.write_fetch_response(response, api_version, sink)
+    else:
+        schema.write(sink, _CONVERTERS[key].write_response(response, schema))
+    return sink.frame()
+
+
+def encode_unsupported(frame: RequestFrame, profile: VersionProfile) -> list[Piece] | None:
+    """Return the answer to an UnsupportedRequest, or None: then close the connection.
+
+    Only ApiVersions can be answered whatever its version (KIP-511): as version 0, with
+    UNSUPPORTED_VERSION and what is offered, from which the client takes a version that is.
+    """
+    check(isinstance(frame.request, UnsupportedRequest), "the request is supported")
+    if frame.api_key != ApiKey.API_VERSIONS:
+        return None
+    response = ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION, profile.api_version_ranges())
+    return encode_response(response, 0, frame.correlation_id)
+
+
+# ---------------------------------------------------------------- the client's side
+
+
+def encode_request(
+    request: KafkaRequest, api_version: int, correlation_id: int, client_id: str | None
+) -> list[Piece]:
+    """Return the whole request as pieces, starting with its size (4 bytes)."""
+    key = api_key_of(request)
+    schema = request_schema(key, api_version)
+    name = b"" if client_id is None else client_id.encode()
+    head = _REQUEST_HEAD.pack(
+        key, api_version, correlation_id, -1 if client_id is None else len(name)
+    )
+    sink = PieceSink(head + name + _NO_TAGS if schema.flexible else head + name)
+    if isinstance(request, FetchRequest) and api_version in _FAST_FETCH_REQUESTS:
+        fast.write_fetch_request(request, api_version, sink)
+    else:
+        schema.write(sink, _CONVERTERS[key].write_request(request, schema))
+    return sink.frame()
+
+
+def decode_response(
+    frame: bytes | bytearray | memoryview, request: KafkaRequest, api_version: int
+) -> tuple[int, KafkaResponse]:
+    """Return (correlation id, response) of the answer to a request that went as api_version.
+
+    Raises:
+        MalformedRequest: the frame is torn, or no response of that API and version.
+    """
+    key = api_key_of(request)
+    data = memoryview(frame).toreadonly()
+    if len(data) < _CORRELATION_ID.size:
+        raise MalformedRequest(f"a response of {len(data)} bytes")
+    (correlation_id,) = _CORRELATION_ID.unpack_from(data)
+    position = _CORRELATION_ID.size
+    schema = response_schema(key, api_version)
+    if schema.flexible:
+        position = skip_tags(data, position)
+    if isinstance(request, FetchRequest):
+        response = fast.read_fetch_response(data, position, api_version, request)
+        if response is not None:
+            return correlation_id, response
+    entity = read_entity(schema, data, position)
+    return correlation_id, _CONVERTERS[key].read_response(entity, request)
+
+
+def _read_client_id(data: memoryview, length: int) -> tuple[str | None, int]:
+    position = _REQUEST_HEAD.size
+    if length == -1:
+        return None, position
+    if length < 0 or position + length > len(data):
+        raise MalformedRequest(f"a client id of {length} bytes")
+    try:
+        return str(data[position : position + length], "utf-8"), position + length
+    except UnicodeDecodeError as error:
+        raise MalformedRequest("the client id is not UTF-8") from error

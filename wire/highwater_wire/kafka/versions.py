@@ -1,0 +1,145 @@
+"""Which API versions are offered and served, to clients and to followers.
+
+Source: reference/performance.md section 4: the profile without tagged fields serves all six
+clients; KAFKA-18659 for what is advertised for Produce.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from highwater_wire.kafka.messages import (
+    ApiKey,
+    ApiVersionRange,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    FetchRequest,
+    FetchResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    KafkaRequest,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    MetadataRequest,
+    MetadataResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionProfile:
+    """The versions that one kind of peer may use; ranges are (first, last), both included."""
+
+    name: str
+    offered: Mapping[ApiKey, tuple[int, int]]
+    """What ApiVersions answers."""
+    unserved_below: Mapping[ApiKey, int]
+    """Versions below this one are offered for a client's sake, but not served."""
+
+    served: frozenset[tuple[int, int]] = field(init=False, repr=False)
+    """(API key, version) of the requests that are decoded and answered."""
+
+    def __post_init__(self) -> None:
+        pairs = (
+            (int(key), version) for key in self.offered for version in self.served_versions(key)
+        )
+        object.__setattr__(self, "served", frozenset(pairs))
+
+    def served_versions(self, api_key: ApiKey) -> range:
+        """Return the served versions of an offered API."""
+        first, last = self.offered[api_key]
+        return range(max(first, self.unserved_below.get(api_key, first)), last + 1)
+
+    def api_version_ranges(self) -> tuple[ApiVersionRange, ...]:
+        """Return the content of an ApiVersions response, by ascending API key."""
+        return tuple(ApiVersionRange(int(key), *self.offered[key]) for key in sorted(self.offered))
+
+
+VERSION_PROFILE = VersionProfile(
+    name="nonflex",
+    offered={
+        # From 0, although 0-2 are unserved: otherwise librdkafka takes the broker for one that
+        # knows no compression and sends uncompressed batches (KAFKA-18659).
+        ApiKey.PRODUCE: (0, 8),
+        ApiKey.FETCH: (4, 11),
+        ApiKey.LIST_OFFSETS: (1, 5),
+        ApiKey.METADATA: (0, 8),
+        ApiKey.FIND_COORDINATOR: (0, 2),
+        ApiKey.API_VERSIONS: (0, 2),
+        ApiKey.CREATE_TOPICS: (2, 4),
+        ApiKey.DELETE_TOPICS: (1, 3),
+        ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, 3),
+        ApiKey.DESCRIBE_CONFIGS: (1, 3),
+    },
+    unserved_below={ApiKey.PRODUCE: 3},
+)
+"""What clients are offered: no version has tagged fields, none needs topic ids."""
+
+REPLICATION_PROFILE = VersionProfile(
+    name="replication",
+    offered={**VERSION_PROFILE.offered, ApiKey.FETCH: (4, 15)},
+    unserved_below=VERSION_PROFILE.unserved_below,
+)
+"""The replication listener's: Fetch up to version 15, which carries the follower's broker epoch."""
+
+FETCH_BY_NAME_VERSION = 11
+FETCH_BY_TOPIC_ID_VERSION = 13
+"""From here on Fetch names topics by their ids (KIP-516)."""
+FETCH_WITH_REPLICA_EPOCH_VERSION = 15
+"""From here on a follower's Fetch carries its broker epoch (KIP-903)."""
+
+
+def replication_version(request: KafkaRequest) -> int:
+    """Return the version in which one broker sends this request to another.
+
+    A Fetch whose partitions all have topic ids goes as version 15 with its replica_epoch. Without
+    topic ids (preset v3) it goes by name as version 11, which has no place for a replica_epoch:
+    the leader then sees none, and fences nothing by it.
+    """
+    if isinstance(request, FetchRequest):
+        by_id = bool(request.partitions) and all(item.topic_id for item in request.partitions)
+        return FETCH_WITH_REPLICA_EPOCH_VERSION if by_id else FETCH_BY_NAME_VERSION
+    if isinstance(request, OffsetForLeaderEpochRequest):
+        return 3
+    return REPLICATION_PROFILE.offered[api_key_of(request)][1]
+
+
+REQUEST_KEYS: Mapping[type[object], ApiKey] = {
+    ApiVersionsRequest: ApiKey.API_VERSIONS,
+    CreateTopicsRequest: ApiKey.CREATE_TOPICS,
+    DeleteTopicsRequest: ApiKey.DELETE_TOPICS,
+    DescribeConfigsRequest: ApiKey.DESCRIBE_CONFIGS,
+    FetchRequest: ApiKey.FETCH,
+    FindCoordinatorRequest: ApiKey.FIND_COORDINATOR,
+    ListOffsetsRequest: ApiKey.LIST_OFFSETS,
+    MetadataRequest: ApiKey.METADATA,
+    OffsetForLeaderEpochRequest: ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    ProduceRequest: ApiKey.PRODUCE,
+}
+RESPONSE_KEYS: Mapping[type[object], ApiKey] = {
+    ApiVersionsResponse: ApiKey.API_VERSIONS,
+    CreateTopicsResponse: ApiKey.CREATE_TOPICS,
+    DeleteTopicsResponse: ApiKey.DELETE_TOPICS,
+    DescribeConfigsResponse: ApiKey.DESCRIBE_CONFIGS,
+    FetchResponse: ApiKey.FETCH,
+    FindCoordinatorResponse: ApiKey.FIND_COORDINATOR,
+    ListOffsetsResponse: ApiKey.LIST_OFFSETS,
+    MetadataResponse: ApiKey.METADATA,
+    OffsetForLeaderEpochResponse: ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    ProduceResponse: ApiKey.PRODUCE,
+}
+
+
+def api_key_of(request: KafkaRequest) -> ApiKey:
+    """Return the API that the request belongs to; UnsupportedRequest belongs to none."""
+    return REQUEST_KEYS[type(request)]
