@@ -142,6 +142,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._bytes_in_flight = 0
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._is_handling = False
+        self._is_behind = False  # whole frames may wait in the buffer
         self._flush_is_due = False
         self._is_dropped = False
 
@@ -162,7 +163,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._handle_frames()
 
     def eof_received(self) -> None:
-        if not self._is_dropped and not self._frames.is_empty and not self._is_full():
+        if not self._is_dropped and not self._frames.is_empty and not self._is_behind:
             self._refuse("the stream ends within a frame")
 
     def pause_writing(self) -> None:
@@ -196,10 +197,21 @@ class _Connection(asyncio.BufferedProtocol):
         )
 
     def _handle_frames(self) -> None:
-        """Start the requests that have arrived whole, then send the answers that are ready."""
+        """Start the requests that have arrived whole, and send the answers that are ready."""
+        self._take_frames()
+        self._flush()
+        while self._is_behind and not self._is_full() and not self._is_dropped:
+            self._take_frames()
+            self._flush()
+
+    def _take_frames(self) -> None:
+        self._is_behind = False
         self._is_handling = True
         try:
-            while not self._is_dropped and not self._is_full():
+            while not self._is_dropped:
+                if self._is_full():
+                    self._is_behind = True
+                    break
                 view = self._frames.next_frame()
                 if view is None:
                     break
@@ -208,7 +220,6 @@ class _Connection(asyncio.BufferedProtocol):
             self._refuse(str(error))
         finally:
             self._is_handling = False
-        self._flush()
 
     def _start(self, frame: RequestFrame, request_bytes: int) -> None:
         exchange = _Exchange(frame, request_bytes)
@@ -225,6 +236,8 @@ class _Connection(asyncio.BufferedProtocol):
         except (Exception, BugFound) as error:  # noqa: BLE001 (reported whole, the node stops)
             self._listener.report_bug(frame.request, error)
         else:
+            if awaited is not None:
+                awaited._asyncio_future_blocking = False  # others may await it before the task does
             task = self._loop.create_task(self._finish(exchange, _go_on(work, awaited)))
             self._tasks[task] = None
             task.add_done_callback(self._tasks.pop)
@@ -249,6 +262,7 @@ class _Connection(asyncio.BufferedProtocol):
 
     def _refuse(self, what: str) -> None:
         """Close the connection: what came cannot be answered, nor what follows be understood."""
+        self._flush()
         self._is_dropped = True
         self._listener.report_bad_input(self._context, what)
         self._transport.close()
@@ -285,8 +299,10 @@ class _Connection(asyncio.BufferedProtocol):
             return  # a transport that sends a file does not read, and reads on afterwards
         if self._is_full():
             self._transport.pause_reading()
-        elif not self._transport.is_reading():
+            return
+        if not self._transport.is_reading():
             self._transport.resume_reading()
+        if self._is_behind and not self._is_handling:
             self._loop.call_soon(self._handle_frames)
 
 
@@ -296,7 +312,7 @@ def _go_on(
 ) -> Generator[Any, Any, KafkaResponse | None]:
     """Go on, within a task, with a coroutine that was started outside one and awaits a future."""
     if awaited is not None:
-        awaited._asyncio_future_blocking = True  # as a future has it that a task's step awaits
+        awaited._asyncio_future_blocking = True  # as what a task's step yields has it
     while True:
         thrown: BaseException | None = None
         try:

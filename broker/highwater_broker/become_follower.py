@@ -5,14 +5,13 @@ Source: V3 C become_follower; replication.md section 4 makeFollowers. It awaits 
 
 from __future__ import annotations
 
+from highwater_broker.fetcher_registry import FetcherRegistry
+from highwater_broker.partition import Partition
+from highwater_broker.roles import Following
 from highwater_core.config import Toggles, TruncateOn, Truncation
 from highwater_core.events import EventKind
 from highwater_core.ids import NO_LEADER, ControllerEpoch
 from highwater_core.messages import LeaderAndIsrPartition
-
-from highwater_broker.fetcher_registry import FetcherRegistry
-from highwater_broker.partition import Partition
-from highwater_broker.roles import Following
 
 
 def become_follower(

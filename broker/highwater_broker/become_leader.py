@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from highwater_core.config import Toggles
-from highwater_core.events import EventKind
-from highwater_core.ids import NO_OFFSET, ControllerEpoch, NodeId
-from highwater_core.messages import LeaderAndIsrPartition
-
 from highwater_broker.fetcher_registry import FetcherRegistry
 from highwater_broker.logic.isr import NEVER_MS, FollowerProgress
 from highwater_broker.partition import Partition
 from highwater_broker.roles import Leading
+from highwater_core.config import Toggles
+from highwater_core.events import EventKind
+from highwater_core.ids import NO_OFFSET, ControllerEpoch, NodeId
+from highwater_core.messages import LeaderAndIsrPartition
 
 
 def become_leader(
@@ -32,6 +31,9 @@ def become_leader(
 
     Ordering: the fetcher is removed first, so that nothing of the old leader is appended after
     the epoch's start was taken; requests that wait look again last.
+
+    Raises:
+        LogRefused: the disk refused the epoch; the replica then has no role.
     """
     fetchers.remove(partition.topic_partition)
 
@@ -47,9 +49,11 @@ def become_leader(
             if replica != command.leader
         },
     )
+    is_older = command.leader_epoch < partition.log.epoch_cache.latest_epoch
+    if toggles.persist_epoch_on_election or is_older:
+        # Older than the log's epochs: without topic ids, an earlier topic's log (row 24).
+        partition.log.assign_epoch(command.leader_epoch)
     partition.take_role(role, command, told_by)
-    if toggles.persist_epoch_on_election:
-        partition.log.epoch_cache.assign(command.leader_epoch, epoch_start_offset)
     partition.trace(
         EventKind.BECAME_LEADER, isr=command.isr, high_watermark=partition.high_watermark
     )

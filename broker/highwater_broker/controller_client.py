@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import cast, overload
 
+from highwater_broker.current_session import CurrentSession
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Endpoint, NodeId
 from highwater_core.messages import (
@@ -31,8 +32,6 @@ from highwater_core.znodes import (
     controller_endpoint_path,
     decode,
 )
-
-from highwater_broker.current_session import CurrentSession
 
 ControllerResponse = (
     CreateTopicsResponse
@@ -72,13 +71,9 @@ class ControllerClient:
         self._endpoint: Endpoint | None = None
 
     @overload
-    async def call(
-        self, request: CreateTopicsRequest, timeout_ms: int
-    ) -> CreateTopicsResponse: ...
+    async def call(self, request: CreateTopicsRequest, timeout_ms: int) -> CreateTopicsResponse: ...
     @overload
-    async def call(
-        self, request: DeleteTopicsRequest, timeout_ms: int
-    ) -> DeleteTopicsResponse: ...
+    async def call(self, request: DeleteTopicsRequest, timeout_ms: int) -> DeleteTopicsResponse: ...
     @overload
     async def call(
         self, request: ControlledShutdownRequest, timeout_ms: int

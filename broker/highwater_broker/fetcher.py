@@ -8,11 +8,22 @@ Source: replication.md sections 1 (rows 10b, 12) and 4 "OFLE ... Follower"; KIP-
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
 
+from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.logic.epoch_cache import EpochEnd
+from highwater_broker.logic.log_divergence import (
+    AskLeader,
+    TruncateAndAskAgain,
+    TruncateTo,
+    after_answer,
+    first_step,
+)
+from highwater_broker.partition import Partition
+from highwater_broker.settings import BrokerSettings
 from highwater_core.config import Toggles
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
@@ -43,17 +54,6 @@ from highwater_wire.kafka.messages import (
     OffsetForLeaderEpochResponse,
 )
 
-from highwater_broker.logic.epoch_cache import EpochEnd
-from highwater_broker.logic.log_divergence import (
-    AskLeader,
-    TruncateAndAskAgain,
-    TruncateTo,
-    after_answer,
-    first_step,
-)
-from highwater_broker.partition import Partition
-from highwater_broker.settings import BrokerSettings
-
 R = TypeVar("R")
 
 
@@ -68,6 +68,8 @@ class FetcherContext:
     """A live broker's replication listener."""
     broker_epoch: Callable[[], BrokerEpoch]
     """This broker's present registration."""
+    write_recovery_points: Callable[[], Awaitable[None]]
+    """Checkpoints how far logs are on the disk: after a truncation, before the next append."""
     told_endpoints: dict[NodeId, Endpoint] = field(default_factory=dict)
     """Leaders' replication listeners as LeaderAndIsr named them; metadata comes first."""
 
@@ -144,7 +146,9 @@ class ReplicaFetcher:
             due = [each for each in self._followed.values() if self._is_due(each)]
             truncating = [each for each in due if each.phase is Phase.TRUNCATING]
             try:
-                if truncating:
+                if any(each.partition.recovery_point_fell for each in due):
+                    await self._write_recovery_points(due)
+                elif truncating:
                     await self._bring_in_line(truncating)
                 elif due:
                     await self._fetch(due)
@@ -155,6 +159,11 @@ class ReplicaFetcher:
                 if not self._was_interrupted:
                     self._failures += 1
                     await self._woken.wait(self._backoff_ms(self._failures))
+
+    async def _write_recovery_points(self, due: list[_Followed]) -> None:
+        await self._context.write_recovery_points()
+        if any(each.partition.recovery_point_fell for each in due):
+            await self._woken.wait(self._context.settings.replica_fetch_backoff_max_ms)
 
     def _is_due(self, followed: _Followed) -> bool:
         return followed.not_before_ms <= self._runtime.now_ms()
@@ -256,7 +265,10 @@ class ReplicaFetcher:
             if not isinstance(records, bytes | memoryview):
                 records = records.read()
             error = followed.partition.append_as_follower(
-                records, result.high_watermark, result.log_start_offset
+                records,
+                result.high_watermark,
+                result.log_start_offset,
+                self._runtime.wall_clock_ms(),
             )
             if len(records) > 0:
                 # Next time after those that got nothing: a full response starves nobody.
@@ -278,11 +290,23 @@ class ReplicaFetcher:
         if leader_end is None:
             return
         if leader_end < partition.log_end_offset:
-            partition.truncate_to(leader_end, "warning: the leader's log ends below")
+            self._truncate(followed, leader_end, "warning: the leader's log ends below")
             return
         leader_start = await self._list_offset(followed, EARLIEST_TIMESTAMP)
         if leader_start is not None and leader_start > partition.log_end_offset:
-            partition.truncate_fully(leader_start, "warning: the leader's log starts above")
+            try:
+                partition.truncate_fully(leader_start, "warning: the leader's log starts above")
+            except LogRefused as refused:
+                self._back_off(followed, refused.error)
+
+    def _truncate(self, followed: _Followed, offset: Offset, reason: str) -> bool:
+        """Return whether the disk let us."""
+        try:
+            followed.partition.truncate_to(offset, reason)
+        except LogRefused as refused:
+            self._back_off(followed, refused.error)
+            return False
+        return True
 
     async def _list_offset(self, followed: _Followed, timestamp: int) -> Offset | None:
         """Return the leader's end or start, or None on an error or once the entry is replaced."""
@@ -308,7 +332,7 @@ class ReplicaFetcher:
         for followed in truncating:
             if followed.asked_epoch == NO_EPOCH:
                 self._take_step(followed, self._first_step(followed.partition))
-            if followed.phase is Phase.TRUNCATING:
+            if followed.asked_epoch != NO_EPOCH:
                 asked[followed.partition.topic_partition] = followed
         if not asked:
             return
@@ -354,12 +378,13 @@ class ReplicaFetcher:
             case AskLeader(epoch):
                 followed.asked_epoch = epoch
             case TruncateAndAskAgain(offset, older_epoch):
-                followed.partition.truncate_to(offset, f"epoch {followed.asked_epoch} diverged")
-                followed.asked_epoch = older_epoch
+                reason = f"epoch {followed.asked_epoch} diverged"
+                if self._truncate(followed, offset, reason):
+                    followed.asked_epoch = older_epoch
             case TruncateTo(offset):
                 reason = "to the high watermark"
                 if followed.asked_epoch != NO_EPOCH:
                     reason = f"to the end of epoch {followed.asked_epoch}"
-                followed.partition.truncate_to(offset, reason)
-                followed.phase = Phase.FETCHING
-                followed.failures = 0
+                if self._truncate(followed, offset, reason):
+                    followed.phase = Phase.FETCHING
+                    followed.failures = 0

@@ -1,16 +1,15 @@
 """Which partition is fetched by which fetcher: one task per leader, one fetcher per partition.
 
-Source: DESIGN section 2 (ReplicaFetcherThread per leader); L8 (each follower has exactly one fetcher).
+Source: DESIGN section 2 (ReplicaFetcherThread per leader); L8 (a follower has one fetcher).
 """
 
 from __future__ import annotations
 
+from highwater_broker.fetcher import FetcherContext, ReplicaFetcher
+from highwater_broker.partition import Partition
 from highwater_core.events import EventKind
 from highwater_core.ids import Endpoint, NodeId, TopicPartition
 from highwater_core.runtime import Task, TaskScope
-
-from highwater_broker.fetcher import FetcherContext, ReplicaFetcher
-from highwater_broker.partition import Partition
 
 
 class FetcherRegistry:
@@ -59,8 +58,8 @@ class FetcherRegistry:
         """Stop the tasks that have no partition left."""
         for leader, (fetcher, task) in list(self._fetchers.items()):
             if fetcher.is_idle:
-                task.cancel()
                 fetcher.disconnect()
+                task.cancel()
                 del self._fetchers[leader]
 
     def close(self) -> None:

@@ -6,6 +6,8 @@ the last one.
 
 from __future__ import annotations
 
+from highwater_broker.current_session import CurrentSession
+from highwater_broker.settings import BrokerSettings
 from highwater_core.ids import TopicPartition
 from highwater_core.ports import CoordinationError
 from highwater_core.runtime import Runtime
@@ -17,16 +19,11 @@ from highwater_core.znodes import (
     encode,
 )
 
-from highwater_broker.current_session import CurrentSession
-from highwater_broker.settings import BrokerSettings
-
 
 class IsrChangeNotifier:
     """Collects changed partitions and announces them together."""
 
-    def __init__(
-        self, settings: BrokerSettings, runtime: Runtime, session: CurrentSession
-    ) -> None:
+    def __init__(self, settings: BrokerSettings, runtime: Runtime, session: CurrentSession) -> None:
         self._settings = settings
         self._runtime = runtime
         self._session = session

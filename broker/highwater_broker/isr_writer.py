@@ -10,7 +10,14 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from highwater_broker.controller_client import ControllerClient
+from highwater_broker.current_session import CurrentSession
+from highwater_broker.isr_change_notifier import IsrChangeNotifier
+from highwater_broker.partition import Partition
+from highwater_broker.roles import IsrProposal
+from highwater_broker.settings import BrokerSettings
 from highwater_core.check import check
+from highwater_core.config import IsrWrite, Toggles
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import BrokerEpoch, NodeId, PartitionEpoch, TopicPartition
@@ -35,13 +42,6 @@ from highwater_core.znodes import (
     encode_partition_state,
     partition_state_path,
 )
-
-from highwater_broker.controller_client import ControllerClient
-from highwater_broker.current_session import CurrentSession
-from highwater_broker.isr_change_notifier import IsrChangeNotifier
-from highwater_broker.partition import Partition
-from highwater_broker.roles import IsrProposal
-from highwater_broker.settings import BrokerSettings
 
 RETRY_MS = 100
 MAX_PARTITIONS_PER_REQUEST = 1_000
@@ -206,9 +206,7 @@ class AlterPartitionWriter:
     async def _reread(self, partition: Partition, proposal: IsrProposal) -> bool:
         """Adopt what is written when it is of this leadership (an answer was lost: KAFKA-1382)."""
         try:
-            written, version = await read_leadership(
-                self._session.get(), partition.topic_partition
-            )
+            written, version = await read_leadership(self._session.get(), partition.topic_partition)
         except (CoordinationError, MalformedZnode):
             return False
         if (written.leader, written.leader_epoch) == (
@@ -288,9 +286,7 @@ class ConditionalWriter:
             EventKind.WRITE_CONFLICTED, path=partition_state_path(partition.topic_partition)
         )
         try:
-            written, version = await read_leadership(
-                self._session.get(), partition.topic_partition
-            )
+            written, version = await read_leadership(self._session.get(), partition.topic_partition)
         except NoNode:
             partition.withdraw_proposal(proposal)
             return True
@@ -311,3 +307,20 @@ class ConditionalWriter:
     ) -> None:
         if partition.adopt_isr(proposal, proposal.isr, partition_epoch):
             self._notifier.changed(partition.topic_partition)
+
+
+def make_isr_writer(
+    settings: BrokerSettings,
+    toggles: Toggles,
+    runtime: Runtime,
+    controller: ControllerClient,
+    session: CurrentSession,
+    registration: RegistrationView,
+    notifier: IsrChangeNotifier,
+) -> IsrWriter:
+    """Return the writer that the toggles ask for."""
+    match toggles.isr_write:
+        case IsrWrite.ALTER_PARTITION:
+            return AlterPartitionWriter(settings, runtime, controller, session, registration)
+        case IsrWrite.LEADER_CONDITIONAL_WRITE:
+            return ConditionalWriter(settings.broker_id, runtime, session, notifier)

@@ -9,6 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from highwater_broker.log.log import Log
+from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.logic.high_watermark import (
+    follower_high_watermark,
+    is_frozen,
+    next_high_watermark,
+)
+from highwater_broker.logic.isr import (
+    FollowerProgress,
+    after_fetch,
+    is_caught_up,
+    is_eligible,
+    lagging_members,
+    may_join,
+)
+from highwater_broker.roles import (
+    ROLE_NAMES,
+    Following,
+    IsrProposal,
+    Leading,
+    Offline,
+    Role,
+    Stopped,
+)
 from highwater_core.check import check
 from highwater_core.config import Toggles
 from highwater_core.errors import ErrorCode
@@ -37,30 +61,6 @@ from highwater_core.messages import (
 from highwater_core.ports import Trace
 from highwater_core.runtime import Runtime
 from highwater_wire.kafka.messages import Records
-
-from highwater_broker.log.log import Log
-from highwater_broker.logic.high_watermark import (
-    follower_high_watermark,
-    is_frozen,
-    next_high_watermark,
-)
-from highwater_broker.logic.isr import (
-    FollowerProgress,
-    after_fetch,
-    is_caught_up,
-    is_eligible,
-    lagging_members,
-    may_join,
-)
-from highwater_broker.roles import (
-    ROLE_NAMES,
-    Following,
-    IsrProposal,
-    Leading,
-    Offline,
-    Role,
-    Stopped,
-)
 
 BAR_AFTER_INELIGIBLE_MS = 1_000
 """How long a follower that the controller called ineligible is not proposed again."""
@@ -130,6 +130,9 @@ class Partition:
         self.controller_epoch: ControllerEpoch = NO_CONTROLLER_EPOCH
         self.partition_epoch: PartitionEpoch = NO_PARTITION_EPOCH
         self.assigned_replicas: tuple[NodeId, ...] = ()
+        self.recovery_point_fell = False
+        """A truncation lowered the log's recovery point; it must be checkpointed before the next
+        append, or a power loss could leave unchecked bytes below the checkpointed one."""
         self._high_watermark = Offset(
             max(log.log_start_offset, min(high_watermark, log.log_end_offset))
         )
@@ -193,7 +196,9 @@ class Partition:
 
     # ------------------------------------------------------------ role changes
 
-    def take_role(self, role: Role, command: LeaderAndIsrPartition, told_by: ControllerEpoch) -> None:
+    def take_role(
+        self, role: Role, command: LeaderAndIsrPartition, told_by: ControllerEpoch
+    ) -> None:
         """Take the role of a command that was found newer than what is known here."""
         self.role = role
         self.leader_epoch = command.leader_epoch
@@ -238,17 +243,17 @@ class Partition:
             return AppendOutcome(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if acks == -1 and len(role.isr) < self.min_insync_replicas:
             return AppendOutcome(ErrorCode.NOT_ENOUGH_REPLICAS)
-        appended = self.log.append_as_leader(records, self.leader_epoch, now_ms)
-        if isinstance(appended, ErrorCode):
-            return AppendOutcome(appended)
-        self._trace(
-            EventKind.LOG_APPENDED, appended.base_offset, end_offset=appended.end_offset
-        )
+        try:
+            base_offset, end_offset, _ = self.log.append_as_leader(
+                records, self.leader_epoch, now_ms
+            )
+        except LogRefused as refused:
+            self._refuse("produce", refused.error, what=str(refused))
+            return AppendOutcome(refused.error)
+        self._trace(EventKind.LOG_APPENDED, base_offset, end_offset=end_offset)
         self._maybe_advance_high_watermark()
         self.changed()
-        return AppendOutcome(
-            ErrorCode.NONE, appended.base_offset, appended.end_offset, self.log_start_offset
-        )
+        return AppendOutcome(ErrorCode.NONE, base_offset, end_offset, self.log_start_offset)
 
     def acks_all_status(self, end_offset: Offset, leader_epoch: LeaderEpoch) -> ErrorCode | None:
         """Return how an acks=all append up to end_offset stands; None while it waits.
@@ -282,12 +287,14 @@ class Partition:
         else:
             visible_end = self.log_end_offset if for_follower else self._high_watermark
             if fetch_offset < visible_end:
-                records = self.log.read(fetch_offset, max_bytes, visible_end)
+                try:
+                    records = self.log.read(fetch_offset, max_bytes, visible_end).records
+                except LogRefused as refused:
+                    error = refused.error
+                    self._refuse("fetch", error, what=str(refused))
         return ReadOutcome(error, self._high_watermark, self.log_start_offset, records)
 
-    def offset_for_leader_epoch(
-        self, epoch: LeaderEpoch
-    ) -> tuple[ErrorCode, LeaderEpoch, Offset]:
+    def offset_for_leader_epoch(self, epoch: LeaderEpoch) -> tuple[ErrorCode, LeaderEpoch, Offset]:
         """Return the largest epoch here that is at most `epoch`, and where it ends.
 
         NO_EPOCH and NO_OFFSET when that is not known. Source: KIP-101, KIP-279.
@@ -309,6 +316,15 @@ class Partition:
         if self._high_watermark < role.epoch_start_offset:
             return ErrorCode.OFFSET_NOT_AVAILABLE, NO_OFFSET
         return ErrorCode.NONE, self._high_watermark
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, Offset] | None:
+        """Return time and offset of the first record at or after the timestamp, or None."""
+        try:
+            found = self.log.offset_for_timestamp(timestamp_ms)
+        except LogRefused as refused:
+            self._refuse("list offsets", refused.error, what=str(refused))
+            return None
+        return (found.timestamp, found.offset) if found else None
 
     # ------------------------------------------------------------ leader: followers
 
@@ -482,44 +498,56 @@ class Partition:
     # ------------------------------------------------------------ follower
 
     def append_as_follower(
-        self, records: memoryview | bytes, leader_high_watermark: Offset, leader_start: Offset
+        self,
+        records: memoryview | bytes,
+        leader_high_watermark: Offset,
+        leader_start: Offset,
+        now_ms: int,
     ) -> ErrorCode:
-        """Append what the leader sent and take over its high watermark and log start."""
+        """Append what the leader sent and take over its high watermark and log start.
+
+        now_ms is wall-clock time.
+        """
         check(isinstance(self.role, Following), "only a follower appends a leader's batches")
-        if len(records) > 0:
-            error = self.log.append_as_follower(records)
-            if error is not ErrorCode.NONE:
-                return error
-        self._high_watermark = Offset(
-            max(
-                self.log_start_offset,
-                follower_high_watermark(leader_high_watermark, self.log_end_offset),
-            )
-        )
-        if leader_start > self.log_start_offset:
-            self.move_log_start(min(leader_start, self._high_watermark))
+        try:
+            if len(records) > 0:
+                self.log.append_as_follower(records, now_ms)
+            held = follower_high_watermark(leader_high_watermark, self.log_end_offset)
+            self._high_watermark = Offset(max(self.log_start_offset, held))
+            if leader_start > self.log_start_offset:
+                self._move_log_start(min(leader_start, self._high_watermark))
+        except LogRefused as refused:
+            self._refuse("append", refused.error, what=str(refused))
+            return refused.error
         return ErrorCode.NONE
 
     def truncate_to(self, offset: Offset, reason: str) -> None:
-        """Cut the log to [log_start_offset, offset); nothing happens at or beyond its end."""
-        end = self.log_end_offset
-        if offset >= end:
-            return
-        high_watermark = self._high_watermark
-        self.log.truncate_to(offset)
-        self._after_truncation(end, high_watermark, reason)
+        """Cut the log to [log_start_offset, offset), and epochs that begin beyond its end.
+
+        Raises:
+            LogRefused: the disk refused.
+        """
+        before = self.log_end_offset, self._high_watermark, self.log.recovery_point
+        if self.log.truncate_to(offset):
+            self._after_truncation(*before, reason)
 
     def truncate_fully(self, start_offset: Offset, reason: str) -> None:
-        """Drop the whole log and start over at start_offset."""
-        end = self.log_end_offset
-        high_watermark = self._high_watermark
-        self.log.truncate_fully_and_start_at(start_offset)
-        self._after_truncation(end, high_watermark, reason)
+        """Drop the whole log and start over at start_offset.
 
-    def _after_truncation(self, from_offset: Offset, high_watermark: Offset, reason: str) -> None:
+        Raises:
+            LogRefused: the disk refused.
+        """
+        before = self.log_end_offset, self._high_watermark, self.log.recovery_point
+        self.log.truncate_fully_and_start_at(start_offset)
+        self._after_truncation(*before, reason)
+
+    def _after_truncation(
+        self, from_offset: Offset, high_watermark: Offset, recovery_point: Offset, reason: str
+    ) -> None:
         self._high_watermark = Offset(
             max(self.log_start_offset, min(self._high_watermark, self.log_end_offset))
         )
+        self.recovery_point_fell |= self.log.recovery_point < recovery_point
         self._trace(
             EventKind.LOG_TRUNCATED,
             self.log_end_offset,
@@ -529,14 +557,24 @@ class Partition:
         )
         self.changed()
 
-    def move_log_start(self, offset: Offset) -> bool:
-        """Raise the log's start, never beyond the high watermark; return whether it moved."""
-        target = min(offset, self._high_watermark)
-        if target <= self.log_start_offset:
-            return False
-        self.log.move_log_start(target)
-        self._trace(EventKind.LOG_START_MOVED, self.log_start_offset)
-        return True
+    # ------------------------------------------------------------ retention
+
+    def delete_old_segments(self, now_ms: int) -> int:
+        """Remove what retention no longer keeps; return how many segments. now_ms is wall clock.
+
+        Raises:
+            LogRefused: the disk refused.
+        """
+        count = self.log.delete_old_segments(now_ms, self._high_watermark)
+        if count:
+            self._trace(EventKind.LOG_START_MOVED, self.log_start_offset)
+            self.changed()
+        return count
+
+    def _move_log_start(self, offset: Offset) -> None:
+        if self.log.advance_log_start(offset):
+            self._trace(EventKind.LOG_START_MOVED, self.log_start_offset)
+            self.changed()
 
     # ------------------------------------------------------------ traces
 
@@ -556,6 +594,4 @@ class Partition:
         self._trace(kind, self.log_end_offset, **detail)
 
     def _refuse(self, request: str, error: ErrorCode, **detail: object) -> None:
-        self._trace(
-            EventKind.REQUEST_REFUSED, None, request=request, error=error.name, **detail
-        )
+        self._trace(EventKind.REQUEST_REFUSED, None, request=request, error=error.name, **detail)

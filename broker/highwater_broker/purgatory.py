@@ -31,6 +31,33 @@ class _Waiter:
         self.is_done = False
 
 
+class _Waiting:
+    """One key's waiters. The dicts are ordered sets: removal in O(1), oldest first."""
+
+    __slots__ = ("freely", "in_turn")
+
+    def __init__(self) -> None:
+        self.freely: dict[_Waiter, None] = {}
+        self.in_turn: dict[_Waiter, None] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.freely or self.in_turn)
+
+    def done(self) -> list[_Waiter]:
+        """Return the waiters that are done now; predicates change nothing meanwhile."""
+        # One that another key woke stays listed until its task runs.
+        done = [one for one in self.freely if not one.is_done and one.is_complete()]
+        for waiter in self.in_turn:
+            if not waiter.is_complete():
+                break
+            done.append(waiter)
+        return done
+
+    def remove(self, waiter: _Waiter) -> None:
+        self.freely.pop(waiter, None)
+        self.in_turn.pop(waiter, None)
+
+
 class Purgatory:
     """Requests that wait, by partition, each key's in the order in which they began to wait.
 
@@ -41,8 +68,7 @@ class Purgatory:
     def __init__(self, runtime: Runtime, max_waiters: int = MAX_WAITERS) -> None:
         self._runtime = runtime
         self._max_waiters = max_waiters
-        # The inner dicts are ordered sets: removal in O(1), iteration in order of waiting.
-        self._waiters: dict[TopicPartition, dict[_Waiter, None]] = {}
+        self._waiting: dict[TopicPartition, _Waiting] = {}
         self._waiting_count = 0
         self._is_checking = False
         self._deferred: list[TopicPartition] = []
@@ -54,14 +80,14 @@ class Purgatory:
 
     def is_listing_any(self) -> bool:
         """Return whether any key has a waiter; never when nothing waits."""
-        return bool(self._waiters)
+        return bool(self._waiting)
 
     def check(self, key: TopicPartition) -> None:
         """Let the key's waiters look again, and wake those that are done.
 
         A check from within a waiter's predicate is carried out after the one that runs.
         """
-        if key not in self._waiters:
+        if key not in self._waiting:
             return
         if self._is_checking:
             self._deferred.append(key)
@@ -79,26 +105,33 @@ class Purgatory:
             self._deferred.clear()
 
     def _wake_done(self, key: TopicPartition) -> None:
-        waiters = self._waiters.get(key)
-        if waiters is None:
+        waiting = self._waiting.get(key)
+        if waiting is None:
             return
-        for waiter in tuple(waiters):
-            # One that another key woke stays listed until its task runs.
-            if not waiter.is_done and waiter.is_complete():
-                waiter.is_done = True
-                waiters.pop(waiter, None)
-                waiter.woken.set()
-        if not waiters:
-            self._waiters.pop(key, None)
+        for waiter in waiting.done():
+            waiter.is_done = True
+            waiting.remove(waiter)
+            waiter.woken.set()
+        if not waiting:
+            del self._waiting[key]
 
     async def wait(
-        self, keys: Sequence[TopicPartition], is_complete: Callable[[], bool], timeout_ms: int
+        self,
+        keys: Sequence[TopicPartition],
+        is_complete: Callable[[], bool],
+        timeout_ms: int,
+        *,
+        in_turn: bool = False,
     ) -> bool:
         """Return True once is_complete says so, False when timeout_ms passed first.
 
         is_complete is called now, without waiting, and then at each check of one of the keys; it
         must be quick and must not change what other waiters look at. Once it has said yes it is
         not called again. After False the caller decides from the state it then finds.
+
+        in_turn: it has one key, and is never complete before those that began earlier to wait in
+        turn on that key; it is not asked until they are done. A check then costs what it wakes,
+        however many wait (a partition's acks=all produces wait like this).
         """
         if is_complete():
             return True
@@ -106,7 +139,10 @@ class Purgatory:
             return False
         waiter = _Waiter(is_complete, self._runtime.event())
         for key in keys:
-            self._waiters.setdefault(key, {})[waiter] = None
+            waiting = self._waiting.get(key)
+            if waiting is None:
+                waiting = self._waiting[key] = _Waiting()
+            (waiting.in_turn if in_turn else waiting.freely)[waiter] = None
         self._waiting_count += 1
         try:
             await waiter.woken.wait(min(timeout_ms, MAX_TIMEOUT_MS))
@@ -117,9 +153,8 @@ class Purgatory:
 
     def _forget(self, waiter: _Waiter, keys: Sequence[TopicPartition]) -> None:
         for key in keys:
-            waiters = self._waiters.get(key)
-            if waiters is None:
-                continue
-            waiters.pop(waiter, None)
-            if not waiters:
-                del self._waiters[key]
+            waiting = self._waiting.get(key)
+            if waiting is not None:
+                waiting.remove(waiter)
+                if not waiting:
+                    del self._waiting[key]

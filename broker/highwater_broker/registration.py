@@ -7,7 +7,10 @@ incarnation to the controller (KIP-380). Meanwhile the broker goes on serving un
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
+from highwater_broker.current_session import CurrentSession
+from highwater_broker.settings import BrokerSettings
 from highwater_core.events import EventKind
 from highwater_core.ids import NO_BROKER_EPOCH, BrokerEpoch
 from highwater_core.messages import BrokerEndpoints
@@ -23,9 +26,6 @@ from highwater_core.ports import (
 )
 from highwater_core.runtime import Event, TimedOut
 from highwater_core.znodes import PERSISTENT_PATHS, broker_path, encode_broker
-
-from highwater_broker.current_session import CurrentSession
-from highwater_broker.settings import BrokerSettings
 
 RETRY_MS = 500
 """How often an occupied or unreachable registration is looked at again, beside its watch."""
@@ -103,20 +103,16 @@ class Registration:
 
     async def _try_once(self, session: Coordination) -> BrokerEpoch | None:
         """Return our registration's czxid, None when an earlier incarnation's is in the way."""
-        try:
+        with suppress(NodeExists):
             await session.create(self._path, self._content(), ephemeral=True)
-        except NodeExists:
-            pass
         found = await session.exists(self._path, watch=True)
         if found is None:
             return None
         if found.ephemeral_owner == session.session_id:
             return BrokerEpoch(found.czxid)
         if found.ephemeral_owner in self._old_session_ids:
-            try:
+            with suppress(NoNode):
                 await session.delete(self._path)
-            except NoNode:
-                pass
         return None
 
     def _content(self) -> bytes:

@@ -7,8 +7,25 @@ Source: V3 C; replication.md section 4 "LISR".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
+from highwater_broker.become_follower import become_follower
+from highwater_broker.become_leader import become_leader
+from highwater_broker.fetcher_registry import FetcherRegistry
+from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.logic.command_fencing import (
+    KnownReplica,
+    Verdict,
+    fence_request,
+    judge_leader_and_isr,
+    judge_stop_replica,
+)
+from highwater_broker.metadata_cache import MetadataCache
+from highwater_broker.partition import Partition, PartitionContext
+from highwater_broker.replica_logs import HostedLog, ReplicaLogs
+from highwater_broker.roles import Stopped
+from highwater_broker.topic_settings import TopicSettings
 from highwater_core.config import Toggles, UnlistedPartitions
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
@@ -31,23 +48,6 @@ from highwater_core.messages import (
 )
 from highwater_core.ports import Ports
 
-from highwater_broker.become_follower import become_follower
-from highwater_broker.become_leader import become_leader
-from highwater_broker.fetcher_registry import FetcherRegistry
-from highwater_broker.log.record_batch import LogRefused
-from highwater_broker.logic.command_fencing import (
-    KnownReplica,
-    Verdict,
-    fence_request,
-    judge_leader_and_isr,
-    judge_stop_replica,
-)
-from highwater_broker.metadata_cache import MetadataCache
-from highwater_broker.partition import Partition, PartitionContext
-from highwater_broker.replica_logs import HostedLog, ReplicaLogs
-from highwater_broker.roles import Stopped
-from highwater_broker.topic_settings import TopicSettings
-
 
 class ReplicaManager:
     """The partitions of this broker, by topic and partition.
@@ -65,6 +65,7 @@ class ReplicaManager:
         metadata: MetadataCache,
         fetchers: FetcherRegistry,
         own_broker_epoch: Callable[[], BrokerEpoch],
+        write_recovery_points: Callable[[], Awaitable[None]],
     ) -> None:
         self._context = context
         self._toggles: Toggles = context.toggles
@@ -74,6 +75,7 @@ class ReplicaManager:
         self._metadata = metadata
         self._fetchers = fetchers
         self._own_broker_epoch = own_broker_epoch
+        self._write_recovery_points = write_recovery_points
         self._partitions: dict[TopicPartition, Partition] = {}
         self.controller_epoch: ControllerEpoch = NO_CONTROLLER_EPOCH
         self.commanded = ports.runtime.event()
@@ -166,7 +168,7 @@ class ReplicaManager:
             refused=refused,
         )
 
-    def _trace(self, kind: EventKind, request: BrokerCommand, **detail: object) -> None:
+    def _trace(self, kind: EventKind, request: BrokerCommand, **detail: Any) -> None:
         self._ports.trace.emit(
             kind,
             controller_epoch=request.controller_epoch,
@@ -195,8 +197,25 @@ class ReplicaManager:
             errors[command.topic_partition] = error
         for leader in request.live_leaders:
             self._fetchers.learn_endpoint(leader.broker_id, leader.replication)
-        told_by = request.controller_epoch
+        if any(partition.recovery_point_fell for partition, _ in accepted):
+            await self._write_recovery_points()
+        # From here on nothing waits: the roles change together.
+        accepted.sort(key=lambda each: each[1].leader != self._context.broker_id)
         for partition, command in accepted:
+            error = self._take_role(partition, command, request.controller_epoch)
+            if error is not ErrorCode.NONE:
+                errors[command.topic_partition] = error
+        if request.is_init:
+            self._drop_unlisted(request)
+        self.commanded.set()
+        self._fetchers.drop_idle()
+        return errors
+
+    def _take_role(
+        self, partition: Partition, command: LeaderAndIsrPartition, told_by: ControllerEpoch
+    ) -> ErrorCode:
+        """Become leader or follower; where the disk refuses, the replica is left without a role."""
+        try:
             if command.leader == self._context.broker_id:
                 become_leader(
                     partition,
@@ -206,16 +225,16 @@ class ReplicaManager:
                     toggles=self._toggles,
                     now_ms=self._ports.runtime.now_ms(),
                 )
-        for partition, command in accepted:
-            if command.leader != self._context.broker_id:
+            else:
                 become_follower(
                     partition, command, told_by, fetchers=self._fetchers, toggles=self._toggles
                 )
-        if request.is_init:
-            self._drop_unlisted(request)
-        self.commanded.set()
-        self._fetchers.drop_idle()
-        return errors
+        except LogRefused as refused:
+            self._logs.bad_input(str(partition.topic_partition), str(refused))
+            self._fetchers.remove(partition.topic_partition)
+            partition.stop(partition.leader_epoch)
+            return refused.error
+        return ErrorCode.NONE
 
     def _judge(self, command: LeaderAndIsrPartition) -> tuple[Verdict, ErrorCode]:
         partition = self._partitions.get(command.topic_partition)
@@ -232,13 +251,13 @@ class ReplicaManager:
         partition = self._partitions.get(key)
         try:
             if partition is None:
-                hosted = await self._logs.create(key, topic_id, self._topics.log_config(key.topic))
-                return self._host(hosted)
+                config = self._topics.log_config(key.topic)
+                return self._host(await self._logs.create(key, topic_id, config))
             if partition.topic_id == NO_TOPIC_ID and topic_id != NO_TOPIC_ID:
                 await self._logs.write_topic_id(key, topic_id)
                 partition.topic_id = topic_id
         except (OSError, LogRefused) as error:
-            self._ports.trace.emit(EventKind.BAD_INPUT_MET, where=str(key), what=str(error))
+            self._logs.bad_input(str(key), str(error))
             return None
         return partition
 
@@ -264,29 +283,29 @@ class ReplicaManager:
         if error is not ErrorCode.NONE:
             return error
         epoch = LeaderEpoch(max(command.leader_epoch, partition.leader_epoch))
-        try:
-            if command.delete_partition:
-                self._remove(partition, epoch, is_deleted=True)
-                return ErrorCode.NONE
-        except OSError as failure:
-            partition.trace(EventKind.BAD_INPUT_MET, where="delete", what=str(failure))
-            return ErrorCode.KAFKA_STORAGE_ERROR
+        if command.delete_partition:
+            return self._remove(partition, epoch, is_deleted=True)
         self._fetchers.remove(partition.topic_partition)
         partition.stop(epoch)
         partition.trace(EventKind.REPLICA_STOPPED, deleted=False)
         return ErrorCode.NONE
 
-    def _remove(self, partition: Partition, epoch: LeaderEpoch, *, is_deleted: bool) -> None:
+    def _remove(self, partition: Partition, epoch: LeaderEpoch, *, is_deleted: bool) -> ErrorCode:
         """Take the replica out of service, and its folder away or aside."""
         key = partition.topic_partition
         self._fetchers.remove(key)
         del self._partitions[key]
         partition.stop(epoch)
         partition.trace(EventKind.REPLICA_STOPPED, deleted=is_deleted)
-        if is_deleted:
-            self._logs.delete(key, partition.log)
-        else:
-            self._logs.set_aside(key, partition.log)
+        try:
+            if is_deleted:
+                partition.log.delete()
+            else:
+                partition.log.set_aside()
+        except (OSError, LogRefused) as error:
+            self._logs.bad_input(str(key), str(error))
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.NONE
 
     def _update_metadata(self, request: UpdateMetadataRequest) -> dict[TopicPartition, ErrorCode]:
         """Hand the controller's view to the cache, and let leaders look who lives now."""
@@ -299,6 +318,12 @@ class ReplicaManager:
             if partition.is_leader and partition.maybe_advance_high_watermark():
                 partition.changed()
         return {each.topic_partition: ErrorCode.NONE for each in request.partitions}
+
+    def stop_all(self) -> None:
+        """Take every replica out of service: nothing is appended or read any more."""
+        for partition in self.partitions():
+            partition.stop(partition.leader_epoch)
+            partition.trace(EventKind.REPLICA_STOPPED, deleted=False)
 
     # ------------------------------------------------------------ periodic work
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from highwater_core.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, PartitionEpoch
-from highwater_core.messages import IsrMember
-
 from highwater_broker.logic.isr import FollowerProgress
+from highwater_core.ids import LeaderEpoch, NodeId, Offset, PartitionEpoch
+from highwater_core.messages import IsrMember
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +47,6 @@ class Leading:
         """The ISR joined with the one that is proposed: whichever is written, none is missing."""
         proposed = self.proposal.isr if self.proposal else ()
         return (*self.isr, *(member for member in proposed if member not in self.isr))
-
-    def member(self, broker_id: NodeId, otherwise: BrokerEpoch) -> IsrMember:
-        """Return the member with the incarnation that last fetched here, if one did."""
-        progress = self.followers.get(broker_id)
-        fetched_with = progress.broker_epoch if progress else otherwise
-        return IsrMember(broker_id, fetched_with)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ class BrokerSettings:
     """A JSON object that replaces some of the preset's toggles."""
     incarnation: int = 0
     """Which start of this node it is; traces carry it."""
+    cluster_id: str = "highwater"
     zookeeper: str = "zookeeper:2181"
     session_timeout_ms: int = 6_000
     data_folder: str = "/var/lib/highwater"
@@ -48,7 +49,7 @@ class BrokerSettings:
     replica_fetch_max_bytes: int = MEBIBYTE
     """Per partition and fetch."""
     replica_fetch_response_max_bytes: int = 10 * MEBIBYTE
-    replica_fetch_timeout_ms: int = 30_000
+    replica_fetch_timeout_ms: int = 10_000
     replica_fetch_backoff_ms: int = 50
     """First pause after an error; it doubles up to the next setting."""
     replica_fetch_backoff_max_ms: int = 1_000
@@ -61,10 +62,10 @@ class BrokerSettings:
     high_watermark_checkpoint_interval_ms: int = 5_000
     log_flush_interval_ms: int = 10_000
     log_retention_check_interval_ms: int = 30_000
-    controlled_shutdown_attempts: int = 5
-    controlled_shutdown_timeout_ms: int = 5_000
+    controlled_shutdown_attempts: int = 3
+    controlled_shutdown_timeout_ms: int = 2_000
     """For one attempt."""
-    controlled_shutdown_retry_ms: int = 500
+    controlled_shutdown_retry_ms: int = 300
 
     segment_bytes: int = 1024 * MEBIBYTE
     segment_ms: int = 7 * 24 * 3_600_000
@@ -97,3 +98,27 @@ class BrokerSettings:
     @property
     def control(self) -> Endpoint:
         return Endpoint(self.control_host, self.control_port)
+
+    def topic_defaults(self) -> tuple[tuple[str, str], ...]:
+        """Return this broker's defaults of topic configurations by their Kafka names."""
+        return (
+            ("index.interval.bytes", str(self.index_interval_bytes)),
+            ("max.message.bytes", str(self.max_message_bytes)),
+            ("min.insync.replicas", str(self.min_insync_replicas)),
+            ("retention.bytes", str(self.retention_bytes)),
+            ("retention.ms", str(self.retention_ms)),
+            ("segment.bytes", str(self.segment_bytes)),
+            ("segment.ms", str(self.segment_ms)),
+        )
+
+    def described(self) -> tuple[tuple[str, str], ...]:
+        """Return what DescribeConfigs tells of this broker, by Kafka's names."""
+        return (
+            ("auto.create.topics.enable", str(self.auto_create_topics).lower()),
+            ("broker.id", str(self.node_id)),
+            ("default.replication.factor", str(self.default_replication_factor)),
+            ("min.insync.replicas", str(self.min_insync_replicas)),
+            ("num.partitions", str(self.num_partitions)),
+            ("replica.lag.time.max.ms", str(self.replica_lag_time_max_ms)),
+            ("zookeeper.session.timeout.ms", str(self.session_timeout_ms)),
+        )

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from highwater_broker.current_session import CurrentSession
+from highwater_broker.log.log_config import LogConfig
+from highwater_broker.settings import BrokerSettings
 from highwater_core.events import EventKind
 from highwater_core.ports import (
     CoordinationError,
@@ -25,10 +28,6 @@ from highwater_core.znodes import (
     decode,
     topic_config_path,
 )
-
-from highwater_broker.current_session import CurrentSession
-from highwater_broker.log.log_config import LogConfig
-from highwater_broker.settings import BrokerSettings
 
 RETRY_MS = 500
 _TOPIC_ENTITY = "topics/"
@@ -102,9 +101,7 @@ class TopicSettings:
             segment_ms=values.get("segment.ms", settings.segment_ms),
             retention_ms=values.get("retention.ms", settings.retention_ms),
             retention_bytes=values.get("retention.bytes", settings.retention_bytes),
-            index_interval_bytes=values.get(
-                "index.interval.bytes", settings.index_interval_bytes
-            ),
+            index_interval_bytes=values.get("index.interval.bytes", settings.index_interval_bytes),
             max_message_bytes=values.get("max.message.bytes", settings.max_message_bytes),
         )
 

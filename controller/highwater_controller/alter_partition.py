@@ -5,6 +5,10 @@ Source: KIP-497; KIP-841 and KIP-903 (who may join); Kafka's KafkaController.pro
 
 from __future__ import annotations
 
+from highwater_controller.context import VersionedLeadership
+from highwater_controller.request_batch import RequestBatch
+from highwater_controller.state_reader import read_leadership
+from highwater_controller.term import Term
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import NO_BROKER_EPOCH, NodeId, PartitionEpoch, TopicPartition
@@ -15,11 +19,6 @@ from highwater_core.messages import (
     AlterPartitionResult,
 )
 from highwater_core.znodes import PartitionLeadership
-
-from highwater_controller.context import VersionedLeadership
-from highwater_controller.request_batch import RequestBatch
-from highwater_controller.state_reader import read_leadership
-from highwater_controller.term import Term
 
 
 async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> AlterPartitionResponse:
@@ -86,9 +85,7 @@ def _find_refusal(term: Term, sender: NodeId, item: AlterPartitionItem) -> Error
     return _find_ineligible(term, item, last.isr)
 
 
-def _find_ineligible(
-    term: Term, item: AlterPartitionItem, isr: tuple[NodeId, ...]
-) -> ErrorCode:
+def _find_ineligible(term: Term, item: AlterPartitionItem, isr: tuple[NodeId, ...]) -> ErrorCode:
     """Refuse members that join although they are dead, shut down or of an earlier registration.
 
     Those that are in the ISR already may stay: the controller itself removes them when they die.
@@ -110,9 +107,8 @@ def _find_ineligible(
 def _is_done(term: Term, item: AlterPartitionItem) -> bool:
     """Return whether the state is already as asked for: a repeat whose answer was lost."""
     last = term.context.leaderships[item.topic_partition].leadership
-    return item.leader_epoch == last.leader_epoch and last.isr == tuple(
-        member.broker_id for member in item.new_isr
-    )
+    asked_for = {member.broker_id for member in item.new_isr}
+    return item.leader_epoch == last.leader_epoch and asked_for == set(last.isr)
 
 
 async def _write(term: Term, item: AlterPartitionItem) -> ErrorCode:

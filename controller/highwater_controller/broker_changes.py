@@ -6,10 +6,6 @@ broker that registered anew in between is one that failed and started).
 
 from __future__ import annotations
 
-from highwater_core.events import EventKind
-from highwater_core.ids import NodeId
-from highwater_core.messages import BrokerEndpoints
-
 from highwater_controller.context import Replica
 from highwater_controller.logic.partition_states import PartitionState
 from highwater_controller.logic.replica_states import ReplicaState
@@ -19,6 +15,9 @@ from highwater_controller.request_batch import RequestBatch
 from highwater_controller.state_reader import read_brokers
 from highwater_controller.term import Term
 from highwater_controller.topic_deletion import fail_deletions, resume_deletions_on
+from highwater_core.events import EventKind
+from highwater_core.ids import NodeId
+from highwater_core.messages import BrokerEndpoints
 
 
 async def on_brokers_changed(term: Term) -> None:
@@ -56,8 +55,7 @@ async def _on_brokers_failed(term: Term, failed: list[NodeId]) -> None:
     leaderless = sorted(
         partition
         for partition, known in context.leaderships.items()
-        if known.leadership.leader in failed
-        and not context.is_to_be_deleted(partition.topic)
+        if known.leadership.leader in failed and not context.is_to_be_deleted(partition.topic)
     )
     await move_partitions(term, leaderless, PartitionState.OFFLINE)
     await elect_leaders_where_none(term)

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from highwater_controller.settings import ControllerSettings
 from highwater_core.check import check
 from highwater_core.events import EventKind
 from highwater_core.ids import NodeId, TopicPartition
@@ -21,8 +22,6 @@ from highwater_core.messages import (
 )
 from highwater_core.ports import CallFailed, ControlPlane, Trace
 from highwater_core.runtime import Event, Runtime, Task, TaskScope
-
-from highwater_controller.settings import ControllerSettings
 
 AnswerHandler = Callable[[NodeId, BrokerCommand, CommandResponse], None]
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from highwater_controller.logic.partition_states import PartitionState
+from highwater_controller.logic.replica_states import ReplicaState
 from highwater_core.ids import (
     NO_TOPIC_ID,
     BrokerEpoch,
@@ -20,9 +22,6 @@ from highwater_core.ids import (
 )
 from highwater_core.messages import BrokerEndpoints
 from highwater_core.znodes import PartitionLeadership
-
-from highwater_controller.logic.partition_states import PartitionState
-from highwater_controller.logic.replica_states import ReplicaState
 
 
 @dataclass(frozen=True, order=True, slots=True)

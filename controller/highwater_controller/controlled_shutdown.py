@@ -5,10 +5,6 @@ Source: reference/replication.md section 3, "Flows"; Kafka's KafkaController.
 
 from __future__ import annotations
 
-from highwater_core.errors import ErrorCode
-from highwater_core.ids import TopicPartition
-from highwater_core.messages import ControlledShutdownRequest, ControlledShutdownResponse
-
 from highwater_controller.alter_partition import is_stale_broker
 from highwater_controller.context import Replica
 from highwater_controller.logic.leader_selectors import Selector
@@ -17,6 +13,9 @@ from highwater_controller.logic.replica_states import ReplicaState
 from highwater_controller.partition_state_machine import move_partitions
 from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.term import Term
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import TopicPartition
+from highwater_core.messages import ControlledShutdownRequest, ControlledShutdownResponse
 
 
 async def on_controlled_shutdown(
@@ -54,9 +53,5 @@ async def on_controlled_shutdown(
     return ControlledShutdownResponse(ErrorCode.NONE, _still_led(term, led, broker))
 
 
-def _still_led(
-    term: Term, led: list[TopicPartition], broker: int
-) -> tuple[TopicPartition, ...]:
-    return tuple(
-        partition for partition in led if term.context.leader_of(partition) == broker
-    )
+def _still_led(term: Term, led: list[TopicPartition], broker: int) -> tuple[TopicPartition, ...]:
+    return tuple(partition for partition in led if term.context.leader_of(partition) == broker)

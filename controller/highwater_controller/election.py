@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from highwater_controller.store import PatientReader, TermEpoch
 from highwater_core import znodes
 from highwater_core.events import EventKind
 from highwater_core.ids import NO_CONTROLLER_EPOCH, NO_LEADER, ControllerEpoch, NodeId
 from highwater_core.ports import (
-    CheckOp,
     ConnectionLost,
     Coordination,
     CreateOp,
-    DeleteOp,
     MultiFailed,
     NodeExists,
     NoNode,
@@ -25,8 +24,6 @@ from highwater_core.ports import (
 )
 from highwater_core.runtime import Runtime
 from highwater_core.znodes import ControllerZnode, MalformedZnode
-
-from highwater_controller.store import PatientReader, TermEpoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +83,10 @@ class Election:
                 self._last_won = won.controller_epoch
                 return Won(won)
 
-    async def step_down(self, epoch: TermEpoch) -> None:
-        """Delete /controller if it is still this term's, so that another may be elected."""
-        operations = (
-            CheckOp(znodes.CONTROLLER_EPOCH, epoch.node_version),
-            DeleteOp(znodes.CONTROLLER),
-        )
-        stat = await self._reader.exists(znodes.CONTROLLER)
-        if stat is None or stat.ephemeral_owner != self._session.session_id:
-            return
-        try:
-            await self._reader.patiently(lambda: self._session.multi(operations))
-        except MultiFailed:
-            return  # a newer controller has been elected, or the znode is gone already
+    async def is_still_won(self) -> bool:
+        """Return whether /controller is this session's; a watch tells when that changes."""
+        stat = await self._reader.exists(znodes.CONTROLLER, watch=True)
+        return stat is not None and stat.ephemeral_owner == self._session.session_id
 
     async def _delete_own(self) -> None:
         try:
@@ -151,9 +139,7 @@ class Election:
         if found is None:
             return None
         try:
-            return NodeId(
-                znodes.decode(ControllerZnode, found[0], znodes.CONTROLLER).brokerid
-            )
+            return NodeId(znodes.decode(ControllerZnode, found[0], znodes.CONTROLLER).brokerid)
         except MalformedZnode as fault:
             self._trace.emit(EventKind.BAD_INPUT_MET, where=znodes.CONTROLLER, what=str(fault))
             return NO_LEADER

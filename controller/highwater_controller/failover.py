@@ -6,9 +6,6 @@ our rendering elides); KAFKA-4443 (UpdateMetadata before any LeaderAndIsr).
 
 from __future__ import annotations
 
-from highwater_core import znodes
-from highwater_core.events import EventKind
-
 from highwater_controller.isr_notifications import delete_notifications
 from highwater_controller.loading import load_leaderships, put_found_states
 from highwater_controller.logic.replica_states import ReplicaState
@@ -18,6 +15,8 @@ from highwater_controller.request_batch import RequestBatch
 from highwater_controller.state_reader import read_brokers, read_topic
 from highwater_controller.term import Term
 from highwater_controller.topic_deletion import load_deletions, resume_deletions
+from highwater_core import znodes
+from highwater_core.events import EventKind
 
 
 async def fail_over(term: Term) -> None:

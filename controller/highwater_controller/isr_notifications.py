@@ -5,14 +5,13 @@ Source: reference/replication.md sections 3 and 4 (/isr_change_notification); pr
 
 from __future__ import annotations
 
-from highwater_core import znodes
-from highwater_core.ids import TopicPartition
-from highwater_core.znodes import MalformedZnode
-
 from highwater_controller.loading import load_leaderships
 from highwater_controller.request_batch import RequestBatch
 from highwater_controller.state_reader import report_malformed
 from highwater_controller.term import Term
+from highwater_core import znodes
+from highwater_core.ids import TopicPartition
+from highwater_core.znodes import MalformedZnode
 
 
 async def on_isr_changes_notified(term: Term) -> None:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from highwater_core.ids import TopicPartition
-
 from highwater_controller.context import Replica
 from highwater_controller.logic.partition_states import PartitionState, initial_state
 from highwater_controller.logic.replica_states import ReplicaState
@@ -17,6 +15,7 @@ from highwater_controller.partition_state_machine import put_partition
 from highwater_controller.replica_state_machine import put_replica
 from highwater_controller.state_reader import read_leadership
 from highwater_controller.term import Term
+from highwater_core.ids import TopicPartition
 
 
 async def load_leaderships(term: Term, partitions: Iterable[TopicPartition]) -> None:

@@ -7,11 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from highwater_core.check import check
-from highwater_core.events import EventKind
-from highwater_core.ids import LeaderEpoch, NodeId, TopicPartition
-from highwater_core.znodes import PartitionLeadership, topic_path
-
 from highwater_controller.context import VersionedLeadership
 from highwater_controller.logic.leader_selectors import (
     Elected,
@@ -33,6 +28,10 @@ from highwater_controller.logic.partition_states import (
 from highwater_controller.request_batch import RequestBatch
 from highwater_controller.state_reader import allows_unclean_election, read_leadership
 from highwater_controller.term import Term
+from highwater_core.check import check
+from highwater_core.events import EventKind
+from highwater_core.ids import LeaderEpoch, NodeId, TopicPartition
+from highwater_core.znodes import PartitionLeadership, topic_path
 
 Targets = Mapping[TopicPartition, tuple[NodeId, ...]]
 """A reassignment's target replicas, by partition."""
@@ -148,14 +147,10 @@ async def _decide(
         case Selector.PREFERRED:
             return elect_preferred(assigned, isr, electable)
         case Selector.CONTROLLED_SHUTDOWN:
-            return elect_controlled_shutdown(
-                assigned, isr, electable, term.context.shutting_down
-            )
+            return elect_controlled_shutdown(assigned, isr, electable, term.context.shutting_down)
         case Selector.OFFLINE:
             clean = elect_offline(assigned, isr, electable, unclean=False)
-            if isinstance(clean, NoLeader) and await allows_unclean_election(
-                term, partition.topic
-            ):
+            if isinstance(clean, NoLeader) and await allows_unclean_election(term, partition.topic):
                 return elect_offline(assigned, isr, electable, unclean=True)
             return clean
 

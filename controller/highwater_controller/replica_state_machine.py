@@ -7,11 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from highwater_core.check import check
-from highwater_core.events import EventKind
-from highwater_core.ids import LeaderEpoch, NodeId, TopicPartition
-from highwater_core.znodes import PartitionLeadership
-
 from highwater_controller.context import Replica, VersionedLeadership
 from highwater_controller.logic.replica_states import (
     EFFECTS,
@@ -23,6 +18,10 @@ from highwater_controller.logic.replica_states import (
 from highwater_controller.request_batch import RequestBatch
 from highwater_controller.state_reader import read_leadership
 from highwater_controller.term import Term
+from highwater_core.check import check
+from highwater_core.events import EventKind
+from highwater_core.ids import LeaderEpoch, NodeId, TopicPartition
+from highwater_core.znodes import PartitionLeadership
 
 
 async def move_replicas(
@@ -92,9 +91,7 @@ def _announce_shrunk(
     batch.add_leader_and_isr(others, partition)
 
 
-async def _remove_from_isr(
-    term: Term, partition: TopicPartition, gone: tuple[NodeId, ...]
-) -> bool:
+async def _remove_from_isr(term: Term, partition: TopicPartition, gone: tuple[NodeId, ...]) -> bool:
     """Take stopped replicas out of the leadership; return whether that changed it."""
     while True:
         current = await read_leadership(term, partition)

@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from highwater_controller.broker_channels import BrokerChannel
+from highwater_controller.context import Replica
+from highwater_controller.logic.replica_states import ReplicaState
+from highwater_controller.term import Term
 from highwater_core.ids import (
     DELETION_EPOCH,
     LEADER_DURING_DELETE,
@@ -30,11 +34,6 @@ from highwater_core.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-
-from highwater_controller.broker_channels import BrokerChannel
-from highwater_controller.context import Replica
-from highwater_controller.logic.replica_states import ReplicaState
-from highwater_controller.term import Term
 
 
 class RequestBatch:
@@ -74,9 +73,7 @@ class RequestBatch:
             of_broker = self._metadata.setdefault(broker, {})
             of_broker.update((item.topic_partition, item) for item in items)
 
-    def add_stop_replica(
-        self, broker: NodeId, partition: TopicPartition, *, delete: bool
-    ) -> None:
+    def add_stop_replica(self, broker: NodeId, partition: TopicPartition, *, delete: bool) -> None:
         for live in self._live([broker]):
             self._stops.setdefault(live, {})[partition] = StopReplicaPartition(
                 topic_partition=partition,
@@ -141,9 +138,7 @@ class RequestBatch:
             )
         )
 
-    def _hosted_leaderships(
-        self, broker_id: NodeId
-    ) -> dict[TopicPartition, LeaderAndIsrPartition]:
+    def _hosted_leaderships(self, broker_id: NodeId) -> dict[TopicPartition, LeaderAndIsrPartition]:
         """Return what an init command must list.
 
         Left out are partitions that never had a leader, which no broker can hold, and replicas

@@ -18,7 +18,10 @@ class ControllerSettings:
     """A JSON object of toggles that differ from the preset's."""
     incarnation: int = 0
     """Grows with each start of this node; shown in snapshots."""
+    zookeeper: str = "zookeeper:2181"
     session_timeout_ms: int = 6_000
+    data_folder: str = "/var/lib/highwater"
+    trace_path: str = ""
     control_host: str = "localhost"
     """Where other nodes reach this controller's gRPC server; published in ZooKeeper."""
     control_port: int = 9095

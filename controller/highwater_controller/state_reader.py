@@ -6,15 +6,21 @@ lives on, and takes it up once it is repaired.
 
 from __future__ import annotations
 
-from highwater_core import znodes
-from highwater_core.events import EventKind
-from highwater_core.ids import NO_TOPIC_ID, BrokerEpoch, NodeId, PartitionEpoch, TopicPartition
-from highwater_core.messages import BrokerEndpoints
-from highwater_core.znodes import MalformedZnode
-
 from highwater_controller.context import VersionedLeadership
 from highwater_controller.store import TermOver
 from highwater_controller.term import Term
+from highwater_core import znodes
+from highwater_core.events import EventKind
+from highwater_core.ids import (
+    NO_TOPIC_ID,
+    BrokerEpoch,
+    NodeId,
+    PartitionEpoch,
+    TopicId,
+    TopicPartition,
+)
+from highwater_core.messages import BrokerEndpoints
+from highwater_core.znodes import MalformedZnode
 
 
 def report_malformed(term: Term, where: str, what: object) -> None:
@@ -34,9 +40,9 @@ async def read_brokers(term: Term) -> dict[NodeId, BrokerEndpoints]:
             continue
         data, stat = read
         try:
-            if not (name.isascii() and name.isdecimal()):
-                raise MalformedZnode(f"{path}: a broker id must be a number")
-            broker = znodes.decode_broker(data, NodeId(int(name)), BrokerEpoch(stat.czxid))
+            broker = znodes.decode_broker(
+                data, _parse_broker_id(name, path), BrokerEpoch(stat.czxid)
+            )
         except MalformedZnode as fault:
             report_malformed(term, path, fault)
             known = _known_broker(term, name)
@@ -45,6 +51,12 @@ async def read_brokers(term: Term) -> dict[NodeId, BrokerEndpoints]:
             broker = known
         found[broker.broker_id] = broker
     return dict(sorted(found.items()))
+
+
+def _parse_broker_id(name: str, path: str) -> NodeId:
+    if not (name.isascii() and name.isdecimal()):
+        raise MalformedZnode(f"{path}: a broker id must be a number")
+    return NodeId(int(name))
 
 
 def _known_broker(term: Term, name: str) -> BrokerEndpoints | None:
@@ -63,10 +75,7 @@ async def read_topic(term: Term, topic: str) -> list[TopicPartition]:
         return []
     context = term.context
     try:
-        assignment, topic_id = znodes.decode_topic(read[0], topic)
-        empty = [partition for partition, replicas in assignment.items() if not replicas]
-        if empty:
-            raise MalformedZnode(f"{path}: partition {empty[0].partition} has no replicas")
+        assignment, topic_id = _decode_topic(read[0], topic, path)
     except MalformedZnode as fault:
         report_malformed(term, path, fault)
         context.unreadable_topics.add(topic)
@@ -76,6 +85,16 @@ async def read_topic(term: Term, topic: str) -> list[TopicPartition]:
     added = [partition for partition in assignment if partition not in context.assignments]
     context.assignments.update((partition, assignment[partition]) for partition in added)
     return added
+
+
+def _decode_topic(
+    data: bytes, topic: str, path: str
+) -> tuple[dict[TopicPartition, tuple[NodeId, ...]], TopicId]:
+    assignment, topic_id = znodes.decode_topic(data, topic)
+    for partition, replicas in assignment.items():
+        if not replicas or len(set(replicas)) != len(replicas):
+            raise MalformedZnode(f"{path}: partition {partition.partition} has replicas {replicas}")
+    return assignment, topic_id
 
 
 async def read_leadership(term: Term, partition: TopicPartition) -> VersionedLeadership | None:

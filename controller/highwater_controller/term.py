@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from highwater_core.config import Toggles
-from highwater_core.events import EventKind
-from highwater_core.ids import TopicPartition
-from highwater_core.ports import Rng, Trace
-
 from highwater_controller.broker_channels import BrokerChannels
 from highwater_controller.context import ControllerContext
 from highwater_controller.settings import ControllerSettings
 from highwater_controller.store import ControllerStore, TermEpoch
 from highwater_controller.topic_waits import TopicWaits
+from highwater_core.config import Toggles
+from highwater_core.events import EventKind
+from highwater_core.ids import TopicPartition
+from highwater_core.ports import Rng, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +30,7 @@ class Term:
     rng: Rng
     trace: Trace
 
-    def emit(
-        self, kind: EventKind, partition: TopicPartition | None = None, **detail: Any
-    ) -> None:
+    def emit(self, kind: EventKind, partition: TopicPartition | None = None, **detail: Any) -> None:
         """Trace an event of this term, about a partition where one is named."""
         self.trace.emit(
             kind,

@@ -5,11 +5,6 @@ Source: V3 design, on_topic_change and init_leaders.
 
 from __future__ import annotations
 
-from highwater_core import znodes
-from highwater_core.events import EventKind
-from highwater_core.ids import TopicPartition
-from highwater_core.znodes import MalformedZnode
-
 from highwater_controller.loading import load_leaderships, put_found_states
 from highwater_controller.logic.leader_selectors import Selector
 from highwater_controller.logic.partition_states import PartitionState
@@ -24,6 +19,10 @@ from highwater_controller.request_batch import RequestBatch
 from highwater_controller.state_reader import read_leadership, read_topic
 from highwater_controller.term import Term
 from highwater_controller.topic_deletion import on_deletions_requested
+from highwater_core import znodes
+from highwater_core.events import EventKind
+from highwater_core.ids import TopicPartition
+from highwater_core.znodes import MalformedZnode
 
 
 async def on_topics_changed(term: Term) -> None:

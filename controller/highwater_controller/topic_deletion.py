@@ -9,12 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from highwater_core import znodes
-from highwater_core.errors import ErrorCode
-from highwater_core.events import EventKind
-from highwater_core.ids import NodeId
-from highwater_core.messages import CommandResponse, StopReplicaRequest
-
 from highwater_controller.context import Replica
 from highwater_controller.logic.partition_states import PartitionState
 from highwater_controller.logic.replica_states import ReplicaState
@@ -22,6 +16,11 @@ from highwater_controller.partition_state_machine import move_partitions
 from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.request_batch import RequestBatch
 from highwater_controller.term import Term
+from highwater_core import znodes
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import NodeId
+from highwater_core.messages import CommandResponse, StopReplicaRequest
 
 
 async def load_deletions(term: Term) -> None:
@@ -75,8 +74,8 @@ async def fail_deletions(term: Term, replicas: Iterable[Replica]) -> None:
         if term.context.replica_state(replica)
         not in (ReplicaState.DELETION_SUCCESSFUL, ReplicaState.DELETION_INELIGIBLE)
     ]
-    started = ReplicaState.DELETION_STARTED
-    to_stop = [replica for replica in halted if term.context.replica_state(replica) != started]
+    stopped = (ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED)
+    to_stop = [replica for replica in halted if term.context.replica_state(replica) not in stopped]
     await move_replicas(term, to_stop, ReplicaState.OFFLINE)
     await move_replicas(term, halted, ReplicaState.DELETION_INELIGIBLE)
     for topic in sorted({replica.topic_partition.topic for replica in halted}):
@@ -101,9 +100,7 @@ async def on_stop_replica_answered(
         )
         if not is_awaited:
             continue
-        error = response.error or errors.get(
-            item.topic_partition, ErrorCode.UNKNOWN_SERVER_ERROR
-        )
+        error = response.error or errors.get(item.topic_partition, ErrorCode.UNKNOWN_SERVER_ERROR)
         (failed if error else deleted).append(replica)
     await move_replicas(term, deleted, ReplicaState.DELETION_SUCCESSFUL)
     await fail_deletions(term, failed)

@@ -7,6 +7,7 @@ the value that it implements (compaction, recompression, timestamps by the broke
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -59,10 +60,9 @@ class TopicConfigKey:
                     f"{self.name}: {text!r} is not supported (only {', '.join(self.choices)})"
                 )
             return text.strip()
-        try:
-            number = int(text)
-        except ValueError:
-            raise BadTopicConfig(f"{self.name}: {text!r} is not a whole number") from None
+        if not re.fullmatch(r"\s*[+-]?[0-9]{1,20}\s*", text):
+            raise BadTopicConfig(f"{self.name}: {text!r} is not a whole number")
+        number = int(text)
         if not self.minimum <= number <= self.maximum:
             raise BadTopicConfig(
                 f"{self.name}: {number} is not in [{self.minimum}, {self.maximum}]"

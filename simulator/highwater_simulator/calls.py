@@ -92,7 +92,7 @@ class Listeners:
 
 
 class _Exchange:
-    """A request and, once it is there, its answer."""
+    """A request and, once it is there, its answer; a value of None is not sent."""
 
     __slots__ = ("answer", "call_id")
 
@@ -135,7 +135,8 @@ class ServerSide:
 
     def _send(self, exchange: _Exchange, answer: _Answer) -> None:
         client = self._client
-        self._to_client.send(lambda: client.answered(exchange.call_id, answer))
+        if answer.value is not None:
+            self._to_client.send(lambda: client.answered(exchange.call_id, answer))
 
 
 class ClientSide:

@@ -5,21 +5,23 @@ Everything of a run follows from (seed, topology, what the story does): nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+import functools
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from highwater_broker.node import BrokerNode
-from highwater_controller.node import ControllerNode
-
 from highwater_broker.settings import BrokerSettings
+from highwater_controller.node import ControllerNode
 from highwater_controller.settings import ControllerSettings
+from highwater_core import znodes
 from highwater_core.check import check
 from highwater_core.config import Preset
-from highwater_core.ids import FIRST_CONTROLLER_ID, Endpoint, NodeId
-from highwater_core.messages import NodeSnapshot
+from highwater_core.ids import FIRST_CONTROLLER_ID, Endpoint, NodeId, TopicPartition
+from highwater_core.messages import NodeSnapshot, ReplicaSnapshot
 from highwater_core.ports import Ports
 from highwater_core.traces import TraceRecorder
+from highwater_core.znodes import PartitionLeadership
 from highwater_simulator.calls import (
     Carriage,
     Listener,
@@ -27,7 +29,13 @@ from highwater_simulator.calls import (
     SimulatedControlPlane,
     SimulatedTransport,
 )
-from highwater_simulator.carriage import CONTROL_BY_CODEC, CONTROL_BY_VALUE, KAFKA_BY_VALUE
+from highwater_simulator.carriage import (
+    CONTROL_BY_CODEC,
+    CONTROL_BY_VALUE,
+    KAFKA_BY_CODEC,
+    KAFKA_BY_VALUE,
+)
+from highwater_simulator.client import SimulatedClient
 from highwater_simulator.files import Disk, SimulatedFileSystem
 from highwater_simulator.kernel import Kernel, LimitPassed
 from highwater_simulator.network import Network, Plane
@@ -62,7 +70,7 @@ class Topology:
     broker_settings: Mapping[str, Any] = field(default_factory=dict)
     controller_settings: Mapping[str, Any] = field(default_factory=dict)
     through_codecs: bool = False
-    """Whether control messages are encoded and decoded on their way."""
+    """Whether messages of both planes are encoded and decoded on their way."""
 
 
 class NodeHandle:
@@ -99,6 +107,7 @@ class World:
         self.network = Network(self.kernel, self.rng.stream("network"))
         self.zookeeper = ZooKeeper(self.kernel, self.network)
         self.trace = TraceLog(self.kernel.now_ns)
+        self._story = self.kernel.runtime("story")
         self._listeners = Listeners()
         brokers = range(self.topology.broker_count)
         controllers = range(
@@ -217,7 +226,7 @@ class World:
                     runtime,
                     plane,
                     _kafka_handler(node, listener_name),
-                    KAFKA_BY_VALUE,
+                    KAFKA_BY_CODEC if self.topology.through_codecs else KAFKA_BY_VALUE,
                     answers_in_order=True,
                 ),
             )
@@ -259,12 +268,65 @@ class World:
             ),
         )
 
+    # ------------------------------------------------------------ what is so
+
+    def partition_state(self, topic_partition: TopicPartition) -> PartitionLeadership | None:
+        """Return the partition's state znode, None while there is none."""
+        path = znodes.partition_state_path(topic_partition)
+        found = self.zookeeper.dump().get(path)
+        return None if found is None else znodes.decode_partition_state(found[0], path)
+
+    def replica(self, broker_id: int, topic_partition: TopicPartition) -> ReplicaSnapshot | None:
+        """Return the replica as its broker holds it, None where there is none."""
+        snapshot = self.snapshot(broker_id)
+        if snapshot is None:
+            return None
+        for replica in snapshot.replicas:
+            if replica.topic_partition == topic_partition:
+                return replica
+        return None
+
+    def active_controller(self) -> int | None:
+        """Return the one controller that acts, None when there is none or more than one."""
+        active = [
+            node_id
+            for node_id in self.controllers
+            if (snapshot := self.snapshot(node_id)) is not None and snapshot.active_controller
+        ]
+        return active[0] if len(active) == 1 else None
+
+    def is_replicated(self, topic_partition: TopicPartition, broker_ids: Iterable[int]) -> bool:
+        """Return whether these brokers are the ISR and hold equally long, committed logs."""
+        wanted = sorted(broker_ids)
+        state = self.partition_state(topic_partition)
+        replicas = [self.replica(broker_id, topic_partition) for broker_id in wanted]
+        if state is None or sorted(state.isr) != wanted or any(r is None for r in replicas):
+            return False
+        found = [replica for replica in replicas if replica is not None]
+        ends = {
+            offset
+            for replica in found
+            for offset in (replica.log_end_offset, replica.high_watermark)
+        }
+        leaders = [replica for replica in found if replica.role == "leader"]
+        return (
+            len(ends) == 1
+            and len(leaders) == 1
+            and leaders[0].leader_epoch == state.leader_epoch
+            and sorted(leaders[0].isr) == wanted
+        )
+
     # ------------------------------------------------------------ clients and stories
 
-    def client_runtime(self, name: str) -> tuple[NodeRuntime, SimulatedTransport]:
-        """Return what a client outside the cluster is made of."""
+    def client(self, name: str) -> SimulatedClient:
+        """Return a client outside the cluster that knows every broker's client listener."""
         runtime = self.kernel.runtime(name)
-        return runtime, SimulatedTransport(runtime, self.network, self._listeners)
+        return SimulatedClient(
+            runtime,
+            SimulatedTransport(runtime, self.network, self._listeners),
+            [Endpoint(handle.name, CLIENT_PORT) for handle in self.brokers.values()],
+            functools.partial(self.trace.note, name),
+        )
 
     def run(self, story: Coroutine[Any, Any, None], limit_ms: int) -> None:
         """Run a story to its end.
@@ -273,23 +335,25 @@ class World:
             LimitPassed: it did not end in time; the message says what every task waits for.
             SimulationFailed: the story or a node met an error.
         """
-        task = self.kernel.runtime("story").start("story", story)
+        task = self._story.start("story", story)
         self.kernel.run_until(task.is_done, limit_ms, "the story's end")
 
-    async def eventually(
-        self, runtime: NodeRuntime, condition: Callable[[], bool], within_ms: int, what: str
-    ) -> None:
-        """Return once the condition holds.
+    async def eventually(self, condition: Callable[[], bool], within_ms: int, what: str) -> None:
+        """Return once the condition holds; for stories.
 
         Raises:
             LimitPassed: within_ms went by.
         """
-        deadline_ms = runtime.now_ms() + within_ms
+        deadline_ms = self._story.now_ms() + within_ms
         while not condition():
-            if runtime.now_ms() >= deadline_ms:
+            if self._story.now_ms() >= deadline_ms:
                 message = f"{what}: not within {within_ms} ms of virtual time"
                 raise LimitPassed(f"{message}\n{self.kernel.describe()}")
-            await runtime.sleep(POLL_MS)
+            await self._story.sleep(POLL_MS)
+
+    async def sleep(self, duration_ms: int) -> None:
+        """Let the world go on; for stories."""
+        await self._story.sleep(duration_ms)
 
     def close(self) -> None:
         """Drop every task; the trace stays."""

@@ -27,7 +27,7 @@ from highwater_simulator.zookeeper_session import SimulatedCoordination
 
 HOST = "zookeeper"
 FIRST_SESSION_ID = 0x1000_0000_0000_0001
-HEARTBEATS_PER_TIMEOUT = 6
+HEARTBEATS_PER_TIMEOUT = 30
 """How often within a session's timeout its client and the server hear of each other."""
 CONNECT_RETRY_MS = 100
 

@@ -14,7 +14,7 @@ from highwater_broker.kafka_api.api_versions import ApiVersionsHandler
 from highwater_broker.kafka_api.create_topics import CreateTopicsHandler
 from highwater_broker.kafka_api.delete_topics import DeleteTopicsHandler
 from highwater_broker.kafka_api.describe_configs import DescribeConfigsHandler
-from highwater_broker.kafka_api.fetch import FetchHandler
+from highwater_broker.kafka_api.fetch import FetchHandler, FetchLimits
 from highwater_broker.kafka_api.find_coordinator import FindCoordinatorHandler
 from highwater_broker.kafka_api.forwarding import ControllerForwarding
 from highwater_broker.kafka_api.list_offsets import ListOffsetsHandler
@@ -70,7 +70,8 @@ class KafkaApi:
         forwarding = ControllerForwarding(controller)
         waits = TopicWaits(metadata, purgatory)
         versions = ApiVersionsHandler(settings.api_versions)
-        fetch = FetchHandler(lookup, purgatory, runtime, trace, settings.fetch_response_max_bytes)
+        limits = FetchLimits(settings.fetch_response_max_bytes, settings.high_watermark_linger_ms)
+        fetch = FetchHandler(lookup, purgatory, runtime, trace, limits)
         metadata.listen(
             lambda topic: None if metadata.has_topic(topic) else fetch.sent.forget_topic(topic)
         )

@@ -8,6 +8,8 @@ epochs), KIP-516 (a topic id, where it is given, counts instead of the name).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from highwater_broker.kafka_api.lookup import PartitionLookup
 from highwater_broker.kafka_api.seams import CLIENT_LISTENERS, Listener, Partition
 from highwater_broker.purgatory import Purgatory
@@ -30,6 +32,14 @@ from highwater_wire.kafka.messages import (
     FetchRequest,
     FetchResponse,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """The broker's own bounds of a fetch."""
+
+    response_max_bytes: int
+    high_watermark_linger_ms: int
 
 
 class SentHighWatermarks:
@@ -111,6 +121,17 @@ class _PendingFetch:
         That is: an error, min_bytes of records, a role or log that changed under the fetch, and
         for a follower a high watermark that it has not been sent.
         """
+        return self.has_newer_high_watermark() or self.is_complete_without_high_watermark()
+
+    def has_newer_high_watermark(self) -> bool:
+        """Return whether the follower has not been sent some partition's high watermark."""
+        sent = self._sent
+        return sent is not None and any(
+            part.partition is not None and sent.is_newer(part.partition, self._request)
+            for part in self._parts
+        )
+
+    def is_complete_without_high_watermark(self) -> bool:
         wanted = min(self._request.min_bytes, self._max_bytes)
         if wanted <= 0:
             return True
@@ -124,8 +145,6 @@ class _PendingFetch:
             offset = part.item.fetch_offset
             log_end_offset = partition.log_end_offset
             if not partition.log_start_offset <= offset <= log_end_offset:
-                return True
-            if self._sent is not None and self._sent.is_newer(partition, self._request):
                 return True
             end = log_end_offset if self._sent is not None else partition.high_watermark
             if end > offset:
@@ -189,13 +208,13 @@ class FetchHandler:
         purgatory: Purgatory,
         runtime: Runtime,
         trace: Trace,
-        response_max_bytes: int,
+        limits: FetchLimits,
     ) -> None:
         self._lookup = lookup
         self._purgatory = purgatory
         self._runtime = runtime
         self._trace = trace
-        self._response_max_bytes = response_max_bytes
+        self._limits = limits
         self.sent = SentHighWatermarks()
 
     async def handle(self, request: FetchRequest, listener: str) -> FetchResponse:
@@ -210,11 +229,28 @@ class FetchHandler:
         pending = _PendingFetch(
             request,
             parts,
-            min(request.max_bytes, self._response_max_bytes),
+            min(request.max_bytes, self._limits.response_max_bytes),
             self.sent if is_follower else None,
         )
-        await self._purgatory.wait(pending.keys(), pending.is_complete, request.max_wait_ms)
+        await self._wait(pending, request.max_wait_ms)
         return pending.read()
+
+    async def _wait(self, pending: _PendingFetch, max_wait_ms: int) -> None:
+        """Wait for something to say.
+
+        A new high watermark alone lingers for a moment: under load the next records carry it,
+        which halves the fetches of a small write.
+        """
+        keys = pending.keys()
+        deadline_ms = self._runtime.now_ms() + max_wait_ms
+        await self._purgatory.wait(keys, pending.is_complete, max_wait_ms)
+        if pending.has_newer_high_watermark():
+            remaining_ms = deadline_ms - self._runtime.now_ms()
+            await self._purgatory.wait(
+                keys,
+                pending.is_complete_without_high_watermark,
+                min(self._limits.high_watermark_linger_ms, remaining_ms),
+            )
 
     def _refusal(self, request: FetchRequest, listener: str) -> ErrorCode | None:
         is_follower = request.replica_id > CONSUMER

@@ -7,11 +7,11 @@ Source: replication.md section 4; KIP-98 is not served (no transactions).
 from __future__ import annotations
 
 from highwater_broker.kafka_api.lookup import PartitionLookup
-from highwater_broker.kafka_api.seams import CLIENT_LISTENERS, AppendOutcome, Partition
+from highwater_broker.kafka_api.seams import CLIENT_LISTENERS, Partition
 from highwater_broker.purgatory import Purgatory
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
-from highwater_core.ids import LeaderEpoch, TopicPartition
+from highwater_core.ids import LeaderEpoch, Offset, TopicPartition
 from highwater_core.ports import Trace
 from highwater_core.runtime import Runtime
 from highwater_wire.kafka.messages import (
@@ -31,32 +31,20 @@ class _Appended:
     The first status that is known stays, whatever becomes of the partition while others wait.
     """
 
-    __slots__ = ("index", "leader_epoch", "outcome", "partition", "status")
+    __slots__ = ("end_offset", "index", "leader_epoch", "partition", "status")
 
-    def __init__(self, index: int, partition: Partition, outcome: AppendOutcome) -> None:
+    def __init__(self, index: int, partition: Partition, end_offset: Offset) -> None:
         self.index = index
         self.partition = partition
-        self.outcome = outcome
+        self.end_offset = end_offset
         self.leader_epoch: LeaderEpoch = partition.leader_epoch
         self.status: ErrorCode | None = None
 
-
-class _AcksAll:
-    """The predicate of a waiting produce: every appended partition has its status."""
-
-    __slots__ = ("_appended",)
-
-    def __init__(self, appended: list[_Appended]) -> None:
-        self._appended = appended
-
-    def is_complete(self) -> bool:
-        done = True
-        for one in self._appended:
-            if one.status is None:
-                one.status = one.partition.acks_all_status(one.outcome.end_offset, one.leader_epoch)
-                if one.status is None:
-                    done = False
-        return done
+    def is_decided(self) -> bool:
+        """The predicate of a waiting produce, of this partition at least."""
+        if self.status is None:
+            self.status = self.partition.acks_all_status(self.end_offset, self.leader_epoch)
+        return self.status is not None
 
 
 class ProduceHandler:
@@ -125,7 +113,7 @@ class ProduceHandler:
         if outcome.error is not ErrorCode.NONE:
             return ProducePartitionResult(item.topic, item.partition, outcome.error)
         if acks == ACKS_ALL:
-            appended.append(_Appended(index, partition, outcome))
+            appended.append(_Appended(index, partition, outcome.end_offset))
         return ProducePartitionResult(
             item.topic,
             item.partition,
@@ -135,8 +123,20 @@ class ProduceHandler:
         )
 
     async def _wait_for_all(self, appended: list[_Appended], timeout_ms: int) -> None:
+        if len(appended) == 1:
+            # In turn: what was appended earlier is committed, or lost, no later.
+            (one,) = appended
+            await self._purgatory.wait(
+                (one.partition.topic_partition,), one.is_decided, timeout_ms, in_turn=True
+            )
+            return
         keys = [one.partition.topic_partition for one in appended]
-        await self._purgatory.wait(keys, _AcksAll(appended).is_complete, timeout_ms)
+
+        def are_decided() -> bool:
+            # Each is asked: a status may be known only now.
+            return sum([one.is_decided() for one in appended]) == len(appended)
+
+        await self._purgatory.wait(keys, are_decided, timeout_ms)
 
 
 def _committed(result: ProducePartitionResult, status: ErrorCode | None) -> ProducePartitionResult:

@@ -139,6 +139,8 @@ class KafkaApiSettings:
     default_replication_factor: int = 1
     fetch_response_max_bytes: int = 50 * 1024 * 1024
     """A response never carries more, save a first batch that is larger."""
+    high_watermark_linger_ms: int = 5
+    """How long a follower's fetch with nothing new but the high watermark waits for records."""
     topic_defaults: tuple[tuple[str, str], ...] = ()
     """This broker's own defaults of topic configurations, where they differ from Kafka's."""
     broker_configs: tuple[tuple[str, str], ...] = ()

@@ -8,14 +8,13 @@ Source: Kafka's CheckpointFile, PartitionMetadataFile, BrokerMetadataCheckpoint.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from highwater_broker.log.record_batch import LogRefused
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NO_TOPIC_ID, NodeId, Offset, TopicId, TopicPartition
 from highwater_core.ports import FileSystem
-
-from highwater_broker.log.record_batch import LogRefused
 
 HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
@@ -165,7 +164,7 @@ async def write_clean_shutdown_marker(files: FileSystem) -> None:
 # ---------------------------------------------------------------- text and files
 
 
-def encode_rows(rows: list[tuple[str, ...]]) -> str:
+def encode_rows(rows: Sequence[tuple[str, ...]]) -> str:
     """Return Kafka's checkpoint format: version, row count, one row a line."""
     lines = [_VERSION, str(len(rows)), *(" ".join(row) for row in rows)]
     return "\n".join(lines) + "\n"

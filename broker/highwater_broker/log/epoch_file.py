@@ -10,8 +10,7 @@ Source: Kafka's LeaderEpochCheckpointFile; KAFKA-7415.
 
 from __future__ import annotations
 
-from highwater_core.ids import LeaderEpoch, Offset
-from highwater_core.ports import FileSystem
+from itertools import pairwise
 
 from highwater_broker.log.checkpoints import (
     TEMPORARY_SUFFIX,
@@ -21,6 +20,8 @@ from highwater_broker.log.checkpoints import (
     read_text,
 )
 from highwater_broker.logic.epoch_cache import EpochCache, EpochStart
+from highwater_core.ids import LeaderEpoch, Offset
+from highwater_core.ports import FileSystem
 
 EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 
@@ -50,7 +51,7 @@ class EpochFile:
             )
         except ValueError as error:
             raise CorruptCheckpoint(str(error)) from None
-        for entry, next_entry in zip(entries, entries[1:], strict=False):
+        for entry, next_entry in pairwise(entries):
             if entry[0] >= next_entry[0] or entry[1] >= next_entry[1]:
                 raise CorruptCheckpoint("entries do not increase")
         if entries and (entries[0].leader_epoch < 0 or entries[0].start_offset < 0):
@@ -68,7 +69,7 @@ class EpochFile:
         file = self._files.open(self._path + TEMPORARY_SUFFIX)
         try:
             file.truncate(0)
-            file.append([encode_rows(list(rows)).encode()])
+            file.append([encode_rows(rows).encode()])
         finally:
             file.close()
         self._files.rename(self._path + TEMPORARY_SUFFIX, self._path)

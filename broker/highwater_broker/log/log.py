@@ -11,31 +11,28 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
+from highwater_broker.log.epoch_file import EpochFile
+from highwater_broker.log.folders import DELETE_SUFFIX, STRAY_SUFFIX, rename_aside
+from highwater_broker.log.log_config import LogConfig
+from highwater_broker.log.record_batch import (
+    Batch,
+    LogRefused,
+    check_produced,
+    split_batches,
+    stamp,
+)
+from highwater_broker.log.recovery import RecoveryReport, recover
+from highwater_broker.log.retention import count_deletable, must_roll
+from highwater_broker.log.segment import Segment, SegmentRecords
+from highwater_broker.log.time_lookup import FoundOffset, find_by_timestamp
+from highwater_broker.logic.epoch_cache import EpochCache
 from highwater_core.check import check
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import LeaderEpoch, Offset
 from highwater_core.ports import Buffer, FileSystem
 
-from highwater_broker.log.epoch_file import EpochFile
-from highwater_broker.log.folders import DELETE_SUFFIX, STRAY_SUFFIX, rename_aside
-from highwater_broker.log.log_config import MAX_SEGMENT_BYTES, UNLIMITED, LogConfig
-from highwater_broker.log.record_batch import (
-    NO_TIMESTAMP,
-    Batch,
-    BatchHeader,
-    LogRefused,
-    check_produced,
-    decode_records,
-    split_batches,
-    stamp,
-)
-from highwater_broker.log.recovery import RecoveryReport, recover
-from highwater_broker.log.segment import Segment, SegmentRecords
-from highwater_broker.logic.epoch_cache import EpochCache
-
-MAX_RELATIVE_OFFSET = 2**31 - 1
-
 _BASE_OFFSET = attrgetter("base_offset")
+_FIRST_OFFSET = Offset(0)
 
 
 class AppendResult(NamedTuple):
@@ -56,14 +53,6 @@ class LogRead(NamedTuple):
     base_offset: Offset
 
 
-class FoundOffset(NamedTuple):
-    """A record's timestamp in ms, offset and leader epoch."""
-
-    timestamp: int
-    offset: Offset
-    leader_epoch: LeaderEpoch
-
-
 class Log:
     """The batches [log_start_offset, log_end_offset) of one replica.
 
@@ -80,7 +69,7 @@ class Log:
         *,
         clean_shutdown: bool,
         recovery_point: Offset,
-        log_start_offset: Offset = Offset(0),  # noqa: B008
+        log_start_offset: Offset = _FIRST_OFFSET,
     ) -> tuple[Log, RecoveryReport]:
         """Open the folder's log, creating and repairing what is needed.
 
@@ -124,6 +113,7 @@ class Log:
         self._epoch_file = EpochFile(files, folder)
         self._segments: list[Segment] = []
         self._truncations = 0
+        self._is_folder_synced = False
         self._names_changed = True
         self._sync_failed = False
         self._is_closed = False
@@ -142,7 +132,6 @@ class Log:
         Raises:
             LogRefused: nothing was appended; see there.
         """
-        check(leader_epoch >= self.epoch_cache.latest_epoch, "a leader's epoch is never older")
         batches = split_batches(records)
         if not batches:
             raise LogRefused(ErrorCode.INVALID_RECORD, "no record batch")
@@ -210,8 +199,10 @@ class Log:
     ) -> None:
         """Write the batches, each one's offsets raised by its shift; all or nothing."""
         segment = self._segments[-1]
+        last = batches[-1].header
+        last_offset = last.last_offset + shifts[-1]
         try:
-            if segment.size_bytes and self._must_roll(segment, batches, shifts, size_bytes, now_ms):
+            if must_roll(self.config, segment, size_bytes, last_offset, last.max_timestamp, now_ms):
                 segment = self._roll()
             if cache is not self.epoch_cache:
                 self._epoch_file.store(cache)
@@ -227,25 +218,6 @@ class Log:
             segment.note(position, len(data), base_offset, last_offset, header.max_timestamp)
             position += len(data)
         self.log_end_offset = Offset(segment.next_offset)
-
-    def _must_roll(
-        self,
-        segment: Segment,
-        batches: Sequence[Batch],
-        shifts: Sequence[int],
-        size_bytes: int,
-        now_ms: int,
-    ) -> bool:
-        """Source: Kafka's LogSegment.shouldRoll; the first batch's timestamp starts the clock."""
-        if segment.size_bytes + size_bytes > self.config.segment_bytes:
-            return True
-        last = batches[-1].header
-        if last.last_offset + shifts[-1] - segment.base_offset > MAX_RELATIVE_OFFSET:
-            return True
-        if segment.rolling_timestamp == NO_TIMESTAMP:
-            return False
-        newest = now_ms if last.max_timestamp == NO_TIMESTAMP else last.max_timestamp
-        return newest - segment.rolling_timestamp > self.config.segment_ms
 
     def _roll(self) -> Segment:
         """Begin a new segment at the log's end."""
@@ -296,7 +268,7 @@ class Log:
         if start_offset < segment.base_offset:
             segment = self._segment_of(start_offset)
         try:
-            start = segment.position_of(start_offset)
+            start, base_offset = segment.locate(start_offset)
             end = segment.position_of(upper_bound_offset)
             if end - start > max_bytes:
                 within = segment.boundary_within(start, start + max_bytes)
@@ -305,46 +277,23 @@ class Log:
                 end = within
             if end <= start:
                 return LogRead(b"", start_offset)
-            return LogRead(segment.records(start, end), Offset(segment.header_at(start)[0]))
+            return LogRead(segment.records(start, end), Offset(base_offset))
         except (OSError, StopIteration) as error:
             raise _refused_by_disk(self.folder, error) from error
 
     def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
         """Return the first record that is not older than the timestamp (ms), or None.
 
-        Deviation: in a compressed batch the batch's first record stands for it, so that none is
-        skipped; Kafka decompresses.
-
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
         """
         try:
-            for segment in self._segments:
-                if segment.max_timestamp < timestamp:
-                    continue
-                for position, header in segment.batches_from_timestamp(timestamp):
-                    if header.max_timestamp >= timestamp:
-                        found = self._record_at(segment, position, header, timestamp)
-                        if found is not None and found.offset >= self.log_start_offset:
-                            return found
+            return find_by_timestamp(self._segments, timestamp, self.log_start_offset)
         except OSError as error:
             raise _refused_by_disk(self.folder, error) from error
-        return None
 
     def _segment_of(self, offset: int) -> Segment:
         return self._segments[bisect_right(self._segments, offset, key=_BASE_OFFSET) - 1]
-
-    def _record_at(
-        self, segment: Segment, position: int, header: BatchHeader, timestamp: int
-    ) -> FoundOffset | None:
-        epoch = LeaderEpoch(header.leader_epoch)
-        if header.is_compressed:
-            return FoundOffset(header.base_timestamp, Offset(header.base_offset), epoch)
-        batch = segment.records(position, position + header.size_bytes).read()
-        for record in decode_records(batch):
-            if record.timestamp >= timestamp:
-                return FoundOffset(record.timestamp, Offset(record.offset), epoch)
-        return None
 
     # ------------------------------------------------------------ cutting
 
@@ -378,6 +327,7 @@ class Log:
         finally:
             self.log_end_offset = Offset(self._segments[-1].next_offset)
             self.recovery_point = min(self.recovery_point, self.log_end_offset)
+            self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
         self._set_epochs(self.epoch_cache.truncate_from_end(self.log_end_offset))
         return True
 
@@ -407,24 +357,7 @@ class Log:
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR.
         """
-        excess_bytes = self.size_bytes - self.config.retention_bytes
-        count = 0
-        for segment, next_segment in zip(self._segments, self._segments[1:], strict=False):
-            if next_segment.base_offset > high_watermark:
-                break
-            age_ms = now_ms - segment.max_timestamp
-            is_expired = (
-                self.config.retention_ms != UNLIMITED
-                and segment.max_timestamp != NO_TIMESTAMP
-                and age_ms > self.config.retention_ms
-            )
-            is_excess = (
-                self.config.retention_bytes != UNLIMITED and excess_bytes >= segment.size_bytes
-            )
-            if not is_expired and not is_excess:
-                break
-            excess_bytes -= segment.size_bytes
-            count += 1
+        count = count_deletable(self.config, self._segments, now_ms, high_watermark)
         if count:
             self.advance_log_start(Offset(self._segments[count].base_offset))
         return count
@@ -485,6 +418,9 @@ class Log:
         if self._names_changed and not self._is_closed:
             self._names_changed = False
             await self._files.sync_folder(self.folder)
+        if not self._is_folder_synced and not self._is_closed:
+            self._is_folder_synced = True
+            await self._files.sync_folder(self.folder.rpartition("/")[0])
 
     def close(self) -> None:
         """Store the indexes and let go of the files; flush first for a clean shutdown.

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from crc32c import crc32c
+
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NO_EPOCH
 from highwater_core.ports import Buffer
@@ -31,6 +32,8 @@ LOG_APPEND_TIME = 0x08
 CREATE_TIME_ATTRIBUTES = COMPRESSION_MASK | LOG_APPEND_TIME
 NO_PRODUCER_ID = -1
 NO_TIMESTAMP = -1
+MIN_RECORD_BYTES = 7
+"""A record without key, value and headers: seven varints and flags of one byte."""
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _STAMP = struct.Struct(">qii")
@@ -166,6 +169,11 @@ def check_produced(header: BatchHeader, max_message_bytes: int) -> None:
             f"{header.record_count} records, last offset delta {header.last_offset_delta}",
         )
     attributes = header.attributes
+    records_bytes = header.size_bytes - HEADER_BYTES
+    if not header.is_compressed and header.record_count * MIN_RECORD_BYTES > records_bytes:
+        raise LogRefused(
+            ErrorCode.INVALID_RECORD, f"{header.record_count} records in {records_bytes} bytes"
+        )
     if attributes & COMPRESSION_MASK > LAST_COMPRESSION_CODE:
         raise LogRefused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"attributes {attributes:#06x}")
     if attributes & ~CREATE_TIME_ATTRIBUTES:

@@ -13,9 +13,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from highwater_core.ids import LeaderEpoch, Offset
-from highwater_core.ports import FileSystem
-
 from highwater_broker.log.checkpoints import TEMPORARY_SUFFIX, CorruptCheckpoint
 from highwater_broker.log.epoch_file import EpochFile
 from highwater_broker.log.log_config import LogConfig
@@ -27,6 +24,8 @@ from highwater_broker.log.segment import (
 )
 from highwater_broker.log.segment_index import CorruptIndex
 from highwater_broker.logic.epoch_cache import EpochCache
+from highwater_core.ids import LeaderEpoch, Offset
+from highwater_core.ports import FileSystem
 
 _SEGMENT_NAME = re.compile(r"([0-9]{20})\.log")
 _LOG_END = 1 << 62
@@ -75,7 +74,7 @@ class _Recovery:
             is_scanned = not self.clean and (is_last or found[number + 1] > self.recovery_point)
             segment = self._new_segment(base_offset)
             self.segments.append(segment)
-            if not self._load(segment, is_scanned=is_scanned, is_last=is_last):
+            if not self._load(segment, is_scanned=is_scanned):
                 self._detach(found[number + 1 :], f"the cut in segment {base_offset}")
                 return
 
@@ -142,12 +141,12 @@ class _Recovery:
     def _new_segment(self, base_offset: int) -> Segment:
         return Segment(self.files, self.folder, base_offset, self.config.index_interval_bytes)
 
-    def _load(self, segment: Segment, *, is_scanned: bool, is_last: bool) -> bool:
+    def _load(self, segment: Segment, *, is_scanned: bool) -> bool:
         """Take note of a segment's batches; return False when something had to be cut."""
         try:
             segment.load_indexes()
         except CorruptIndex as error:
-            if str(error) != "missing" or self.clean or not is_last:
+            if str(error) != "missing" or not is_scanned:
                 self.repairs.append(f"indexes of segment {segment.base_offset} rebuilt: {error}")
         try:
             if is_scanned:

@@ -11,8 +11,6 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from crc32c import crc32c
-from highwater_core.errors import ErrorCode
-from highwater_core.ports import Buffer, File, FileSystem
 
 from highwater_broker.log.record_batch import (
     CRC_START,
@@ -30,6 +28,8 @@ from highwater_broker.log.segment_index import (
     OffsetIndex,
     TimeIndex,
 )
+from highwater_core.errors import ErrorCode
+from highwater_core.ports import Buffer, File, FileSystem
 
 TAIL_BATCHES = 2048
 """At least so many of the newest batches are found without reading the file."""
@@ -197,17 +197,21 @@ class Segment:
 
     # ------------------------------------------------------------ finding
 
-    def position_of(self, offset: int) -> int:
-        """Return the position of the batch that holds the offset; size_bytes at the end."""
+    def locate(self, offset: int) -> tuple[int, int]:
+        """Return position and base offset of the batch that holds the offset, or the end's."""
         if offset >= self.next_offset:
-            return self.size_bytes
+            return self.size_bytes, self.next_offset
         index = bisect_right(self._tail_offsets, offset)
         if index:
-            return self._tail_positions[index - 1]
+            return self._tail_positions[index - 1], self._tail_offsets[index - 1]
         for position, header in self._hop(self._trusted(self._offset_index.before_offset(offset))):
             if header.last_offset >= offset:
-                return position
-        return self.size_bytes
+                return position, header.base_offset
+        return self.size_bytes, self.next_offset
+
+    def position_of(self, offset: int) -> int:
+        """Return the position of the batch that holds the offset; size_bytes at the end."""
+        return self.size_bytes if offset >= self.next_offset else self.locate(offset)[0]
 
     def boundary_within(self, start: int, limit: int) -> int:
         """Return the largest batch boundary in [start, limit], start being one."""
@@ -240,7 +244,7 @@ class Segment:
         return read_batches(self._file, position, self.size_bytes, check_crc=False)
 
     def _trusted(self, entry: tuple[int, int] | None) -> int:
-        """Return the position of an index entry if that batch is there, else the segment's start."""
+        """Return the position of an index entry if its batch is there, else the segment's start."""
         if entry is None:
             return 0
         last_offset, position = entry
@@ -261,13 +265,16 @@ class Segment:
         try:
             for index_file in self._index_files:
                 index_file.load(self._file.size_bytes)
-            last = self._offset_index.last()
-            if last is not None and self._trusted(last) == 0:
-                raise CorruptIndex("the last entry names no batch")
+            self._check_last_entry()
         except CorruptIndex:
             self._offset_index.cut(0)
             self._time_index.cut(0)
             raise
+
+    def _check_last_entry(self) -> None:
+        last = self._offset_index.last()
+        if last is not None and self._trusted(last) == 0:
+            raise CorruptIndex("the last entry names no batch")
 
     def scan(
         self, from_offset: int, *, check_crc: bool, chunk_bytes: int = HOP_CHUNK_BYTES

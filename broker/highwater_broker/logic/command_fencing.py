@@ -55,11 +55,7 @@ def fence_request(
     A newer broker epoch than our own is accepted: the controller may have seen our registration
     before we have its answer (KAFKA-9839).
     """
-    if (
-        toggles.broker_epoch
-        and broker_epoch != NO_BROKER_EPOCH
-        and broker_epoch < own_broker_epoch
-    ):
+    if toggles.broker_epoch and broker_epoch != NO_BROKER_EPOCH and broker_epoch < own_broker_epoch:
         return ErrorCode.STALE_BROKER_EPOCH
     if toggles.check_controller_epoch and controller_epoch < known_controller_epoch:
         return ErrorCode.STALE_CONTROLLER_EPOCH
@@ -107,6 +103,8 @@ def judge_stop_replica(
 
 
 def _is_other_topic(topic_id: TopicId, known: KnownReplica, toggles: Toggles) -> bool:
-    return toggles.topic_id and NO_TOPIC_ID not in (topic_id, known.topic_id) and (
-        topic_id != known.topic_id
+    return (
+        toggles.topic_id
+        and NO_TOPIC_ID not in (topic_id, known.topic_id)
+        and (topic_id != known.topic_id)
     )

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from highwater_broker.logic.epoch_cache import EpochCache, EpochEnd
 from highwater_core.config import Truncation
 from highwater_core.ids import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset
-
-from highwater_broker.logic.epoch_cache import EpochCache, EpochEnd
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,9 @@ from highwater_core.ports import CallFailed, Ports
 from highwater_simulator.kernel import Kernel
 from highwater_wire.kafka.messages import ApiVersionRange
 
+EPOCH = LeaderEpoch(3)
+ZERO = Offset(0)
+
 
 @dataclass
 class ScriptedPartition:
@@ -40,10 +43,10 @@ class ScriptedPartition:
     topic_partition: TopicPartition
     purgatory: Purgatory
     topic_id: TopicId = NO_TOPIC_ID
-    leader_epoch: LeaderEpoch = LeaderEpoch(3)
+    leader_epoch: LeaderEpoch = EPOCH
     is_leader: bool = True
-    high_watermark: Offset = Offset(0)
-    log_start_offset: Offset = Offset(0)
+    high_watermark: Offset = ZERO
+    log_start_offset: Offset = ZERO
     batches: list[bytes] = field(default_factory=list)
     append_error: ErrorCode = ErrorCode.NONE
     follower_error: ErrorCode = ErrorCode.NONE

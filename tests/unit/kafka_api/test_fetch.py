@@ -12,6 +12,8 @@ from highwater_wire.kafka.messages import CONSUMER, FetchPartition, FetchRequest
 
 MEBIBYTE = 1024 * 1024
 TOPIC_ID = TopicId("ab" * 16)
+LINGER_MS = 5
+"""A new high watermark waits this long for records to go with."""
 
 
 def at(
@@ -257,11 +259,12 @@ def test_a_follower_reads_up_to_the_log_end_and_its_position_counts_first(world:
     assert partition.follower_fetches == [(1, 101, 1)]
 
 
-def test_a_followers_first_fetch_is_answered_at_once_with_the_high_watermark(world: Any) -> None:
+def test_a_followers_first_fetch_is_answered_soon_with_the_high_watermark(world: Any) -> None:
     partition = world.host("t")
     partition.fill(b"a")
     asked = world.start(follow(at("t", 0, 1)), "REPLICATION")
-    assert (asked.took_ms, asked.answer.partitions[0].high_watermark) == (0, 1)
+    world.kernel.run_for(LINGER_MS)
+    assert (asked.took_ms, asked.answer.partitions[0].high_watermark) == (LINGER_MS, 1)
 
 
 def test_a_follower_with_nothing_new_waits_for_records(world: Any) -> None:
@@ -282,17 +285,43 @@ def test_a_newer_high_watermark_reaches_a_waiting_follower_without_new_records(w
     asked = world.start(follow(at("t", 0, 1)), "REPLICATION")
     world.kernel.run_for(10)
     partition.commit(1)
+    world.kernel.run_for(LINGER_MS)
+    assert (asked.took_ms, asked.answer.partitions[0].high_watermark) == (10 + LINGER_MS, 1)
+
+
+def test_records_that_come_meanwhile_take_the_high_watermark_with_them(world: Any) -> None:
+    partition = world.host("t")
+    partition.fill(b"a", committed=False)
+    first_fetch(world, at("t", 0, 1))
+    asked = world.start(follow(at("t", 0, 1)), "REPLICATION")
+    partition.commit(1)
+    world.kernel.run_for(2)
+    assert not asked.is_done
+    partition.fill(b"b", committed=False)
     world.kernel.run_for(0)
-    assert (asked.took_ms, asked.answer.partitions[0].high_watermark) == (10, 1)
+    (result,) = asked.answer.partitions
+    assert (asked.took_ms, result.high_watermark, result.records) == (2, 1, b"b")
 
 
-def test_a_high_watermark_that_rose_between_two_fetches_is_sent_at_once(world: Any) -> None:
+def test_a_high_watermark_never_lingers_past_max_wait(world: Any) -> None:
+    partition = world.host("t")
+    first_fetch(world, at("t", 0, 0))
+    asked = world.start(follow(at("t", 0, 0)), "REPLICATION")
+    world.kernel.run_for(498)
+    partition.high_watermark = Offset(1)
+    world.purgatory.check(partition.topic_partition)
+    world.kernel.run_for(2)
+    assert asked.took_ms == 500
+
+
+def test_a_high_watermark_that_rose_between_two_fetches_is_sent_soon(world: Any) -> None:
     partition = world.host("t")
     partition.fill(b"a", committed=False)
     first_fetch(world, at("t", 0, 1))
     partition.commit(1)
     asked = world.start(follow(at("t", 0, 1)), "REPLICATION")
-    assert asked.took_ms == 0
+    world.kernel.run_for(LINGER_MS)
+    assert asked.took_ms == LINGER_MS
     again = world.start(follow(at("t", 0, 1)), "REPLICATION")
     world.kernel.run_for(500)
     assert again.took_ms == 500
@@ -301,20 +330,26 @@ def test_a_high_watermark_that_rose_between_two_fetches_is_sent_at_once(world: A
 def test_what_one_follower_was_sent_says_nothing_about_another(world: Any) -> None:
     world.host("t")
     first_fetch(world, at("t", 0, 0), replica=1)
-    assert world.start(follow(at("t", 0, 0), replica=2), "REPLICATION").took_ms == 0
+    asked = world.start(follow(at("t", 0, 0), replica=2), "REPLICATION")
+    world.kernel.run_for(LINGER_MS)
+    assert asked.took_ms == LINGER_MS
 
 
 def test_a_followers_next_incarnation_is_sent_the_high_watermark_again(world: Any) -> None:
     world.host("t")
     first_fetch(world, at("t", 0, 0))
-    assert world.start(follow(at("t", 0, 0), epoch=102), "REPLICATION").took_ms == 0
+    asked = world.start(follow(at("t", 0, 0), epoch=102), "REPLICATION")
+    world.kernel.run_for(LINGER_MS)
+    assert asked.took_ms == LINGER_MS
 
 
 def test_a_new_leader_epoch_starts_afresh(world: Any) -> None:
     partition = world.host("t")
     first_fetch(world, at("t", 0, 0))
     partition.leader_epoch = LeaderEpoch(4)
-    assert world.start(follow(at("t", 0, 0)), "REPLICATION").took_ms == 0
+    asked = world.start(follow(at("t", 0, 0)), "REPLICATION")
+    world.kernel.run_for(LINGER_MS)
+    assert asked.took_ms == LINGER_MS
 
 
 @pytest.mark.parametrize("item", [at("t", 0, 3), at("t", 0, 0, epoch=2), at("t", 0, 0, epoch=4)])
@@ -347,4 +382,6 @@ def test_what_followers_were_sent_is_forgotten_with_the_topic(world: Any, make_u
     world.host("t")
     first_fetch(world, at("t", 0, 0))
     world.metadata.update(make_update.request((make_update.partition("t", 0, -2),)))
-    assert world.start(follow(at("t", 0, 0)), "REPLICATION").took_ms == 0
+    asked = world.start(follow(at("t", 0, 0)), "REPLICATION")
+    world.kernel.run_for(LINGER_MS)
+    assert asked.took_ms == LINGER_MS

@@ -32,13 +32,16 @@ class Waits:
         *keys: TopicPartition,
         timeout_ms: int = 100,
         is_complete: Callable[[], bool] | None = None,
+        in_turn: bool = False,
     ) -> None:
         def ask() -> bool:
             self.asked.append(name)
             return name in self.done
 
         async def work() -> None:
-            result = await self.purgatory.wait(keys, is_complete or ask, timeout_ms)
+            result = await self.purgatory.wait(
+                keys, is_complete or ask, timeout_ms, in_turn=in_turn
+            )
             self.ended.append((name, result, self.runtime.now_ms()))
 
         self.scope.spawn(name, work())
@@ -173,9 +176,29 @@ def test_predicates_that_check_each_other_for_ever_are_a_bug(waits: Waits) -> No
     is_waiting[0] = False
 
 
-def test_a_thousand_waits_come_and_go(waits: Waits) -> None:
-    for number in range(1_000):
-        waits.start(f"w{number}", A)
-    waits.done |= {f"w{number}" for number in range(1_000)}
+def test_waiters_in_turn_are_asked_only_up_to_the_first_that_is_not_done(waits: Waits) -> None:
+    for name in ("first", "second", "third"):
+        waits.start(name, A, in_turn=True)
+    waits.start("free", A)
+    waits.asked.clear()
+    waits.done |= {"first", "free"}
     waits.check(A)
-    assert [name for name, _, _ in waits.ended] == [f"w{number}" for number in range(1_000)]
+    assert waits.asked == ["free", "first", "second"]
+    assert [name for name, _, _ in waits.ended] == ["free", "first"]
+
+
+def test_a_turn_that_times_out_makes_way_for_the_next(waits: Waits) -> None:
+    waits.start("first", A, timeout_ms=10, in_turn=True)
+    waits.start("second", A, in_turn=True)
+    waits.kernel.run_for(10)
+    waits.done.add("second")
+    waits.check(A)
+    assert waits.ended == [("first", False, 10), ("second", True, 10)]
+
+
+def test_hundreds_of_waits_come_and_go(waits: Waits) -> None:
+    for number in range(300):
+        waits.start(f"w{number}", A)
+    waits.done |= {f"w{number}" for number in range(300)}
+    waits.check(A)
+    assert [name for name, _, _ in waits.ended] == [f"w{number}" for number in range(300)]

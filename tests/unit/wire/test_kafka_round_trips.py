@@ -15,7 +15,7 @@ from highwater_wire.kafka import codec, messages
 from highwater_wire.kafka.codec import REPLICATION_PROFILE, VERSION_PROFILE
 from highwater_wire.kafka.messages import ApiKey
 
-FEW = settings(max_examples=12, deadline=None, derandomize=True, database=None)
+FEW = settings(max_examples=10, deadline=None, derandomize=True, database=None)
 
 int8s = st.integers(-(2**7), 2**7 - 1)
 int16s = st.integers(-(2**15), 2**15 - 1)
@@ -423,7 +423,7 @@ def patched(frame: bytes, changes: list[tuple[int, bytes]], start: int) -> bytes
 
 @pytest.mark.parametrize(("key", "version"), SERVED)
 def test_damaged_request_is_malformed_or_another_request(key: ApiKey, version: int) -> None:
-    @settings(FEW, max_examples=25)
+    @settings(FEW, max_examples=15)
     @given(requests(key, version), patches)
     def check_one(request: Any, changes: list[tuple[int, bytes]]) -> None:
         frame = joined(codec.encode_request(request, version, 1, "client"))[4:]
@@ -438,7 +438,7 @@ def test_damaged_request_is_malformed_or_another_request(key: ApiKey, version: i
 
 @pytest.mark.parametrize(("key", "version"), SERVED)
 def test_damaged_response_is_malformed_or_another_response(key: ApiKey, version: int) -> None:
-    @settings(FEW, max_examples=25)
+    @settings(FEW, max_examples=15)
     @given(responses(key, version), patches)
     def check_one(response: Any, changes: list[tuple[int, bytes]]) -> None:
         frame = joined(codec.encode_response(response, version, 1))[4:]
@@ -454,7 +454,7 @@ def test_damaged_response_is_malformed_or_another_response(key: ApiKey, version:
 
 @pytest.mark.parametrize(("key", "version"), SERVED)
 def test_random_bytes_give_malformed_or_a_value(key: ApiKey, version: int) -> None:
-    @settings(FEW, max_examples=30)
+    @settings(FEW, max_examples=20)
     @given(st.binary(max_size=80))
     def check_one(body: bytes) -> None:
         head = key.to_bytes(2, "big") + version.to_bytes(2, "big") + b"\x00\x00\x00\x01\xff\xff"

@@ -186,13 +186,6 @@ class PieceSink:
             self._small = []
 
 
-def frame_entity(schema: Schema, entity: Any, head: bytes) -> list[Piece]:
-    """Return a whole frame: its size, the head (header bytes), the entity."""
-    sink = PieceSink(head)
-    schema.write(sink, entity)
-    return sink.frame()
-
-
 def frame_size(pieces: Sequence[Piece]) -> int:
     """Return how many bytes the pieces are together, the size prefix included."""
     return sum(len(piece) for piece in pieces)

@@ -397,7 +397,7 @@ def _read_fetch_response_by_name(data: memoryview, position: int) -> FetchRespon
             )
             start = position + _FETCHED_V11.size
             position = start + size
-            if aborted > 0 or size < 0 or position > len(data):
+            if aborted not in (-1, 0) or size < 0 or position > len(data):
                 return None
             results.append(
                 FetchPartitionResult(

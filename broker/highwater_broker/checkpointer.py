@@ -1,0 +1,151 @@
+"""The broker's periodic work on its logs: checkpoints, flushes, retention, lagging ISR members.
+
+Source: replication.md section 4 (checkpointed every 5 s; shrink every lag/2); V3 C; KAFKA-1647
+(checkpoints list every hosted partition and start after the first LeaderAndIsr).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from highwater_broker.log.checkpoints import OffsetCheckpoint, write_clean_shutdown_marker
+from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.partition import Partition
+from highwater_broker.replica_logs import ReplicaLogs
+from highwater_broker.replica_manager import ReplicaManager
+from highwater_broker.roles import Offline
+from highwater_broker.settings import BrokerSettings
+from highwater_core.config import Toggles
+from highwater_core.events import EventKind
+from highwater_core.ids import Offset, TopicPartition
+from highwater_core.ports import FileSystem, Trace
+from highwater_core.runtime import Runtime, TaskScope
+
+
+class Checkpointer:
+    """Runs the periodic tasks over whatever partitions there are, and the last flush."""
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        toggles: Toggles,
+        runtime: Runtime,
+        trace: Trace,
+        files: FileSystem,
+        logs: ReplicaLogs,
+        replicas: ReplicaManager,
+    ) -> None:
+        self._settings = settings
+        self._toggles = toggles
+        self._runtime = runtime
+        self._trace = trace
+        self._files = files
+        self._logs = logs
+        self._replicas = replicas
+
+    def start(self, scope: TaskScope) -> None:
+        scope.spawn("HighWatermarkCheckpointThread", self._checkpoint_high_watermarks())
+        scope.spawn("LogFlusher", self._flush_logs())
+        scope.spawn("LogRetention", self._apply_retention())
+        scope.spawn("IsrExpiration", self._expire_isrs())
+
+    # ------------------------------------------------------------ tasks
+
+    async def _checkpoint_high_watermarks(self) -> None:
+        await self._replicas.commanded.wait()
+        while True:
+            await self._runtime.sleep(self._settings.high_watermark_checkpoint_interval_ms)
+            await self.write_high_watermarks()
+
+    async def _flush_logs(self) -> None:
+        while True:
+            await self._runtime.sleep(self._settings.log_flush_interval_ms)
+            await self.flush()
+
+    async def _apply_retention(self) -> None:
+        while True:
+            await self._runtime.sleep(self._settings.log_retention_check_interval_ms)
+            now_ms = self._runtime.wall_clock_ms()
+            for partition in self._replicas.partitions():
+                try:
+                    partition.delete_old_segments(now_ms)
+                except LogRefused as refused:
+                    self._logs.bad_input(str(partition.topic_partition), str(refused))
+
+    async def _expire_isrs(self) -> None:
+        while True:
+            await self._runtime.sleep(max(1, self._settings.replica_lag_time_max_ms // 2))
+            self._replicas.maybe_shrink_isrs()
+
+    # ------------------------------------------------------------ what they do
+
+    async def write_high_watermarks(self) -> None:
+        """Write the high watermark of every hosted partition.
+
+        Without the fix of KAFKA-1647 those without a role since the start are left out: their
+        high watermark is then lost.
+        """
+        listed = [
+            partition
+            for partition in self._replicas.partitions()
+            if self._toggles.checkpoint_every_hosted_partition
+            or not isinstance(partition.role, Offline)
+        ]
+        await self._write(self._logs.high_watermarks, listed, lambda each: each.high_watermark)
+
+    async def flush(self) -> bool:
+        """Sync every log, then write what that made safe; return whether all went well."""
+        all_went_well = True
+        for partition in self._replicas.partitions():
+            try:
+                await partition.log.flush()
+            except LogRefused as refused:
+                all_went_well = False
+                self._logs.bad_input(str(partition.topic_partition), str(refused))
+        await self.write_recovery_points()
+        listed = self._replicas.partitions()
+        await self._write(self._logs.log_starts, listed, lambda each: each.log_start_offset)
+        return all_went_well
+
+    async def write_recovery_points(self) -> None:
+        """Write up to where each log is known to be on the disk."""
+        listed = self._replicas.partitions()
+        fallen = [partition for partition in listed if partition.recovery_point_fell]
+        for partition in fallen:
+            partition.recovery_point_fell = False
+        done = await self._write(
+            self._logs.recovery_points, listed, lambda each: each.log.recovery_point
+        )
+        if not done:
+            for partition in fallen:
+                partition.recovery_point_fell = True
+
+    async def _write(
+        self,
+        checkpoint: OffsetCheckpoint,
+        partitions: list[Partition] | tuple[Partition, ...],
+        offset_of: Callable[[Partition], Offset],
+    ) -> bool:
+        entries: dict[TopicPartition, Offset] = {
+            partition.topic_partition: offset_of(partition) for partition in partitions
+        }
+        try:
+            await checkpoint.write(entries)
+        except LogRefused as refused:
+            self._logs.bad_input(checkpoint.name, str(refused))
+            return False
+        self._trace.emit(EventKind.CHECKPOINT_WRITTEN, file=checkpoint.name, entries=len(entries))
+        return True
+
+    async def finish(self) -> None:
+        """Flush and close everything; leave the clean-shutdown marker if all of it worked."""
+        await self.write_high_watermarks()
+        is_clean = await self.flush()
+        for partition in self._replicas.partitions():
+            try:
+                partition.log.close()
+            except LogRefused as refused:
+                is_clean = False
+                self._logs.bad_input(str(partition.topic_partition), str(refused))
+        if is_clean:
+            await write_clean_shutdown_marker(self._files)

@@ -1,0 +1,82 @@
+"""Answers the control plane: the controller's commands one at a time, in their order.
+
+Source: DESIGN section 2: what Kafka guards with replicaStateChangeLock is guarded by one queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from highwater_broker.replica_manager import ReplicaManager
+from highwater_core.check import BugFound
+from highwater_core.errors import ErrorCode
+from highwater_core.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerCommand,
+    CommandResponse,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    ControlRequest,
+    ControlResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    InspectRequest,
+    LeaderAndIsrRequest,
+    NodeSnapshot,
+    SetFailPointRequest,
+    SetFailPointResponse,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+from highwater_core.runtime import Event, Future, Queue, Runtime
+
+
+class ControlRequests:
+    """The queue of commands and the task that works it off.
+
+    Ordering: no command is carried out before the broker is registered; until then it does not
+    know its own epoch, and could not refuse a command that was meant for an earlier incarnation.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        registered: Event,
+        replicas: ReplicaManager,
+        snapshot: Callable[[], NodeSnapshot],
+    ) -> None:
+        self._runtime = runtime
+        self._registered = registered
+        self._replicas = replicas
+        self._snapshot = snapshot
+        self._queue: Queue[tuple[BrokerCommand, Future[CommandResponse]]] = runtime.queue()
+
+    async def handle(self, request: ControlRequest) -> ControlResponse:
+        """Return the response, for a command once it was carried out in its turn."""
+        match request:
+            case LeaderAndIsrRequest() | StopReplicaRequest() | UpdateMetadataRequest():
+                answer: Future[CommandResponse] = self._runtime.future()
+                self._queue.put((request, answer))
+                return await answer.wait()
+            case InspectRequest():
+                return self._snapshot()
+            case CreateTopicsRequest():
+                return CreateTopicsResponse(ErrorCode.NOT_CONTROLLER)
+            case DeleteTopicsRequest():
+                return DeleteTopicsResponse(ErrorCode.NOT_CONTROLLER)
+            case ControlledShutdownRequest():
+                return ControlledShutdownResponse(ErrorCode.NOT_CONTROLLER)
+            case AlterPartitionRequest():
+                return AlterPartitionResponse(ErrorCode.NOT_CONTROLLER)
+            case SetFailPointRequest():
+                return SetFailPointResponse(ErrorCode.INVALID_REQUEST)
+        raise BugFound(f"no answer to {type(request).__name__}")
+
+    async def run(self) -> None:
+        await self._registered.wait()
+        while True:
+            request, answer = await self._queue.get()
+            answer.set(await self._replicas.carry_out(request))

@@ -1,0 +1,219 @@
+"""A broker: its parts put together, its start, its clean stop.
+
+It reaches the world through the ports alone; the same code runs in containers and in the
+simulator.
+Source: DESIGN sections 2 and 3; replication.md section 4.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from highwater_broker.checkpointer import Checkpointer
+from highwater_broker.control_requests import ControlRequests
+from highwater_broker.controller_client import ControllerClient
+from highwater_broker.current_session import CurrentSession
+from highwater_broker.fetcher import FetcherContext
+from highwater_broker.fetcher_registry import FetcherRegistry
+from highwater_broker.isr_change_notifier import IsrChangeNotifier
+from highwater_broker.isr_writer import IsrWriter, make_isr_writer
+from highwater_broker.kafka_api.dispatcher import KafkaApi
+from highwater_broker.kafka_api.seams import KafkaApiSettings
+from highwater_broker.metadata_cache import MetadataCache
+from highwater_broker.partition import PartitionContext
+from highwater_broker.purgatory import Purgatory
+from highwater_broker.registration import Registration
+from highwater_broker.replica_logs import ReplicaLogs
+from highwater_broker.replica_manager import ReplicaManager
+from highwater_broker.settings import BrokerSettings
+from highwater_broker.topic_settings import TopicSettings
+from highwater_core.config import resolve_toggles
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import BrokerEpoch, Endpoint, NodeId
+from highwater_core.messages import ControlledShutdownRequest, NodeSnapshot, TaskSnapshot
+from highwater_core.ports import CallFailed, Ports
+from highwater_wire.kafka.messages import KafkaRequest, KafkaResponse
+from highwater_wire.kafka.versions import VERSION_PROFILE
+
+
+class BrokerNode:
+    """One broker process's life: run() from start to stop."""
+
+    def __init__(self, settings: BrokerSettings, ports: Ports) -> None:
+        self._settings = settings
+        self._ports = ports
+        self._toggles = resolve_toggles(settings.preset, settings.toggles)
+        runtime, trace = ports.runtime, ports.trace
+        self._stop_requested = runtime.event()
+        self._scope = runtime.scope("broker")
+
+        self._session = CurrentSession()
+        self._metadata = MetadataCache()
+        self._purgatory = Purgatory(runtime)
+        self._topics = TopicSettings(settings, runtime, trace, self._session, self._apply_topic)
+        self._registration = Registration(settings, ports, self._session, self._topics.on_event)
+        self._controller = ControllerClient(
+            self._session, ports.control, runtime, settings.controller_retry_ms
+        )
+        self._notifier = IsrChangeNotifier(settings, runtime, self._session)
+        self._isr_writer: IsrWriter = make_isr_writer(
+            settings,
+            self._toggles,
+            runtime,
+            self._controller,
+            self._session,
+            self._registration,
+            self._notifier,
+        )
+        logs = ReplicaLogs(
+            ports.files, trace, settings.broker_id, settings.cluster_id, self._topics.log_config
+        )
+        self._fetchers = FetcherRegistry(
+            FetcherContext(
+                settings=settings,
+                toggles=self._toggles,
+                ports=ports,
+                endpoint_of=self._replication_endpoint,
+                broker_epoch=lambda: self._registration.broker_epoch,
+                write_recovery_points=self._write_recovery_points,
+            ),
+            self._scope,
+        )
+        self._replicas = ReplicaManager(
+            self._partition_context(),
+            ports,
+            logs,
+            self._topics,
+            self._metadata,
+            self._fetchers,
+            lambda: self._registration.broker_epoch,
+            self._write_recovery_points,
+        )
+        self._checkpointer = Checkpointer(
+            settings, self._toggles, runtime, trace, ports.files, logs, self._replicas
+        )
+        self._control = ControlRequests(
+            runtime, self._registration.registered, self._replicas, self.snapshot
+        )
+        self._kafka = KafkaApi(
+            self._kafka_settings(),
+            ports,
+            self._replicas,
+            self._metadata,
+            self._purgatory,
+            self._controller,
+            self._topics,
+        )
+
+    # ------------------------------------------------------------ wiring
+
+    def _partition_context(self) -> PartitionContext:
+        return PartitionContext(
+            broker_id=self._settings.broker_id,
+            toggles=self._toggles,
+            runtime=self._ports.runtime,
+            trace=self._ports.trace,
+            replica_lag_time_max_ms=self._settings.replica_lag_time_max_ms,
+            wake=self._purgatory.check,
+            propose_isr=self._isr_writer.submit,
+            registered_epoch=self._registered_epoch,
+        )
+
+    def _kafka_settings(self) -> KafkaApiSettings:
+        settings = self._settings
+        return KafkaApiSettings(
+            node_id=settings.broker_id,
+            cluster_id=settings.cluster_id,
+            api_versions=VERSION_PROFILE.api_version_ranges(),
+            default_partition_count=settings.num_partitions,
+            default_replication_factor=settings.default_replication_factor,
+            topic_defaults=settings.topic_defaults(),
+            broker_configs=settings.described(),
+        )
+
+    def _replication_endpoint(self, broker_id: NodeId) -> Endpoint | None:
+        endpoints = self._metadata.endpoints(broker_id)
+        return endpoints.replication if endpoints else None
+
+    def _registered_epoch(self, broker_id: NodeId) -> BrokerEpoch | None:
+        endpoints = self._metadata.endpoints(broker_id)
+        return endpoints.broker_epoch if endpoints else None
+
+    async def _write_recovery_points(self) -> None:
+        await self._checkpointer.write_recovery_points()
+
+    def _apply_topic(self, topic: str) -> None:
+        self._replicas.apply_topic_settings(topic)
+
+    # ------------------------------------------------------------ life
+
+    async def run(self) -> None:
+        """Serve until a stop is requested; return when everything is flushed and closed."""
+        settings = self._settings
+        self._ports.trace.emit(
+            EventKind.NODE_STARTED, node_kind="broker", preset=settings.preset.value
+        )
+        self._ports.control.serve(self._control.handle)
+        await self._replicas.load()
+        self._scope.spawn("Registration", self._registration.run())
+        self._scope.spawn("ControlRequestHandler", self._control.run())
+        self._scope.spawn("TopicSettings", self._topics.run())
+        self._scope.spawn("IsrWriter", self._isr_writer.run())
+        self._scope.spawn("IsrChangeNotifier", self._notifier.run())
+        self._checkpointer.start(self._scope)
+        await self._stop_requested.wait()
+        await self._shut_down()
+        self._ports.trace.emit(EventKind.NODE_STOPPED, reason="requested")
+
+    def request_stop(self) -> None:
+        """Have run() stop cleanly and return."""
+        self._stop_requested.set()
+
+    async def handle_kafka(self, request: KafkaRequest, listener_name: str) -> KafkaResponse | None:
+        """Answer a data-plane request that came through the listener of that name."""
+        return await self._kafka.handle(request, listener_name)
+
+    async def _shut_down(self) -> None:
+        """Hand leadership over, stop fetching, flush and close, end the session."""
+        if self._registration.registered.is_set():
+            await self._hand_over_leadership()
+        self._fetchers.close()
+        self._scope.cancel()
+        self._replicas.stop_all()
+        await self._checkpointer.finish()
+        await self._registration.close()
+
+    async def _hand_over_leadership(self) -> None:
+        """Ask the controller to move what this broker leads; give up after some attempts."""
+        settings = self._settings
+        for _ in range(settings.controlled_shutdown_attempts):
+            request = ControlledShutdownRequest(settings.broker_id, self._registration.broker_epoch)
+            try:
+                response = await self._controller.call(
+                    request, settings.controlled_shutdown_timeout_ms
+                )
+            except CallFailed:
+                continue
+            if response.error is ErrorCode.NONE and not response.remaining:
+                return
+            await self._ports.runtime.sleep(settings.controlled_shutdown_retry_ms)
+
+    # ------------------------------------------------------------ inspection
+
+    def snapshot(self) -> NodeSnapshot:
+        """Return this broker's state at this moment."""
+        tasks = Counter(task.name for task in self._scope.tasks())
+        return NodeSnapshot(
+            node_id=self._settings.broker_id,
+            kind="broker",
+            incarnation=self._settings.incarnation,
+            preset=self._settings.preset.value,
+            controller_epoch=self._replicas.controller_epoch,
+            broker_epoch=self._registration.broker_epoch,
+            controller_id=self._metadata.controller_id,
+            live_brokers=tuple(each.broker_id for each in self._metadata.live_brokers()),
+            replicas=tuple(partition.snapshot() for partition in self._replicas.partitions()),
+            tasks=tuple(TaskSnapshot(name, tasks[name]) for name in sorted(tasks)),
+            counters=(("waiting_requests", self._purgatory.waiting_count),),
+        )

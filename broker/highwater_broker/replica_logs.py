@@ -1,0 +1,170 @@
+"""The logs in this broker's folder: opened at start, created, deleted and set aside later.
+
+Everything that is found damaged is repaired or left out, and traced as BAD_INPUT_MET.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from highwater_broker.log.checkpoints import (
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    Checkpoint,
+    OffsetCheckpoint,
+    claim_folder,
+    read_partition_metadata,
+    take_clean_shutdown_marker,
+    write_partition_metadata,
+)
+from highwater_broker.log.folders import (
+    list_partitions,
+    list_strays,
+    partition_folder,
+    remove_deleted_folders,
+)
+from highwater_broker.log.log import Log
+from highwater_broker.log.log_config import LogConfig
+from highwater_broker.log.record_batch import LogRefused
+from highwater_core.events import EventKind
+from highwater_core.ids import NO_TOPIC_ID, NodeId, Offset, TopicId, TopicPartition
+from highwater_core.ports import FileSystem, Trace
+
+NO_ENTRY = Offset(0)
+
+
+@dataclass(frozen=True, slots=True)
+class HostedLog:
+    """An open log with what its folder and the checkpoints say of it."""
+
+    topic_partition: TopicPartition
+    log: Log
+    high_watermark: Offset
+    topic_id: TopicId
+
+
+class ReplicaLogs:
+    """Opens and closes logs; the three checkpoint files belong to it too."""
+
+    def __init__(
+        self,
+        files: FileSystem,
+        trace: Trace,
+        broker_id: NodeId,
+        cluster_id: str,
+        log_config: Callable[[str], LogConfig],
+    ) -> None:
+        self._files = files
+        self._trace = trace
+        self._broker_id = broker_id
+        self._cluster_id = cluster_id
+        self._log_config = log_config
+        self.high_watermarks = OffsetCheckpoint(files, HIGH_WATERMARK_CHECKPOINT)
+        self.recovery_points = OffsetCheckpoint(files, RECOVERY_POINT_CHECKPOINT)
+        self.log_starts = OffsetCheckpoint(files, LOG_START_CHECKPOINT)
+
+    async def load(self) -> list[HostedLog]:
+        """Open every log of the folder.
+
+        Raises:
+            WrongBrokerFolder: it is another broker's.
+            OSError: the disk refused.
+        """
+        await claim_folder(self._files, self._broker_id, self._cluster_id)
+        clean_shutdown = await take_clean_shutdown_marker(self._files)
+        remove_deleted_folders(self._files)
+        high_watermarks = self._read(self.high_watermarks)
+        recovery_points = self._read(self.recovery_points)
+        log_starts = self._read(self.log_starts)
+        hosted: list[HostedLog] = []
+        for key in list_partitions(self._files):
+            try:
+                log = self._open(
+                    key,
+                    self._log_config(key.topic),
+                    clean_shutdown=clean_shutdown,
+                    recovery_point=recovery_points.entries.get(key, NO_ENTRY),
+                    log_start_offset=log_starts.entries.get(key, NO_ENTRY),
+                )
+            except LogRefused as refused:
+                self.bad_input(str(key), str(refused))
+                continue
+            metadata = read_partition_metadata(self._files, partition_folder(key))
+            if metadata.problem:
+                self.bad_input(str(key), metadata.problem)
+            high_watermark = high_watermarks.entries.get(key, NO_ENTRY)
+            hosted.append(HostedLog(key, log, high_watermark, metadata.topic_id))
+        return hosted
+
+    def _read(self, checkpoint: OffsetCheckpoint) -> Checkpoint:
+        found = checkpoint.read()
+        if found.problem:
+            self.bad_input(checkpoint.name, found.problem)
+        return found
+
+    def _open(
+        self,
+        key: TopicPartition,
+        config: LogConfig,
+        *,
+        clean_shutdown: bool,
+        recovery_point: Offset,
+        log_start_offset: Offset,
+    ) -> Log:
+        log, report = Log.open(
+            self._files,
+            partition_folder(key),
+            config,
+            clean_shutdown=clean_shutdown,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+        )
+        for repair in report.repairs:
+            self.bad_input(str(key), repair)
+        self._trace.emit(
+            EventKind.LOG_RECOVERED,
+            topic=key.topic,
+            partition=key.partition,
+            offset=report.log_end_offset,
+            truncated_bytes=report.truncated_bytes,
+            clean=report.clean,
+        )
+        return log
+
+    async def create(self, key: TopicPartition, topic_id: TopicId, config: LogConfig) -> HostedLog:
+        """Create the partition's folder, or open one that could not be opened at start.
+
+        Ordering: the topic id is on the disk before the replica serves. `sync` makes the folder
+        itself durable.
+
+        Raises:
+            LogRefused, OSError: the disk refused.
+        """
+        log = self._open(
+            key,
+            config,
+            clean_shutdown=False,
+            recovery_point=NO_ENTRY,
+            log_start_offset=NO_ENTRY,
+        )
+        if topic_id != NO_TOPIC_ID:
+            await self.write_topic_id(key, topic_id)
+        return HostedLog(key, log, Offset(0), topic_id)
+
+    async def write_topic_id(self, key: TopicPartition, topic_id: TopicId) -> None:
+        await write_partition_metadata(self._files, partition_folder(key), topic_id)
+
+    async def sync(self) -> None:
+        """Make creations, removals and renames of partition folders durable."""
+        await self._files.sync_folder("")
+
+    def delete_strays(self, topic: str) -> None:
+        """Remove what was set aside of a topic that is now known to be gone."""
+        for key, folder in list_strays(self._files):
+            if key.topic == topic:
+                self._files.remove(folder)
+
+    def bad_input(self, where: str, what: str) -> None:
+        self._trace.emit(EventKind.BAD_INPUT_MET, where=where, what=what)

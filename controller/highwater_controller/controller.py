@@ -1,0 +1,227 @@
+"""One session's controller: stands for election and, while active, handles one event at a time.
+
+ZooKeeper's watches and brokers' requests only enqueue. Whatever goes wrong with ZooKeeper in the
+middle of an event ends the term (KAFKA-2300): the next one starts from what ZooKeeper holds.
+"""
+
+from __future__ import annotations
+
+from highwater_controller.alter_partition import on_alter_partition
+from highwater_controller.broker_changes import on_brokers_changed
+from highwater_controller.broker_channels import BrokerChannels
+from highwater_controller.context import ControllerContext
+from highwater_controller.controlled_shutdown import on_controlled_shutdown
+from highwater_controller.controller_events import (
+    BrokersChanged,
+    ControllerEvent,
+    ControllerZnodeChanged,
+    DeletionsRequested,
+    IsrChangesNotified,
+    PartitionStateChanged,
+    RequestReceived,
+    StopReplicaAnswered,
+    TopicsChanged,
+    TopicZnodeChanged,
+)
+from highwater_controller.election import Election, Won
+from highwater_controller.failover import fail_over
+from highwater_controller.isr_notifications import on_isr_changes_notified
+from highwater_controller.settings import ControllerSettings
+from highwater_controller.store import ControllerStore, TermEpoch, TermOver
+from highwater_controller.term import Term
+from highwater_controller.topic_changes import (
+    on_partition_state_repaired,
+    on_topic_znode_changed,
+    on_topics_changed,
+)
+from highwater_controller.topic_deletion import on_deletions_requested, on_stop_replica_answered
+from highwater_controller.topic_requests import TopicOutcome, on_create_topics, on_delete_topics
+from highwater_controller.topic_waits import TopicWaits
+from highwater_core.config import Toggles
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import NO_LEADER, NodeId
+from highwater_core.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerCommand,
+    CommandResponse,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    ControllerCommand,
+    ControlResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+)
+from highwater_core.ports import Coordination, CoordinationError, Ports, SessionExpired
+from highwater_core.runtime import Queue
+
+
+class Controller:
+    """Lives as long as its ZooKeeper session; `term` is set while it is the active controller."""
+
+    def __init__(
+        self, settings: ControllerSettings, toggles: Toggles, ports: Ports, session: Coordination
+    ) -> None:
+        self._settings = settings
+        self._toggles = toggles
+        self._ports = ports
+        self._session = session
+        self._events: Queue[ControllerEvent] = ports.runtime.queue()
+        self._in_work: RequestReceived | None = None
+        self._election = Election(
+            settings.node_id, session, ports.runtime, ports.trace, settings.command_retry_ms
+        )
+        self.term: Term | None = None
+        self.active_id: NodeId = NO_LEADER
+        """The active controller as far as this one knows."""
+
+    @property
+    def queue_depth(self) -> int:
+        return len(self._events)
+
+    def enqueue(self, event: ControllerEvent) -> None:
+        """Take an event in; a request is refused at once while this controller is not active."""
+        if isinstance(event, RequestReceived) and self.term is None:
+            event.reply.set(refusal(event.request, ErrorCode.NOT_CONTROLLER))
+        else:
+            self._events.put(event)
+
+    async def run(self) -> None:
+        """Stand for election and handle events until the session is over."""
+        self._events.put(ControllerZnodeChanged())
+        while True:
+            event = await self._events.get()
+            try:
+                await self._handle(event)
+            except SessionExpired:
+                return
+            except (TermOver, CoordinationError) as fault:
+                self.resign(f"{type(fault).__name__}: {fault}")
+                await self._ports.runtime.sleep(self._settings.command_retry_ms)
+                self._events.put(ControllerZnodeChanged())
+
+    def resign(self, reason: str) -> None:
+        """Stop being the active controller, at once; what waits is answered or dropped."""
+        term, self.term = self.term, None
+        self.active_id = NO_LEADER
+        dropped = self._events.drain()
+        if self._in_work is not None and not self._in_work.reply.is_set():
+            unknown = refusal(self._in_work.request, ErrorCode.REQUEST_TIMED_OUT)
+            self._in_work.reply.set(unknown)
+        self._in_work = None
+        for event in dropped:
+            if isinstance(event, RequestReceived):
+                event.reply.set(refusal(event.request, ErrorCode.NOT_CONTROLLER))
+        if term is not None:
+            term.channels.close_all()
+            term.waits.abandon()
+            term.emit(EventKind.CONTROLLER_RESIGNED, reason=reason)
+
+    # ------------------------------------------------------------ events
+
+    async def _handle(self, event: ControllerEvent) -> None:
+        if isinstance(event, ControllerZnodeChanged):
+            await self._look_who_leads()
+            return
+        term = self.term
+        if term is None:
+            return  # of an earlier term
+        match event:
+            case BrokersChanged():
+                await on_brokers_changed(term)
+            case TopicsChanged():
+                await on_topics_changed(term)
+            case TopicZnodeChanged():
+                await on_topic_znode_changed(term, event.topic)
+            case PartitionStateChanged():
+                await on_partition_state_repaired(term, event.partition)
+            case DeletionsRequested():
+                await on_deletions_requested(term)
+            case IsrChangesNotified():
+                await on_isr_changes_notified(term)
+            case StopReplicaAnswered():
+                await on_stop_replica_answered(term, event.broker_id, event.request, event.response)
+            case RequestReceived():
+                self._in_work = event
+                event.reply.set(await self._answer(term, event.request))
+                self._in_work = None
+
+    async def _answer(
+        self, term: Term, request: ControllerCommand
+    ) -> ControlResponse | list[TopicOutcome]:
+        match request:
+            case AlterPartitionRequest():
+                return await on_alter_partition(term, request)
+            case ControlledShutdownRequest():
+                return await on_controlled_shutdown(term, request)
+            case CreateTopicsRequest():
+                return await on_create_topics(term, request, self._ports.runtime.future)
+            case DeleteTopicsRequest():
+                return await on_delete_topics(term, request, self._ports.runtime.future)
+
+    # ------------------------------------------------------------ terms
+
+    async def _look_who_leads(self) -> None:
+        """Go on leading, follow another controller, or win the election and take charge."""
+        if self.term is not None:
+            if await self._election.is_still_won():
+                return
+            self.resign("/controller is no longer ours")
+        outcome = await self._election.stand()
+        if not isinstance(outcome, Won):
+            self.active_id = outcome.active_id
+            return
+        self.active_id = self._settings.node_id
+        self.term = self._begin_term(outcome.epoch)
+        self.term.emit(EventKind.CONTROLLER_ELECTED)
+        await fail_over(self.term)
+
+    def _begin_term(self, epoch: TermEpoch) -> Term:
+        ports, settings = self._ports, self._settings
+        fence = epoch if self._toggles.controller_epoch_in_multi else None
+        return Term(
+            epoch=epoch,
+            settings=settings,
+            toggles=self._toggles,
+            context=ControllerContext(settings.node_id, epoch.controller_epoch),
+            store=ControllerStore(
+                self._session, ports.runtime, ports.trace, settings.command_retry_ms, fence
+            ),
+            channels=BrokerChannels(
+                settings, ports.runtime, ports.control, ports.trace, self._command_answered
+            ),
+            waits=TopicWaits(),
+            rng=ports.rng,
+            trace=ports.trace,
+        )
+
+    def _command_answered(
+        self, broker_id: NodeId, command: BrokerCommand, response: CommandResponse
+    ) -> None:
+        """Called by a channel's task, which ends with its term: the command is of this term."""
+        if self.term is None:
+            return
+        if isinstance(command, LeaderAndIsrRequest):
+            self.term.waits.leader_answered(broker_id, command, response)
+        elif isinstance(command, StopReplicaRequest) and any(
+            item.delete_partition for item in command.partitions
+        ):
+            self._events.put(StopReplicaAnswered(broker_id, command, response))
+
+
+def refusal(request: ControllerCommand, error: ErrorCode) -> ControlResponse:
+    """Return the answer of the request's kind that says this error about it as a whole."""
+    match request:
+        case AlterPartitionRequest():
+            return AlterPartitionResponse(error)
+        case ControlledShutdownRequest():
+            return ControlledShutdownResponse(error)
+        case CreateTopicsRequest():
+            return CreateTopicsResponse(error)
+        case DeleteTopicsRequest():
+            return DeleteTopicsResponse(error)

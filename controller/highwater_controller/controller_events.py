@@ -1,0 +1,111 @@
+"""What the controller's one queue carries: each says what happened, nothing about what follows.
+
+Watches carry no data: the state is read when the event is handled (KAFKA-5642).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from highwater_controller.topic_requests import TopicOutcome
+from highwater_core import znodes
+from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.messages import (
+    CommandResponse,
+    ControllerCommand,
+    ControlResponse,
+    StopReplicaRequest,
+)
+from highwater_core.ports import CoordinationEvent
+from highwater_core.runtime import Future
+
+Reply = Future[ControlResponse | list[TopicOutcome]]
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerZnodeChanged:
+    """Time to look who is the active controller; also the first event of a session."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokersChanged:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsChanged:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class TopicZnodeChanged:
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStateChanged:
+    """Only states that were malformed are watched."""
+
+    partition: TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionsRequested:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class IsrChangesNotified:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class StopReplicaAnswered:
+    broker_id: NodeId
+    request: StopReplicaRequest
+    response: CommandResponse
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReceived:
+    """A broker's request; `reply` is set when it has been handled or the controller resigns."""
+
+    request: ControllerCommand
+    reply: Reply
+
+
+ControllerEvent = (
+    ControllerZnodeChanged
+    | BrokersChanged
+    | TopicsChanged
+    | TopicZnodeChanged
+    | PartitionStateChanged
+    | DeletionsRequested
+    | IsrChangesNotified
+    | StopReplicaAnswered
+    | RequestReceived
+)
+
+_BY_PATH: dict[str, ControllerEvent] = {
+    znodes.CONTROLLER: ControllerZnodeChanged(),
+    znodes.CONTROLLER_EPOCH: ControllerZnodeChanged(),
+    znodes.BROKER_IDS: BrokersChanged(),
+    znodes.TOPICS: TopicsChanged(),
+    znodes.DELETE_TOPICS: DeletionsRequested(),
+    znodes.ISR_CHANGE_NOTIFICATION: IsrChangesNotified(),
+}
+
+
+def to_controller_event(fired: CoordinationEvent) -> ControllerEvent | None:
+    """Return what a fired watch means to the controller; None when nothing."""
+    known = _BY_PATH.get(fired.path)
+    if known is not None:
+        return known
+    match fired.path.strip("/").split("/"):
+        case ["brokers", "ids", _]:
+            return BrokersChanged()
+        case ["brokers", "topics", topic]:
+            return TopicZnodeChanged(topic)
+        case ["brokers", "topics", topic, "partitions", number, "state"] if number.isdecimal():
+            return PartitionStateChanged(TopicPartition(topic, int(number)))
+    return None

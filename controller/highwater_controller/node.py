@@ -1,0 +1,213 @@
+"""A controller node: opens ZooKeeper sessions one after another and runs a Controller in each.
+
+Losing the session ends the controller's term at once, whatever it was doing.
+"""
+
+from __future__ import annotations
+
+from highwater_controller.controller import Controller, refusal
+from highwater_controller.controller_events import Reply, RequestReceived, to_controller_event
+from highwater_controller.registration import publish_endpoint
+from highwater_controller.settings import ControllerSettings
+from highwater_controller.topic_requests import TopicOutcome
+from highwater_core import znodes
+from highwater_core.config import resolve_toggles
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import NO_CONTROLLER_EPOCH, NO_LEADER
+from highwater_core.messages import (
+    CommandResponse,
+    ControlRequest,
+    ControlResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    InspectRequest,
+    LeaderAndIsrRequest,
+    NodeSnapshot,
+    SetFailPointRequest,
+    SetFailPointResponse,
+    StopReplicaRequest,
+    TaskSnapshot,
+    TopicResult,
+    UpdateMetadataRequest,
+)
+from highwater_core.ports import (
+    Coordination,
+    CoordinationError,
+    CoordinationEventKind,
+    Ports,
+    SessionExpired,
+)
+from highwater_core.runtime import TimedOut
+from highwater_core.znodes import ControllerEndpointZnode
+
+
+class ControllerNode:
+    """One controller container's program, and one simulated controller."""
+
+    def __init__(self, settings: ControllerSettings, ports: Ports) -> None:
+        self._settings = settings
+        self._toggles = resolve_toggles(settings.preset, settings.toggles)
+        self._ports = ports
+        self._scope = ports.runtime.scope("controller-node")
+        self._session_scope = ports.runtime.scope("controller-session")
+        self._stopping = ports.runtime.event()
+        self._session: Coordination | None = None
+        self._controller: Controller | None = None
+
+    async def run(self) -> None:
+        """Run until request_stop; then leave /controller to another at once."""
+        trace = self._ports.trace
+        trace.emit(EventKind.NODE_STARTED, node_kind="controller", preset=self._settings.preset)
+        self._ports.control.serve(self.answer)
+        self._scope.spawn("session-thread", self._run_sessions())
+        await self._stopping.wait()
+        self._scope.cancel()
+        self._end_session("the node stops")
+        if self._session is not None:
+            try:
+                await self._session.close()
+            except CoordinationError as fault:
+                trace.emit(EventKind.SESSION_LOST, session_id=0, reason=type(fault).__name__)
+        trace.emit(EventKind.NODE_STOPPED, reason="asked to stop")
+
+    def request_stop(self) -> None:
+        """Make run return soon."""
+        self._stopping.set()
+
+    # ------------------------------------------------------------ sessions
+
+    async def _run_sessions(self) -> None:
+        while True:
+            session = await self._ports.coordination.open(self._settings.session_timeout_ms)
+            self._session = session
+            trace = self._ports.trace
+            trace.emit(EventKind.SESSION_OPENED, session_id=session.session_id)
+            self._controller = Controller(self._settings, self._toggles, self._ports, session)
+            self._session_scope.spawn(
+                "controller-event-thread", self._run_controller(session, self._controller)
+            )
+            await self._watch_session(session, self._controller)
+            trace.emit(EventKind.SESSION_LOST, session_id=session.session_id)
+            self._session = None
+            self._end_session("the session is lost")
+
+    async def _watch_session(self, session: Coordination, controller: Controller) -> None:
+        """Hand fired watches to the controller until the session expires."""
+        while True:
+            fired = await session.events.get()
+            if fired.kind is CoordinationEventKind.SESSION_EXPIRED:
+                return
+            event = to_controller_event(fired)
+            if event is not None:
+                controller.enqueue(event)
+
+    def _end_session(self, reason: str) -> None:
+        """Stop the controller in the middle of whatever it does."""
+        self._session_scope.cancel()
+        controller, self._controller = self._controller, None
+        if controller is not None:
+            controller.resign(reason)
+
+    async def _run_controller(self, session: Coordination, controller: Controller) -> None:
+        """Publish where this controller answers, then stand for election and act.
+
+        Returns when ZooKeeper says that the session is over; _watch_session hears of it too.
+        """
+        endpoint = ControllerEndpointZnode(
+            host=self._settings.control_host, port=self._settings.control_port
+        )
+        try:
+            await publish_endpoint(
+                session,
+                self._ports.runtime,
+                self._settings.command_retry_ms,
+                znodes.controller_endpoint_path(self._settings.node_id),
+                znodes.encode(endpoint),
+            )
+        except SessionExpired:
+            return
+        await controller.run()
+
+    # ------------------------------------------------------------ requests
+
+    async def answer(self, request: ControlRequest) -> ControlResponse:
+        """Answer any request of the control plane."""
+        if isinstance(request, InspectRequest):
+            return self.snapshot()
+        if isinstance(request, LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest):
+            self._ports.trace.emit(
+                EventKind.REQUEST_REFUSED,
+                request=type(request).__name__,
+                error=ErrorCode.INVALID_REQUEST.name,
+                reason="a controller takes no broker's commands",
+            )
+            return CommandResponse(ErrorCode.INVALID_REQUEST)
+        if isinstance(request, SetFailPointRequest):
+            return SetFailPointResponse(ErrorCode.INVALID_REQUEST)  # it has none
+        if self._controller is None:
+            return refusal(request, ErrorCode.NOT_CONTROLLER)
+        arrived_ms = self._ports.runtime.now_ms()
+        reply: Reply = self._ports.runtime.future()
+        self._controller.enqueue(RequestReceived(request, reply))
+        outcome = await reply.wait()
+        if not isinstance(outcome, list):
+            return outcome
+        if isinstance(request, CreateTopicsRequest):
+            deadline_ms = arrived_ms + request.timeout_ms
+            return CreateTopicsResponse(ErrorCode.NONE, await self._await_all(outcome, deadline_ms))
+        if isinstance(request, DeleteTopicsRequest):
+            deadline_ms = arrived_ms + request.timeout_ms
+            return DeleteTopicsResponse(ErrorCode.NONE, await self._await_all(outcome, deadline_ms))
+        return refusal(request, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    async def _await_all(
+        self, outcomes: list[TopicOutcome], deadline_ms: int
+    ) -> tuple[TopicResult, ...]:
+        return tuple([await self._await_topic(outcome, deadline_ms) for outcome in outcomes])
+
+    async def _await_topic(self, outcome: TopicOutcome, deadline_ms: int) -> TopicResult:
+        """Wait as long as the client does for the topic to be led, or gone."""
+        if outcome.done is None:
+            return outcome.result
+        left_ms = max(0, deadline_ms - self._ports.runtime.now_ms())
+        try:
+            is_done = await outcome.done.wait(left_ms)
+        except TimedOut:
+            is_done = False
+        if is_done:
+            return outcome.result
+        return TopicResult(
+            outcome.result.name, ErrorCode.REQUEST_TIMED_OUT, "it is under way, and may complete"
+        )
+
+    # ------------------------------------------------------------ inspection
+
+    def snapshot(self) -> NodeSnapshot:
+        """Return the node's state at this moment."""
+        controller = self._controller
+        term = None if controller is None else controller.term
+        return NodeSnapshot(
+            node_id=self._settings.node_id,
+            kind="controller",
+            incarnation=self._settings.incarnation,
+            preset=self._settings.preset,
+            controller_epoch=NO_CONTROLLER_EPOCH if term is None else term.epoch.controller_epoch,
+            active_controller=term is not None,
+            controller_id=NO_LEADER if controller is None else controller.active_id,
+            live_brokers=() if term is None else tuple(term.context.live_brokers),
+            tasks=self._tasks(),
+            counters=(
+                ("events_waiting", 0 if controller is None else controller.queue_depth),
+                ("commands_waiting", 0 if term is None else term.channels.depth()),
+            ),
+        )
+
+    def _tasks(self) -> tuple[TaskSnapshot, ...]:
+        term = None if self._controller is None else self._controller.term
+        names = [task.name for task in (*self._scope.tasks(), *self._session_scope.tasks())]
+        if term is not None:
+            names.extend(term.channels.task_names())
+        return tuple(TaskSnapshot(name, names.count(name)) for name in sorted(set(names)))

@@ -1,0 +1,38 @@
+"""Prepares ZooKeeper's standing paths and publishes where this controller answers."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from highwater_controller.store import PatientReader
+from highwater_core import znodes
+from highwater_core.ports import Coordination, NodeExists, NoNode
+from highwater_core.runtime import Runtime
+
+
+async def publish_endpoint(
+    session: Coordination, runtime: Runtime, retry_ms: int, path: str, data: bytes
+) -> None:
+    """Create the ephemeral znode, replacing one that an earlier session of this node left.
+
+    Raises:
+        SessionExpired: try again in the next session.
+    """
+    reader = PatientReader(session, runtime, retry_ms)
+    for standing in znodes.PERSISTENT_PATHS:
+        await reader.patiently(partial(session.ensure_path, standing))
+    while True:
+        try:
+            await reader.patiently(lambda: session.create(path, data, ephemeral=True))
+        except NodeExists:
+            found = await reader.get(path)
+            if found is None:
+                continue
+            if found[1].ephemeral_owner == session.session_id:
+                return
+            try:
+                await reader.patiently(lambda: session.delete(path))
+            except NoNode:
+                continue
+        else:
+            return

@@ -1,0 +1,72 @@
+"""The connection to the Docker engine, and how its containers are reached from here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+from urllib.parse import urlparse
+
+import docker
+from docker.errors import DockerException
+
+from highwater.errors import EngineMissing
+
+CALL_TIMEOUT_S = 120
+
+
+class Reach(StrEnum):
+    """How this machine reaches a container's ports."""
+
+    DIRECT = "direct"
+    """By the container's own address: a local engine on Linux."""
+    PUBLISHED = "published"
+    """By ports published on the engine's host: Docker Desktop, or an engine elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """What decides addresses; host is where published ports answer, bind where they listen."""
+
+    reach: Reach
+    published_host: str
+    bind_host: str
+
+
+def connect_engine() -> docker.DockerClient:
+    """Return a client of the engine that DOCKER_HOST names, or of the local one.
+
+    Raises:
+        EngineMissing: it does not answer; the message says what to do.
+    """
+    try:
+        client = docker.from_env(timeout=CALL_TIMEOUT_S)
+        client.ping()
+    except DockerException as error:
+        where = os.environ.get("DOCKER_HOST")
+        remedy = (
+            f"no Docker engine answers at DOCKER_HOST={where}: start it, or unset DOCKER_HOST"
+            if where
+            else "no Docker engine answers: run scripts/docker-engine"
+        )
+        raise EngineMissing(remedy) from error
+    return client
+
+
+def engine_facts(engine: docker.DockerClient) -> EngineFacts:
+    """Return how the engine's containers are reached from this process."""
+    return decide_reach(
+        docker_host=os.environ.get("DOCKER_HOST", ""),
+        platform=sys.platform,
+        operating_system=str(engine.info().get("OperatingSystem", "")),
+    )
+
+
+def decide_reach(*, docker_host: str, platform: str, operating_system: str) -> EngineFacts:
+    """Return the facts; pure, so that every kind of engine is tested without one."""
+    url = urlparse(docker_host)
+    if docker_host and url.scheme in ("tcp", "http", "https", "ssh"):
+        return EngineFacts(Reach.PUBLISHED, url.hostname or "127.0.0.1", "0.0.0.0")  # noqa: S104
+    direct = platform.startswith("linux") and "Docker Desktop" not in operating_system
+    return EngineFacts(Reach.DIRECT if direct else Reach.PUBLISHED, "127.0.0.1", "127.0.0.1")

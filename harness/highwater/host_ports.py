@@ -1,0 +1,40 @@
+"""Chooses free ports on this machine for listeners that must be advertised before they exist."""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections.abc import Container
+
+FIRST_PORT = 20_000
+END_PORT = 32_000
+"""Below the ports that kernels give to outgoing connections: one stays free while its node is
+down."""
+
+
+def choose_ports(
+    count: int, *, taken: Container[int] = (), bind_host: str = "127.0.0.1"
+) -> tuple[int, ...]:
+    """Return ports that are free at this moment; the engine has the last word when it binds them.
+
+    Raises:
+        OSError: hardly any port of the range is free.
+    """
+    chosen: list[int] = []
+    for _ in range(50 * count + 200):
+        if len(chosen) == count:
+            return tuple(chosen)
+        # Not cryptography: spreads clusters that start at the same moment.
+        port = random.randrange(FIRST_PORT, END_PORT)  # noqa: S311
+        if port not in chosen and port not in taken and _is_free(bind_host, port):
+            chosen.append(port)
+    raise OSError(f"no {count} free ports from {FIRST_PORT} to {END_PORT}")
+
+
+def _is_free(host: str, port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,213 @@
+"""Builds the images that are missing, lists and prunes them. One builder at a time on a machine."""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import docker
+from docker.errors import APIError, ImageNotFound
+
+from highwater import labels
+from highwater.engine import connect_engine
+from highwater.images.base import PYTHON_BASE, ZOOKEEPER_BASE, BaseSpec, make_base
+from highwater.images.content_hash import files_below
+from highwater.images.context import BuildContext, build_image
+from highwater.images.plan import (
+    NODE_DEPS_FILE,
+    NODE_FILE,
+    ZOOKEEPER_FILE,
+    ZOOKEEPER_FILES,
+    ImagePlan,
+    plan_images,
+)
+from highwater.images.wheels import fetch_wheels
+from highwater.project import NODE_LOCK, NODE_PACKAGES, project_root
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageListing:
+    """One of Highwater's images in the engine; current: the checkout's files ask for it."""
+
+    image_id: str
+    tags: tuple[str, ...]
+    kind: str
+    size_bytes: int
+    created: str
+    current: bool
+
+
+def ensure_images(engine: docker.DockerClient, say: Say = lambda text: None) -> ImagePlan:
+    """Build what is missing of the checkout's images, and return their tags.
+
+    Nothing changed, nothing built: then this reads files and asks the engine twice.
+
+    Raises:
+        ImageBuildFailed: one of them could not be made.
+    """
+    plan = plan_images(project_root())
+    if _exist(engine, plan):
+        return plan
+    with _one_builder():
+        if not _exist(engine, plan):
+            started = time.monotonic()
+            with ThreadPoolExecutor(2, thread_name_prefix="images") as pool:
+                chains = [pool.submit(_build_node, plan, say), pool.submit(_build_zookeeper, plan, say)]
+            for chain in chains:
+                chain.result()
+            say(f"images ready after {time.monotonic() - started:.1f} s")
+        for tag in (plan.node, plan.zookeeper):
+            engine.images.get(tag).tag(tag.partition(":")[0], "latest")
+    return plan
+
+
+def list_images(engine: docker.DockerClient) -> list[ImageListing]:
+    """Return Highwater's images, newest first."""
+    current = set(plan_images(project_root()).tags())
+    found = [
+        ImageListing(
+            image_id=image.short_id.removeprefix("sha256:"),
+            tags=tuple(image.tags),
+            kind=image.labels.get(labels.IMAGE, ""),
+            size_bytes=int(image.attrs.get("Size", 0)),
+            created=str(image.attrs.get("Created", ""))[:19],
+            current=not current.isdisjoint(image.tags),
+        )
+        for image in engine.images.list(filters={"label": labels.IMAGE})
+        if image.tags
+    ]
+    return sorted(found, key=lambda listing: listing.created, reverse=True)
+
+
+def prune_images(engine: docker.DockerClient) -> list[str]:
+    """Remove Highwater's images that the checkout's files do not ask for; return their tags.
+
+    One that a container uses stays.
+    """
+    removed: list[str] = []
+    with _one_builder():
+        for listing in list_images(engine):
+            if listing.current:
+                continue
+            for tag in listing.tags:
+                try:
+                    engine.images.remove(tag)
+                except APIError as error:
+                    if error.status_code != 409:  # conflict: in use
+                        raise
+                else:
+                    removed.append(tag)
+    return removed
+
+
+def _exist(engine: docker.DockerClient, plan: ImagePlan) -> bool:
+    return _exists(engine, plan.node) and _exists(engine, plan.zookeeper)
+
+
+def _exists(engine: docker.DockerClient, tag: str) -> bool:
+    try:
+        engine.images.get(tag)
+    except ImageNotFound:
+        return False
+    return True
+
+
+def _build_node(plan: ImagePlan, say: Say) -> None:
+    """Base, then wheels and what they install, then our own packages; a client for this thread."""
+    engine = connect_engine()
+    root = project_root()
+    if _exists(engine, plan.node):
+        return
+    if not _exists(engine, plan.node_deps):
+        _ensure_base(engine, PYTHON_BASE, say)
+        with _timed(say, plan.node_deps), tempfile.TemporaryDirectory() as folder:
+            wheels = fetch_wheels(
+                root / NODE_LOCK,
+                Path(folder),
+                python_version=_python_version(engine, plan.python_base),
+                machine=_machine(engine),
+            )
+            context = BuildContext().with_file("Dockerfile", root / NODE_DEPS_FILE)
+            for wheel in wheels:
+                context.with_file(f"wheels/{wheel.name}", wheel)
+            build_image(
+                engine,
+                context,
+                tag=plan.node_deps,
+                kind="node-deps",
+                arguments={"BASE": plan.python_base},
+            )
+    with _timed(say, plan.node):
+        context = BuildContext().with_file("Dockerfile", root / NODE_FILE)
+        for package in NODE_PACKAGES:
+            for path in files_below(root, package):
+                # core/highwater_core/ids.py lands as packages/highwater_core/ids.py
+                context.with_file(f"packages/{Path(*path.parts[1:]).as_posix()}", root / path)
+        build_image(
+            engine, context, tag=plan.node, kind="node", arguments={"DEPS": plan.node_deps}
+        )
+
+
+def _build_zookeeper(plan: ImagePlan, say: Say) -> None:
+    engine = connect_engine()
+    root = project_root()
+    if _exists(engine, plan.zookeeper):
+        return
+    _ensure_base(engine, ZOOKEEPER_BASE, say)
+    with _timed(say, plan.zookeeper):
+        context = BuildContext().with_file("Dockerfile", root / ZOOKEEPER_FILE)
+        for path in files_below(root, ZOOKEEPER_FILES):
+            context.with_file(f"zookeeper/{path.name}", root / path)
+        build_image(
+            engine,
+            context,
+            tag=plan.zookeeper,
+            kind="zookeeper",
+            arguments={"BASE": plan.zookeeper_base},
+        )
+
+
+def _ensure_base(engine: docker.DockerClient, spec: BaseSpec, say: Say) -> None:
+    if not _exists(engine, spec.tag()):
+        with _timed(say, spec.tag()):
+            make_base(engine, spec, say)
+
+
+def _python_version(engine: docker.DockerClient, image: str) -> str:
+    """Return the version, as 3.11, of the image's python3."""
+    script = "import sys; print('%d.%d' % sys.version_info[:2])"
+    output = engine.containers.run(
+        image, ["python3", "-c", script], remove=True, network_disabled=True, entrypoint=[]
+    )
+    return str(output.decode().strip())
+
+
+def _machine(engine: docker.DockerClient) -> str:
+    """Return the engine's machine as wheels name it."""
+    architecture = str(engine.version()["Arch"])
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(architecture, architecture)
+
+
+@contextmanager
+def _timed(say: Say, tag: str) -> Iterator[None]:
+    started = time.monotonic()
+    yield
+    say(f"{tag}: {time.monotonic() - started:.1f} s")
+
+
+@contextmanager
+def _one_builder() -> Iterator[None]:
+    """Hold the machine's lock: parallel test workers build nothing twice."""
+    path = Path(tempfile.gettempdir()) / f"highwater-images-{getpass.getuser()}.lock"
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

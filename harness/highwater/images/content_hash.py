@@ -1,0 +1,37 @@
+"""Hashes what goes into an image, so that its tag says its content."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+HASH_LENGTH = 12
+IGNORED_NAMES = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache", ".DS_Store"})
+IGNORED_SUFFIXES = frozenset({".pyc", ".swp"})
+
+
+def content_hash(parts: Iterable[tuple[str, bytes]]) -> str:
+    """Return a hash of named contents; their order counts, their lengths keep them apart."""
+    digest = hashlib.sha256()
+    for name, content in parts:
+        for field in (name.encode(), content):
+            digest.update(len(field).to_bytes(8, "big"))
+            digest.update(field)
+    return digest.hexdigest()[:HASH_LENGTH]
+
+
+def files_below(root: Path, folder: Path) -> Iterator[Path]:
+    """Yield the files below root/folder as paths relative to root, sorted; caches left out."""
+    for path in sorted((root / folder).rglob("*")):
+        relative = path.relative_to(root)
+        if IGNORED_NAMES.isdisjoint(relative.parts) and path.suffix not in IGNORED_SUFFIXES:
+            if path.is_file():
+                yield relative
+
+
+def file_parts(root: Path, paths: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
+    """Yield each file's name, with whether it is executable, and its content."""
+    for path in paths:
+        mode = "x" if (root / path).stat().st_mode & 0o100 else "-"
+        yield f"{path.as_posix()}:{mode}", (root / path).read_bytes()

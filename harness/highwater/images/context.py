@@ -1,0 +1,99 @@
+"""Build contexts made in memory, and the one call that builds an image from them."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import docker
+from docker.errors import APIError
+
+from highwater import labels
+from highwater.errors import ImageBuildFailed
+
+BUILD_TIMEOUT_S = 600
+_LOG_LINES = 25
+
+
+class BuildContext:
+    """Files by their name in the context; equal files give an equal archive."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, tuple[bytes, int]] = {}
+
+    def with_text(self, name: str, text: str) -> BuildContext:
+        self._files[name] = (text.encode(), 0o644)
+        return self
+
+    def with_file(self, name: str, path: Path) -> BuildContext:
+        mode = 0o755 if path.stat().st_mode & 0o100 else 0o644
+        self._files[name] = (path.read_bytes(), mode)
+        return self
+
+    def archive(self) -> io.BytesIO:
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w") as tar:
+            for name in sorted(self._files):
+                content, mode = self._files[name]
+                entry = tarfile.TarInfo(name)
+                entry.size, entry.mode = len(content), mode
+                tar.addfile(entry, io.BytesIO(content))
+        buffer.seek(0)
+        return buffer
+
+
+def build_image(
+    engine: docker.DockerClient,
+    context: BuildContext,
+    *,
+    tag: str,
+    kind: str,
+    arguments: Mapping[str, str] | None = None,
+) -> None:
+    """Build the context's Dockerfile, without network, and tag and label the result.
+
+    Raises:
+        ImageBuildFailed: with the builder's last lines.
+    """
+    log: list[str] = []
+    try:
+        stream = engine.api.build(
+            fileobj=context.archive(),
+            custom_context=True,
+            dockerfile="Dockerfile",
+            tag=tag,
+            rm=True,
+            forcerm=True,
+            decode=True,
+            network_mode="none",
+            labels={labels.IMAGE: kind},
+            buildargs=dict(arguments or {}),
+            timeout=BUILD_TIMEOUT_S,
+        )
+        for line in _lines(stream):
+            log.append(line)
+    except APIError as error:
+        log.append(str(error.explanation or error))
+        raise ImageBuildFailed(_message(tag, log)) from error
+    except _StepFailed as error:
+        log.append(str(error))
+        raise ImageBuildFailed(_message(tag, log)) from error
+
+
+class _StepFailed(Exception):
+    pass
+
+
+def _lines(stream: Iterator[dict[str, Any]]) -> Iterator[str]:
+    for chunk in stream:
+        if "error" in chunk:
+            raise _StepFailed(str(chunk["error"]))
+        yield from str(chunk.get("stream", "")).splitlines()
+
+
+def _message(tag: str, log: list[str]) -> str:
+    tail = "\n".join(line for line in log if line.strip()) or "(the builder said nothing)"
+    return f"{tag} could not be built:\n" + "\n".join(tail.splitlines()[-_LOG_LINES:])

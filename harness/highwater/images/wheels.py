@@ -1,0 +1,50 @@
+"""Fetches the wheels of a lock for an image's Python; the host has the network, a build has none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from highwater.errors import ImageBuildFailed
+
+FETCH_TIMEOUT_S = 600
+_NEWEST_GLIBC_MINOR = 36
+"""Of Debian 12; the bases are never older."""
+
+
+def platforms(machine: str) -> list[str]:
+    """Return the platform tags that such a machine's Linux images take, newest first."""
+    tags = [f"manylinux_2_{minor}_{machine}" for minor in range(_NEWEST_GLIBC_MINOR, 16, -1)]
+    return [*tags, f"manylinux2014_{machine}", f"linux_{machine}"]
+
+
+def fetch_wheels(lock: Path, folder: Path, *, python_version: str, machine: str) -> list[Path]:
+    """Put the lock's wheels (hashes checked) into the folder and return them, sorted.
+
+    Raises:
+        ImageBuildFailed: pip's last lines.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--require-hashes",
+        "--no-deps",
+        "--only-binary=:all:",
+        f"--python-version={python_version}",
+        "--implementation=cp",
+        *(f"--platform={platform}" for platform in platforms(machine)),
+        f"--dest={folder}",
+        f"--requirement={lock}",
+    ]
+    result = subprocess.run(  # noqa: S603
+        command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False
+    )
+    if result.returncode != 0:
+        tail = "\n".join(result.stderr.splitlines()[-8:])
+        raise ImageBuildFailed(f"the wheels of {lock.name} could not be fetched:\n{tail}")
+    return sorted(folder.glob("*.whl"))

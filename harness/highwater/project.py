@@ -1,0 +1,39 @@
+"""Where the project's files are: Dockerfiles, locks, packages, run folders."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from highwater.errors import HarnessError
+
+IMAGE_FOLDER = Path("compose/images")
+NODE_LOCK = Path("locks/node.txt")
+NODE_PACKAGES: tuple[Path, ...] = (
+    Path("core/highwater_core"),
+    Path("wire/highwater_wire"),
+    Path("adapters/highwater_adapters"),
+    Path("controller/highwater_controller"),
+    Path("broker/highwater_broker"),
+)
+"""The packages that a node's process imports; nothing else goes into its image."""
+
+
+@cache
+def project_root() -> Path:
+    """Return the checkout that this package is part of.
+
+    Raises:
+        HarnessError: installed without one: the images' sources are not here.
+    """
+    for folder in Path(__file__).resolve().parents:
+        if (folder / "pyproject.toml").is_file() and (folder / IMAGE_FOLDER).is_dir():
+            return folder
+    raise HarnessError(
+        "images are built from Highwater's checkout; install it with 'pip install --editable'"
+    )
+
+
+def runs_root() -> Path:
+    """Return where run folders go: runs/ in the current folder."""
+    return Path.cwd() / "runs"

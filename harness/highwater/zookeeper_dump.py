@@ -1,0 +1,70 @@
+"""Reads all of ZooKeeper's znodes, for the run folder and for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoNodeError
+
+from highwater.errors import NodeUnreachable
+from highwater_core.ids import Endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Znode:
+    """A znode's content, parsed when it is JSON (text otherwise), and its metadata."""
+
+    path: str
+    data: Any
+    node_version: int
+    czxid: int
+    mzxid: int
+    ephemeral_owner: int
+
+
+def dump_zookeeper(endpoint: Endpoint, *, timeout_s: float = 10.0) -> Mapping[str, Znode]:
+    """Return every znode by its path, ZooKeeper's own subtree left out; not one atomic view.
+
+    Raises:
+        NodeUnreachable: ZooKeeper does not answer.
+    """
+    client = KazooClient(hosts=str(endpoint), timeout=timeout_s, read_only=True)
+    try:
+        client.start(timeout=timeout_s)
+        found: dict[str, Znode] = {}
+        _visit(client, "/", found)
+    except (KazooException, client.handler.timeout_exception) as error:
+        raise NodeUnreachable(f"ZooKeeper at {endpoint}: {error}") from error
+    finally:
+        client.stop()
+        client.close()
+    return found
+
+
+def _visit(client: Any, path: str, found: dict[str, Znode]) -> None:
+    try:
+        data, stat = client.get(path)
+        children = sorted(client.get_children(path))
+    except NoNodeError:
+        return
+    if path != "/":
+        found[path] = Znode(
+            path, _parse(data), stat.version, stat.czxid, stat.mzxid, stat.ephemeralOwner
+        )
+    for name in children:
+        child = f"{path.rstrip('/')}/{name}"
+        if child != "/zookeeper":
+            _visit(client, child, found)
+
+
+def _parse(data: bytes) -> Any:
+    if not data:
+        return None
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return data.decode("utf-8", errors="backslashreplace")

@@ -1,0 +1,130 @@
+"""The first story: a leader is killed, another takes over, the killed one returns; nothing is lost.
+
+`python -m highwater_simulator.failover_story --seed 7 [--preset v3|fenced] [--trace]` prints it
+and ends with 0 when all held, else 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from highwater_checker.history import HistoryEvent, sends_of
+from highwater_core.config import Preset
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import TopicPartition
+from highwater_simulator.client import SimulatedClient
+from highwater_simulator.display import display
+from highwater_simulator.kernel import LimitPassed, SimulationFailed
+from highwater_simulator.verification import verify
+from highwater_simulator.world import Topology, World
+
+ORDERS = TopicPartition("orders", 0)
+RECORDS_PER_PHASE = 20
+SEND_WITHIN_MS = 60_000
+SETTLE_WITHIN_MS = 60_000
+STORY_WITHIN_MS = 600_000
+
+
+@dataclass(frozen=True, slots=True)
+class StoryResult:
+    """How a story went; problems is empty when all held."""
+
+    world: World
+    history: tuple[HistoryEvent, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        return self.world.trace.digest()
+
+    @property
+    def acknowledged(self) -> int:
+        return len(sends_of(self.history).acknowledged)
+
+
+async def send_records(client: SimulatedClient, first: int, count: int) -> None:
+    for number in range(first, first + count):
+        await client.send(ORDERS.topic, ORDERS.partition, f"order-{number:04}", SEND_WITHIN_MS)
+
+
+async def create_orders(world: World, client: SimulatedClient) -> None:
+    """Create the topic on three brokers and wait until all are in its ISR."""
+    error = await client.create_topic(ORDERS.topic, 1, 3, SEND_WITHIN_MS)
+    if error is not ErrorCode.NONE:
+        raise LimitPassed(f"the topic was not created: {error.name}\n{world.kernel.describe()}")
+    await full_isr(world)
+
+
+async def full_isr(world: World) -> None:
+    """Wait until every broker is in the ISR and every high watermark at the common log end."""
+    await world.eventually(
+        lambda: world.is_replicated(ORDERS, world.brokers), SETTLE_WITHIN_MS, "a full ISR"
+    )
+
+
+async def failover(world: World, client: SimulatedClient) -> None:
+    world.start_all()
+    await create_orders(world, client)
+    await send_records(client, 0, RECORDS_PER_PHASE)
+    await full_isr(world)
+    state = world.partition_state(ORDERS)
+    leader = -1 if state is None else int(state.leader)
+    world.kill(leader)
+    await send_records(client, RECORDS_PER_PHASE, RECORDS_PER_PHASE)
+    world.start(leader)
+    await full_isr(world)
+    await send_records(client, 2 * RECORDS_PER_PHASE, RECORDS_PER_PHASE)
+    await full_isr(world)
+    await client.read_all(ORDERS.topic, ORDERS.partition, SEND_WITHIN_MS)
+
+
+def run_failover_story(seed: int, topology: Topology | None = None) -> StoryResult:
+    """Run the story in a world of its own.
+
+    Raises:
+        LimitPassed: something did not happen in time.
+        SimulationFailed: a node met a bug.
+    """
+    world = World(seed, topology)
+    client = world.client("client-0")
+    try:
+        world.run(failover(world, client), STORY_WITHIN_MS)
+        problems = verify(world, client.history, ORDERS, world.brokers)
+        wanted = 3 * RECORDS_PER_PHASE
+        acknowledged = len(sends_of(client.history).acknowledged)
+        if acknowledged != wanted:
+            problems.append(f"{acknowledged} of {wanted} records were acknowledged")
+    finally:
+        world.close()
+    return StoryResult(world, tuple(client.history), tuple(problems))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="failover_story", description=__doc__.split("\n")[0])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--preset", type=Preset, default=Preset.FENCED, choices=list(Preset))
+    parser.add_argument("--trace", action="store_true", help="print every event")
+    parser.add_argument("--codecs", action="store_true", help="encode and decode every message")
+    chosen = parser.parse_args(arguments)
+    topology = Topology(preset=chosen.preset, through_codecs=chosen.codecs)
+    out = sys.stdout
+    out.write(f"seed {chosen.seed}, preset {chosen.preset}\n")
+    try:
+        result = run_failover_story(chosen.seed, topology)
+    except (LimitPassed, SimulationFailed) as failure:
+        out.write(f"failed: {failure}\n")
+        return 1
+    if chosen.trace:
+        out.writelines(f"{line}\n" for line in display(result.world.trace.entries))
+    seconds = result.world.kernel.now_ns() / 1e9
+    out.write(f"{result.acknowledged} records acknowledged in {seconds:.3f} s of virtual time\n")
+    out.writelines(f"problem: {problem}\n" for problem in result.problems)
+    out.write(f"digest {result.digest}\n")
+    return 1 if result.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

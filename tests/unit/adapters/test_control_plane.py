@@ -1,0 +1,210 @@
+"""The control plane over gRPC, against itself and against garbage, on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import grpc
+import pytest
+
+from highwater_adapters.control_plane import GrpcControlPlane
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind, TraceEvent
+from highwater_core.ids import NO_CONTROLLER_EPOCH, BrokerEpoch, Endpoint, NodeId
+from highwater_core.messages import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    ControlRequest,
+    ControlResponse,
+    InspectRequest,
+    NodeSnapshot,
+)
+from highwater_core.ports import CallFailed
+from highwater_wire.control import METHODS, WATCH_TRACE, decode_trace_line, encode_watch_trace
+
+SHUTDOWN_PATH = next(path for path in METHODS if path.endswith("/ControlledShutdown"))
+
+
+class NodeOfTest:
+    def __init__(self) -> None:
+        self.events: list[tuple[EventKind, dict[str, Any]]] = []
+        self.failures: list[tuple[str, BaseException]] = []
+        self.handled: list[ControlRequest] = []
+        self.finished: list[ControlRequest] = []
+        self.gate: asyncio.Future[None] | None = None
+
+    def emit(self, kind: EventKind, **detail: Any) -> None:
+        self.events.append((kind, detail))
+
+    async def handle(self, request: ControlRequest) -> ControlResponse:
+        self.handled.append(request)
+        if self.gate is not None:
+            await self.gate
+        self.finished.append(request)
+        if isinstance(request, InspectRequest):
+            return NodeSnapshot(NodeId(3), "broker", 1, "fenced", NO_CONTROLLER_EPOCH)
+        assert isinstance(request, ControlledShutdownRequest)
+        if request.broker_id == 666:
+            raise ValueError("a bug")
+        return ControlledShutdownResponse(ErrorCode.NOT_CONTROLLER)
+
+    async def watch(self, from_seq: int) -> AsyncIterator[TraceEvent]:
+        for seq in range(from_seq, from_seq + 3):
+            yield TraceEvent(0, 3, 1, seq, EventKind.NODE_STARTED)
+
+
+def shutdown(broker_id: int) -> ControlledShutdownRequest:
+    return ControlledShutdownRequest(NodeId(broker_id), BrokerEpoch(5))
+
+
+Body = Callable[[NodeOfTest, GrpcControlPlane, Endpoint], Awaitable[None]]
+
+
+def run(body: Body, *, finds_bugs: bool = False) -> NodeOfTest:
+    async def main() -> NodeOfTest:
+        node = NodeOfTest()
+        plane = GrpcControlPlane(
+            node, lambda name, error: node.failures.append((name, error)), node.watch
+        )
+        plane.serve(node.handle)
+        await plane.start("127.0.0.1", 0)
+        try:
+            await body(node, plane, Endpoint("127.0.0.1", plane.port))
+        finally:
+            await plane.stop()
+        assert finds_bugs or node.failures == []
+        return node
+
+    return asyncio.run(main())
+
+
+async def settle(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110 (a poll with a bound)
+            await asyncio.sleep(0.001)
+
+
+def test_a_call_comes_back_with_its_response() -> None:
+    async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
+        answer = await plane.call(endpoint, shutdown(1), 5000)
+        assert answer == ControlledShutdownResponse(ErrorCode.NOT_CONTROLLER)
+        assert node.handled == [shutdown(1)]
+
+    run(body)
+
+
+def test_a_snapshot_tells_the_processs_memory() -> None:
+    async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
+        snapshot = await plane.call(endpoint, InspectRequest(), 5000)
+        assert isinstance(snapshot, NodeSnapshot)
+        assert snapshot.resident_bytes > 1_000_000
+
+    run(body)
+
+
+def test_a_call_that_timed_out_is_still_carried_out() -> None:
+    async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
+        await plane.call(endpoint, shutdown(1), 5000)
+        node.gate = asyncio.get_running_loop().create_future()
+        with pytest.raises(CallFailed, match="DEADLINE_EXCEEDED") as failed:
+            await plane.call(endpoint, shutdown(2), 30)
+        assert failed.value.sent
+        node.gate.set_result(None)
+        await settle(lambda: node.finished == [shutdown(1), shutdown(2)])
+
+    run(body)
+
+
+def test_a_call_to_nobody_was_certainly_not_sent() -> None:
+    async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
+        with pytest.raises(CallFailed, match="UNAVAILABLE") as failed:
+            await plane.call(Endpoint("127.0.0.1", 1), shutdown(1), 5000)
+        assert not failed.value.sent
+
+    run(body)
+
+
+def test_malformed_bytes_are_refused_and_the_server_lives_on() -> None:
+    async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
+        async with grpc.aio.insecure_channel(str(endpoint)) as channel:
+            for path in (*METHODS, WATCH_TRACE):
+                with pytest.raises(grpc.aio.AioRpcError) as refused:
+                    await channel.unary_unary(path)(b"\xff\xff\xff")
+                assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            with pytest.raises(grpc.aio.AioRpcError) as unknown:
+                await channel.unary_unary("/highwater.v1.Nothing/Here")(b"")
+            assert unknown.value.code() is grpc.StatusCode.UNIMPLEMENTED
+        await plane.call(endpoint, shutdown(1), 5000)
+
+    node = run(body)
+    assert [kind for kind, _ in node.events] == [EventKind.BAD_INPUT_MET] * (len(METHODS) + 1)
+    assert len(node.handled) == 1
+
+
+@pytest.mark.parametrize("garbage", [b"\x00" * 100, b"GET / HTTP/1.1\r\n\r\n", b"PRI * HTTP/2"])
+def test_bytes_that_are_not_grpc_cost_their_connection_only(garbage: bytes) -> None:
+    async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
+        _, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
+        writer.write(garbage)
+        await writer.drain()
+        await plane.call(endpoint, shutdown(1), 5000)
+        writer.close()
+
+    run(body)
+
+
+def test_watchers_receive_trace_events_from_the_seq_they_name() -> None:
+    async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
+        async with grpc.aio.insecure_channel(str(endpoint)) as channel:
+            stream = channel.unary_stream(WATCH_TRACE)(encode_watch_trace(7))
+            lines = [decode_trace_line(line) async for line in stream]
+        assert [event.seq for event in lines] == [7, 8, 9]
+
+    run(body)
+
+
+def test_a_handler_that_raises_is_a_bug() -> None:
+    async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
+        with pytest.raises(CallFailed):
+            await plane.call(endpoint, shutdown(666), 5000)
+
+    node = run(body, finds_bugs=True)
+    assert [type(error) for _, error in node.failures] == [ValueError]
+
+
+def test_a_restarted_peer_is_reached_again_soon() -> None:
+    async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
+        peer = GrpcControlPlane(node, lambda name, error: None)
+        peer.serve(node.handle)
+        await peer.start("127.0.0.1", 0)
+        address = Endpoint("127.0.0.1", peer.port)
+        await plane.call(address, shutdown(1), 5000)
+        await peer.stop()
+        with pytest.raises(CallFailed):
+            await plane.call(address, shutdown(2), 1000)
+        again = GrpcControlPlane(node, lambda name, error: None)
+        again.serve(node.handle)
+        await again.start("127.0.0.1", address.port)
+        attempts = 0
+        async with asyncio.timeout(5):
+            while node.handled[-1] != shutdown(3):
+                attempts += 1
+                try:
+                    await plane.call(address, shutdown(3), 1000)
+                except CallFailed:
+                    await asyncio.sleep(0.02)
+        await again.stop()
+        assert attempts < 50
+
+    run(body)
+
+
+def test_a_taken_port_is_an_operating_error() -> None:
+    async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
+        other = GrpcControlPlane(node, lambda name, error: None)
+        with pytest.raises(OSError, match="cannot listen"):
+            await other.start("127.0.0.1", endpoint.port)
+
+    run(body)

@@ -1,0 +1,121 @@
+"""What both nodes' processes share: settings, incarnation, random streams, a whole run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from highwater_adapters import process
+from highwater_adapters.process import (
+    ProcessSettings,
+    load_settings,
+    raise_incarnation,
+    run_node,
+)
+from highwater_adapters.random_source import RandomSource
+from highwater_core.events import EventKind
+from highwater_core.ports import Ports
+from highwater_core.settings import BadSetting
+from highwater_core.traces import decode_events
+
+
+@dataclass(frozen=True)
+class Settings:
+    node_id: int = 7
+    incarnation: int = 0
+    control_port: int = 0
+
+
+class NodeThatWaits:
+    def __init__(self, settings: Settings, ports: Ports) -> None:
+        self.settings = settings
+        self.ports = ports
+        self.stopping = ports.runtime.event()
+
+    def request_stop(self) -> None:
+        self.stopping.set()
+
+    async def run(self) -> None:
+        self.ports.trace.emit(EventKind.NODE_STARTED)
+        signal.raise_signal(signal.SIGTERM)
+        assert await self.stopping.wait(10_000)
+
+
+class NodeWithABug(NodeThatWaits):
+    async def run(self) -> None:
+        self.ports.trace.emit(EventKind.LOG_APPENDED, offset=5)
+        raise OSError("nobody caught this")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HIGHWATER_DATA_FOLDER", str(tmp_path))
+    monkeypatch.setattr(process, "set_up_logging", lambda node_id: None)
+    monkeypatch.setattr(process, "BIND_HOST", "127.0.0.1")
+    return tmp_path
+
+
+def test_sigterm_stops_the_node_cleanly_and_starts_are_counted(folder: Path) -> None:
+    assert [run_node(Settings(), NodeThatWaits), run_node(Settings(), NodeThatWaits)] == [0, 0]
+    for incarnation in (1, 2):
+        trace = (folder / "trace" / f"{incarnation}.jsonl").read_bytes().splitlines()
+        assert [(one.node, one.incarnation) for one in decode_events(trace)] == [(7, incarnation)]
+
+
+def test_a_bug_ends_the_process_with_70_and_says_where(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    with pytest.raises(SystemExit) as stopped:
+        run_node(Settings(), NodeWithABug)
+    assert stopped.value.code == 70
+    (line,) = [process._JsonLines(7).format(record) for record in caplog.records]
+    fields = json.loads(line)
+    assert (fields["level"], fields["node"]) == ("critical", 7)
+    assert "nobody caught this" in fields["message"]
+    assert "in run" in fields["traceback"]
+    assert b"log_appended" in (folder / "trace" / "1.jsonl").read_bytes()
+
+
+def test_a_node_that_cannot_start_says_so_and_exits_1(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (folder / "data").write_bytes(b"a file where the folder belongs")
+    assert run_node(Settings(), NodeThatWaits) == 1
+    assert "cannot start" in caplog.text
+
+
+def test_incarnations_grow_and_survive_a_damaged_counter(tmp_path: Path) -> None:
+    assert [raise_incarnation(tmp_path / "new"), raise_incarnation(tmp_path / "new")] == [1, 2]
+    (tmp_path / "new" / "incarnation").write_bytes(b"")
+    assert raise_incarnation(tmp_path / "new") > 2
+
+
+def test_a_bad_setting_is_one_line_and_exit_code_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("highwater_adapters.process.read_settings", _refuse)
+    with pytest.raises(SystemExit) as stopped:
+        load_settings(ProcessSettings)
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err == "highwater: node_id is missing\n"
+
+
+def _refuse(settings_type: type, environment: object) -> None:
+    raise BadSetting("node_id is missing")
+
+
+def test_random_streams_are_of_their_own_name() -> None:
+    source = RandomSource("node", entropy=b"x")
+    first = [source.stream("a").hex_id() for _ in range(2)]
+    source.stream("b").random()
+    assert first == [source.stream("a").hex_id()] * 2
+    assert source.stream("b").hex_id() != first[0]
+    assert len(first[0]) == 32
+    assert all(3 <= source.randrange(3, 5) < 5 for _ in range(20))

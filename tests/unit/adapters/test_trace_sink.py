@@ -1,0 +1,100 @@
+"""Trace events in their file, in order and in time, and for watchers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from highwater_adapters import trace_sink
+from highwater_adapters.trace_sink import TraceSink
+from highwater_core.events import EventKind, TraceEvent
+from highwater_core.traces import decode_events
+
+
+def event(seq: int, kind: EventKind = EventKind.BECAME_LEADER) -> TraceEvent:
+    return TraceEvent(1, 3, 2, seq, kind, topic="t", partition=0, detail={"isr": [1]})
+
+
+def run(path: Path, body: Callable[[TraceSink], Awaitable[None]]) -> None:
+    async def main() -> None:
+        sink = TraceSink(path)
+        await body(sink)
+        sink.close()
+
+    asyncio.run(main())
+
+
+def read(path: Path) -> list[TraceEvent]:
+    return decode_events(path.read_bytes().splitlines())
+
+
+def test_an_event_is_in_the_file_when_emit_returns(tmp_path: Path) -> None:
+    path = tmp_path / "trace" / "2.jsonl"
+
+    async def body(sink: TraceSink) -> None:
+        sink(event(0))
+        assert read(path) == [event(0)]
+
+    run(path, body)
+
+
+def test_appends_wait_for_the_next_other_event_and_keep_their_place(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+
+    async def body(sink: TraceSink) -> None:
+        sink(event(0, EventKind.LOG_APPENDED))
+        sink(event(1, EventKind.HIGH_WATERMARK_ADVANCED))
+        assert read(path) == []
+        sink(event(2))
+        assert [one.seq for one in read(path)] == [0, 1, 2]
+
+    run(path, body)
+
+
+def test_appends_do_not_wait_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_sink, "FLUSH_INTERVAL_MS", 1)
+    path = tmp_path / "trace.jsonl"
+
+    async def body(sink: TraceSink) -> None:
+        sink(event(0, EventKind.LOG_APPENDED))
+        async with asyncio.timeout(5):
+            while not read(path):  # noqa: ASYNC110 (a poll with a bound)
+                await asyncio.sleep(0.001)
+
+    run(path, body)
+
+
+def test_a_closed_sink_has_written_everything(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+
+    async def body(sink: TraceSink) -> None:
+        sink(event(0, EventKind.LOG_APPENDED))
+
+    run(path, body)
+    assert read(path) == [event(0, EventKind.LOG_APPENDED)]
+
+
+def test_a_watcher_gets_held_events_then_new_ones(tmp_path: Path) -> None:
+    async def body(sink: TraceSink) -> None:
+        for seq in range(4):
+            sink(event(seq))
+        seen: list[int] = []
+
+        async def watch() -> None:
+            async for one in sink.watch(2):
+                seen.append(one.seq)
+
+        watcher = asyncio.ensure_future(watch())
+        await asyncio.sleep(0)
+        assert seen == [2, 3]
+        sink(event(4))
+        sink(event(5))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert seen == [2, 3, 4, 5]
+        watcher.cancel()
+
+    run(tmp_path / "trace.jsonl", body)

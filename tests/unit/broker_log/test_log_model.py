@@ -1,0 +1,165 @@
+"""A log against a plain list, through appends, cuts, flushes, crashes and power losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from highwater_broker.log.log_config import LogConfig
+from highwater_broker.log.record_batch import build_batch, split_batches
+from highwater_broker.logic.epoch_cache import EpochCache
+from highwater_core.ids import LeaderEpoch, Offset
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("lead"), st.integers(1, 4), st.integers(0, 120), st.integers(0, 1)),
+        st.tuples(st.just("follow"), st.integers(1, 4), st.integers(0, 120), st.integers(0, 2)),
+        st.tuples(st.just("elect"), st.integers(1, 2), st.just(0), st.just(0)),
+        st.tuples(st.just("truncate"), st.integers(0, 12), st.just(0), st.just(0)),
+        st.tuples(st.just("restart at"), st.integers(-5, 5), st.just(0), st.just(0)),
+        st.tuples(st.just("start"), st.integers(0, 6), st.just(0), st.just(0)),
+        st.tuples(st.just("flush"), st.just(0), st.just(0), st.just(0)),
+        st.tuples(st.just("reopen"), st.just(0), st.just(0), st.just(0)),
+        st.tuples(st.just("crash"), st.just(0), st.just(0), st.just(0)),
+        st.tuples(st.just("lose power"), st.just(0), st.just(0), st.just(0)),
+    ),
+    max_size=30,
+)
+
+
+class Model:
+    """The list: whole batches as bytes, with their offsets, and the checkpoints of the owner."""
+
+    def __init__(self, machine: Any) -> None:
+        self.machine = machine
+        self.batches: list[tuple[int, int, bytes]] = []
+        self.start = 0
+        self.end = 0
+        self.epochs = EpochCache()
+        self.latest = 0
+        self.durable: list[tuple[int, int, bytes]] = []
+        self.recovery_point = 0
+        self.log, _ = machine.open()
+
+    def append(self, what: str, count: int, size: int, epoch_step: int) -> None:
+        self.latest += epoch_step
+        values: list[tuple[bytes | None, bytes | None, int]] = [(None, bytes(size), 1000)]
+        data = build_batch(values * count, self.end, LeaderEpoch(self.latest))
+        if what == "lead":
+            sent = build_batch(values * count)
+            self.log.append_as_leader(sent, LeaderEpoch(self.latest), 1000)
+        else:
+            self.log.append_as_follower(data, 1000)
+        self.epochs = self.epochs.assign(LeaderEpoch(self.latest), Offset(self.end))
+        self.batches.append((self.end, self.end + count, data))
+        self.end += count
+
+    def elect(self, epoch_step: int) -> None:
+        self.latest += epoch_step
+        self.log.assign_epoch(LeaderEpoch(self.latest))
+        self.epochs = self.epochs.assign(LeaderEpoch(self.latest), Offset(self.end))
+
+    def truncate(self, back: int) -> None:
+        to = max(self.start, self.end - back)
+        self.log.truncate_to(Offset(to))
+        self.batches = [b for b in self.batches if b[1] <= to]
+        self.end = self.batches[-1][1] if self.batches else self.start
+        self.epochs = self.epochs.truncate_from_end(Offset(self.end))
+        self.checkpoint()
+
+    def restart_at(self, shift: int) -> None:
+        self.start = self.end = max(0, self.end + shift)
+        self.log.truncate_fully_and_start_at(Offset(self.start))
+        self.batches, self.epochs = [], EpochCache()
+        self.checkpoint()
+
+    def advance_start(self, forward: int) -> None:
+        """Batch boundaries only: a leader's start moves by whole segments."""
+        later = [b[0] for b in self.batches if b[0] > self.start][:forward]
+        if later:
+            self.start = later[-1]
+            self.log.advance_log_start(Offset(self.start))
+            self.batches = [b for b in self.batches if b[0] >= self.start]
+            self.epochs = self.epochs.truncate_from_start(Offset(self.start))
+
+    def checkpoint(self) -> None:
+        self.recovery_point = self.log.recovery_point
+        self.durable = [b for b in self.durable if b[1] <= self.recovery_point]
+
+    def flush(self) -> None:
+        self.machine.run(self.log.flush())
+        self.checkpoint()
+        self.durable = list(self.batches)
+
+    def reopen(self, what: str) -> None:
+        if what == "reopen":
+            self.flush()
+            self.log.close()
+        elif what == "crash":
+            self.machine.crash()
+        else:
+            self.machine.lose_power()
+        self.log, report = self.machine.open(
+            clean=what == "reopen", recovery_point=self.recovery_point, log_start=self.start
+        )
+        if what == "lose power":
+            self.adopt_survivors()
+        assert report.log_end_offset == self.end
+
+    def adopt_survivors(self) -> None:
+        """After a power loss at least what was flushed is there, and nothing that never was."""
+        self.end = self.log.log_end_offset
+        survivors = [b for b in self.batches if b[1] <= self.end]
+        assert len(survivors) >= len([b for b in self.durable if b[0] >= self.start])
+        self.batches = survivors
+        self.epochs = self.log.epoch_cache
+        self.recovery_point = self.log.recovery_point
+
+    def check(self, tools: Any) -> None:
+        log = self.log
+        assert (log.log_start_offset, log.log_end_offset) == (self.start, self.end)
+        assert tools.all_bytes(log) == b"".join(data for _, _, data in self.batches)
+        assert log.epoch_cache == self.epochs
+        assert log.log_start_offset <= log.recovery_point <= log.log_end_offset
+        for base, end, data in self.batches[-3:]:
+            view = log.read(Offset(end - 1), 1, Offset(self.end)).records
+            assert not isinstance(view, bytes)
+            assert split_batches(view.read())[0].header.base_offset == base
+            assert view.read() == data
+        expected = EpochCache()
+        for base, _, data in self.batches:
+            expected = expected.assign(
+                LeaderEpoch(split_batches(data)[0].header.leader_epoch), Offset(base)
+            )
+        assert expected.entries == log.epoch_cache.entries[: len(expected.entries)]
+
+
+@pytest.mark.parametrize("segment_bytes", [300, 1500])
+@settings(max_examples=60)
+@given(steps=steps)
+def test_a_log_is_a_list_of_batches(
+    new_machine: Any, tools: Any, segment_bytes: int, steps: list[tuple[str, int, int, int]]
+) -> None:
+    config = LogConfig(
+        segment_bytes=max(segment_bytes, 700), index_interval_bytes=segment_bytes // 3
+    )
+    model = Model(new_machine(config))
+    for what, number, size, epoch_step in steps:
+        if what in ("lead", "follow"):
+            model.append(what, number, size, epoch_step)
+        elif what == "elect":
+            model.elect(number)
+        elif what == "truncate":
+            model.truncate(number)
+        elif what == "restart at":
+            model.restart_at(number)
+        elif what == "start":
+            model.advance_start(number)
+        elif what == "flush":
+            model.flush()
+        else:
+            model.reopen(what)
+        model.check(tools)

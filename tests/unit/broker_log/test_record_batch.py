@@ -1,0 +1,208 @@
+"""Record batches: ours and kafka-python's codec agree, and bad ones are refused."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+
+from highwater_broker.log.record_batch import (
+    CRC_START,
+    HEADER_BYTES,
+    LogRefused,
+    build_batch,
+    check_produced,
+    decode_records,
+    parse_header,
+    split_batches,
+    stamp,
+)
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import LeaderEpoch
+
+optional_bytes = st.none() | st.binary(max_size=300)
+records = st.lists(
+    st.tuples(optional_bytes, optional_bytes, st.integers(0, 1 << 42)), min_size=1, max_size=20
+)
+MAX_BYTES = 1 << 20
+
+
+def oracle_batch(
+    values: list[tuple[bytes | None, bytes | None, int]], compression: int = 0
+) -> bytes:
+    """Return the batch that kafka-python builds of these records."""
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=compression,
+        is_transactional=False,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        batch_size=1 << 20,
+    )
+    for offset, (key, value, timestamp) in enumerate(values):
+        builder.append(offset, timestamp, key, value, [])
+    return bytes(builder.build())
+
+
+def changed(batch: bytes, position: int, layout: str, value: int, *, crc: bool = True) -> bytes:
+    """Return the batch with one header field replaced, its CRC made right again."""
+    data = bytearray(batch)
+    struct.pack_into(layout, data, position, value)
+    if crc:
+        struct.pack_into(">I", data, 17, crc32c(data[CRC_START:]))
+    return bytes(data)
+
+
+BATCH = build_batch([(b"k", b"v1", 1000), (None, b"v2", 1005)])
+
+
+@given(records)
+def test_a_batch_decodes_to_its_records_here_and_in_kafka_python(
+    values: list[tuple[bytes | None, bytes | None, int]],
+) -> None:
+    batch = build_batch(values, base_offset=7)
+    assert [(r.key, r.value, r.timestamp) for r in decode_records(batch)] == values
+    assert [r.offset for r in decode_records(batch)] == list(range(7, 7 + len(values)))
+    oracle = DefaultRecordBatch(bytearray(batch))
+    assert oracle.validate_crc()
+    assert [(r.offset, r.timestamp, r.key, r.value) for r in oracle] == [
+        (7 + n, timestamp, key, value) for n, (key, value, timestamp) in enumerate(values)
+    ]
+
+
+@given(records)
+def test_batches_of_kafka_python_are_accepted(
+    values: list[tuple[bytes | None, bytes | None, int]],
+) -> None:
+    batch = oracle_batch(values)
+    (found,) = split_batches(batch)
+    check_produced(found.header, MAX_BYTES)
+    assert [(r.key, r.value, r.timestamp) for r in decode_records(batch)] == values
+
+
+def test_a_compressed_batch_is_accepted_and_not_decoded() -> None:
+    batch = oracle_batch([(None, b"x" * 1000, 5)] * 20, compression=1)
+    (found,) = split_batches(batch)
+    check_produced(found.header, MAX_BYTES)
+    with pytest.raises(LogRefused) as refused:
+        decode_records(batch)
+    assert refused.value.error is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+
+
+def test_stamping_sets_offset_and_epoch_and_keeps_the_crc() -> None:
+    (found,) = split_batches(BATCH)
+    stamped = b"".join(stamp(found, 41, 3))
+    (again,) = split_batches(stamped)
+    assert (again.header.base_offset, again.header.leader_epoch) == (41, 3)
+    assert again.header.last_offset == 42
+    assert stamped[16:] == BATCH[16:]
+
+
+def test_batches_are_split_where_they_end() -> None:
+    other = build_batch([(None, b"x", 1)], base_offset=2)
+    found = split_batches(memoryview(BATCH + other))
+    assert [bytes(batch.data) for batch in found] == [BATCH, other]
+    assert split_batches(b"") == []
+
+
+@pytest.mark.parametrize("cut", range(1, len(BATCH)))
+def test_a_torn_batch_is_corrupt(cut: int) -> None:
+    with pytest.raises(LogRefused) as refused:
+        split_batches(BATCH + BATCH[:cut])
+    assert refused.value.error is ErrorCode.CORRUPT_MESSAGE
+
+
+@pytest.mark.parametrize("position", range(17, len(BATCH)))
+def test_any_flipped_bit_under_the_crc_is_corrupt(position: int) -> None:
+    for bit in range(8):
+        data = bytearray(BATCH)
+        data[position] ^= 1 << bit
+        with pytest.raises(LogRefused) as refused:
+            split_batches(data)
+        assert refused.value.error is ErrorCode.CORRUPT_MESSAGE
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_refused_and_nothing_else_happens(garbage: bytes) -> None:
+    if garbage:
+        with pytest.raises(LogRefused):
+            split_batches(garbage)
+
+
+@given(st.binary(max_size=60), st.integers(1, 30))
+def test_garbage_records_under_a_right_crc_are_refused_when_decoded(
+    garbage: bytes, count: int
+) -> None:
+    data = bytearray(BATCH[:HEADER_BYTES] + garbage)
+    struct.pack_into(">i", data, 8, len(data) - 12)
+    struct.pack_into(">i", data, 57, count)
+    try:
+        assert len(decode_records(data)) == count
+    except LogRefused as refused:
+        assert refused.error is ErrorCode.CORRUPT_MESSAGE
+
+
+@pytest.mark.parametrize(
+    ("position", "layout", "value", "error"),
+    [
+        (16, ">b", 0, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
+        (16, ">b", 1, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
+        (16, ">b", 3, ErrorCode.CORRUPT_MESSAGE),
+        (8, ">i", 48, ErrorCode.CORRUPT_MESSAGE),
+        (8, ">i", -1, ErrorCode.CORRUPT_MESSAGE),
+        (8, ">i", 2**31 - 1, ErrorCode.CORRUPT_MESSAGE),
+        (0, ">q", -1, ErrorCode.CORRUPT_MESSAGE),
+        (23, ">i", -1, ErrorCode.CORRUPT_MESSAGE),
+    ],
+)
+def test_framing_errors(position: int, layout: str, value: int, error: ErrorCode) -> None:
+    with pytest.raises(LogRefused) as refused:
+        split_batches(changed(BATCH, position, layout, value))
+    assert refused.value.error is error
+
+
+@pytest.mark.parametrize(
+    ("position", "layout", "value", "error"),
+    [
+        (57, ">i", 3, ErrorCode.INVALID_RECORD),  # record count
+        (57, ">i", 0, ErrorCode.INVALID_RECORD),
+        (23, ">i", 5, ErrorCode.INVALID_RECORD),  # last offset delta
+        (21, ">h", 5, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
+        (21, ">h", 0x08, ErrorCode.INVALID_TIMESTAMP),  # log append time
+        (21, ">h", 0x10, ErrorCode.INVALID_RECORD),  # transactional
+        (21, ">h", 0x20, ErrorCode.INVALID_RECORD),  # control
+        (21, ">h", 0x40, ErrorCode.INVALID_RECORD),  # delete horizon
+        (43, ">q", 9, ErrorCode.INVALID_RECORD),  # producer id
+    ],
+)
+def test_what_no_client_may_write(
+    position: int, layout: str, value: int, error: ErrorCode
+) -> None:
+    (found,) = split_batches(changed(BATCH, position, layout, value))
+    with pytest.raises(LogRefused) as refused:
+        check_produced(found.header, MAX_BYTES)
+    assert refused.value.error is error
+
+
+def test_a_batch_cannot_claim_more_records_than_its_bytes_hold() -> None:
+    data = changed(changed(BATCH, 57, ">i", 1_000_000), 23, ">i", 999_999)
+    with pytest.raises(LogRefused) as refused:
+        check_produced(parse_header(data), MAX_BYTES)
+    assert refused.value.error is ErrorCode.INVALID_RECORD
+
+
+def test_a_batch_larger_than_allowed_is_too_large() -> None:
+    header = parse_header(BATCH)
+    check_produced(header, len(BATCH))
+    with pytest.raises(LogRefused) as refused:
+        check_produced(header, len(BATCH) - 1)
+    assert refused.value.error is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_the_epoch_is_outside_the_crc() -> None:
+    assert split_batches(build_batch([(None, b"", 0)], 5, LeaderEpoch(9)))[0].header[2] == 9

@@ -1,0 +1,95 @@
+"""When a segment rolls and which segments retention lets go, as tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from highwater_broker.log.log_config import UNLIMITED, LogConfig
+from highwater_broker.log.retention import MAX_RELATIVE_OFFSET, count_deletable, must_roll
+from highwater_core.check import BugFound
+from highwater_core.ids import Offset
+
+
+@dataclass
+class Facts:
+    base_offset: int
+    size_bytes: int = 100
+    max_timestamp: int = 1000
+    rolling_timestamp: int = 1000
+
+
+CONFIG = LogConfig(segment_bytes=1000, segment_ms=50, retention_ms=500, retention_bytes=UNLIMITED)
+
+
+@pytest.mark.parametrize(
+    ("facts", "size_bytes", "last_offset", "timestamp", "now_ms", "rolls"),
+    [
+        (Facts(0, size_bytes=0), 5000, 9, 9999, 9999, False),  # an empty one takes anything
+        (Facts(0), 900, 9, 1000, 0, False),
+        (Facts(0), 901, 9, 1000, 0, True),
+        (Facts(0), 1, 9, 1050, 0, False),
+        (Facts(0), 1, 9, 1051, 0, True),
+        (Facts(0), 1, 9, -1, 1051, True),  # no timestamp: the clock
+        (Facts(0, rolling_timestamp=-1), 1, 9, 9999, 9999, False),
+        (Facts(7), 1, 7 + MAX_RELATIVE_OFFSET, 1000, 0, False),
+        (Facts(7), 1, 8 + MAX_RELATIVE_OFFSET, 1000, 0, True),
+    ],
+)
+def test_rolling(
+    facts: Facts, size_bytes: int, last_offset: int, timestamp: int, now_ms: int, rolls: bool
+) -> None:
+    assert must_roll(CONFIG, facts, size_bytes, last_offset, timestamp, now_ms) is rolls
+
+
+SEGMENTS = [Facts(0, 100, 1000), Facts(10, 200, 1100), Facts(20, 300, 900), Facts(30, 50, 2000)]
+
+
+@pytest.mark.parametrize(
+    ("retention_ms", "retention_bytes", "now_ms", "high_watermark", "count"),
+    [
+        (UNLIMITED, UNLIMITED, 10**9, 40, 0),
+        (500, UNLIMITED, 1500, 40, 0),
+        (500, UNLIMITED, 1501, 40, 1),
+        (500, UNLIMITED, 1601, 40, 3),  # the third is older than the second
+        (500, UNLIMITED, 10**9, 40, 3),  # never the active one
+        (500, UNLIMITED, 10**9, 29, 2),  # never beyond the high watermark
+        (500, UNLIMITED, 10**9, 9, 0),
+        (UNLIMITED, 551, 0, 40, 0),
+        (UNLIMITED, 550, 0, 40, 1),
+        (UNLIMITED, 351, 0, 40, 1),
+        (UNLIMITED, 350, 0, 40, 2),
+        (UNLIMITED, 0, 0, 40, 3),
+    ],
+)
+def test_deletion(
+    retention_ms: int, retention_bytes: int, now_ms: int, high_watermark: int, count: int
+) -> None:
+    config = LogConfig(retention_ms=retention_ms, retention_bytes=retention_bytes)
+    assert count_deletable(config, SEGMENTS, now_ms, high_watermark) == count
+
+
+def test_batches_without_timestamps_never_expire() -> None:
+    segments = [Facts(0, max_timestamp=-1), Facts(10)]
+    assert count_deletable(CONFIG, segments, 10**12, 20) == 0
+
+
+@pytest.mark.parametrize("bad", [{"segment_bytes": 0}, {"segment_bytes": 2**31}, {"segment_ms": 0}])
+def test_a_config_out_of_range_is_a_bug(bad: dict[str, int]) -> None:
+    with pytest.raises(BugFound):
+        LogConfig(**bad)
+
+
+def test_retention_moves_the_log_start(new_machine: Any, tools: Any) -> None:
+    machine = new_machine(LogConfig(segment_bytes=100, retention_ms=500))
+    log, _ = machine.open()
+    for timestamp in (1000, 1100, 3000):
+        tools.append(log, b"x", timestamp=timestamp)
+    assert log.delete_old_segments(3000, Offset(3)) == 2
+    assert log.log_start_offset == 2
+    assert machine.names() == [
+        f"{2:020d}.log",
+        "leader-epoch-checkpoint",
+    ]

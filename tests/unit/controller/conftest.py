@@ -1,0 +1,310 @@
+"""Controllers in virtual time, with brokers that register, obey and remember what they were told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+from highwater_controller.node import ControllerNode
+from highwater_controller.settings import ControllerSettings
+from highwater_core import znodes
+from highwater_core.config import Preset
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind, TraceEvent
+from highwater_core.ids import BrokerEpoch, Endpoint, NodeId, TopicPartition
+from highwater_core.messages import (
+    BrokerEndpoints,
+    CommandResponse,
+    ControlRequest,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    LeaderAndIsrRequest,
+    NewTopic,
+    UpdateMetadataRequest,
+)
+from highwater_core.ports import CallFailed, Coordination, NoNode, Ports
+from highwater_core.traces import TraceRecorder
+from highwater_simulator.calls import Listeners, SimulatedControlPlane, SimulatedTransport
+from highwater_simulator.carriage import CONTROL_BY_VALUE
+from highwater_simulator.files import Disk, SimulatedFileSystem
+from highwater_simulator.kernel import Kernel
+from highwater_simulator.network import Network
+from highwater_simulator.rng import SeededRng
+from highwater_simulator.tasks import NodeRuntime
+from highwater_simulator.trace_log import TraceLog
+from highwater_simulator.zookeeper import ZooKeeper
+
+PORT = 9095
+
+
+class ScriptedBroker:
+    """A broker as the controller sees it: registered in ZooKeeper, answering every command.
+
+    `told` has the commands it got. A partition in `refused` is answered with that error; while
+    `is_mute`, commands are taken in and not answered.
+    """
+
+    def __init__(self, cluster: Cluster, broker_id: int) -> None:
+        self.id = NodeId(broker_id)
+        self.name = f"broker-{broker_id}"
+        self.told: list[Any] = []
+        self.refused: dict[TopicPartition, ErrorCode] = {}
+        self.is_mute = False
+        self.runtime: NodeRuntime = cluster.kernel.runtime(self.name)
+        self._cluster = cluster
+        self.control = cluster.control_plane(self.runtime, self.name)
+        self.control.serve(self._obey)
+        self.session: Coordination | None = None
+        self.runtime.start("register", self._register())
+
+    @property
+    def endpoints(self) -> BrokerEndpoints:
+        return BrokerEndpoints(
+            broker_id=self.id,
+            broker_epoch=BrokerEpoch(-1),
+            client=Endpoint(self.name, 9092),
+            client_external=Endpoint(self.name, 9094),
+            replication=Endpoint(self.name, 9093),
+            control=Endpoint(self.name, PORT),
+        )
+
+    async def _register(self) -> None:
+        session = await self._cluster.zookeeper.factory(self.runtime).open(6_000)
+        await session.ensure_path(znodes.BROKER_IDS)
+        data = znodes.encode_broker(self.endpoints, 0)
+        await session.create(znodes.broker_path(self.id), data, ephemeral=True)
+        self.session = session
+
+    async def _obey(self, request: ControlRequest) -> CommandResponse:
+        self.told.append(request)
+        if self.is_mute:
+            await self.runtime.sleep(10_000_000)
+        listed = () if isinstance(request, UpdateMetadataRequest) else request.partitions
+        return CommandResponse(
+            ErrorCode.NONE,
+            tuple(
+                (item.topic_partition, self.refused.get(item.topic_partition, ErrorCode.NONE))
+                for item in listed
+            ),
+        )
+
+    def heard(self, kind: type[Any]) -> list[Any]:
+        return [request for request in self.told if isinstance(request, kind)]
+
+    def leaderships(self) -> dict[TopicPartition, Any]:
+        """The last LeaderAndIsr of each partition."""
+        return {
+            item.topic_partition: item
+            for request in self.heard(LeaderAndIsrRequest)
+            for item in request.partitions
+        }
+
+    def die(self) -> None:
+        """SIGKILL, and the session's end at once instead of after its timeout."""
+        self.runtime.kill()
+        self._cluster.close_listeners(self.runtime)
+        for session_id in self._cluster.zookeeper.session_ids(self.name):
+            self._cluster.zookeeper.expire(session_id)
+
+
+class Cluster:
+    """ZooKeeper, scripted brokers and real controllers, driven by a test."""
+
+    def __init__(self) -> None:
+        self.kernel = Kernel()
+        self.rng = SeededRng(7)
+        self.network = Network(self.kernel, self.rng.stream("network"))
+        self.zookeeper = ZooKeeper(self.kernel, self.network)
+        self.trace = TraceLog(self.kernel.now_ns)
+        self.brokers: dict[int, ScriptedBroker] = {}
+        self.controllers: dict[int, ControllerNode] = {}
+        self._runtimes: dict[int, NodeRuntime] = {}
+        self._listeners = Listeners()
+        self._operator = self.kernel.runtime("operator")
+        self._session: Coordination | None = None
+
+    # ------------------------------------------------------------ nodes
+
+    def control_plane(self, runtime: NodeRuntime, host: str) -> SimulatedControlPlane:
+        return SimulatedControlPlane(
+            runtime, self.network, self._listeners, Endpoint(host, PORT), CONTROL_BY_VALUE
+        )
+
+    def close_listeners(self, runtime: NodeRuntime) -> None:
+        self._listeners.close(runtime)
+
+    def start_broker(self, broker_id: int) -> ScriptedBroker:
+        broker = self.brokers[broker_id] = ScriptedBroker(self, broker_id)
+        self.until(lambda: broker.session is not None, "the broker's registration")
+        return broker
+
+    def start_controller(
+        self, controller_id: int = 1000, preset: Preset = Preset.FENCED, **settings: Any
+    ) -> ControllerNode:
+        name = f"controller-{controller_id}"
+        runtime = self.kernel.runtime(name)
+        ports = Ports(
+            runtime=runtime,
+            coordination=self.zookeeper.factory(runtime),
+            control=self.control_plane(runtime, name),
+            transport=SimulatedTransport(runtime, self.network, self._listeners),
+            files=SimulatedFileSystem(runtime, Disk(self.rng.stream(f"disk/{name}"))),
+            rng=self.rng.stream(name),
+            trace=TraceRecorder(runtime, controller_id, runtime.incarnation, self.trace.sink(name)),
+        )
+        node = ControllerNode(
+            ControllerSettings(
+                node_id=NodeId(controller_id), preset=preset, control_host=name, **settings
+            ),
+            ports,
+        )
+        self.controllers[controller_id] = node
+        self._runtimes[controller_id] = runtime
+        runtime.start("main", node.run())
+        return node
+
+    def kill_controller(self, controller_id: int) -> None:
+        runtime = self._runtimes[controller_id]
+        runtime.kill()
+        self._listeners.close(runtime)
+        for session_id in self.zookeeper.session_ids(f"controller-{controller_id}"):
+            self.zookeeper.expire(session_id)
+
+    def expire_session(self, controller_id: int = 1000) -> None:
+        for session_id in self.zookeeper.session_ids(f"controller-{controller_id}"):
+            self.zookeeper.expire(session_id)
+
+    def active(self) -> ControllerNode | None:
+        for node in self.controllers.values():
+            if node.snapshot().active_controller:
+                return node
+        return None
+
+    # ------------------------------------------------------------ time
+
+    def until(self, condition: Callable[[], object], what: str, limit_ms: int = 20_000) -> None:
+        self.kernel.run_until(lambda: bool(condition()), limit_ms, what)
+
+    def until_failed_over(self) -> None:
+        """Run until the failover of the latest election is through, and its commands answered."""
+        self.until(
+            lambda: (
+                len(self.events(EventKind.FAILOVER_COMPLETED)) > 0
+                and len(self.events(EventKind.FAILOVER_COMPLETED))
+                == len(self.events(EventKind.CONTROLLER_ELECTED))
+            ),
+            "the failover",
+        )
+        self.settle()
+
+    def settle(self, duration_ms: int = 300) -> None:
+        """Let everything that is under way come to rest."""
+        self.kernel.run_for(duration_ms)
+
+    def events(self, *kinds: EventKind) -> list[TraceEvent]:
+        return self.trace.events(*kinds)
+
+    # ------------------------------------------------------------ ZooKeeper, as an operator
+
+    def do(self, work: Callable[[Coordination], Coroutine[Any, Any, Any]]) -> Any:
+        """Return what the work, done in a session of the test's own, returns."""
+        answers: list[Any] = []
+
+        async def run() -> None:
+            if self._session is None:
+                self._session = await self.zookeeper.factory(self._operator).open(60_000)
+            answers.append(await work(self._session))
+
+        task = self._operator.start("operator", run())
+        self.until(task.is_done, "the operator's work")
+        return answers[0]
+
+    def write(self, path: str, data: bytes) -> None:
+        """Create or overwrite a znode and its parents."""
+
+        async def put(session: Coordination) -> None:
+            try:
+                await session.set(path, data)
+            except NoNode:
+                await session.ensure_path(path.rpartition("/")[0])
+                await session.create(path, data)
+
+        self.do(put)
+
+    def delete(self, path: str) -> None:
+        self.do(lambda session: session.delete(path))
+
+    def data(self, path: str) -> bytes | None:
+        found = self.zookeeper.dump().get(path)
+        return None if found is None else found[0]
+
+    def state(self, topic: str, partition: int = 0) -> znodes.PartitionLeadership:
+        path = znodes.partition_state_path(TopicPartition(topic, partition))
+        data = self.data(path)
+        assert data is not None, path
+        return znodes.decode_partition_state(data, path)
+
+    def write_topic(self, topic: str, *replicas: tuple[int, ...]) -> None:
+        """Create a topic as an old tool would: straight in ZooKeeper, without an id."""
+        assignment = {
+            number: tuple(NodeId(broker) for broker in brokers)
+            for number, brokers in enumerate(replicas)
+        }
+        self.write(znodes.topic_path(topic), znodes.encode_topic(assignment, znodes.NO_TOPIC_ID))
+
+    # ------------------------------------------------------------ requests, as a broker
+
+    def ask(self, request: Any, controller_id: int = 1000, timeout_ms: int = 40_000) -> Any:
+        """Return the controller's answer."""
+        answers: list[Any] = []
+        self.ask_later(request, answers, controller_id, timeout_ms)
+        self.until(lambda: answers, "the controller's answer", 2 * timeout_ms)
+        return answers[0]
+
+    def ask_later(
+        self, request: Any, answers: list[Any], controller_id: int = 1000, timeout_ms: int = 40_000
+    ) -> None:
+        """Send the request; the answer, or the CallFailed, is put into `answers`."""
+        control = self.control_plane(self._operator, "operator")
+
+        async def call() -> None:
+            endpoint = Endpoint(f"controller-{controller_id}", PORT)
+            try:
+                answers.append(await control.call(endpoint, request, timeout_ms))
+            except CallFailed as failure:
+                answers.append(failure)
+
+        self._operator.start("call", call())
+
+    def create_topic(
+        self, name: str, *replicas: tuple[int, ...], config: dict[str, str] | None = None
+    ) -> CreateTopicsResponse:
+        assignment = tuple(tuple(NodeId(broker) for broker in brokers) for brokers in replicas)
+        topic = NewTopic(name, -1, -1, assignment, tuple((config or {}).items()))
+        response: CreateTopicsResponse = self.ask(CreateTopicsRequest((topic,)))
+        return response
+
+    def delete_topic(self, name: str, timeout_ms: int = 30_000) -> DeleteTopicsResponse:
+        response: DeleteTopicsResponse = self.ask(DeleteTopicsRequest((name,), timeout_ms))
+        return response
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    made = Cluster()
+    yield made
+    made.kernel.close()
+
+
+@pytest.fixture
+def running(cluster: Cluster) -> Cluster:
+    """Three brokers and an active controller, preset fenced."""
+    for broker_id in range(3):
+        cluster.start_broker(broker_id)
+    cluster.start_controller()
+    cluster.until_failed_over()
+    return cluster

@@ -1,0 +1,290 @@
+"""What frames promise beyond round trips: profiles, refusals, zero copy, limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from highwater_core.check import BugFound
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import NO_TOPIC_ID, BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicId
+from highwater_wire.kafka import codec
+from highwater_wire.kafka.codec import REPLICATION_PROFILE, VERSION_PROFILE, MalformedRequest
+from highwater_wire.kafka.messages import (
+    CONSUMER,
+    ApiKey,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    EpochPartition,
+    FetchPartition,
+    FetchPartitionResult,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetForLeaderEpochRequest,
+    ProducePartition,
+    ProducePartitionResult,
+    ProduceRequest,
+    ProduceResponse,
+    UnsupportedRequest,
+)
+
+TOPIC_ID = TopicId("5e" * 16)
+
+
+class SegmentSlice:
+    """A RecordsView whose bytes must not be read while a response is encoded."""
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def read(self) -> bytes:
+        raise AssertionError("encoding read the records")
+
+    def file_range(self) -> tuple[int, int, int] | None:
+        return (3, 0, self._length)
+
+
+def head(api_key: int, api_version: int) -> bytes:
+    fields = ((api_key, 2), (api_version, 2), (9, 4), (-1, 2))
+    return b"".join(value.to_bytes(size, "big", signed=True) for value, size in fields)
+
+
+def joined(pieces: Any) -> bytes:
+    return b"".join(bytes(piece) for piece in pieces)
+
+
+# ---------------------------------------------------------------- profiles
+
+
+def test_clients_are_offered_the_profile_without_tagged_fields() -> None:
+    offered = {
+        r.api_key: (r.min_version, r.max_version) for r in VERSION_PROFILE.api_version_ranges()
+    }
+    assert offered == {
+        0: (0, 8),
+        1: (4, 11),
+        2: (1, 5),
+        3: (0, 8),
+        10: (0, 2),
+        18: (0, 2),
+        19: (2, 4),
+        20: (1, 3),
+        23: (2, 3),
+        32: (1, 3),
+    }
+
+
+def test_produce_is_offered_from_zero_but_served_from_three() -> None:
+    assert (0, 2) not in VERSION_PROFILE.served
+    assert (0, 3) in VERSION_PROFILE.served
+    assert VERSION_PROFILE.served_versions(ApiKey.PRODUCE) == range(3, 9)
+
+
+def test_only_followers_are_served_fetch_beyond_eleven() -> None:
+    frame = head(ApiKey.FETCH, 15)
+    refused = codec.decode_request(frame, profile=VERSION_PROFILE)
+    assert refused.request == UnsupportedRequest(ApiKey.FETCH, 15)
+    with pytest.raises(MalformedRequest):  # served, and therefore read
+        codec.decode_request(frame, profile=REPLICATION_PROFILE)
+
+
+def fetch(topic_id: TopicId) -> FetchRequest:
+    row = FetchPartition("t", 0, Offset(0), 1, topic_id=topic_id)
+    return FetchRequest(NodeId(1), 0, 0, 0, (row,), BrokerEpoch(8))
+
+
+@pytest.mark.parametrize(
+    ("request_value", "version"),
+    [
+        (fetch(TOPIC_ID), 15),
+        (fetch(NO_TOPIC_ID), 11),
+        (FetchRequest(NodeId(1), 0, 0, 0, ()), 11),
+        (OffsetForLeaderEpochRequest(NodeId(1), ()), 3),
+        (ListOffsetsRequest(NodeId(1), ()), 5),
+    ],
+)
+def test_followers_fetch_by_topic_id_exactly_when_they_know_it(
+    request_value: Any, version: int
+) -> None:
+    assert codec.replication_version(request_value) == version
+
+
+def test_fetch_by_id_carries_the_replica_epoch_and_the_answer_regains_topic_names() -> None:
+    request = fetch(TOPIC_ID)
+    sent = joined(codec.encode_request(request, 15, 1, None))[4:]
+    seen = codec.decode_request(sent, profile=REPLICATION_PROFILE).request
+    assert isinstance(seen, FetchRequest)
+    assert seen.replica_epoch == 8
+    assert [(row.topic, row.topic_id) for row in seen.partitions] == [("", TOPIC_ID)]
+
+    result = FetchPartitionResult("t", 0, ErrorCode.NONE, topic_id=TOPIC_ID)
+    answer = joined(codec.encode_response(FetchResponse((result,)), 15, 1))[4:]
+    assert codec.decode_response(answer, request, 15) == (1, FetchResponse((result,)))
+
+
+# ---------------------------------------------------------------- what is not served
+
+
+@pytest.mark.parametrize("version", [3, 4, 99])
+def test_newer_api_versions_is_answered_as_version_zero_with_error_35(version: int) -> None:
+    # The body is of a version that this codec cannot read; it must not matter.
+    frame = codec.decode_request(head(18, version) + b"\x00\x07unknown", profile=VERSION_PROFILE)
+    assert frame.request == UnsupportedRequest(18, version)
+    pieces = codec.encode_unsupported(frame, VERSION_PROFILE)
+    assert pieces is not None
+    asked = ApiVersionsRequest()
+    correlation_id, response = codec.decode_response(joined(pieces)[4:], asked, 0)
+    assert correlation_id == 9
+    assert response == ApiVersionsResponse(
+        ErrorCode.UNSUPPORTED_VERSION, VERSION_PROFILE.api_version_ranges()
+    )
+
+
+@pytest.mark.parametrize(("key", "version"), [(0, 2), (0, 9), (1, 3), (22, 0), (-1, 0), (999, 0)])
+def test_other_unserved_requests_have_no_answer(key: int, version: int) -> None:
+    frame = codec.decode_request(head(key, version), profile=VERSION_PROFILE)
+    assert frame.request == UnsupportedRequest(key, version)
+    assert codec.encode_unsupported(frame, VERSION_PROFILE) is None
+
+
+def test_serving_a_supported_request_as_unsupported_is_a_bug() -> None:
+    frame = codec.decode_request(head(18, 0), profile=VERSION_PROFILE)
+    with pytest.raises(BugFound):
+        codec.encode_unsupported(frame, VERSION_PROFILE)
+
+
+# ---------------------------------------------------------------- limits
+
+
+@pytest.mark.parametrize("count", [b"\x7f\xff\xff\xff", b"\x00\x10\x00\x00"])
+@pytest.mark.parametrize(
+    ("key", "version", "before"),
+    [
+        (ApiKey.METADATA, 8, b""),
+        (ApiKey.DELETE_TOPICS, 1, b""),
+        (ApiKey.CREATE_TOPICS, 4, b""),
+        (ApiKey.DESCRIBE_CONFIGS, 1, b""),
+        (ApiKey.LIST_OFFSETS, 1, bytes(4)),
+        (ApiKey.OFFSET_FOR_LEADER_EPOCH, 3, bytes(4)),
+        (ApiKey.PRODUCE, 8, b"\xff\xff" + bytes(6)),
+        (ApiKey.FETCH, 4, bytes(17)),
+        (ApiKey.FETCH, 11, bytes(25)),
+    ],
+)
+def test_array_that_claims_more_than_the_frame_holds_is_malformed(
+    key: ApiKey, version: int, before: bytes, count: bytes
+) -> None:
+    with pytest.raises(MalformedRequest, match="elements"):
+        codec.decode_request(head(key, version) + before + count, profile=VERSION_PROFILE)
+
+
+def test_null_where_an_array_belongs_is_malformed() -> None:
+    frame = head(ApiKey.DELETE_TOPICS, 1) + b"\xff\xff\xff\xff" + bytes(4)
+    with pytest.raises(MalformedRequest, match="null"):
+        codec.decode_request(frame, profile=VERSION_PROFILE)
+
+
+@pytest.mark.parametrize("length", [b"\xff\xfe", b"\x7f\xff"])
+def test_client_id_of_an_impossible_length_is_malformed(length: bytes) -> None:
+    with pytest.raises(MalformedRequest, match="client id"):
+        codec.decode_request(head(18, 0)[:-2] + length, profile=VERSION_PROFILE)
+
+
+def test_client_id_that_is_not_text_is_malformed() -> None:
+    frame = head(18, 0)[:-2] + b"\x00\x02\xff\xff"
+    with pytest.raises(MalformedRequest, match="UTF-8"):
+        codec.decode_request(frame, profile=VERSION_PROFILE)
+
+
+def test_unknown_tagged_fields_of_a_header_are_skipped() -> None:
+    sent = joined(codec.encode_request(fetch(TOPIC_ID), 15, 1, None))[4:]
+    tagged = sent[:10] + b"\x01\x09\x02xx" + sent[11:]
+    plain = codec.decode_request(sent, profile=REPLICATION_PROFILE)
+    assert codec.decode_request(tagged, profile=REPLICATION_PROFILE) == plain
+
+
+def test_error_code_beyond_the_registry_becomes_unknown_server_error() -> None:
+    request = ProduceRequest(1, 0, ())
+    result = ProducePartitionResult("t", 0, ErrorCode.NONE, Offset(1), Offset(0))
+    sent = bytearray(joined(codec.encode_response(ProduceResponse((result,)), 7, 1))[4:])
+    sent[19:21] = (55).to_bytes(2, "big")  # OPERATION_NOT_ATTEMPTED
+    _, response = codec.decode_response(sent, request, 7)
+    assert isinstance(response, ProduceResponse)
+    assert response.partitions[0].error is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+# ---------------------------------------------------------------- records
+
+
+def test_decoded_records_do_not_share_the_frames_buffer() -> None:
+    request = ProduceRequest(1, 0, (ProducePartition("t", 0, b"records"),))
+    buffer = bytearray(joined(codec.encode_request(request, 7, 1, "c"))[4:])
+    frame = codec.decode_request(buffer, profile=VERSION_PROFILE)
+    buffer[:] = bytes(len(buffer))
+    assert frame.request == request
+
+
+@pytest.mark.parametrize("version", [4, 11, 12, 13, 15])
+def test_fetched_records_are_pieces_of_their_own_and_never_read(version: int) -> None:
+    views = (SegmentSlice(10), SegmentSlice(1 << 20))
+    rows = tuple(
+        FetchPartitionResult("t", number, ErrorCode.NONE, records=view, topic_id=TOPIC_ID)
+        for number, view in enumerate(views)
+    )
+    pieces = codec.encode_response(FetchResponse(rows), version, 1)
+    assert [piece for piece in pieces if isinstance(piece, SegmentSlice)] == list(views)
+    first = pieces[0]
+    assert isinstance(first, bytes)
+    assert int.from_bytes(first[:4], "big") == codec.frame_size(pieces) - 4
+
+
+@pytest.mark.parametrize("version", [11, 15])
+def test_large_records_are_not_copied_and_small_ones_are_joined(version: int) -> None:
+    large, small = memoryview(bytes(100_000)), b"small"
+    rows = tuple(
+        FetchPartitionResult("t", number, ErrorCode.NONE, records=data, topic_id=TOPIC_ID)
+        for number, data in enumerate((small, large, small))
+    )
+    pieces = codec.encode_response(FetchResponse(rows), version, 1)
+    assert len(pieces) == 3
+    assert pieces[1] is large
+
+
+def test_empty_view_leaves_no_piece() -> None:
+    row = FetchPartitionResult("t", 0, ErrorCode.NONE, records=SegmentSlice(0))
+    (piece,) = codec.encode_response(FetchResponse((row,)), 11, 1)
+    assert isinstance(piece, bytes)
+
+
+def test_topics_are_grouped_and_partitions_keep_their_order() -> None:
+    rows = [("a", 2), ("b", 0), ("a", 1)]
+    request = OffsetForLeaderEpochRequest(
+        CONSUMER, tuple(EpochPartition(t, p, LeaderEpoch(1)) for t, p in rows)
+    )
+    sent = joined(codec.encode_request(request, 3, 1, None))[4:]
+    seen = codec.decode_request(sent, profile=VERSION_PROFILE).request
+    assert isinstance(seen, OffsetForLeaderEpochRequest)
+    assert [(row.topic, row.partition) for row in seen.partitions] == [
+        ("a", 2),
+        ("a", 1),
+        ("b", 0),
+    ]
+
+
+# ---------------------------------------------------------------- Metadata's rules
+
+
+def test_metadata_zero_asks_for_all_topics_with_an_empty_list() -> None:
+    request = codec.decode_request(head(3, 0) + bytes(4), profile=VERSION_PROFILE).request
+    assert request == MetadataRequest(None, allow_auto_topic_creation=True)
+
+
+def test_later_metadata_asks_for_no_topics_with_an_empty_list() -> None:
+    request = codec.decode_request(head(3, 1) + bytes(4), profile=VERSION_PROFILE).request
+    assert request == MetadataRequest((), allow_auto_topic_creation=True)
