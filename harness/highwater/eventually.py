@@ -56,9 +56,7 @@ def eventually(
         pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
 
 
-def _describe(
-    name: str, within: float, seen: object, state: Callable[[], object] | None
-) -> str:
+def _describe(name: str, within: float, seen: object, state: Callable[[], object] | None) -> str:
     lines = [f"not within {within:g} s: {name}", f"last seen: {seen!r}"]
     if state is not None:
         lines.append(f"state: {state()}")

@@ -93,7 +93,9 @@ def parse_run_labels(labels: Mapping[str, str]) -> RunLabels | None:
         return None
     pid = labels.get(OWNER_PID, "")
     owner = Owner(
-        labels.get(OWNER_HOST, ""), int(pid) if pid.isdecimal() else 0, labels.get(OWNER_STARTED, "")
+        labels.get(OWNER_HOST, ""),
+        int(pid) if pid.isdecimal() else 0,
+        labels.get(OWNER_STARTED, ""),
     )
     owned = labels.get(LEASE) == Lease.OWNED and owner.pid > 0
     return RunLabels(run_id, Lease.OWNED if owned else Lease.KEPT, owner)

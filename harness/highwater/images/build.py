@@ -18,18 +18,10 @@ from docker.errors import APIError, ImageNotFound
 from highwater import labels
 from highwater.engine import connect_engine
 from highwater.images.base import PYTHON_BASE, ZOOKEEPER_BASE, BaseSpec, make_base
-from highwater.images.content_hash import files_below
-from highwater.images.context import BuildContext, build_image
-from highwater.images.plan import (
-    NODE_DEPS_FILE,
-    NODE_FILE,
-    ZOOKEEPER_FILE,
-    ZOOKEEPER_FILES,
-    ImagePlan,
-    plan_images,
-)
+from highwater.images.context import build_image
+from highwater.images.plan import ImagePlan, plan_images
 from highwater.images.wheels import fetch_wheels
-from highwater.project import NODE_LOCK, NODE_PACKAGES, project_root
+from highwater.project import NODE_LOCK, project_root
 
 Say = Callable[[str], None]
 
@@ -61,7 +53,10 @@ def ensure_images(engine: docker.DockerClient, say: Say = lambda text: None) -> 
         if not _exist(engine, plan):
             started = time.monotonic()
             with ThreadPoolExecutor(2, thread_name_prefix="images") as pool:
-                chains = [pool.submit(_build_node, plan, say), pool.submit(_build_zookeeper, plan, say)]
+                chains = [
+                    pool.submit(_build_node, plan, say),
+                    pool.submit(_build_zookeeper, plan, say),
+                ]
             for chain in chains:
                 chain.result()
             say(f"images ready after {time.monotonic() - started:.1f} s")
@@ -124,56 +119,37 @@ def _exists(engine: docker.DockerClient, tag: str) -> bool:
 def _build_node(plan: ImagePlan, say: Say) -> None:
     """Base, then wheels and what they install, then our own packages; a client for this thread."""
     engine = connect_engine()
-    root = project_root()
     if _exists(engine, plan.node):
         return
     if not _exists(engine, plan.node_deps):
         _ensure_base(engine, PYTHON_BASE, say)
         with _timed(say, plan.node_deps), tempfile.TemporaryDirectory() as folder:
             wheels = fetch_wheels(
-                root / NODE_LOCK,
+                project_root() / NODE_LOCK,
                 Path(folder),
                 python_version=_python_version(engine, plan.python_base),
                 machine=_machine(engine),
             )
-            context = BuildContext().with_file("Dockerfile", root / NODE_DEPS_FILE)
+            context = plan.contexts[plan.node_deps]
             for wheel in wheels:
                 context.with_file(f"wheels/{wheel.name}", wheel)
-            build_image(
-                engine,
-                context,
-                tag=plan.node_deps,
-                kind="node-deps",
-                arguments={"BASE": plan.python_base},
-            )
+            _build(engine, plan, plan.node_deps, BASE=plan.python_base)
     with _timed(say, plan.node):
-        context = BuildContext().with_file("Dockerfile", root / NODE_FILE)
-        for package in NODE_PACKAGES:
-            for path in files_below(root, package):
-                # core/highwater_core/ids.py lands as packages/highwater_core/ids.py
-                context.with_file(f"packages/{Path(*path.parts[1:]).as_posix()}", root / path)
-        build_image(
-            engine, context, tag=plan.node, kind="node", arguments={"DEPS": plan.node_deps}
-        )
+        _build(engine, plan, plan.node, DEPS=plan.node_deps)
 
 
 def _build_zookeeper(plan: ImagePlan, say: Say) -> None:
     engine = connect_engine()
-    root = project_root()
     if _exists(engine, plan.zookeeper):
         return
     _ensure_base(engine, ZOOKEEPER_BASE, say)
     with _timed(say, plan.zookeeper):
-        context = BuildContext().with_file("Dockerfile", root / ZOOKEEPER_FILE)
-        for path in files_below(root, ZOOKEEPER_FILES):
-            context.with_file(f"zookeeper/{path.name}", root / path)
-        build_image(
-            engine,
-            context,
-            tag=plan.zookeeper,
-            kind="zookeeper",
-            arguments={"BASE": plan.zookeeper_base},
-        )
+        _build(engine, plan, plan.zookeeper, BASE=plan.zookeeper_base)
+
+
+def _build(engine: docker.DockerClient, plan: ImagePlan, tag: str, **arguments: str) -> None:
+    kind = tag.partition(":")[0].partition("/")[2]
+    build_image(engine, plan.contexts[tag], tag=tag, kind=kind, arguments=arguments)
 
 
 def _ensure_base(engine: docker.DockerClient, spec: BaseSpec, say: Say) -> None:

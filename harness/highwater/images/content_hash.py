@@ -25,13 +25,6 @@ def files_below(root: Path, folder: Path) -> Iterator[Path]:
     """Yield the files below root/folder as paths relative to root, sorted; caches left out."""
     for path in sorted((root / folder).rglob("*")):
         relative = path.relative_to(root)
-        if IGNORED_NAMES.isdisjoint(relative.parts) and path.suffix not in IGNORED_SUFFIXES:
-            if path.is_file():
-                yield relative
-
-
-def file_parts(root: Path, paths: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
-    """Yield each file's name, with whether it is executable, and its content."""
-    for path in paths:
-        mode = "x" if (root / path).stat().st_mode & 0o100 else "-"
-        yield f"{path.as_posix()}:{mode}", (root / path).read_bytes()
+        ignored = not IGNORED_NAMES.isdisjoint(relative.parts) or path.suffix in IGNORED_SUFFIXES
+        if not ignored and path.is_file():
+            yield relative

@@ -13,13 +13,18 @@ from docker.errors import APIError
 
 from highwater import labels
 from highwater.errors import ImageBuildFailed
+from highwater.images.content_hash import content_hash
 
 BUILD_TIMEOUT_S = 600
 _LOG_LINES = 25
 
 
 class BuildContext:
-    """Files by their name in the context; equal files give an equal archive."""
+    """Files by their name in the context, held in memory.
+
+    An image's tag is its context's hash: it says what the image was built of, even when a file on
+    the disk changes between the two.
+    """
 
     def __init__(self) -> None:
         self._files: dict[str, tuple[bytes, int]] = {}
@@ -32,6 +37,13 @@ class BuildContext:
         mode = 0o755 if path.stat().st_mode & 0o100 else 0o644
         self._files[name] = (path.read_bytes(), mode)
         return self
+
+    def hash(self, base: str) -> str:
+        """Return the hash of the files, their names and modes, and the tag of the image below."""
+        parts = [
+            (f"{name}:{mode:o}", content) for name, (content, mode) in sorted(self._files.items())
+        ]
+        return content_hash([("base", base.encode()), *parts])
 
     def archive(self) -> io.BytesIO:
         buffer = io.BytesIO()

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from highwater.images.base import PYTHON_BASE, ZOOKEEPER_BASE
-from highwater.images.content_hash import content_hash, file_parts, files_below
+from highwater.images.content_hash import files_below
+from highwater.images.context import BuildContext
 from highwater.project import IMAGE_FOLDER, NODE_LOCK, NODE_PACKAGES
 
-ZOOKEEPER_FILE = IMAGE_FOLDER / "zookeeper.Dockerfile"
-ZOOKEEPER_FILES = IMAGE_FOLDER / "zookeeper"
-NODE_DEPS_FILE = IMAGE_FOLDER / "node-deps.Dockerfile"
-NODE_FILE = IMAGE_FOLDER / "node.Dockerfile"
 NODE_VARIABLE = "HIGHWATER_NODE_IMAGE"
 ZOOKEEPER_VARIABLE = "HIGHWATER_ZOOKEEPER_IMAGE"
 
 
 @dataclass(frozen=True, slots=True)
 class ImagePlan:
-    """The tags that a checkout's files ask for; node and zookeeper are what clusters run."""
+    """The tags that a checkout's files ask for; clusters run `node` and `zookeeper`.
+
+    contexts: what each image but the bases is built from, by tag; node_deps lacks its wheels,
+    which its lock pins.
+    """
 
     python_base: str
     node_deps: str
     node: str
     zookeeper_base: str
     zookeeper: str
+    contexts: dict[str, BuildContext] = field(repr=False, compare=False)
 
     def tags(self) -> tuple[str, ...]:
         return (
@@ -42,24 +44,45 @@ class ImagePlan:
 
 
 def plan_images(root: Path) -> ImagePlan:
-    """Return the tags; each image's hash includes that of the image below it."""
+    """Return the tags; each image's hash includes the tag of the image below it."""
     python_base = PYTHON_BASE.tag()
     zookeeper_base = ZOOKEEPER_BASE.tag()
-    deps_hash = content_hash(
-        [("base", python_base.encode()), *file_parts(root, [NODE_DEPS_FILE, NODE_LOCK])]
-    )
-    packages = [path for folder in NODE_PACKAGES for path in files_below(root, folder)]
-    node_hash = content_hash(
-        [("deps", deps_hash.encode()), *file_parts(root, [NODE_FILE, *packages])]
-    )
-    zookeeper_files = [ZOOKEEPER_FILE, *files_below(root, ZOOKEEPER_FILES)]
-    zookeeper_hash = content_hash(
-        [("base", zookeeper_base.encode()), *file_parts(root, zookeeper_files)]
-    )
+    deps_context = _deps_context(root)
+    node_deps = f"highwater/node-deps:{deps_context.hash(python_base)}"
+    node_context = _node_context(root)
+    node = f"highwater/node:{node_context.hash(node_deps)}"
+    zookeeper_context = _zookeeper_context(root)
+    zookeeper = f"highwater/zookeeper:{zookeeper_context.hash(zookeeper_base)}"
     return ImagePlan(
         python_base=python_base,
-        node_deps=f"highwater/node-deps:{deps_hash}",
-        node=f"highwater/node:{node_hash}",
+        node_deps=node_deps,
+        node=node,
         zookeeper_base=zookeeper_base,
-        zookeeper=f"highwater/zookeeper:{zookeeper_hash}",
+        zookeeper=zookeeper,
+        contexts={
+            node_deps: deps_context,
+            node: node_context,
+            zookeeper: zookeeper_context,
+        },
     )
+
+
+def _deps_context(root: Path) -> BuildContext:
+    context = BuildContext().with_file("Dockerfile", root / IMAGE_FOLDER / "node-deps.Dockerfile")
+    return context.with_file("node.txt", root / NODE_LOCK)
+
+
+def _node_context(root: Path) -> BuildContext:
+    context = BuildContext().with_file("Dockerfile", root / IMAGE_FOLDER / "node.Dockerfile")
+    for package in NODE_PACKAGES:
+        for path in files_below(root, package):
+            # core/highwater_core/ids.py lands as packages/highwater_core/ids.py
+            context.with_file(f"packages/{Path(*path.parts[1:]).as_posix()}", root / path)
+    return context
+
+
+def _zookeeper_context(root: Path) -> BuildContext:
+    context = BuildContext().with_file("Dockerfile", root / IMAGE_FOLDER / "zookeeper.Dockerfile")
+    for path in files_below(root, IMAGE_FOLDER / "zookeeper"):
+        context.with_file(f"zookeeper/{path.name}", root / path)
+    return context

@@ -24,7 +24,8 @@ from highwater_core.messages import (
 from highwater_core.ports import CallFailed
 from highwater_wire.control import METHODS, WATCH_TRACE, decode_trace_line, encode_watch_trace
 
-SHUTDOWN_PATH = next(path for path in METHODS if path.endswith("/ControlledShutdown"))
+UnaryMethod = grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
+StreamMethod = grpc.aio.UnaryStreamMultiCallable[bytes, bytes]
 
 
 class NodeOfTest:
@@ -130,11 +131,13 @@ def test_malformed_bytes_are_refused_and_the_server_lives_on() -> None:
     async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
         async with grpc.aio.insecure_channel(str(endpoint)) as channel:
             for path in (*METHODS, WATCH_TRACE):
+                method: UnaryMethod = channel.unary_unary(path)
                 with pytest.raises(grpc.aio.AioRpcError) as refused:
-                    await channel.unary_unary(path)(b"\xff\xff\xff")
+                    await method(b"\xff\xff\xff")
                 assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            method = channel.unary_unary("/highwater.v1.Nothing/Here")
             with pytest.raises(grpc.aio.AioRpcError) as unknown:
-                await channel.unary_unary("/highwater.v1.Nothing/Here")(b"")
+                await method(b"")
             assert unknown.value.code() is grpc.StatusCode.UNIMPLEMENTED
         await plane.call(endpoint, shutdown(1), 5000)
 
@@ -158,8 +161,8 @@ def test_bytes_that_are_not_grpc_cost_their_connection_only(garbage: bytes) -> N
 def test_watchers_receive_trace_events_from_the_seq_they_name() -> None:
     async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
         async with grpc.aio.insecure_channel(str(endpoint)) as channel:
-            stream = channel.unary_stream(WATCH_TRACE)(encode_watch_trace(7))
-            lines = [decode_trace_line(line) async for line in stream]
+            method: StreamMethod = channel.unary_stream(WATCH_TRACE)
+            lines = [decode_trace_line(line) async for line in method(encode_watch_trace(7))]
         assert [event.seq for event in lines] == [7, 8, 9]
 
     run(body)

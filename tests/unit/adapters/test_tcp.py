@@ -20,6 +20,7 @@ from highwater_core.ports import CallFailed
 from highwater_wire.kafka.codec import REPLICATION_PROFILE, decode_response, encode_request
 from highwater_wire.kafka.messages import (
     ApiVersionsRequest,
+    ApiVersionsResponse,
     EpochEndOffset,
     EpochPartition,
     FetchPartition,
@@ -339,6 +340,7 @@ def test_an_unserved_api_versions_request_is_told_what_is_served() -> None:
         (size,) = struct.unpack(">i", await reader.readexactly(4))
         frame = await reader.readexactly(size)
         correlation_id, response = decode_response(frame, ApiVersionsRequest(), 0)
+        assert isinstance(response, ApiVersionsResponse)
         assert (correlation_id, response.error) == (77, ErrorCode.UNSUPPORTED_VERSION)
         writer.close()
 

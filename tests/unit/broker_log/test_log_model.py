@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import build_batch, split_batches
 from highwater_broker.logic.epoch_cache import EpochCache
@@ -41,6 +42,8 @@ class Model:
         self.epochs = EpochCache()
         self.latest = 0
         self.durable: list[tuple[int, int, bytes]] = []
+        self.ever: set[tuple[int, int, bytes]] = set()
+        self.cut_since_flush = False
         self.recovery_point = 0
         self.log, _ = machine.open()
 
@@ -55,6 +58,7 @@ class Model:
             self.log.append_as_follower(data, 1000)
         self.epochs = self.epochs.assign(LeaderEpoch(self.latest), Offset(self.end))
         self.batches.append((self.end, self.end + count, data))
+        self.ever.add(self.batches[-1])
         self.end += count
 
     def elect(self, epoch_step: int) -> None:
@@ -69,12 +73,14 @@ class Model:
         self.end = self.batches[-1][1] if self.batches else self.start
         self.epochs = self.epochs.truncate_from_end(Offset(self.end))
         self.checkpoint()
+        self.cut_since_flush = True
 
     def restart_at(self, shift: int) -> None:
         self.start = self.end = max(0, self.end + shift)
         self.log.truncate_fully_and_start_at(Offset(self.start))
         self.batches, self.epochs = [], EpochCache()
         self.checkpoint()
+        self.cut_since_flush = True
 
     def advance_start(self, forward: int) -> None:
         """Batch boundaries only: a leader's start moves by whole segments."""
@@ -93,6 +99,7 @@ class Model:
         self.machine.run(self.log.flush())
         self.checkpoint()
         self.durable = list(self.batches)
+        self.cut_since_flush = False
 
     def reopen(self, what: str) -> None:
         if what == "reopen":
@@ -106,17 +113,30 @@ class Model:
             clean=what == "reopen", recovery_point=self.recovery_point, log_start=self.start
         )
         if what == "lose power":
-            self.adopt_survivors()
+            self.adopt_survivors(self.log)
         assert report.log_end_offset == self.end
 
-    def adopt_survivors(self) -> None:
-        """After a power loss at least what was flushed is there, and nothing that never was."""
-        self.end = self.log.log_end_offset
-        survivors = [b for b in self.batches if b[1] <= self.end]
-        assert len(survivors) >= len([b for b in self.durable if b[0] >= self.start])
-        self.batches = survivors
-        self.epochs = self.log.epoch_cache
-        self.recovery_point = self.log.recovery_point
+    def adopt_survivors(self, log: Log) -> None:
+        """After a power loss what was flushed is there; a cut that was not flushed may be undone."""
+        data, offset = b"", log.log_start_offset
+        while offset < log.log_end_offset:
+            view = log.read(offset, 1 << 20, log.log_end_offset).records
+            assert not isinstance(view, bytes)
+            data += view.read()
+            offset = Offset(split_batches(data)[-1].header.last_offset + 1)
+        survivors = [
+            (header.base_offset, header.last_offset + 1, bytes(content))
+            for header, content in split_batches(data)
+        ]
+        assert self.ever.issuperset(survivors)
+        if not self.cut_since_flush:
+            assert survivors == self.batches[: len(survivors)]
+            assert len(survivors) >= len([b for b in self.durable if b[0] >= self.start])
+        self.batches = self.durable = survivors
+        self.start, self.end = log.log_start_offset, log.log_end_offset
+        self.epochs = log.epoch_cache
+        self.recovery_point = log.recovery_point
+        self.cut_since_flush = True
 
     def check(self, tools: Any) -> None:
         log = self.log

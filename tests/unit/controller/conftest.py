@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from highwater_controller.node import ControllerNode
 from highwater_controller.settings import ControllerSettings
 from highwater_core import znodes
+from highwater_core.check import check
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
@@ -26,7 +27,14 @@ from highwater_core.messages import (
     NewTopic,
     UpdateMetadataRequest,
 )
-from highwater_core.ports import CallFailed, Coordination, NoNode, Ports
+from highwater_core.ports import (
+    CallFailed,
+    Coordination,
+    CoordinationFactory,
+    MultiOp,
+    Ports,
+    Stat,
+)
 from highwater_core.traces import TraceRecorder
 from highwater_simulator.calls import Listeners, SimulatedControlPlane, SimulatedTransport
 from highwater_simulator.carriage import CONTROL_BY_VALUE
@@ -111,6 +119,33 @@ class ScriptedBroker:
             self._cluster.zookeeper.expire(session_id)
 
 
+class Interposed:
+    """A session in which something may happen just before a multi that touches a path."""
+
+    def __init__(self, session: Coordination, hooks: dict[str, Any]) -> None:
+        self._session = session
+        self._hooks = hooks
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    async def multi(self, operations: Sequence[MultiOp]) -> list[Stat | None]:
+        for operation in operations:
+            work = self._hooks.pop(operation.path, None)
+            if work is not None:
+                await work()
+        return await self._session.multi(operations)
+
+
+class InterposedFactory:
+    def __init__(self, factory: CoordinationFactory, hooks: dict[str, Any]) -> None:
+        self._factory = factory
+        self._hooks = hooks
+
+    async def open(self, session_timeout_ms: int) -> Coordination:
+        return Interposed(await self._factory.open(session_timeout_ms), self._hooks)  # type: ignore[return-value]
+
+
 class Cluster:
     """ZooKeeper, scripted brokers and real controllers, driven by a test."""
 
@@ -126,6 +161,7 @@ class Cluster:
         self._listeners = Listeners()
         self._operator = self.kernel.runtime("operator")
         self._session: Coordination | None = None
+        self.multi_hooks: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
 
     # ------------------------------------------------------------ nodes
 
@@ -149,7 +185,7 @@ class Cluster:
         runtime = self.kernel.runtime(name)
         ports = Ports(
             runtime=runtime,
-            coordination=self.zookeeper.factory(runtime),
+            coordination=InterposedFactory(self.zookeeper.factory(runtime), self.multi_hooks),
             control=self.control_plane(runtime, name),
             transport=SimulatedTransport(runtime, self.network, self._listeners),
             files=SimulatedFileSystem(runtime, Disk(self.rng.stream(f"disk/{name}"))),
@@ -225,15 +261,17 @@ class Cluster:
 
     def write(self, path: str, data: bytes) -> None:
         """Create or overwrite a znode and its parents."""
+        self.do(lambda _: self.put(path, data))
 
-        async def put(session: Coordination) -> None:
-            try:
-                await session.set(path, data)
-            except NoNode:
-                await session.ensure_path(path.rpartition("/")[0])
-                await session.create(path, data)
+    async def put(self, path: str, data: bytes) -> None:
+        check(self._session is not None, "the operator has a session")
+        await self._session.ensure_path(path)
+        await self._session.set(path, data)
 
-        self.do(put)
+    def before_multi(self, path: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do the work once, just before the next multi of a controller that touches the path."""
+        self.do(lambda session: session.exists("/"))
+        self.multi_hooks[path] = work
 
     def delete(self, path: str) -> None:
         self.do(lambda session: session.delete(path))

@@ -52,19 +52,18 @@ def test_a_controller_publishes_its_endpoint_for_as_long_as_its_session(cluster)
 
 def test_session_loss_ends_the_term_at_once_and_the_next_session_stands_again(running):
     running.brokers[0].is_mute = True
-    running.create_topic_later = []
-    running.ask_later(
-        CreateTopicsRequest((NewTopic("t", 1, 3),), timeout_ms=30_000), running.create_topic_later
-    )
+    answers = []
+    topic = NewTopic("t", -1, -1, ((0, 1, 2),))
+    running.ask_later(CreateTopicsRequest((topic,), timeout_ms=30_000), answers)
     running.until(lambda: running.brokers[0].heard(LeaderAndIsrRequest)[1:], "the command")
     running.expire_session()
     running.until(lambda: running.events(EventKind.CONTROLLER_RESIGNED), "the resignation")
     resigned = running.events(EventKind.CONTROLLER_RESIGNED)[0]
     assert resigned.controller_epoch == 1
     running.until(lambda: epochs(running) == [1, 2], "the next term")
-    running.until(lambda: running.create_topic_later, "the client's answer", 1_000)
+    running.until(lambda: answers, "the client's answer", 1_000)
     # The outcome is unknown: it was written, but nobody heard from the leader in that term.
-    (result,) = running.create_topic_later[0].results
+    (result,) = answers[0].results
     assert result.error is ErrorCode.REQUEST_TIMED_OUT
     names = [task.name for task in running.active().snapshot().tasks]
     assert names.count("controller-event-thread") == 1

@@ -1,0 +1,179 @@
+"""Checkpoint files: whole or empty, never a crash; and whose folder a folder is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from highwater_broker.log.checkpoints import (
+    HIGH_WATERMARK_CHECKPOINT,
+    Checkpoint,
+    OffsetCheckpoint,
+    PartitionMetadata,
+    WrongBrokerFolder,
+    claim_folder,
+    read_partition_metadata,
+    take_clean_shutdown_marker,
+    write_clean_shutdown_marker,
+    write_partition_metadata,
+)
+from highwater_broker.log.folders import (
+    list_partitions,
+    list_strays,
+    parse_partition_folder,
+    remove_deleted_folders,
+    rename_aside,
+)
+from highwater_broker.log.record_batch import LogRefused
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import NO_TOPIC_ID, NodeId, Offset, TopicId, TopicPartition
+
+ENTRIES = {TopicPartition("b", 0): Offset(5), TopicPartition("a-b", 12): Offset(0)}
+
+
+def checkpoint(machine: Any) -> OffsetCheckpoint:
+    return OffsetCheckpoint(machine.files, HIGH_WATERMARK_CHECKPOINT)
+
+
+def put(machine: Any, path: str, content: bytes) -> None:
+    machine.files.remove(path)
+    machine.files.open(path).append([content])
+
+
+def test_a_checkpoint_is_kafkas_text_and_survives_a_power_loss(machine: Any) -> None:
+    machine.run(checkpoint(machine).write(ENTRIES))
+    machine.lose_power()
+    assert checkpoint(machine).read() == Checkpoint(ENTRIES)
+    files = machine.disk.files()
+    assert files == {HIGH_WATERMARK_CHECKPOINT: b"0\n2\na-b 12 0\nb 0 5\n"}
+
+
+def test_a_missing_checkpoint_is_empty(machine: Any) -> None:
+    assert checkpoint(machine).read() == Checkpoint({})
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"0", b"0\n", b"0\n1\n", b"0\n1\na 0 5", b"0\n2\na 0 5\n", b"1\n1\na 0 5\n",
+     b"0\n1\na 0\n", b"0\n1\na x 5\n", b"0\n1\na 0 -5\n", b"0\n1\na 0 5 6\n", b"\x00" * 9, b"\xff\n"],
+)  # fmt: skip
+def test_a_corrupt_checkpoint_is_empty_and_says_why(machine: Any, content: bytes) -> None:
+    put(machine, HIGH_WATERMARK_CHECKPOINT, content)
+    found = checkpoint(machine).read()
+    assert found.entries == {}
+    assert found.problem is not None
+
+
+@given(st.binary(max_size=60))
+def test_no_content_crashes_a_reader(new_machine: Any, content: bytes) -> None:
+    machine = new_machine()
+    put(machine, HIGH_WATERMARK_CHECKPOINT, content)
+    assert checkpoint(machine).read().problem is not None or content == b"0\n0\n"
+    machine.files.make_folder("t-0")
+    put(machine, "t-0/partition.metadata", content)
+    assert read_partition_metadata(machine.files, "t-0").topic_id == NO_TOPIC_ID
+
+
+def test_of_two_writes_at_once_the_later_stays(machine: Any) -> None:
+    file = checkpoint(machine)
+    tasks = [
+        machine.runtime.start("w", file.write({TopicPartition("t", 0): Offset(offset)}))
+        for offset in range(20)
+    ]
+    machine.kernel.run_until(lambda: all(task.is_done() for task in tasks), 1000)
+    assert file.read().entries == {TopicPartition("t", 0): 19}
+    assert machine.files.list("") == [HIGH_WATERMARK_CHECKPOINT]
+
+
+def test_a_failed_write_keeps_the_former_content(machine: Any) -> None:
+    file = checkpoint(machine)
+    machine.run(file.write(ENTRIES))
+    machine.disk_is_full = True
+    refused: list[ErrorCode] = []
+
+    async def write() -> None:
+        try:
+            await file.write({})
+        except LogRefused as error:
+            refused.append(error.error)
+
+    machine.run(write())
+    assert refused == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert file.read().entries == ENTRIES
+
+
+def test_a_topic_id_is_kept_with_its_partition(machine: Any) -> None:
+    machine.files.make_folder("t-0")
+    assert read_partition_metadata(machine.files, "t-0") == PartitionMetadata(NO_TOPIC_ID)
+    machine.run(write_partition_metadata(machine.files, "t-0", TopicId("ab" * 16)))
+    assert read_partition_metadata(machine.files, "t-0") == PartitionMetadata(TopicId("ab" * 16))
+    put(machine, "t-0/partition.metadata", b"version: 0\n")
+    assert read_partition_metadata(machine.files, "t-0").problem is not None
+
+
+def test_the_clean_shutdown_marker_counts_once(machine: Any) -> None:
+    assert machine.run(take_clean_shutdown_marker(machine.files)) is False
+    machine.run(write_clean_shutdown_marker(machine.files))
+    machine.lose_power()
+    assert machine.run(take_clean_shutdown_marker(machine.files)) is True
+    machine.lose_power()
+    assert machine.run(take_clean_shutdown_marker(machine.files)) is False
+
+
+def test_a_folder_belongs_to_one_broker_of_one_cluster(machine: Any) -> None:
+    put(machine, "x.3.tmp", b"left over")
+    machine.run(claim_folder(machine.files, NodeId(1), "c"))
+    machine.lose_power()
+    machine.run(claim_folder(machine.files, NodeId(1), "c"))
+    assert machine.files.list("") == ["meta.properties"]
+    refused: list[str] = []
+
+    async def claim(broker_id: int, cluster_id: str) -> None:
+        try:
+            await claim_folder(machine.files, NodeId(broker_id), cluster_id)
+        except WrongBrokerFolder as error:
+            refused.append(str(error))
+
+    machine.run(claim(2, "c"))
+    machine.run(claim(1, "other"))
+    assert len(refused) == 2
+    put(machine, "meta.properties", b"\x00\xff")
+    machine.run(claim(2, "c"))
+    assert len(refused) == 2
+
+
+# ---------------------------------------------------------------- folders
+
+
+@pytest.mark.parametrize(
+    ("name", "partition"),
+    [
+        ("t-0", ("t", 0)),
+        ("a-b.c_d-12", ("a-b.c_d", 12)),
+        ("t-0-1", ("t-0", 1)),
+        ("t-00", None),
+        ("t", None),
+        ("-1", None),
+        ("t-0.0-delete", None),
+        ("t-0.3-stray", None),
+        ("meta.properties", None),
+    ],
+)
+def test_folder_names(name: str, partition: tuple[str, int] | None) -> None:
+    expected = None if partition is None else TopicPartition(*partition)
+    assert parse_partition_folder(name) == expected
+
+
+def test_folders_are_listed_by_what_they_are(machine: Any) -> None:
+    for name in ("t-1", "t-0", "t-2", "u-0"):
+        machine.files.make_folder(name)
+    assert rename_aside(machine.files, "t-2", "-delete") == "t-2.0-delete"
+    assert rename_aside(machine.files, "u-0", "-stray") == "u-0.0-stray"
+    assert list_partitions(machine.files) == [TopicPartition("t", 0), TopicPartition("t", 1)]
+    assert list_strays(machine.files) == [(TopicPartition("u", 0), "u-0.0-stray")]
+    assert remove_deleted_folders(machine.files) == 1
+    assert remove_deleted_folders(machine.files) == 0
+    assert machine.files.list("") == ["t-0", "t-1", "u-0.0-stray"]
