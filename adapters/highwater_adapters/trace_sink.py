@@ -2,8 +2,8 @@
 
 Ordering: lines stand in the file in the order of seq. An event is in the file (page cache) before
 emit returns, except the two kinds that come with every append: those wait for the next other event
-or for FLUSH_INTERVAL_MS, so a SIGKILL may cost the last of them. Measured with the recorder on a busy
-machine: 8 to 10 us of CPU for an event written at once, 5 to 7 us for one that waits.
+or for FLUSH_INTERVAL_MS, so a SIGKILL may cost the last of them. Measured on a busy machine, with
+the recorder: 8 to 10 us of CPU for an event written at once, 5 to 7 us for one that waits.
 """
 
 from __future__ import annotations

@@ -118,6 +118,7 @@ class Controller:
             if isinstance(event, RequestReceived):
                 event.reply.set(refusal(event.request, ErrorCode.NOT_CONTROLLER))
         if term is not None:
+            term.store.close()
             term.channels.close_all()
             term.waits.abandon()
             term.emit(EventKind.CONTROLLER_RESIGNED, reason=reason)

@@ -29,8 +29,8 @@ async def fail_over(term: Term) -> None:
     context = term.context
     await delete_notifications(term)
     context.set_live((await read_brokers(term)).values())
-    for topic in await term.store.children(znodes.TOPICS, watch=True):
-        await read_topic(term, topic)
+    topics = await term.store.children(znodes.TOPICS, watch=True)
+    await term.store.each(topics, lambda topic: read_topic(term, topic))
     partitions = sorted(context.assignments)
     await load_leaderships(term, partitions)
     await load_deletions(term)

@@ -20,8 +20,9 @@ from highwater_core.ids import TopicPartition
 
 async def load_leaderships(term: Term, partitions: Iterable[TopicPartition]) -> None:
     """Read the partitions' state znodes; a partition without one is left without leadership."""
-    for partition in partitions:
-        found = await read_leadership(term, partition)
+    wanted = list(partitions)
+    read = await term.store.each(wanted, lambda partition: read_leadership(term, partition))
+    for partition, found in zip(wanted, read, strict=True):
         if found is not None:
             term.context.leaderships[partition] = found
 

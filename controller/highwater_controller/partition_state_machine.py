@@ -48,23 +48,45 @@ async def move_partitions(
 
     A partition that finds no leader stays in its state.
     """
-    batch = RequestBatch(term)
-    moved: list[TopicPartition] = []
+    effects: dict[TopicPartition, PartitionEffect] = {}
     for partition in partitions:
         current = term.context.partition_state(partition)
         check(may_become(current, target), f"{partition}: {current} may not become {target}")
-        effect = EFFECTS[current, target]
+        effects[partition] = EFFECTS[current, target]
+    elected = await _elect_all(term, effects, selector, reassignment or {})
+    batch = RequestBatch(term)
+    moved: list[TopicPartition] = []
+    for partition, effect in effects.items():
         if effect is not PartitionEffect.REMEMBER:
-            is_new = effect is PartitionEffect.CREATE_STATE
-            wanted = Selector.INITIAL if is_new else selector
-            recipients = await _elect(term, partition, wanted, (reassignment or {}).get(partition))
+            recipients = elected[partition]
             if recipients is None:
                 continue
+            is_new = effect is PartitionEffect.CREATE_STATE
             batch.add_leader_and_isr(recipients, partition, is_new=is_new)
         _remember(term, partition, target)
         moved.append(partition)
     batch.send()
     return moved
+
+
+async def _elect_all(
+    term: Term,
+    effects: Mapping[TopicPartition, PartitionEffect],
+    selector: Selector,
+    reassignment: Targets,
+) -> dict[TopicPartition, tuple[NodeId, ...] | None]:
+    """Elect where the move needs it; return who must be told, by partition."""
+    to_elect = [
+        partition for partition, effect in effects.items() if effect is not PartitionEffect.REMEMBER
+    ]
+
+    async def elect(partition: TopicPartition) -> tuple[NodeId, ...] | None:
+        is_first = effects[partition] is PartitionEffect.CREATE_STATE
+        wanted = Selector.INITIAL if is_first else selector
+        return await _elect(term, partition, wanted, reassignment.get(partition))
+
+    found = await term.store.each(to_elect, elect)
+    return dict(zip(to_elect, found, strict=True))
 
 
 async def elect_leaders_where_none(term: Term) -> None:

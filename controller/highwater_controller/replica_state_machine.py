@@ -55,8 +55,11 @@ async def move_replicas(
             case ReplicaEffect.REMEMBER | ReplicaEffect.FORGET:
                 pass
         _remember(term, replica, target)
-    for partition, brokers in stopped.items():
-        if await _remove_from_isr(term, partition, tuple(brokers)):
+    shrunk = await term.store.each(
+        stopped, lambda partition: _remove_from_isr(term, partition, tuple(stopped[partition]))
+    )
+    for (partition, brokers), is_changed in zip(stopped.items(), shrunk, strict=True):
+        if is_changed:
             _announce_shrunk(term, batch, partition, brokers)
     batch.send()
 

@@ -7,7 +7,7 @@ reply was lost is recognised as one's own).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -19,6 +19,7 @@ from highwater_core.ports import (
     CheckOp,
     ConnectionLost,
     Coordination,
+    CoordinationError,
     CreateOp,
     DeleteOp,
     MultiFailed,
@@ -34,6 +35,10 @@ from highwater_core.runtime import Runtime
 from highwater_core.znodes import PartitionLeadership
 
 T = TypeVar("T")
+I = TypeVar("I")  # noqa: E741 (an item)
+
+PIPELINE_DEPTH = 16
+"""How many calls of one step are under way at once; ZooKeeper answers them in order."""
 
 
 class TermOver(Exception):
@@ -83,7 +88,7 @@ class PatientReader:
 
 
 class ControllerStore(PatientReader):
-    """One term's reads and fenced writes.
+    """One term's reads and fenced writes; close() ends what still runs of it.
 
     With `term` every write is a multi that checks /controller_epoch first, and raises TermOver
     when another controller has been elected.
@@ -99,9 +104,49 @@ class ControllerStore(PatientReader):
     ) -> None:
         super().__init__(session, runtime, retry_ms)
         self._trace = trace
+        self._scope = runtime.scope("controller-store")
         self._checks: tuple[MultiOp, ...] = (
             (CheckOp(znodes.CONTROLLER_EPOCH, term.node_version),) if term is not None else ()
         )
+
+    def close(self) -> None:
+        self._scope.cancel()
+
+    async def each(self, items: Iterable[I], work: Callable[[I], Awaitable[T]]) -> list[T]:
+        """Do the work for all items, pipelined; return the results in the items' order.
+
+        Work on different items must not depend on each other. All of it has ended on return.
+
+        Raises:
+            TermOver, CoordinationError: what the first item at fault met.
+        """
+        waiting = list(items)[::-1]
+        total = len(waiting)
+        results: dict[int, T] = {}
+        faults: dict[int, TermOver | CoordinationError] = {}
+        ended = self._runtime.event()
+
+        async def worker() -> None:
+            while waiting and not faults:
+                index = total - len(waiting)
+                item = waiting.pop()
+                try:
+                    results[index] = await work(item)
+                except (TermOver, CoordinationError) as fault:
+                    faults[index] = fault
+            workers[0] -= 1
+            if not workers[0]:
+                ended.set()
+
+        workers = [min(total, PIPELINE_DEPTH)]
+        if not total:
+            return []
+        for number in range(workers[0]):
+            self._scope.spawn(f"zookeeper-pipeline-{number}", worker())
+        await ended.wait()
+        if faults:
+            raise faults[min(faults)]
+        return [results[index] for index in range(total)]
 
     async def write(self, operations: Sequence[MultiOp]) -> list[Stat | None]:
         """Carry out all operations, or none.

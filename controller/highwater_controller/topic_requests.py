@@ -103,6 +103,9 @@ async def on_delete_topics(
         term.waits.until_deleted(name, done)
         outcomes.append(TopicOutcome(TopicResult(name, ErrorCode.NONE), done))
     await on_deletions_requested(term)
+    for outcome in outcomes:
+        if outcome.result.name in term.context.topics_ineligible_for_deletion:
+            term.waits.deletion_ended(outcome.result.name)
     return outcomes
 
 

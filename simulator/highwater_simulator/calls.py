@@ -24,7 +24,10 @@ Handler = Callable[[Any], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Carriage:
-    """What arrives of a request, and of the answer to it: the values, or copies through codecs."""
+    """What arrives of a request, and of the answer to a request as its sender made it.
+
+    That is the values themselves, or copies through the codecs.
+    """
 
     request: Callable[[Any], Any]
     response: Callable[[Any, Any], Any]
@@ -125,9 +128,8 @@ class ServerSide:
 
     async def _handle(self, exchange: _Exchange, request: Any) -> None:
         carriage = self._listener.carriage
-        arrived = carriage.request(request)
-        value = await self._listener.handler(arrived)
-        exchange.answer = _Answer(carriage.response(arrived, value))
+        value = await self._listener.handler(carriage.request(request))
+        exchange.answer = _Answer(carriage.response(request, value))
         if not self._listener.answers_in_order:
             self._send(exchange, exchange.answer)
         while self._exchanges and (answer := self._exchanges[0].answer) is not None:

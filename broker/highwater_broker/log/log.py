@@ -388,7 +388,7 @@ class Log:
     # ------------------------------------------------------------ durability and the end
 
     async def flush(self) -> Offset:
-        """Return the recovery point once all that was appended before the call is on the disk.
+        """Return the recovery point once all that was done before the call is on the disk.
 
         A truncation meanwhile leaves the recovery point where it put it.
 
@@ -411,7 +411,7 @@ class Log:
 
     async def _sync(self) -> None:
         for segment in self._segments[:]:
-            if segment.next_offset > self.recovery_point and not self._is_closed:
+            if not segment.is_synced and not self._is_closed:
                 await segment.sync()
         if not self._is_closed and await self._epoch_file.sync(self.epoch_cache):
             self._names_changed = True

@@ -52,6 +52,7 @@ class _Recovery:
     config: LogConfig
     clean: bool
     recovery_point: int
+    log_start_offset: int
     segments: list[Segment] = field(default_factory=list)
     epochs: EpochCache = field(default_factory=EpochCache)
     """Of the scanned batches."""
@@ -78,16 +79,17 @@ class _Recovery:
                 self._detach(found[number + 1 :], f"the cut in segment {base_offset}")
                 return
 
-    def start_at(self, log_start_offset: int) -> None:
+    def make_start(self) -> None:
         """Make sure that there is a segment and that it does not end before the log's start."""
-        if self.segments and self.segments[-1].next_offset < log_start_offset:
+        if self.segments and self.segments[-1].next_offset < self.log_start_offset:
+            log_end_offset = self.segments[-1].next_offset
             self.repairs.append(
-                f"log ends at {self.segments[-1].next_offset}, before its start {log_start_offset}"
+                f"log ends at {log_end_offset}, before its start {self.log_start_offset}"
             )
             while self.segments:
                 self.segments.pop().remove()
         if not self.segments:
-            self.segments.append(self._new_segment(log_start_offset))
+            self.segments.append(self._new_segment(self.log_start_offset))
 
     def epoch_cache(self, epoch_file: EpochFile) -> EpochCache:
         """Return the file's cache, brought in line with the scanned batches, and store it."""
@@ -112,7 +114,8 @@ class _Recovery:
                     if entry.start_offset == log_end_offset and entry[0] > cache.latest_epoch:
                         cache = cache.assign(*entry)
             cache = cache.truncate_from_end(Offset(log_end_offset + 1))
-        cache = cache.truncate_from_start(Offset(self.segments[0].base_offset))
+        log_start_offset = max(self.log_start_offset, self.segments[0].base_offset)
+        cache = cache.truncate_from_start(Offset(log_start_offset))
         if cache != stored:
             epoch_file.store(cache)
         return cache
@@ -154,6 +157,7 @@ class _Recovery:
                 return True
             for _ in segment.scan(_LOG_END, check_crc=False):
                 pass
+            segment.is_synced = True
         except LogRefused as bad:
             if is_scanned:
                 return self._cut(segment, bad)
@@ -222,8 +226,8 @@ def recover(
     Raises:
         OSError: the disk refused; what was repaired so far stays repaired.
     """
-    recovery = _Recovery(files, folder, config, clean_shutdown, recovery_point)
+    recovery = _Recovery(files, folder, config, clean_shutdown, recovery_point, log_start_offset)
     recovery.load_segments()
-    recovery.start_at(log_start_offset)
+    recovery.make_start()
     cache = recovery.epoch_cache(epoch_file)
     return recovery.segments, cache, recovery.report()

@@ -145,6 +145,8 @@ class Segment:
         self._file = self._open_file.file
         self._max_timestamp_offset = base_offset
         self._bytes_since_index = 0
+        self.is_synced = False
+        """Whether the disk has all of it; loading alone cannot tell."""
         self._is_gone = False
         self._tail_offsets = array("q")
         self._tail_positions = array("q")
@@ -194,6 +196,7 @@ class Segment:
         self._bytes_since_index += size_bytes
         self.size_bytes = position + size_bytes
         self.next_offset = last_offset + 1
+        self.is_synced = False
 
     # ------------------------------------------------------------ finding
 
@@ -314,6 +317,7 @@ class Segment:
         Raises:
             OSError: the batches are cut, or nothing is.
         """
+        self.is_synced = False
         self._file.truncate(self.position_of(offset))
         for _ in self.scan(offset, check_crc=False):
             pass
@@ -365,6 +369,7 @@ class Segment:
         A segment that is removed meanwhile is left alone.
         """
         held = self._open_file
+        self.is_synced = True
         await held.file.sync()
         for index_file in self._index_files:
             if self._is_gone:

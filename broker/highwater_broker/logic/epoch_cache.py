@@ -104,9 +104,9 @@ class EpochCache:
         return EpochCache((EpochStart(holding.leader_epoch, start_offset), *later))
 
 
-def _epoch_of(entry: EpochStart) -> int:
+def _epoch_of(entry: EpochStart) -> LeaderEpoch:
     return entry.leader_epoch
 
 
-def _start_of(entry: EpochStart) -> int:
+def _start_of(entry: EpochStart) -> Offset:
     return entry.start_offset

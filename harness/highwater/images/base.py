@@ -16,7 +16,6 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import docker
-from docker.errors import DockerException
 
 from highwater import labels
 from highwater.errors import ImageBuildFailed
@@ -82,7 +81,7 @@ def make_base(engine: docker.DockerClient, spec: BaseSpec, say: Say) -> None:
 
 
 def _pull(image: str) -> bool:
-    """Return whether the image is here now. The client's own command knows about registry logins."""
+    """Return whether the image is here now; the docker command knows about registry logins."""
     if shutil.which("docker") is None:
         return False
     command = ["docker", "pull", image]

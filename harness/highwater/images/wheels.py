@@ -1,4 +1,4 @@
-"""Fetches the wheels of a lock for an image's Python; the host has the network, a build has none."""
+"""Fetches a lock's wheels for an image's Python on the host: builds have no network."""
 
 from __future__ import annotations
 

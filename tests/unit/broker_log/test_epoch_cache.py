@@ -178,9 +178,7 @@ def test_a_follower_truncates_as_the_leader_answers(
 
 def test_without_the_epoch_in_the_answer_an_unknown_epoch_goes_unnoticed() -> None:
     end = EpochEnd(LeaderEpoch(2), Offset(6))
-    step = after_answer(
-        Truncation.LEADER_EPOCH_OFFSET_ONLY, end, FOLLOWER, Offset(3), Offset(10)
-    )
+    step = after_answer(Truncation.LEADER_EPOCH_OFFSET_ONLY, end, FOLLOWER, Offset(3), Offset(10))
     assert step == TruncateTo(Offset(6))
 
 
@@ -224,7 +222,9 @@ def test_asking_again_ends_at_the_longest_common_prefix(data: st.DataObject) -> 
     owners = data.draw(st.lists(st.sampled_from("abc"), min_size=len(ends), max_size=len(ends)))
     common = data.draw(st.integers(0, 1))
     shared = [(0, common)] if common else []
-    mine = shared + [(e + 1, n) for e, (n, o) in enumerate(zip(ends, owners, strict=True)) if o == "a"]
+    mine = shared + [
+        (e + 1, n) for e, (n, o) in enumerate(zip(ends, owners, strict=True)) if o == "a"
+    ]
     theirs = shared + [
         (e + 1, n) for e, (n, o) in enumerate(zip(ends, owners, strict=True)) if o == "b"
     ]
@@ -232,6 +232,7 @@ def test_asking_again_ends_at_the_longest_common_prefix(data: st.DataObject) -> 
     own_epochs, follower = _log(mine)
     leader_epochs, leader = _log(theirs)
     end = Offset(len(own_epochs))
+    step: TruncateTo | AskLeader | TruncateAndAskAgain
     step = first_step(Truncation.LEADER_EPOCH, follower, Offset(common), end)
     for _ in range(20):
         if isinstance(step, TruncateTo):
@@ -245,4 +246,3 @@ def test_asking_again_ends_at_the_longest_common_prefix(data: st.DataObject) -> 
     end = min(end, step.offset)
     assert own_epochs[:end] == leader_epochs[:end]
     assert end >= common
-

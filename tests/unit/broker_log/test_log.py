@@ -144,9 +144,8 @@ def test_a_read_returns_whole_batches_below_the_bound(
     assert read(ten, start, 1 << 20, upper) == found
 
 
-def test_a_read_returns_as_many_whole_batches_as_fit(ten: Log) -> None:
-    sizes = [len(batch.data) for batch in split_batches(ten.read(
-        Offset(0), 1 << 20, Offset(10)).records.read())]  # type: ignore[union-attr]
+def test_a_read_returns_as_many_whole_batches_as_fit(ten: Log, tools: Any) -> None:
+    sizes = [len(batch.data) for batch in split_batches(tools.all_bytes(ten))]
     assert read(ten, 0, sum(sizes[:3]), 10) == [0, 2, 5]
     assert read(ten, 0, sum(sizes[:3]) - 1, 10) == [0, 2]
     assert read(ten, 2, sizes[1] - 1, 10) == [2]
@@ -210,9 +209,7 @@ def test_what_a_truncation_cut_from_a_view_reads_as_zeros(log: Log, tools: Any) 
     ("to", "end", "cut"),
     [(99, 10, False), (10, 10, False), (9, 6, True), (6, 6, True), (5, 5, True), (1, 0, True)],
 )
-def test_truncation_cuts_whole_batches(
-    ten: Log, tools: Any, to: int, end: int, cut: bool
-) -> None:
+def test_truncation_cuts_whole_batches(ten: Log, tools: Any, to: int, end: int, cut: bool) -> None:
     assert ten.truncate_to(Offset(to)) is cut
     assert ten.log_end_offset == end
     assert [b.header.base_offset for b in split_batches(tools.all_bytes(ten))] == [
@@ -232,9 +229,9 @@ def test_an_epoch_without_batches_goes_even_when_nothing_is_cut(log: Log, tools:
     """A leader that wrote nothing in its epoch follows now: that epoch was never the log's."""
     tools.append(log, b"a", epoch=1)
     log.assign_epoch(LeaderEpoch(2))
-    assert log.epoch_cache.entries == ((1, 0), (2, 1))
+    assert list(log.epoch_cache.entries) == [(1, 0), (2, 1)]
     assert log.truncate_to(Offset(1)) is False
-    assert log.epoch_cache.entries == ((1, 0),)
+    assert list(log.epoch_cache.entries) == [(1, 0)]
 
 
 def test_truncation_lowers_the_recovery_point(machine: Any, ten: Log) -> None:
@@ -319,9 +316,7 @@ def test_advancing_the_start_removes_segments_below_and_moves_the_epochs(
 # ---------------------------------------------------------------- timestamps
 
 
-def test_the_first_record_not_older_than_a_timestamp_is_found(
-    new_machine: Any, tools: Any
-) -> None:
+def test_the_first_record_not_older_than_a_timestamp_is_found(new_machine: Any, tools: Any) -> None:
     machine = new_machine(LogConfig(segment_bytes=400, index_interval_bytes=0))
     log, _ = machine.open()
     stamps = [10, 10, 30, 20, 50, 40, 70, 60, 90]

@@ -182,9 +182,7 @@ def test_a_log_that_ends_before_its_start_begins_anew_there(new_machine: Any, to
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 @pytest.mark.parametrize("damage", ["remove", "odd", "zeros", "garbage", "beyond"])
-def test_a_damaged_index_is_rebuilt(
-    new_machine: Any, tools: Any, suffix: str, damage: str
-) -> None:
+def test_a_damaged_index_is_rebuilt(new_machine: Any, tools: Any, suffix: str, damage: str) -> None:
     machine = filled(new_machine, tools)
     machine.run(machine.log.flush())
     machine.log.close()

@@ -1,4 +1,4 @@
-"""Controllers in virtual time, with brokers that register, obey and remember what they were told."""
+"""Controllers in virtual time, with brokers that register, obey and remember their commands."""
 
 from __future__ import annotations
 

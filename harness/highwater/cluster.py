@@ -1,0 +1,412 @@
+"""A running cluster: brought up from a topology, steered node by node, cleaned up whatever happens.
+
+Everything it makes carries its run's id as a label; `start` and the context manager remove it all
+on any error, and after a SIGKILL of this process its reaper does (highwater.reaper).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from ipaddress import IPv4Network
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import docker
+import msgspec
+from docker.errors import APIError, NotFound
+
+from highwater import labels
+from highwater.cleaning import find_runs, remove_run, sweep_stale
+from highwater.collecting import copy_out
+from highwater.containers import DATA_FOLDER, Site, container_name, start_container
+from highwater.engine import Reach, connect_engine, engine_facts
+from highwater.errors import ClusterStartFailed, NodeUnreachable, NoSuchRun
+from highwater.eventually import NeverHappened, eventually
+from highwater.images import ensure_images
+from highwater.inspection import Inspector
+from highwater.labels import Lease, Owner, RunLabels
+from highwater.network import create_network
+from highwater.reaper import REAPER
+from highwater.run_folder import new_run_id
+from highwater.topology import (
+    CLIENT_PORT,
+    CONTROL_PORT,
+    ZOOKEEPER,
+    ZOOKEEPER_PORT,
+    NodeKind,
+    Topology,
+    decode_topology,
+)
+from highwater.zookeeper_dump import Znode, dump_zookeeper
+from highwater_core.ids import Endpoint, NodeId
+from highwater_core.messages import NodeSnapshot
+
+READY_WITHIN_S = 60.0
+STOP_WITHIN_S = 20
+_LOG_TAIL_LINES = 15
+
+
+class Cluster:
+    """One cluster in the engine. Nodes are named by id: brokers from 0, controllers from 1000,
+    and ZOOKEEPER (highwater.topology).
+
+    >>> with Cluster(Topology(brokers=3)) as cluster:
+    ...     cluster.start()
+    ...     cluster.kill(0)
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        run_id: str | None = None,
+        *,
+        lease: Lease = Lease.OWNED,
+        engine: docker.DockerClient | None = None,
+        say: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.topology = topology
+        self.run_id = run_id or new_run_id("cluster")
+        self.phases: dict[str, float] = {}
+        """Seconds that each phase of start() took, in order."""
+        self._run = RunLabels(self.run_id, lease, Owner.of_this_process())
+        self._engine = engine or connect_engine()
+        self._say = say
+        self._facts = engine_facts(self._engine)
+        self._subnet = IPv4Network("0.0.0.0/0")
+        self._ports: dict[NodeId, dict[str, int]] = {}
+        self._inspector = Inspector()
+        self._on_lease = False
+
+    @classmethod
+    def attach(cls, run_id: str | None = None) -> Cluster:
+        """Return the running cluster of that id, or the only one there is.
+
+        Raises:
+            NoSuchRun: there is none, or more than one to choose from.
+        """
+        engine = connect_engine()
+        runs = [run for run in find_runs(engine) if run.networks]
+        chosen = [run for run in runs if run_id in (None, run.labels.run_id)]
+        if len(chosen) != 1:
+            ids = ", ".join(run.labels.run_id for run in runs) or "none"
+            raise NoSuchRun(f"which cluster? running: {ids}; 'highwater up' brings one up")
+        run = chosen[0]
+        of_network = engine.api.inspect_network(run.networks[0])["Labels"]
+        cluster = cls(
+            decode_topology(of_network[labels.TOPOLOGY]),
+            run.labels.run_id,
+            lease=run.labels.lease,
+            engine=engine,
+        )
+        cluster._subnet = IPv4Network(of_network[labels.SUBNET])
+        for container in run.containers:
+            of_node = engine.api.inspect_container(container)["Config"]["Labels"]
+            if labels.NODE in of_node:
+                ports = labels.parse_ports(of_node.get(labels.HOST_PORTS, ""))
+                cluster._ports[NodeId(int(of_node[labels.NODE]))] = ports
+        return cluster
+
+    # ------------------------------------------------------------ life
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(self, *, ready_within_s: float = READY_WITHIN_S) -> Self:
+        """Bring everything up at once and return when the cluster serves.
+
+        Raises:
+            ClusterStartFailed: it did not come up; everything is removed again.
+        """
+        try:
+            with self._phase("images"):
+                images = ensure_images(self._engine, self._say)
+            if self._run.lease is Lease.OWNED:
+                REAPER.cluster_up()
+                self._on_lease = True
+            sweep_stale(self._engine)
+            with self._phase("network"):
+                name = f"highwater-{self.run_id}"
+                _, self._subnet = create_network(self._engine, name, self._run, self.topology)
+            site = Site(self._run, self.topology, self._subnet, name, images, self._facts)
+            with self._phase("containers"):
+                nodes = list(self.topology.nodes())
+                with ThreadPoolExecutor(len(nodes), thread_name_prefix="start") as pool:
+                    ports = list(pool.map(lambda spec: start_container(site, spec), nodes))
+                self._ports = {
+                    spec.node_id: chosen for spec, chosen in zip(nodes, ports, strict=True)
+                }
+            with self._phase("ready"):
+                self.wait_until_ready(within_s=ready_within_s)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Remove the cluster: containers, volumes, network. Again is harmless."""
+        self._inspector.close()
+        remove_run(self._engine, self.run_id)
+        if self._on_lease:
+            REAPER.cluster_down()
+            self._on_lease = False
+
+    def wait_until_ready(self, *, within_s: float = READY_WITHIN_S) -> None:
+        """Return once one controller is active and it and every broker know all brokers.
+
+        Raises:
+            ClusterStartFailed: not in time, or a node's process ended.
+        """
+
+        def ready() -> bool:
+            missing = self._not_ready()
+            if missing:
+                dead = [node for node in self.topology.node_ids if self.exit_code(node) is not None]
+                if dead:
+                    raise ClusterStartFailed(
+                        f"node {dead[0]} ended while the cluster started\n{self.describe()}"
+                    )
+            return not missing
+
+        try:
+            eventually(ready, within=within_s, what="the cluster serves", state=self._not_ready)
+        except NeverHappened as error:
+            raise ClusterStartFailed(f"{error}\n{self.describe()}") from error
+
+    def _not_ready(self) -> str:
+        """Return the first thing that is still missing, in words; "" when there is none."""
+        brokers = set(self.topology.broker_ids)
+        active: list[NodeId] = []
+        for node in self.topology.controller_ids:
+            snapshot = self.try_snapshot(node)
+            if snapshot is None:
+                return f"controller {node} does not answer"
+            if snapshot.active_controller:
+                active.append(node)
+                unseen = brokers.difference(snapshot.live_brokers)
+                if unseen:
+                    return f"controller {node} has not seen brokers {sorted(unseen)}"
+        if len(active) != 1:
+            return f"active controllers: {active}"
+        for node in self.topology.broker_ids:
+            snapshot = self.try_snapshot(node)
+            if snapshot is None:
+                return f"broker {node} does not answer"
+            if brokers.difference(snapshot.live_brokers) or snapshot.controller_id != active[0]:
+                return (
+                    f"broker {node} knows brokers {list(snapshot.live_brokers)} "
+                    f"and controller {snapshot.controller_id}"
+                )
+        return ""
+
+    # ------------------------------------------------------------ faults on whole nodes
+
+    def kill(self, node: int) -> None:
+        """End the node's processes with SIGKILL; returns when they are gone."""
+        self._engine.api.kill(self._name(node), "KILL")
+        self._engine.api.wait(self._name(node), timeout=STOP_WITHIN_S)
+
+    def terminate(self, node: int, *, within_s: int = STOP_WITHIN_S) -> int:
+        """Ask the node to stop (SIGTERM) and return its exit code; after within_s it is killed."""
+        self._engine.api.stop(self._name(node), timeout=within_s)
+        code = self.exit_code(node)
+        return -1 if code is None else code
+
+    def start_node(self, node: int) -> None:
+        """Start a stopped node again, at its old address and on its old volume."""
+        self._engine.api.start(self._name(node))
+
+    def pause(self, node: int) -> None:
+        """Freeze the node's processes; its connections stay open."""
+        self._engine.api.pause(self._name(node))
+
+    def unpause(self, node: int) -> None:
+        self._engine.api.unpause(self._name(node))
+
+    def status(self, node: int) -> str:
+        """Return the engine's word: running, paused, exited, created, dead; "gone" when removed."""
+        try:
+            return str(self._state(node)["Status"])
+        except NotFound:
+            return "gone"
+
+    def exit_code(self, node: int) -> int | None:
+        """Return how the node's process ended (137: SIGKILL), None while it runs."""
+        state = self._state(node)
+        return int(state["ExitCode"]) if state["Status"] in ("exited", "dead") else None
+
+    # ------------------------------------------------------------ where things answer
+
+    @property
+    def node_ids(self) -> tuple[NodeId, ...]:
+        """Brokers, then controllers."""
+        return self.topology.node_ids
+
+    @property
+    def network_name(self) -> str:
+        return f"highwater-{self.run_id}"
+
+    @property
+    def subnet(self) -> IPv4Network:
+        return self._subnet
+
+    @property
+    def bootstrap(self) -> str:
+        """bootstrap.servers for a client on this machine."""
+        return ",".join(str(self.external_endpoint(node)) for node in self.topology.broker_ids)
+
+    @property
+    def internal_bootstrap(self) -> str:
+        """bootstrap.servers for a client in the cluster's network (see network_name)."""
+        return ",".join(f"{self.address(node)}:{CLIENT_PORT}" for node in self.topology.broker_ids)
+
+    def address(self, node: int) -> str:
+        """Return the node's address in the cluster's network: always the same."""
+        return self.topology.node(node).address(self._subnet)
+
+    def external_endpoint(self, broker: int) -> Endpoint:
+        """Return where clients on this machine reach the broker."""
+        return Endpoint(self._facts.published_host, self._ports[NodeId(broker)]["external"])
+
+    def control_endpoint(self, node: int) -> Endpoint:
+        """Return the node's gRPC server as this machine reaches it."""
+        return self._reach(node, "control", CONTROL_PORT)
+
+    @property
+    def zookeeper_endpoint(self) -> Endpoint:
+        return self._reach(ZOOKEEPER, "zookeeper", ZOOKEEPER_PORT)
+
+    def _reach(self, node: int, name: str, port: int) -> Endpoint:
+        if self._facts.reach is Reach.DIRECT:
+            return Endpoint(self.address(node), port)
+        return Endpoint(self._facts.published_host, self._ports[NodeId(node)][name])
+
+    # ------------------------------------------------------------ looking
+
+    def snapshot(self, node: int, *, timeout_s: float = 1.0) -> NodeSnapshot:
+        """Ask a node for its state.
+
+        Raises:
+            NodeUnreachable: it did not answer.
+        """
+        return self._inspector.snapshot(self.control_endpoint(node), timeout_s=timeout_s)
+
+    def try_snapshot(self, node: int, *, timeout_s: float = 0.5) -> NodeSnapshot | None:
+        """Ask a node for its state; None when it does not answer at once."""
+        try:
+            return self.snapshot(node, timeout_s=timeout_s)
+        except NodeUnreachable:
+            return None
+
+    def zookeeper_dump(self) -> Mapping[str, Znode]:
+        """Return every znode by path.
+
+        Raises:
+            NodeUnreachable: ZooKeeper did not answer.
+        """
+        return dump_zookeeper(self.zookeeper_endpoint)
+
+    def logs(self, node: int, *, tail: int | None = None) -> str:
+        """Return what the node's processes wrote, all incarnations, oldest first."""
+        output = self._engine.api.logs(self._name(node), tail="all" if tail is None else tail)
+        return bytes(output).decode("utf-8", errors="replace")
+
+    def follow_logs(self, node: int) -> Iterator[str]:
+        """Yield the node's lines as they come, until it ends."""
+        for chunk in self._engine.api.logs(self._name(node), stream=True, follow=True):
+            yield bytes(chunk).decode("utf-8", errors="replace")
+
+    def describe(self) -> str:
+        """Return every container's state and the tail of its log, for a failure's message."""
+        lines = []
+        for spec in self.topology.nodes():
+            lines.append(f"--- {spec.name}: {self.status(spec.node_id)}")
+            try:
+                lines.append(self.logs(spec.node_id, tail=_LOG_TAIL_LINES).rstrip())
+            except APIError as error:
+                lines.append(f"(no log: {error.explanation})")
+        return "\n".join(lines)
+
+    # ------------------------------------------------------------ evidence
+
+    def collect(self, folder: Path) -> None:
+        """Stop the nodes cleanly and copy what they leave into a run's folder.
+
+        zookeeper.json, logs/<node>.log, trace/<node>-<incarnation>.jsonl, and the brokers'
+        partitions in segments/broker-<id>/<topic>-<partition>/. The containers stay, stopped.
+        """
+        self.collect_zookeeper(folder)
+        self._on_every_node(self._settle)
+        self._on_every_node(lambda node: self.collect_node(node, folder))
+
+    def collect_zookeeper(self, folder: Path) -> None:
+        """Write zookeeper.json; an unreachable ZooKeeper leaves what it answered in its place."""
+        try:
+            content: Any = self.zookeeper_dump()
+        except NodeUnreachable as error:
+            content = {"unreachable": str(error)}
+        text = msgspec.json.format(msgspec.json.encode(content), indent=2)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "zookeeper.json").write_bytes(text + b"\n")
+
+    def collect_node(self, node: int, folder: Path) -> None:
+        """Copy a node's log, traces and, of a broker, segments; running or stopped."""
+        spec = self.topology.node(node)
+        (folder / "logs").mkdir(parents=True, exist_ok=True)
+        (folder / "logs" / f"{spec.name}.log").write_text(self.logs(node), encoding="utf-8")
+        if spec.kind is NodeKind.ZOOKEEPER:
+            return
+        name = self._name(node)
+        copy_out(
+            self._engine, name, f"{DATA_FOLDER}/trace", folder / "trace", prefix=f"{spec.name}-"
+        )
+        if spec.kind is NodeKind.BROKER:
+            self.copy_broker_data(node, folder / "segments" / spec.name)
+
+    def copy_broker_data(self, broker: int, target: Path) -> list[Path]:
+        """Copy a broker's log folder (partitions, checkpoints), and return the files' places."""
+        return copy_out(self._engine, self._name(broker), f"{DATA_FOLDER}/data", target)
+
+    def _settle(self, node: NodeId) -> None:
+        if self.status(node) == "paused":
+            self.unpause(node)
+        if node != ZOOKEEPER and self.status(node) == "running":
+            self.terminate(node)
+
+    def _on_every_node(self, work: Callable[[NodeId], None]) -> None:
+        nodes = [spec.node_id for spec in self.topology.nodes()]
+        with ThreadPoolExecutor(len(nodes), thread_name_prefix="nodes") as pool:
+            _raise_first(pool.map(work, nodes))
+
+    # ------------------------------------------------------------ inside
+
+    def _name(self, node: int) -> str:
+        return container_name(self.run_id, self.topology.node(node))
+
+    def _state(self, node: int) -> Mapping[str, Any]:
+        state: Mapping[str, Any] = self._engine.api.inspect_container(self._name(node))["State"]
+        return state
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        started = time.monotonic()
+        yield
+        self.phases[name] = time.monotonic() - started
+        self._say(f"{name}: {self.phases[name]:.2f} s")
+
+
+def _raise_first(results: Iterable[None]) -> None:
+    """Exhaust the results of a pool's map: the first exception comes out here."""
+    for _ in results:
+        pass

@@ -1,0 +1,89 @@
+"""A small process that cleans up after a harness that was killed.
+
+It holds the reading end of a pipe whose writing end only the harness has. When the harness dies,
+however it dies, the pipe ends; if clusters were still up then, the reaper removes them by label.
+It lives in a session of its own, so a Ctrl-C or a kill of the harness's group does not reach it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+CLUSTER_UP = b"+"
+CLUSTER_DOWN = b"-"
+OWNER_GONE_WITHIN_S = 10.0
+
+
+class ReaperLease:
+    """This process's lease: one reaper for all its clusters, started with the first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pid = 0
+
+    def cluster_up(self) -> None:
+        self._tell(CLUSTER_UP)
+
+    def cluster_down(self) -> None:
+        self._tell(CLUSTER_DOWN)
+
+    def _tell(self, what: bytes) -> None:
+        with self._lock:
+            if self._process is None or self._pid != os.getpid():
+                self._process = _start()
+                self._pid = os.getpid()
+            stdin = self._process.stdin
+            if stdin is not None:
+                try:
+                    stdin.write(what)
+                    stdin.flush()
+                except BrokenPipeError:
+                    # Someone ended the reaper; the sweep at the next start does its work.
+                    self._process = None
+
+
+REAPER = ReaperLease()
+
+
+def _start() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603
+        [sys.executable, "-m", "highwater.reaper"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        cwd="/",
+    )
+
+
+def main() -> int:
+    """Wait until the harness is gone, and remove what it left."""
+    clusters = 0
+    while chunk := os.read(0, 4096):
+        clusters += chunk.count(CLUSTER_UP) - chunk.count(CLUSTER_DOWN)
+    if clusters <= 0:
+        return 0
+    # Only now: a reaper that has nothing to do costs no imports.
+    from highwater.cleaning import find_runs, sweep_stale
+    from highwater.engine import connect_engine
+    from highwater.eventually import NeverHappened, eventually
+
+    engine = connect_engine()
+    try:
+        # The pipe ends a moment before the process does.
+        eventually(
+            lambda: any(run.labels.is_stale() for run in find_runs(engine)),
+            within=OWNER_GONE_WITHIN_S,
+        )
+    except NeverHappened:
+        return 0
+    sweep_stale(engine)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

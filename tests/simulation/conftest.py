@@ -1,0 +1,77 @@
+"""A cluster in virtual time for each test, and what the stories here have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+from highwater_core.config import Preset
+from highwater_core.ids import TopicPartition
+from highwater_simulator.client import SimulatedClient
+from highwater_simulator.failover_story import ORDERS, create_orders, full_isr, send_records
+from highwater_simulator.verification import verify
+from highwater_simulator.world import Topology, World
+
+STORY_WITHIN_MS = 900_000
+
+
+class Cluster:
+    """A started world with a client; stories are coroutines that get it."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.client: SimulatedClient = world.client("client-0")
+        self.sent = 0
+
+    def run(self, story: Callable[[Cluster], Coroutine[Any, Any, None]]) -> None:
+        """Run the story, then hold the replicas and the history to what was promised."""
+        self.world.run(story(self), STORY_WITHIN_MS)
+        assert verify(self.world, self.client.history, ORDERS, self.world.brokers) == []
+
+    async def begin(self, records: int = 20) -> None:
+        """Start all nodes, create the topic, write, and wait until all is replicated."""
+        self.world.start_all()
+        await create_orders(self.world, self.client)
+        await self.send(records)
+        await self.full_isr()
+
+    async def send(self, count: int) -> None:
+        await send_records(self.client, self.sent, count)
+        self.sent += count
+
+    async def full_isr(self) -> None:
+        await full_isr(self.world)
+
+    def leader(self, topic_partition: TopicPartition = ORDERS) -> int:
+        state = self.world.partition_state(topic_partition)
+        assert state is not None
+        return int(state.leader)
+
+    def controller(self) -> int:
+        controller = self.world.active_controller()
+        assert controller is not None
+        return controller
+
+
+MakeCluster = Callable[..., Cluster]
+
+
+@pytest.fixture
+def make_cluster() -> Iterator[MakeCluster]:
+    made: list[Cluster] = []
+
+    def make(seed: int = 1, **topology: Any) -> Cluster:
+        made.append(Cluster(World(seed, Topology(**topology))))
+        return made[-1]
+
+    yield make
+    for cluster in made:
+        cluster.world.close()
+
+
+@pytest.fixture(params=list(Preset))
+def cluster(request: pytest.FixtureRequest, make_cluster: MakeCluster) -> Cluster:
+    """A cluster of three brokers and two controllers, under each preset."""
+    return make_cluster(preset=request.param)

@@ -1,0 +1,170 @@
+"""A partition over a log in a simulated folder, with everything around it recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from highwater_broker.fetcher import FetcherContext
+from highwater_broker.fetcher_registry import FetcherRegistry
+from highwater_broker.log.log import Log
+from highwater_broker.log.log_config import LogConfig
+from highwater_broker.log.record_batch import build_batch
+from highwater_broker.partition import Partition, PartitionContext
+from highwater_broker.settings import BrokerSettings
+from highwater_core.config import Preset, Toggles, resolve_toggles
+from highwater_core.events import EventKind, TraceEvent
+from highwater_core.ids import (
+    NO_TOPIC_ID,
+    BrokerEpoch,
+    ControllerEpoch,
+    Endpoint,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    PartitionEpoch,
+    TopicPartition,
+)
+from highwater_core.messages import LeaderAndIsrPartition
+from highwater_core.ports import Ports
+from highwater_core.traces import TraceRecorder
+from highwater_simulator.files import Disk, SimulatedFileSystem
+from highwater_simulator.kernel import Kernel
+from highwater_simulator.rng import SeededRng
+from highwater_simulator.tasks import NodeRuntime
+
+ME, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
+T0 = TopicPartition("t", 0)
+LAG_MS = 10_000
+
+
+class ScriptedTransport:
+    """Answers each call by asking `leader`, and keeps what it was asked."""
+
+    def __init__(self, runtime: NodeRuntime) -> None:
+        self._runtime = runtime
+        self.leader: Callable[[object], object] = lambda request: None
+        self.asked: list[object] = []
+
+    async def call(
+        self, endpoint: Endpoint, connection: str, request: object, timeout_ms: int
+    ) -> object:
+        self.asked.append(request)
+        await self._runtime.sleep(1)
+        return self.leader(request)
+
+    def disconnect(self, endpoint: Endpoint, connection: str) -> None:
+        pass
+
+
+@dataclass
+class Bench:
+    """A broker's surroundings for one partition."""
+
+    toggles: Toggles
+    kernel: Kernel
+    runtime: NodeRuntime
+    ports: Ports
+    transport: ScriptedTransport
+    events: list[TraceEvent]
+    woken: list[TopicPartition] = field(default_factory=list)
+    proposed: list[Partition] = field(default_factory=list)
+    registered: dict[NodeId, BrokerEpoch] = field(default_factory=dict)
+    written_recovery_points: int = 0
+
+    def partition(self, *, high_watermark: int = 0, min_insync_replicas: int = 1) -> Partition:
+        log, _ = Log.open(
+            self.ports.files,
+            str(T0),
+            LogConfig(),
+            clean_shutdown=False,
+            recovery_point=Offset(0),
+        )
+        context = PartitionContext(
+            broker_id=ME,
+            toggles=self.toggles,
+            runtime=self.runtime,
+            trace=self.ports.trace,
+            replica_lag_time_max_ms=LAG_MS,
+            wake=self.woken.append,
+            propose_isr=self.proposed.append,
+            registered_epoch=self.registered.get,
+        )
+        return Partition(
+            context,
+            T0,
+            log,
+            high_watermark=Offset(high_watermark),
+            min_insync_replicas=min_insync_replicas,
+            topic_id=NO_TOPIC_ID,
+        )
+
+    def fetchers(self) -> FetcherRegistry:
+        async def write_recovery_points() -> None:
+            self.written_recovery_points += 1
+
+        context = FetcherContext(
+            settings=BrokerSettings(node_id=ME),
+            toggles=self.toggles,
+            ports=self.ports,
+            endpoint_of=lambda broker: Endpoint(f"broker-{broker}", 9093),
+            broker_epoch=lambda: BrokerEpoch(7),
+            write_recovery_points=write_recovery_points,
+        )
+        return FetcherRegistry(context, self.runtime.scope("fetchers"))
+
+    def traced(self, kind: EventKind) -> list[TraceEvent]:
+        return [event for event in self.events if event.kind is kind]
+
+
+@pytest.fixture
+def make_bench() -> Iterator[Callable[..., Bench]]:
+    kernels: list[Kernel] = []
+
+    def make(preset: Preset = Preset.FENCED, toggles: str = "") -> Bench:
+        kernel = Kernel()
+        kernels.append(kernel)
+        runtime = kernel.runtime("broker-1")
+        rng = SeededRng(1)
+        events: list[TraceEvent] = []
+        transport = ScriptedTransport(runtime)
+        ports = Ports(
+            runtime=runtime,
+            coordination=None,  # type: ignore[arg-type]
+            control=None,  # type: ignore[arg-type]
+            transport=transport,
+            files=SimulatedFileSystem(runtime, Disk(rng.stream("disk"))),
+            rng=rng,
+            trace=TraceRecorder(runtime, ME, 1, events.append),
+        )
+        return Bench(resolve_toggles(preset, toggles), kernel, runtime, ports, transport, events)
+
+    yield make
+    for kernel in kernels:
+        kernel.close()
+
+
+def command(
+    leader: NodeId,
+    epoch: int,
+    isr: tuple[NodeId, ...] = (ME, TWO, THREE),
+    assigned: tuple[NodeId, ...] = (ME, TWO, THREE),
+    partition_epoch: int = 0,
+) -> LeaderAndIsrPartition:
+    return LeaderAndIsrPartition(
+        topic_partition=T0,
+        leader=leader,
+        leader_epoch=LeaderEpoch(epoch),
+        isr=isr,
+        partition_epoch=PartitionEpoch(partition_epoch),
+        assigned_replicas=assigned,
+    )
+
+
+CONTROLLER = ControllerEpoch(1)
+
+
+def batch(*values: str) -> bytes:
+    return build_batch([(None, value.encode(), 1_000) for value in values])

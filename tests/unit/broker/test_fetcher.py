@@ -1,0 +1,324 @@
+"""What a follower does with its leader's answers: truncation, appends, offsets out of range."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from highwater_broker.become_follower import become_follower
+from highwater_broker.fetcher_registry import FetcherRegistry
+from highwater_broker.log.record_batch import split_batches, stamp
+from highwater_broker.partition import Partition
+from highwater_core.config import Preset
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import LeaderEpoch, NodeId, Offset
+from highwater_core.ports import CallFailed
+from highwater_wire.kafka.messages import (
+    EARLIEST_TIMESTAMP,
+    EpochEndOffset,
+    FetchPartitionResult,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsResult,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+
+from .conftest import CONTROLLER, THREE, TWO, Bench, batch, command
+
+E = ErrorCode
+MakeBench = Callable[..., Bench]
+
+
+def stamped(offset: int, epoch: int, *values: str) -> bytes:
+    """Return a batch as a leader of that epoch stores it."""
+    (one,) = split_batches(batch(*values))
+    return b"".join(bytes(part) for part in stamp(one, offset, epoch))
+
+
+class Leader:
+    """A leader's log as (epoch, value) pairs; answers what followers ask."""
+
+    def __init__(self, records: list[tuple[int, str]], high_watermark: int, start: int = 0) -> None:
+        self.records = records
+        self.high_watermark = high_watermark
+        self.start = start
+        self.fetch_error = E.NONE
+
+    def __call__(self, request: object) -> object:
+        match request:
+            case FetchRequest():
+                return self._fetch(request)
+            case OffsetForLeaderEpochRequest():
+                return self._epoch_end(request)
+            case ListOffsetsRequest():
+                (item,) = request.partitions
+                is_start = item.timestamp == EARLIEST_TIMESTAMP
+                offset = self.start if is_start else len(self.records)
+                return ListOffsetsResponse(
+                    (ListOffsetsResult("t", 0, E.NONE, offset=Offset(offset)),)
+                )
+        raise AssertionError(request)
+
+    def _fetch(self, request: FetchRequest) -> FetchResponse:
+        (item,) = request.partitions
+        error, records = self.fetch_error, b""
+        if error is E.NONE and not self.start <= item.fetch_offset <= len(self.records):
+            error = E.OFFSET_OUT_OF_RANGE
+        if error is E.NONE:
+            for offset in range(item.fetch_offset, len(self.records)):
+                epoch, value = self.records[offset]
+                records += stamped(offset, epoch, value)
+        return FetchResponse(
+            (
+                FetchPartitionResult(
+                    "t", 0, error, Offset(self.high_watermark), Offset(self.start), records
+                ),
+            )
+        )
+
+    def _epoch_end(self, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+        (item,) = request.partitions
+        known = [epoch for epoch, _ in self.records if epoch <= item.leader_epoch]
+        epoch, end = (max(known), len(known)) if known else (-1, -1)
+        return OffsetForLeaderEpochResponse(
+            (EpochEndOffset("t", 0, E.NONE, LeaderEpoch(epoch), Offset(end)),)
+        )
+
+
+def follower_with(bench: Bench, records: list[tuple[int, str]], high_watermark: int) -> Partition:
+    """Return a partition whose log holds the records and whose high watermark is that."""
+    partition = bench.partition()
+    for offset, (epoch, value) in enumerate(records):
+        partition.log.append_as_follower(stamped(offset, epoch, value), 0)
+    return bench.partition(high_watermark=high_watermark)
+
+
+def values(partition: Partition) -> list[bytes]:
+    records = partition.log.read(partition.log_start_offset, 1 << 20, partition.log_end_offset)
+    data = records.records if isinstance(records.records, bytes) else records.records.read()
+    return [bytes(each.data)[-2:-1] for each in split_batches(data)]
+
+
+def follow(
+    bench: Bench, partition: Partition, leader: Leader, epoch: int, broker: NodeId = TWO
+) -> FetcherRegistry:
+    bench.transport.leader = leader
+    fetchers = bench.fetchers()
+    become_follower(
+        partition, command(broker, epoch), CONTROLLER, fetchers=fetchers, toggles=bench.toggles
+    )
+    bench.kernel.run_for(20)
+    return fetchers
+
+
+MINE = [(0, "a"), (0, "b"), (1, "x"), (1, "y")]
+LEADERS = [(0, "a"), (0, "b"), (2, "c")]
+
+
+def test_a_follower_truncates_to_where_its_last_epoch_ends_at_the_leader(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench()
+    partition = follower_with(bench, MINE, high_watermark=1)
+    follow(bench, partition, Leader(LEADERS, high_watermark=2), epoch=2)
+    assert values(partition) == [b"a", b"b", b"c"]
+    assert partition.high_watermark == 2
+    (cut,) = bench.traced(EventKind.LOG_TRUNCATED)
+    assert (cut.offset, cut.detail["from_offset"], cut.detail["high_watermark"]) == (2, 4, 1)
+    asked = [type(request).__name__ for request in bench.transport.asked[:2]]
+    assert asked == ["OffsetForLeaderEpochRequest", "FetchRequest"]
+
+
+def test_a_follower_truncates_to_its_high_watermark_without_asking_under_v3(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench(Preset.V3)
+    partition = follower_with(bench, MINE, high_watermark=1)
+    follow(bench, partition, Leader(LEADERS, high_watermark=2), epoch=2)
+    assert values(partition) == [b"a", b"b", b"c"]
+    (cut,) = bench.traced(EventKind.LOG_TRUNCATED)
+    assert (cut.offset, cut.detail["reason"]) == (1, "to the high watermark")
+    assert not any(isinstance(r, OffsetForLeaderEpochRequest) for r in bench.transport.asked)
+
+
+@pytest.mark.parametrize(("preset", "is_cut"), [(Preset.V3, False), (Preset.FENCED, True)])
+def test_a_new_epoch_of_the_same_leader_truncates_only_with_the_fix(
+    make_bench: MakeBench, preset: Preset, is_cut: bool
+) -> None:
+    bench = make_bench(preset)
+    partition = follower_with(bench, [(0, "a"), (0, "b")], high_watermark=2)
+    fetchers = follow(bench, partition, Leader([(0, "a"), (0, "b")], 2), epoch=1)
+    bench.transport.leader = Leader([(0, "a"), (2, "c")], 2)
+    become_follower(
+        partition, command(TWO, 3), CONTROLLER, fetchers=fetchers, toggles=bench.toggles
+    )
+    bench.kernel.run_for(20)
+    assert values(partition) == [b"a", b"c" if is_cut else b"b"], "KAFKA-7164"
+
+
+def test_a_leader_without_the_followers_epoch_is_asked_again_for_an_older_one(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench()
+    mine = [(0, "a"), (1, "p"), (3, "q")]
+    leaders = [(0, "a"), (2, "r"), (4, "s"), (4, "t")]
+    partition = follower_with(bench, mine, high_watermark=1)
+    follow(bench, partition, Leader(leaders, high_watermark=4), epoch=4)
+    asked = [
+        request.partitions[0].leader_epoch
+        for request in bench.transport.asked
+        if isinstance(request, OffsetForLeaderEpochRequest)
+    ]
+    assert asked == [3, 1]
+    assert values(partition) == [b"a", b"r", b"s", b"t"], "KIP-279"
+
+
+def test_fetches_carry_leader_epoch_and_broker_epoch_only_where_fenced(
+    make_bench: MakeBench,
+) -> None:
+    for preset, expected in ((Preset.FENCED, (2, 7)), (Preset.V3, (-1, -1))):
+        bench = make_bench(preset)
+        follow(bench, bench.partition(), Leader([], 0), epoch=2)
+        request = bench.transport.asked[-1]
+        assert isinstance(request, FetchRequest)
+        sent = request.partitions[0].current_leader_epoch, request.replica_epoch
+        assert sent == expected
+
+
+def test_the_recovery_point_is_checkpointed_between_truncation_and_the_next_append(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench()
+    partition = follower_with(bench, MINE, high_watermark=1)
+    partition.log.recovery_point = Offset(4)
+
+    def leader(request: object) -> object:
+        if isinstance(request, FetchRequest):
+            assert bench.written_recovery_points > 0
+            partition.recovery_point_fell = False
+        return Leader(LEADERS, 2)(request)
+
+    bench.transport.leader = leader
+    become_follower(
+        partition, command(TWO, 2), CONTROLLER, fetchers=bench.fetchers(), toggles=bench.toggles
+    )
+    bench.kernel.run_for(5)
+    assert partition.recovery_point_fell
+    assert bench.written_recovery_points == 1
+
+
+@pytest.mark.parametrize(
+    ("leader", "expected"),
+    [
+        pytest.param(Leader([(0, "a")], 1), [b"a"], id="leader ends below: cut (10b)"),
+        pytest.param(
+            Leader([(0, value) for value in "abcdefg"], 7, start=5),
+            [b"f", b"g"],
+            id="leader starts above: start over",
+        ),
+    ],
+)
+def test_a_follower_out_of_range_comes_back_into_the_leaders_range(
+    make_bench: MakeBench, leader: Leader, expected: list[bytes]
+) -> None:
+    bench = make_bench(Preset.V3)
+    partition = follower_with(bench, [(0, "a"), (0, "b")], high_watermark=2)
+    follow(bench, partition, leader, epoch=0)
+    assert values(partition) == expected
+    (cut,) = bench.traced(EventKind.LOG_TRUNCATED)
+    assert cut.detail["reason"].startswith("warning")
+
+
+def test_a_log_is_not_wiped_when_the_leader_has_caught_up_meanwhile(make_bench: MakeBench) -> None:
+    bench = make_bench(Preset.V3)
+    partition = follower_with(bench, [(0, "a"), (0, "b")], high_watermark=2)
+    leader = Leader([(0, "a")], 1)
+
+    def growing(request: object) -> object:
+        if isinstance(request, ListOffsetsRequest):
+            leader.records = [(0, "a"), (0, "b"), (1, "c")]
+        return leader(request)
+
+    bench.transport.leader = growing
+    become_follower(
+        partition, command(TWO, 1), CONTROLLER, fetchers=bench.fetchers(), toggles=bench.toggles
+    )
+    bench.kernel.run_for(20)
+    assert values(partition) == [b"a", b"b", b"c"], "KAFKA-2143"
+    assert not bench.traced(EventKind.LOG_TRUNCATED)
+
+
+def test_a_reply_that_comes_after_a_newer_command_is_dropped(make_bench: MakeBench) -> None:
+    bench = make_bench()
+    partition = bench.partition()
+    fetchers = bench.fetchers()
+    bench.transport.leader = Leader([(0, "a")], 1)
+    become_follower(
+        partition, command(TWO, 0), CONTROLLER, fetchers=fetchers, toggles=bench.toggles
+    )
+    bench.kernel.run_for(0)
+    assert len(bench.transport.asked) == 1
+    bench.transport.leader = Leader([], 0)
+    become_follower(
+        partition, command(THREE, 1), CONTROLLER, fetchers=fetchers, toggles=bench.toggles
+    )
+    fetchers.drop_idle()
+    bench.kernel.run_for(20)
+    assert partition.log_end_offset == 0
+
+
+def test_a_refused_fetch_is_retried_with_growing_pauses(make_bench: MakeBench) -> None:
+    bench = make_bench()
+    leader = Leader([(0, "a")], 1)
+    leader.fetch_error = E.UNKNOWN_LEADER_EPOCH
+    partition = bench.partition()
+    follow(bench, partition, leader, epoch=0)
+    bench.kernel.run_for(1_000)
+    assert 3 <= len(bench.transport.asked) <= 6
+    assert len(bench.traced(EventKind.REQUEST_REFUSED)) == 1
+    leader.fetch_error = E.NONE
+    bench.kernel.run_for(1_100)
+    assert partition.log_end_offset == 1
+
+
+def test_a_dead_leader_is_tried_with_growing_pauses(make_bench: MakeBench) -> None:
+    bench = make_bench()
+
+    def dead(request: object) -> object:
+        raise CallFailed("reset")
+
+    bench.transport.leader = dead
+    fetchers = bench.fetchers()
+    become_follower(
+        bench.partition(), command(TWO, 0), CONTROLLER, fetchers=fetchers, toggles=bench.toggles
+    )
+    bench.kernel.run_for(10_000)
+    assert 10 <= len(bench.transport.asked) <= 16
+
+
+def test_corrupt_batches_of_a_leader_are_refused_and_asked_for_again(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench()
+    partition = bench.partition()
+
+    def corrupt(request: object) -> object:
+        torn = bytearray(stamped(0, 0, "a"))
+        torn[-1] ^= 1
+        result = FetchPartitionResult("t", 0, E.NONE, Offset(1), Offset(0), bytes(torn))
+        return FetchResponse((result,))
+
+    bench.transport.leader = corrupt
+    become_follower(
+        partition, command(TWO, 0), CONTROLLER, fetchers=bench.fetchers(), toggles=bench.toggles
+    )
+    bench.kernel.run_for(10)
+    assert partition.log_end_offset == 0
+    bench.transport.leader = Leader([(0, "a")], 1)
+    bench.kernel.run_for(200)
+    assert partition.log_end_offset == 1

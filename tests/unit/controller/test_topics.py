@@ -1,0 +1,268 @@
+"""Topics: asked for by clients or found in ZooKeeper, deleted, deleted with a dead replica."""
+
+from __future__ import annotations
+
+import pytest
+
+from highwater_core import znodes
+from highwater_core.config import Preset
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import LEADER_DURING_DELETE, TopicPartition
+from highwater_core.messages import (
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    LeaderAndIsrRequest,
+    NewTopic,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+
+P0 = TopicPartition("t", 0)
+
+
+def create(cluster, *topics, **options):
+    response = cluster.ask(CreateTopicsRequest(tuple(topics), **options))
+    assert response.error is ErrorCode.NONE
+    return [result.error for result in response.results]
+
+
+@pytest.mark.parametrize(
+    ("topic", "error"),
+    [
+        (NewTopic("ok", 4, 3), ErrorCode.NONE),
+        (NewTopic("defaults", -1, -1), ErrorCode.NONE),
+        (NewTopic("x" * 249, 1, 1), ErrorCode.NONE),
+        (NewTopic("x" * 250, 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (NewTopic("", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (NewTopic(".", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (NewTopic("..", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (NewTopic("a/b", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (NewTopic("a\n", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (NewTopic("bad", 0, 1), ErrorCode.INVALID_PARTITIONS),
+        (NewTopic("bad", -2, 1), ErrorCode.INVALID_PARTITIONS),
+        (NewTopic("bad", 10_001, 1), ErrorCode.INVALID_PARTITIONS),
+        (NewTopic("bad", 1, 4), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (NewTopic("bad", 1, 0), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (NewTopic("given", -1, -1, ((2, 0), (1, 2))), ErrorCode.NONE),
+        (NewTopic("bad", -1, -1, ((0, 0),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewTopic("bad", -1, -1, ((0, 9),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewTopic("bad", 1, 1, (), (("no.such", "1"),)), ErrorCode.INVALID_CONFIG),
+        (NewTopic("cfg", 1, 1, (), (("retention.ms", "5"),)), ErrorCode.NONE),
+    ],
+)
+def test_what_may_be_created(running, topic, error):
+    assert create(running, topic) == [error]
+    exists = running.data(znodes.topic_path(topic.name)) is not None if topic.name else False
+    assert exists == (error is ErrorCode.NONE)
+    if error is not ErrorCode.NONE:
+        (refused,) = running.events(EventKind.REQUEST_REFUSED)
+        assert refused.detail["error"] == error.name
+
+
+def test_creation_writes_config_assignment_id_and_states(running):
+    assert create(
+        running, NewTopic("t", -1, -1, ((2, 0), (1, 2)), (("segment.bytes", "1000"),))
+    ) == [ErrorCode.NONE]
+    path = znodes.topic_path("t")
+    assignment, topic_id = znodes.decode_topic(running.data(path), "t")
+    assert assignment == {P0: (2, 0), TopicPartition("t", 1): (1, 2)}
+    assert len(topic_id) == 32
+    assert b'"segment.bytes":"1000"' in running.data(znodes.topic_config_path("t"))
+    assert (running.state("t", 0).leader, running.state("t", 1).leader) == (2, 1)
+    # Every broker knows it when the client has its answer, or soon.
+    running.settle()
+    for broker in running.brokers.values():
+        known = [i for r in broker.heard(UpdateMetadataRequest) for i in r.partitions]
+        assert {str(item.topic_partition) for item in known} == {"t-0", "t-1"}
+
+
+def test_preset_v3_writes_topics_without_an_id(cluster):
+    cluster.start_broker(0)
+    cluster.start_controller(preset=Preset.V3)
+    cluster.until_failed_over()
+    cluster.create_topic("t", (0,))
+    assert cluster.data(znodes.topic_path("t")) == b'{"version":1,"partitions":{"0":[0]}}'
+    assert cluster.brokers[0].leaderships()[P0].topic_id == ""
+
+
+def test_a_topic_that_exists_or_is_named_twice_is_refused(running):
+    assert create(running, NewTopic("t", 1, 1)) == [ErrorCode.NONE]
+    assert create(
+        running, NewTopic("t", 1, 1), NewTopic("u", 1, 1), NewTopic("v", 1, 1), NewTopic("v", 1, 1)
+    ) == [
+        ErrorCode.TOPIC_ALREADY_EXISTS,
+        ErrorCode.NONE,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.INVALID_REQUEST,
+    ]
+
+
+def test_validate_only_creates_nothing(running):
+    assert create(running, NewTopic("t", 1, 1), NewTopic("bad", 0, 1), validate_only=True) == [
+        ErrorCode.NONE,
+        ErrorCode.INVALID_PARTITIONS,
+    ]
+    assert running.data(znodes.topic_path("t")) is None
+
+
+def test_creation_waits_for_its_leaders_as_long_as_the_client_does(running):
+    running.brokers[1].is_mute = True
+    topic = NewTopic("t", -1, -1, ((0, 1), (1, 0)))
+    assert create(running, topic, timeout_ms=2_000) == [ErrorCode.REQUEST_TIMED_OUT]
+    assert running.state("t", 1).leader == 1  # under way all the same
+
+
+def test_topics_found_in_zookeeper_get_their_first_leaders_in_one_request_per_broker(running):
+    count = len(running.brokers[1].heard(LeaderAndIsrRequest))
+    running.write_topic("t", (1, 0), (0, 1), (9, 1))
+    running.settle()
+    (request,) = running.brokers[1].heard(LeaderAndIsrRequest)[count:]
+    assert [(i.topic_partition.partition, i.leader, i.isr) for i in request.partitions] == [
+        (0, 1, (1, 0)),
+        (1, 0, (0, 1)),
+        (2, 1, (1,)),
+    ]
+
+
+def test_a_partition_without_live_replica_is_led_once_one_is_there(running):
+    running.write_topic("t", (7,))
+    running.settle()
+    assert running.data(znodes.partition_state_path(P0)) is None
+    running.start_broker(7)
+    running.until(lambda: running.data(znodes.partition_state_path(P0)), "the first leader")
+    running.settle()
+    assert running.brokers[7].leaderships()[P0].is_new
+
+
+def test_partitions_added_to_a_topic_are_led_too(running):
+    running.write_topic("t", (0, 1))
+    running.settle()
+    running.write_topic("t", (0, 1), (1, 2))
+    running.settle()
+    assert running.state("t", 1).leader == 1
+    assert running.state("t", 0).leader_epoch == 0
+
+
+def test_deletion_stops_deletes_and_removes_everything(running):
+    running.create_topic("t", (0, 1, 2))
+    running.create_topic("stays", (0,))
+    response = running.delete_topic("t")
+    assert response.results[0].error is ErrorCode.NONE
+    assert not [path for path in running.zookeeper.dump() if "/t" in path.replace("/topics", "")]
+    for broker in running.brokers.values():
+        stops = [(i.delete_partition, i.leader_epoch)
+                 for r in broker.heard(StopReplicaRequest) for i in r.partitions]  # fmt: skip
+        assert stops == [(False, -2), (True, -2)]
+        (gone,) = [
+            item
+            for request in broker.heard(UpdateMetadataRequest)
+            for item in request.partitions
+            if item.topic_partition == P0 and item.leader == LEADER_DURING_DELETE
+        ]
+        assert gone.topic_partition == P0
+    assert len(running.events(EventKind.TOPIC_DELETED)) == 1
+    assert create(running, NewTopic("t", 1, 1)) == [ErrorCode.NONE]
+
+
+def test_deleting_what_is_not_there_is_refused_and_a_stray_request_is_dropped(running):
+    assert running.delete_topic("none").results[0].error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    running.write(znodes.delete_topic_path("none"), b"")
+    running.settle()
+    assert running.data(znodes.delete_topic_path("none")) is None
+
+
+def test_a_dead_replica_halts_the_deletion_until_its_broker_returns(running):
+    running.create_topic("t", (0, 1))
+    running.brokers[1].die()
+    running.settle()
+    assert running.delete_topic("t").results[0].error is ErrorCode.NONE
+    running.settle()
+    assert running.data(znodes.topic_path("t")) is not None
+    # The live replica is deleted already.
+    assert any(i.delete_partition for r in running.brokers[0].heard(StopReplicaRequest)
+               for i in r.partitions)  # fmt: skip
+    assert create(running, NewTopic("t", 1, 1)) == [ErrorCode.TOPIC_ALREADY_EXISTS]
+    returned = running.start_broker(1)
+    running.until(lambda: running.events(EventKind.TOPIC_DELETED), "the deletion's end")
+    assert returned.heard(LeaderAndIsrRequest)[0].is_init
+    assert running.data(znodes.topic_path("t")) is None
+    deletes = [r for r in running.brokers[0].heard(StopReplicaRequest)
+               if r.partitions[0].delete_partition]  # fmt: skip
+    assert len(deletes) == 1  # not asked again: it had confirmed
+
+
+def test_a_replica_that_dies_while_it_is_deleted_halts_the_deletion_likewise(running):
+    running.create_topic("t", (0, 1))
+    running.brokers[1].is_mute = True
+    answers = []
+    running.ask_later(DeleteTopicsRequest(("t",)), answers)
+    running.settle()
+    assert not answers
+    running.brokers[1].die()
+    running.until(lambda: answers, "the answer")
+    assert running.data(znodes.topic_path("t")) is not None
+    running.start_broker(1)
+    running.until(lambda: running.events(EventKind.TOPIC_DELETED), "the deletion's end")
+
+
+def test_a_replica_that_refuses_its_deletion_is_asked_again_after_its_return(running):
+    running.create_topic("t", (0, 1))
+    running.brokers[1].refused[P0] = ErrorCode.KAFKA_STORAGE_ERROR
+    running.delete_topic("t")
+    running.settle()
+    assert running.data(znodes.topic_path("t")) is not None
+    running.brokers[1].die()
+    running.settle()
+    running.start_broker(1)
+    running.until(lambda: running.events(EventKind.TOPIC_DELETED), "the deletion's end")
+
+
+def test_a_deletion_under_way_is_resumed_by_the_next_controller(running):
+    running.create_topic("t", (0, 1))
+    running.brokers[1].is_mute = True
+    running.ask_later(DeleteTopicsRequest(("t",)), [])
+    running.settle()
+    running.expire_session()
+    running.brokers[1].is_mute = False
+    running.until(lambda: running.events(EventKind.TOPIC_DELETED), "the deletion's end", 30_000)
+    assert running.data(znodes.delete_topic_path("t")) is None
+
+
+def test_a_topic_whose_znode_vanishes_is_stopped_everywhere(running):
+    running.create_topic("t", (0, 1))
+
+    async def remove(session):
+        for path in (
+            znodes.partition_state_path(P0),
+            znodes.partition_path(P0),
+            znodes.partitions_path("t"),
+            znodes.topic_path("t"),
+        ):
+            await session.delete(path)
+
+    running.do(remove)
+    running.settle()
+    for broker_id in (0, 1):
+        (stop,) = running.brokers[broker_id].heard(StopReplicaRequest)
+        assert stop.partitions[0].delete_partition
+    assert create(running, NewTopic("t", 1, 1)) == [ErrorCode.NONE]
+
+
+def test_another_topic_of_the_same_name_is_told_apart_by_its_id(running):
+    running.create_topic("t", (0,))
+    other = znodes.encode_topic({0: (1,)}, znodes.TopicId("f" * 32))
+    running.write(znodes.topic_path("t"), other)
+    running.settle()
+    (stop,) = running.brokers[0].heard(StopReplicaRequest)
+    assert stop.partitions[0].delete_partition
+    assert stop.partitions[0].topic_id != "f" * 32
+
+
+def test_a_malformed_known_topic_keeps_what_is_known(running):
+    running.create_topic("t", (0, 1))
+    running.write(znodes.topic_path("t"), b"\xff")
+    running.settle()
+    assert running.events(EventKind.BAD_INPUT_MET)
+    running.brokers[0].die()
+    running.until(lambda: running.state("t").leader == 1, "the election")
