@@ -25,7 +25,8 @@ def become_follower(
     """Follow the command's leader.
 
     Ordering: fetcher stopped, reads and writes disabled, requests that wait answered, log brought
-    in line, new fetcher. With truncation by epoch the fetcher asks the leader first.
+    in line, new fetcher. With truncation by epoch the fetcher asks the leader first. Where there
+    is no leader there is nobody to be in line with: the log stays, whatever the preset.
     Deviation: Kafka gives up when the leader is not known to live (KAFKA-4443); here the fetcher
     tries until it is, or until the next command.
     """
@@ -37,10 +38,11 @@ def become_follower(
         EventKind.BECAME_FOLLOWER, leader=command.leader, high_watermark=partition.high_watermark
     )
     partition.changed()
+    if command.leader == NO_LEADER:
+        return
 
     truncates = not (is_same_leader and toggles.truncate_on is TruncateOn.LEADER_CHANGE)
     asks_leader = toggles.truncation is not Truncation.HIGH_WATERMARK
     if truncates and not asks_leader:
         partition.truncate_to(partition.high_watermark, "to the high watermark")
-    if command.leader != NO_LEADER:
-        fetchers.add(partition, command.leader, truncates=truncates and asks_leader)
+    fetchers.add(partition, command.leader, truncates=truncates and asks_leader)

@@ -111,6 +111,7 @@ class ServerSide:
         self._listener = listener
         self._client = client
         self._to_client = to_client
+        self._to_client.sender = listener.runtime
         self._exchanges: deque[_Exchange] = deque()
 
     def receive(self, call_id: int, request: Any) -> None:
@@ -151,7 +152,7 @@ class ClientSide:
         self._runtime = runtime
         self._listeners = listeners
         self._endpoint = endpoint
-        self._to_server = network.pipe(runtime.node_name, endpoint.host, plane)
+        self._to_server = network.pipe(runtime.node_name, endpoint.host, plane, runtime)
         self._to_client = network.pipe(endpoint.host, runtime.node_name, plane)
         self._server: ServerSide | None = None
         self._unsent: list[tuple[int, Any]] = []

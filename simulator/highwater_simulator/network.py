@@ -15,6 +15,7 @@ from enum import StrEnum
 from highwater_core.check import check
 from highwater_core.ports import Rng
 from highwater_simulator.kernel import Kernel
+from highwater_simulator.tasks import NodeRuntime
 
 
 class Plane(StrEnum):
@@ -35,9 +36,14 @@ class Latency:
 
 
 class Pipe:
-    """One direction of one connection: what is sent arrives once, in order, after a latency."""
+    """One direction of one connection: what is sent arrives once, in order, after a latency.
 
-    def __init__(self, link: Link) -> None:
+    What a cut link holds is lost when its sender has died by the time of the heal: a container's
+    network goes with it, and nobody retransmits.
+    """
+
+    def __init__(self, link: Link, sender: NodeRuntime | None = None) -> None:
+        self.sender = sender
         self._link = link
         self._last_arrival_ns = 0
         self._under_way: deque[Callable[[], None]] = deque()
@@ -53,12 +59,16 @@ class Pipe:
         """Lose what is still under way and all that is sent from now on."""
         self._is_reset = True
         self._under_way.clear()
+        self._stalled = 0
 
     def resume(self) -> None:
         """Let what stalled on the cut link arrive, in order."""
         stalled, self._stalled = self._stalled, 0
         for _ in range(stalled):
-            self._arrive_later()
+            if self._is_orphan():
+                self._under_way.popleft()
+            else:
+                self._arrive_later()
 
     def _arrive_later(self) -> None:
         arrival_ns = max(self._last_arrival_ns, self._link.arrival_ns())
@@ -68,11 +78,16 @@ class Pipe:
     def _arrive(self) -> None:
         if not self._under_way:
             return
-        if self._link.is_cut:
+        if self._link.is_cut and self._is_orphan():
+            self._under_way.popleft()
+        elif self._link.is_cut:
             self._stalled += 1
             self._link.hold(self)
         else:
             self._under_way.popleft()()
+
+    def _is_orphan(self) -> bool:
+        return self.sender is not None and not self.sender.is_alive
 
 
 class Link:
@@ -117,8 +132,10 @@ class Network:
             self._links[key] = Link(self.kernel, rng, self._latency)
         return self._links[key]
 
-    def pipe(self, source: str, target: str, plane: Plane) -> Pipe:
-        return Pipe(self.link(source, target, plane))
+    def pipe(
+        self, source: str, target: str, plane: Plane, sender: NodeRuntime | None = None
+    ) -> Pipe:
+        return Pipe(self.link(source, target, plane), sender)
 
     def cut(self, source: str, target: str, plane: Plane) -> None:
         """Drop what goes from source to target on that plane."""

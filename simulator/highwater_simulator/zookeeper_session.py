@@ -231,7 +231,7 @@ class SimulatedCoordination:
             call.answer.set(_Answer(error=SessionExpired(hex(self.session_id))))
 
     def _pipes(self) -> tuple[Pipe, Pipe]:
-        there = self._network.pipe(self.node_name, self._host, Plane.ZOOKEEPER)
+        there = self._network.pipe(self.node_name, self._host, Plane.ZOOKEEPER, self._runtime)
         back = self._network.pipe(self._host, self.node_name, Plane.ZOOKEEPER)
         return there, back
 

@@ -33,7 +33,8 @@ class EpochFile:
         self._files = files
         self._path = f"{folder}/{EPOCH_CHECKPOINT}"
         self._is_stale = False
-        self._is_synced = True
+        self._writes = 0
+        self._synced_writes = 0
 
     def load(self) -> EpochCache | None:
         """Return the cache, or None when there is no file.
@@ -74,7 +75,7 @@ class EpochFile:
             file.close()
         self._files.rename(self._path + TEMPORARY_SUFFIX, self._path)
         self._is_stale = False
-        self._is_synced = False
+        self._writes += 1
 
     def mark_stale(self) -> None:
         """The file holds an entry that was taken back; the next sync rewrites it."""
@@ -84,12 +85,13 @@ class EpochFile:
         """Return once the content is on the disk; True when its folder must be synced too."""
         if self._is_stale:
             self.store(cache)
-        if self._is_synced:
+        writes = self._writes
+        if self._synced_writes == writes:
             return False
-        self._is_synced = True
         file = self._files.open(self._path)
         try:
             await file.sync()
         finally:
             file.close()
+        self._synced_writes = max(self._synced_writes, writes)
         return True

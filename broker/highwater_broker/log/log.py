@@ -15,7 +15,6 @@ from highwater_broker.log.epoch_file import EpochFile
 from highwater_broker.log.folders import DELETE_SUFFIX, STRAY_SUFFIX, rename_aside
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import (
-    Batch,
     LogRefused,
     check_produced,
     split_batches,
@@ -33,6 +32,9 @@ from highwater_core.ports import Buffer, FileSystem
 
 _BASE_OFFSET = attrgetter("base_offset")
 _FIRST_OFFSET = Offset(0)
+
+PlacedBatch = tuple[int, int, int, int]
+"""A batch to append: its bytes, first and last offset, largest timestamp."""
 
 
 class AppendResult(NamedTuple):
@@ -113,8 +115,8 @@ class Log:
         self._epoch_file = EpochFile(files, folder)
         self._segments: list[Segment] = []
         self._truncations = 0
-        self._is_folder_synced = False
-        self._names_changed = True
+        self._name_changes = 1
+        self._synced_name_changes = 0
         self._sync_failed = False
         self._is_closed = False
 
@@ -140,18 +142,18 @@ class Log:
             raise LogRefused(
                 ErrorCode.RECORD_LIST_TOO_LARGE, f"{size_bytes} bytes do not fit a segment"
             )
-        base_offset = self.log_end_offset
-        shift = base_offset
+        base_offset = next_offset = self.log_end_offset
         buffers: list[Buffer] = []
-        shifts: list[int] = []
+        placed: list[PlacedBatch] = []
         for batch in batches:
             header = batch.header
             check_produced(header, self.config.max_message_bytes)
-            buffers += stamp(batch, shift, leader_epoch)
-            shifts.append(shift - header.base_offset)
-            shift = Offset(shift + header.last_offset_delta + 1)
+            buffers += stamp(batch, next_offset, leader_epoch)
+            last_offset = next_offset + header.last_offset_delta
+            placed.append((len(batch.data), next_offset, last_offset, header.max_timestamp))
+            next_offset = Offset(last_offset + 1)
         cache = self.epoch_cache.assign(leader_epoch, base_offset)
-        self._append(batches, shifts, buffers, size_bytes, cache, now_ms)
+        self._append(placed, buffers, size_bytes, cache, now_ms)
         return AppendResult(base_offset, self.log_end_offset, size_bytes)
 
     def append_as_follower(self, records: Buffer, now_ms: int) -> AppendResult:
@@ -166,8 +168,8 @@ class Log:
         """
         base_offset = next_offset = self.log_end_offset
         cache = self.epoch_cache
-        batches = split_batches(records)
-        for header, _ in batches:
+        placed: list[PlacedBatch] = []
+        for header, data in split_batches(records):
             if header.base_offset != next_offset:
                 error = ErrorCode.CORRUPT_MESSAGE
                 if next_offset == base_offset:
@@ -175,9 +177,11 @@ class Log:
                 raise LogRefused(error, f"batch at {header.base_offset}, expected {next_offset}")
             if header.leader_epoch != cache.latest_epoch and header.leader_epoch >= 0:
                 cache = cache.assign(LeaderEpoch(header.leader_epoch), Offset(next_offset))
-            next_offset = Offset(header.last_offset + 1)
-        if batches:
-            self._append(batches, [0] * len(batches), [records], len(records), cache, now_ms)
+            last_offset = header.last_offset
+            placed.append((len(data), next_offset, last_offset, header.max_timestamp))
+            next_offset = Offset(last_offset + 1)
+        if placed:
+            self._append(placed, [records], len(records), cache, now_ms)
         return AppendResult(base_offset, self.log_end_offset, len(records))
 
     def assign_epoch(self, leader_epoch: LeaderEpoch) -> None:
@@ -190,33 +194,29 @@ class Log:
 
     def _append(
         self,
-        batches: Sequence[Batch],
-        shifts: Sequence[int],
+        placed: Sequence[PlacedBatch],
         buffers: Sequence[Buffer],
         size_bytes: int,
         cache: EpochCache,
         now_ms: int,
     ) -> None:
-        """Write the batches, each one's offsets raised by its shift; all or nothing."""
+        """Write the batches and take note of them; all or nothing."""
         segment = self._segments[-1]
-        last = batches[-1].header
-        last_offset = last.last_offset + shifts[-1]
+        _, _, last_offset, max_timestamp = placed[-1]
         try:
-            if must_roll(self.config, segment, size_bytes, last_offset, last.max_timestamp, now_ms):
+            if must_roll(self.config, segment, size_bytes, last_offset, max_timestamp, now_ms):
                 segment = self._roll()
             if cache is not self.epoch_cache:
                 self._epoch_file.store(cache)
-                self._names_changed = True
+                self._name_changes += 1
             position = segment.write(buffers)
         except OSError as error:
             self._epoch_file.mark_stale()
             raise _refused_by_disk(self.folder, error) from error
         self.epoch_cache = cache
-        for (header, data), shift in zip(batches, shifts, strict=True):
-            base_offset = header.base_offset + shift
-            last_offset = base_offset + header.last_offset_delta
-            segment.note(position, len(data), base_offset, last_offset, header.max_timestamp)
-            position += len(data)
+        for batch_bytes, first_offset, last_offset, max_timestamp in placed:
+            segment.note(position, batch_bytes, first_offset, last_offset, max_timestamp)
+            position += batch_bytes
         self.log_end_offset = Offset(segment.next_offset)
 
     def _roll(self) -> Segment:
@@ -227,7 +227,7 @@ class Log:
         return segment
 
     def _new_segment(self, base_offset: int) -> Segment:
-        self._names_changed = True
+        self._name_changes += 1
         return Segment(self._files, self.folder, base_offset, self.config.index_interval_bytes)
 
     def _set_epochs(self, cache: EpochCache) -> None:
@@ -237,7 +237,7 @@ class Log:
             self._epoch_file.store(cache)
         except OSError as error:
             raise _refused_by_disk(self.folder, error) from error
-        self._names_changed = True
+        self._name_changes += 1
         self.epoch_cache = cache
 
     # ------------------------------------------------------------ reading
@@ -316,7 +316,7 @@ class Log:
             self.truncate_fully_and_start_at(offset)
             return True
         self._truncations += 1
-        self._names_changed = True
+        self._name_changes += 1
         try:
             while self._segments[-1].base_offset > offset:
                 self._segments[-1].remove()
@@ -379,7 +379,7 @@ class Log:
             while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
                 self._segments[0].remove()
                 del self._segments[0]
-                self._names_changed = True
+                self._name_changes += 1
         except OSError as error:
             raise _refused_by_disk(self.folder, error) from error
         self._set_epochs(self.epoch_cache.truncate_from_start(offset))
@@ -411,16 +411,17 @@ class Log:
 
     async def _sync(self) -> None:
         for segment in self._segments[:]:
-            if not segment.is_synced and not self._is_closed:
+            if not segment.is_synced() and not self._is_closed:
                 await segment.sync()
         if not self._is_closed and await self._epoch_file.sync(self.epoch_cache):
-            self._names_changed = True
-        if self._names_changed and not self._is_closed:
-            self._names_changed = False
-            await self._files.sync_folder(self.folder)
-        if not self._is_folder_synced and not self._is_closed:
-            self._is_folder_synced = True
+            self._name_changes += 1
+        name_changes = self._name_changes
+        if self._synced_name_changes == name_changes or self._is_closed:
+            return
+        await self._files.sync_folder(self.folder)
+        if not self._synced_name_changes:
             await self._files.sync_folder(self.folder.rpartition("/")[0])
+        self._synced_name_changes = max(self._synced_name_changes, name_changes)
 
     def close(self) -> None:
         """Store the indexes and let go of the files; flush first for a clean shutdown.

@@ -157,7 +157,7 @@ class _Recovery:
                 return True
             for _ in segment.scan(_LOG_END, check_crc=False):
                 pass
-            segment.is_synced = True
+            segment.take_as_synced()
         except LogRefused as bad:
             if is_scanned:
                 return self._cut(segment, bad)

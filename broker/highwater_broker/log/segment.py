@@ -145,8 +145,8 @@ class Segment:
         self._file = self._open_file.file
         self._max_timestamp_offset = base_offset
         self._bytes_since_index = 0
-        self.is_synced = False
-        """Whether the disk has all of it; loading alone cannot tell."""
+        self._changes = 0
+        self._synced_changes = -1
         self._is_gone = False
         self._tail_offsets = array("q")
         self._tail_positions = array("q")
@@ -196,7 +196,7 @@ class Segment:
         self._bytes_since_index += size_bytes
         self.size_bytes = position + size_bytes
         self.next_offset = last_offset + 1
-        self.is_synced = False
+        self._changes += 1
 
     # ------------------------------------------------------------ finding
 
@@ -317,7 +317,7 @@ class Segment:
         Raises:
             OSError: the batches are cut, or nothing is.
         """
-        self.is_synced = False
+        self._changes += 1
         self._file.truncate(self.position_of(offset))
         for _ in self.scan(offset, check_crc=False):
             pass
@@ -368,13 +368,21 @@ class Segment:
 
         A segment that is removed meanwhile is left alone.
         """
-        held = self._open_file
-        self.is_synced = True
+        held, changes = self._open_file, self._changes
         await held.file.sync()
         for index_file in self._index_files:
             if self._is_gone:
                 return
             await index_file.sync()
+        self._synced_changes = max(self._synced_changes, changes)
+
+    def is_synced(self) -> bool:
+        """Return whether the disk is known to have all of the segment."""
+        return self._synced_changes == self._changes
+
+    def take_as_synced(self) -> None:
+        """Believe that the disk has all: the segment lies below the recovery point."""
+        self._synced_changes = self._changes
 
     def close(self) -> None:
         """Store the indexes; the file closes with its last view."""

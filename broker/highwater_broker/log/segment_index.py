@@ -172,7 +172,8 @@ class IndexFile:
         self._index = index
         self._written_entries = 0
         self._is_stored = False
-        self._is_synced = False
+        self._writes = 0
+        self._synced_writes = 0
 
     def load(self, segment_bytes: int) -> None:
         """Fill the index from its file.
@@ -188,7 +189,7 @@ class IndexFile:
         finally:
             file.close()
         self._written_entries = len(self._index)
-        self._is_stored = self._is_synced = True
+        self._is_stored = True
 
     def after_cut(self) -> None:
         """Cut the file to the entries that the index still has; call it after each cut."""
@@ -206,13 +207,15 @@ class IndexFile:
     async def sync(self) -> None:
         """Return once all stored entries are on the disk."""
         self.store()
-        if not self._is_synced:
-            self._is_synced = True
-            file = self._files.open(self._path)
-            try:
-                await file.sync()
-            finally:
-                file.close()
+        writes = self._writes
+        if self._synced_writes == writes:
+            return
+        file = self._files.open(self._path)
+        try:
+            await file.sync()
+        finally:
+            file.close()
+        self._synced_writes = max(self._synced_writes, writes)
 
     def _open_and_write(self, entries: bytes) -> File:
         file = self._files.open(self._path)
@@ -222,5 +225,5 @@ class IndexFile:
         if entries:
             file.append([entries])
         self._is_stored = True
-        self._is_synced = False
+        self._writes += 1
         return file

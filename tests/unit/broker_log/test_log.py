@@ -357,6 +357,22 @@ def test_flush_raises_the_recovery_point_to_what_was_appended_before(
     assert report.repairs == ()
 
 
+def test_a_flush_waits_for_the_disk_though_another_is_under_way_or_was_cancelled(
+    machine: Any, log: Log, tools: Any
+) -> None:
+    tools.append(log, b"a", epoch=1)
+    cancelled = machine.runtime.start("flush", _ignore(log.flush()))
+    machine.kernel.run_for(0)
+    cancelled.cancel()
+    machine.runtime.start("flush", _ignore(log.flush()))
+    machine.kernel.run_for(0)
+    assert log.recovery_point == 0
+    assert machine.run(log.flush()) == 1
+    machine.lose_power()
+    again, report = machine.open(recovery_point=1)
+    assert (again.log_end_offset, again.epoch_cache.latest_epoch, report.repairs) == (1, 1, ())
+
+
 def test_a_truncation_during_a_flush_keeps_the_recovery_point_low(
     machine: Any, log: Log, tools: Any
 ) -> None:
