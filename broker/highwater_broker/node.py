@@ -20,7 +20,7 @@ from highwater_broker.isr_writer import IsrWriter, make_isr_writer
 from highwater_broker.kafka_api.dispatcher import KafkaApi
 from highwater_broker.kafka_api.seams import KafkaApiSettings
 from highwater_broker.metadata_cache import MetadataCache
-from highwater_broker.partition import PartitionContext
+from highwater_broker.partition_context import PartitionContext
 from highwater_broker.purgatory import Purgatory
 from highwater_broker.registration import Registration
 from highwater_broker.replica_logs import ReplicaLogs

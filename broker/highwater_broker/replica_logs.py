@@ -158,7 +158,10 @@ class ReplicaLogs:
 
     async def sync(self) -> None:
         """Make creations, removals and renames of partition folders durable."""
-        await self._files.sync_folder("")
+        try:
+            await self._files.sync_folder("")
+        except OSError as error:
+            self.bad_input("data folder", str(error))
 
     def delete_strays(self, topic: str) -> None:
         """Remove what was set aside of a topic that is now known to be gone."""

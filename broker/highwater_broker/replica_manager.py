@@ -22,7 +22,8 @@ from highwater_broker.logic.command_fencing import (
     judge_stop_replica,
 )
 from highwater_broker.metadata_cache import MetadataCache
-from highwater_broker.partition import Partition, PartitionContext
+from highwater_broker.partition import Partition
+from highwater_broker.partition_context import PartitionContext
 from highwater_broker.replica_logs import HostedLog, ReplicaLogs
 from highwater_broker.roles import Stopped
 from highwater_broker.topic_settings import TopicSettings
@@ -185,6 +186,7 @@ class ReplicaManager:
     ) -> dict[TopicPartition, ErrorCode]:
         """Start missing replicas, then make leaders, then followers."""
         errors: dict[TopicPartition, ErrorCode] = {}
+        hosted_before = len(self._partitions)
         accepted: list[tuple[Partition, LeaderAndIsrPartition]] = []
         for command in request.partitions:
             verdict, error = self._judge(command)
@@ -195,6 +197,8 @@ class ReplicaManager:
                 else:
                     accepted.append((partition, command))
             errors[command.topic_partition] = error
+        if len(self._partitions) > hosted_before:
+            await self._logs.sync()
         for leader in request.live_leaders:
             self._fetchers.learn_endpoint(leader.broker_id, leader.replication)
         if any(partition.recovery_point_fell for partition, _ in accepted):

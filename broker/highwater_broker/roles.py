@@ -42,11 +42,11 @@ class Leading:
     followers: dict[NodeId, FollowerProgress] = field(default_factory=dict)
     proposal: IsrProposal | None = None
 
-    @property
-    def maximal_isr(self) -> tuple[NodeId, ...]:
-        """The ISR joined with the one that is proposed: whichever is written, none is missing."""
-        proposed = self.proposal.isr if self.proposal else ()
-        return (*self.isr, *(member for member in proposed if member not in self.isr))
+    def is_in_maximal_isr(self, broker_id: NodeId) -> bool:
+        """Return whether the broker is in the ISR or in the one that is proposed (KIP-497)."""
+        if broker_id in self.isr:
+            return True
+        return self.proposal is not None and broker_id in self.proposal.isr
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ on any error, and after a SIGKILL of this process its reaper does (highwater.rea
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from ipaddress import IPv4Network
@@ -158,6 +158,7 @@ class Cluster:
         """Remove the cluster: containers, volumes, network. Again is harmless."""
         self._inspector.close()
         remove_run(self._engine, self.run_id)
+        self._engine.close()
         if self._on_lease:
             REAPER.cluster_down()
             self._on_lease = False
@@ -347,8 +348,21 @@ class Cluster:
         partitions in segments/broker-<id>/<topic>-<partition>/. The containers stay, stopped.
         """
         self.collect_zookeeper(folder)
-        self._on_every_node(self._settle)
-        self._on_every_node(lambda node: self.collect_node(node, folder))
+        # Brokers first: a clean shutdown hands leaderships over through the controller.
+        self._on_nodes(self.topology.broker_ids, self._settle)
+        self._on_nodes(self.topology.controller_ids, self._settle)
+        every_node = [spec.node_id for spec in self.topology.nodes()]
+        self._on_nodes(every_node, lambda node: self.collect_node(node, folder))
+
+    def collect_live(self, folder: Path) -> None:
+        """Copy what there is without stopping anything: no segments, but describe.txt and
+        snapshots.json."""
+        self.collect_zookeeper(folder)
+        (folder / "describe.txt").write_text(self.describe(), encoding="utf-8")
+        snapshots = {str(node): self.try_snapshot(node) for node in self.node_ids}
+        text = msgspec.json.format(msgspec.json.encode(snapshots), indent=2)
+        (folder / "snapshots.json").write_bytes(text + b"\n")
+        self._on_every_node(lambda node: self.collect_node(node, folder, segments=False))
 
     def collect_zookeeper(self, folder: Path) -> None:
         """Write zookeeper.json; an unreachable ZooKeeper leaves what it answered in its place."""
@@ -360,7 +374,7 @@ class Cluster:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "zookeeper.json").write_bytes(text + b"\n")
 
-    def collect_node(self, node: int, folder: Path) -> None:
+    def collect_node(self, node: int, folder: Path, *, segments: bool = True) -> None:
         """Copy a node's log, traces and, of a broker, segments; running or stopped."""
         spec = self.topology.node(node)
         (folder / "logs").mkdir(parents=True, exist_ok=True)
@@ -371,7 +385,7 @@ class Cluster:
         copy_out(
             self._engine, name, f"{DATA_FOLDER}/trace", folder / "trace", prefix=f"{spec.name}-"
         )
-        if spec.kind is NodeKind.BROKER:
+        if segments and spec.kind is NodeKind.BROKER:
             self.copy_broker_data(node, folder / "segments" / spec.name)
 
     def copy_broker_data(self, broker: int, target: Path) -> list[Path]:
@@ -384,8 +398,7 @@ class Cluster:
         if node != ZOOKEEPER and self.status(node) == "running":
             self.terminate(node)
 
-    def _on_every_node(self, work: Callable[[NodeId], None]) -> None:
-        nodes = [spec.node_id for spec in self.topology.nodes()]
+    def _on_nodes(self, nodes: Sequence[NodeId], work: Callable[[NodeId], None]) -> None:
         with ThreadPoolExecutor(len(nodes), thread_name_prefix="nodes") as pool:
             _raise_first(pool.map(work, nodes))
 

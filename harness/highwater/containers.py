@@ -84,6 +84,8 @@ def start_container(site: Site, spec: NodeSpec) -> dict[str, int]:
                 raise
         else:
             return ports
+        finally:
+            container.get_docker_client().client.close()
     raise ClusterStartFailed(f"{spec.name}: no host port that the engine could publish")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -135,7 +136,7 @@ class _Acts:
         controller = self._kill_controller()
         self._pause()
         for node_id in (leader, controller):
-            self._do(f"start node {node_id} again", lambda n=node_id: self._cluster.start_node(n))
+            self._do(f"start node {node_id} again", partial(self._cluster.start_node, node_id))
         self._await("a full ISR", self._every_partition_is_full)
         self._pause()
         self.progress = self._workload.stop()

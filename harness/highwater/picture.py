@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import nan
 from pathlib import Path
 
 import matplotlib as mpl
@@ -67,8 +68,12 @@ def _draw_rate(axes: Axes, run: RunPicture) -> None:
     times = [index * _BIN_S for index in range(len(bins))]
     per_second = [count / _BIN_S for count in bins]
     axes.fill_between(times, per_second, step="post", color=_LEADS, alpha=0.75, linewidth=0)
-    top = max(per_second, default=1.0) or 1.0
+    top = _rate_top(per_second)
     axes.set_ylim(0, top * 1.3)
+    for time_s, rate in zip(times, per_second, strict=True):
+        if rate > top * 1.3:
+            text = f"{rate:,.0f}"
+            axes.annotate(text, (time_s, top * 1.27), fontsize=7, ha="right", va="top")
     axes.set_ylabel("acknowledged\nrecords/s (all partitions)")
     for gap in run.gaps:
         axes.axvspan(gap.from_s, gap.to_s, color=_DOWN, alpha=0.18, linewidth=0)
@@ -87,6 +92,14 @@ def _draw_rate(axes: Axes, run: RunPicture) -> None:
             textcoords="offset points",
             va="top",
         )
+
+
+def _rate_top(per_second: Sequence[float]) -> float:
+    """Return the axis's upper end: above the usual rate, though a burst after a gap passes it."""
+    busy = sorted(rate for rate in per_second if rate > 0)
+    if not busy:
+        return 1.0
+    return min(busy[-1], 4 * busy[len(busy) // 2])
 
 
 def _draw_lanes(axes: Axes, run: RunPicture) -> None:
@@ -118,11 +131,14 @@ def _lane_colour(look: Look, node_id: int, topic_partition: TopicPartition) -> s
 
 
 def _draw_offsets(axes: Axes, run: RunPicture) -> None:
-    series: dict[int, list[tuple[float, int, int]]] = {}
+    series: dict[int, list[tuple[float, float, float]]] = {}
     for look in run.looks:
-        for broker_id, replica in replicas_of(look, run.topic_partition).items():
-            point = (look.time_ns / 1e9, replica.log_end_offset, replica.high_watermark)
-            series.setdefault(broker_id, []).append(point)
+        replicas = replicas_of(look, run.topic_partition)
+        for broker_id in sorted(series.keys() | replicas.keys()):
+            replica = replicas.get(broker_id)
+            # A broker that does not answer leaves a gap in its lines.
+            ends = (replica.log_end_offset, replica.high_watermark) if replica else (nan, nan)
+            series.setdefault(broker_id, []).append((look.time_ns / 1e9, *ends))
     for index, broker_id in enumerate(sorted(series)):
         colour = _BROKER_COLOURS[index % len(_BROKER_COLOURS)]
         times, log_ends, high_watermarks = zip(*series[broker_id], strict=True)

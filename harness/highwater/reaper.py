@@ -7,6 +7,7 @@ It lives in a session of its own, so a Ctrl-C or a kill of the harness's group d
 
 from __future__ import annotations
 
+import atexit
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import threading
 CLUSTER_UP = b"+"
 CLUSTER_DOWN = b"-"
 OWNER_GONE_WITHIN_S = 10.0
+END_WITHIN_S = 10.0
 
 
 class ReaperLease:
@@ -24,6 +26,7 @@ class ReaperLease:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._pid = 0
+        self._clusters = 0
 
     def cluster_up(self) -> None:
         self._tell(CLUSTER_UP)
@@ -31,8 +34,18 @@ class ReaperLease:
     def cluster_down(self) -> None:
         self._tell(CLUSTER_DOWN)
 
+    def end(self) -> None:
+        """At this process's end: a reaper with nothing to do ends now, one with clusters works."""
+        process, self._process = self._process, None
+        if process is None or self._pid != os.getpid() or process.stdin is None:
+            return
+        process.stdin.close()
+        if self._clusters == 0:
+            process.wait(END_WITHIN_S)
+
     def _tell(self, what: bytes) -> None:
         with self._lock:
+            self._clusters += 1 if what == CLUSTER_UP else -1
             if self._process is None or self._pid != os.getpid():
                 self._process = _start()
                 self._pid = os.getpid()
@@ -47,10 +60,11 @@ class ReaperLease:
 
 
 REAPER = ReaperLease()
+atexit.register(REAPER.end)
 
 
 def _start() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(  # noqa: S603
+    return subprocess.Popen(
         [sys.executable, "-m", "highwater.reaper"],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,

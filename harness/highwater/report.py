@@ -55,4 +55,4 @@ def junit_xml(run_id: str, verdict: Verdict) -> bytes:
     suite.set("tests", str(len(suite)))
     suite.set("failures", str(len(suite.findall("testcase/failure"))))
     suite.set("errors", str(len(suite.findall("testcase/error"))))
-    return ET.tostring(suite, encoding="utf-8", xml_declaration=True)
+    return bytes(ET.tostring(suite, encoding="utf-8", xml_declaration=True))

@@ -1,7 +1,8 @@
-"""Reads all of ZooKeeper's znodes, for the run folder and for tests."""
+"""Reads all of ZooKeeper's znodes for the run folder and for tests, and asks how it is."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +44,20 @@ def dump_zookeeper(endpoint: Endpoint, *, timeout_s: float = 10.0) -> Mapping[st
         client.stop()
         client.close()
     return found
+
+
+def four_letter_word(endpoint: Endpoint, word: str, *, timeout_s: float = 1.0) -> str:
+    """Return ZooKeeper's answer to ruok, stat, cons and the like; "" when there is none in time."""
+    try:
+        with socket.create_connection((endpoint.host, endpoint.port), timeout_s) as connection:
+            connection.settimeout(timeout_s)
+            connection.sendall(word.encode())
+            chunks = []
+            while chunk := connection.recv(65536):
+                chunks.append(chunk)
+    except OSError:
+        return ""
+    return b"".join(chunks).decode("utf-8", errors="replace")
 
 
 def _visit(client: Any, path: str, found: dict[str, Znode]) -> None:

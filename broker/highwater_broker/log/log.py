@@ -257,7 +257,7 @@ class Log:
 
         Raises:
             LogRefused: OFFSET_OUT_OF_RANGE outside [log_start_offset, log_end_offset];
-                KAFKA_STORAGE_ERROR.
+                KAFKA_STORAGE_ERROR; CORRUPT_MESSAGE where bytes on the disk went bad.
         """
         if not self.log_start_offset <= start_offset <= self.log_end_offset:
             raise LogRefused(
@@ -445,7 +445,11 @@ class Log:
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR; the log is closed.
         """
-        self._files.remove(self._leave(DELETE_SUFFIX))
+        deleted_folder = self._leave(DELETE_SUFFIX)
+        try:
+            self._files.remove(deleted_folder)
+        except OSError as error:
+            raise _refused_by_disk(deleted_folder, error) from error
 
     def set_aside(self) -> str:
         """Close the log, rename its folder to a stray's, and return its new name.

@@ -24,14 +24,16 @@ from highwater.images.wheels import fetch_wheels
 from highwater.project import NODE_LOCK, project_root
 
 Say = Callable[[str], None]
+CONFLICT = 409
+"""What the engine answers when something uses what is to be removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageListing:
-    """One of Highwater's images in the engine; current: the checkout's files ask for it."""
+    """One tag of Highwater's in the engine; current: the checkout's files ask for it."""
 
+    tag: str
     image_id: str
-    tags: tuple[str, ...]
     kind: str
     size_bytes: int
     created: str
@@ -60,31 +62,32 @@ def ensure_images(engine: docker.DockerClient, say: Say = lambda text: None) -> 
             for chain in chains:
                 chain.result()
             say(f"images ready after {time.monotonic() - started:.1f} s")
-        for tag in (plan.node, plan.zookeeper):
+        for tag in plan.latest():
             engine.images.get(tag).tag(tag.partition(":")[0], "latest")
     return plan
 
 
 def list_images(engine: docker.DockerClient) -> list[ImageListing]:
-    """Return Highwater's images, newest first."""
-    current = set(plan_images(project_root()).tags())
+    """Return Highwater's tags, newest image first."""
+    plan = plan_images(project_root())
+    current = {*plan.tags(), *(_latest(tag) for tag in plan.latest())}
     found = [
         ImageListing(
+            tag=tag,
             image_id=image.short_id.removeprefix("sha256:"),
-            tags=tuple(image.tags),
             kind=image.labels.get(labels.IMAGE, ""),
             size_bytes=int(image.attrs.get("Size", 0)),
             created=str(image.attrs.get("Created", ""))[:19],
-            current=not current.isdisjoint(image.tags),
+            current=tag in current,
         )
         for image in engine.images.list(filters={"label": labels.IMAGE})
-        if image.tags
+        for tag in image.tags
     ]
-    return sorted(found, key=lambda listing: listing.created, reverse=True)
+    return sorted(found, key=lambda listing: (listing.created, listing.tag), reverse=True)
 
 
 def prune_images(engine: docker.DockerClient) -> list[str]:
-    """Remove Highwater's images that the checkout's files do not ask for; return their tags.
+    """Remove Highwater's tags that the checkout's files do not ask for, and return them.
 
     One that a container uses stays.
     """
@@ -93,15 +96,18 @@ def prune_images(engine: docker.DockerClient) -> list[str]:
         for listing in list_images(engine):
             if listing.current:
                 continue
-            for tag in listing.tags:
-                try:
-                    engine.images.remove(tag)
-                except APIError as error:
-                    if error.status_code != 409:  # conflict: in use
-                        raise
-                else:
-                    removed.append(tag)
+            try:
+                engine.images.remove(listing.tag)
+            except APIError as error:
+                if error.status_code != CONFLICT:
+                    raise
+            else:
+                removed.append(listing.tag)
     return removed
+
+
+def _latest(tag: str) -> str:
+    return f"{tag.partition(':')[0]}:latest"
 
 
 def _exist(engine: docker.DockerClient, plan: ImagePlan) -> bool:

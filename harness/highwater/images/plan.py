@@ -38,6 +38,10 @@ class ImagePlan:
             self.zookeeper,
         )
 
+    def latest(self) -> tuple[str, str]:
+        """Return the tags of the images that also go by `latest`, as compose runs them."""
+        return (self.node, self.zookeeper)
+
     def as_environment(self) -> str:
         """Return lines for an env file of compose."""
         return f"{NODE_VARIABLE}={self.node}\n{ZOOKEEPER_VARIABLE}={self.zookeeper}\n"

@@ -12,7 +12,8 @@ from highwater_broker.fetcher_registry import FetcherRegistry
 from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import build_batch
-from highwater_broker.partition import Partition, PartitionContext
+from highwater_broker.partition import Partition
+from highwater_broker.partition_context import PartitionContext
 from highwater_broker.settings import BrokerSettings
 from highwater_core.config import Preset, Toggles, resolve_toggles
 from highwater_core.events import EventKind, TraceEvent

@@ -144,16 +144,12 @@ def test_a_deposed_leaders_unreplicated_tail_is_cut(
         await cluster.world.sleep(6_000)  # The checkpoints know of it too: v3 truncates to those.
         deposed = cluster.led_by()
         for other in sorted({0, 1, 2} - {deposed}):
-            cluster.world.network.cut(
-                broker_name(deposed), broker_name(other), Plane.REPLICATION
-            )
+            cluster.world.network.cut(broker_name(deposed), broker_name(other), Plane.REPLICATION)
         await cluster.send("lost", acks=1)
         cluster.world.kill(deposed)
         await cluster.send("b")
         for other in sorted({0, 1, 2} - {deposed}):
-            cluster.world.network.heal(
-                broker_name(deposed), broker_name(other), Plane.REPLICATION
-            )
+            cluster.world.network.heal(broker_name(deposed), broker_name(other), Plane.REPLICATION)
         cluster.world.start(deposed)
         await cluster.until(lambda: cluster.isr() == {0, 1, 2}, "the ISR is whole again")
         await cluster.until(lambda: cluster.ends() == [(2, 2)] * 3, "all have all")
@@ -174,9 +170,7 @@ def test_a_clean_stop_hands_leadership_over_and_the_next_start_scans_nothing(
         stopped = cluster.led_by()
         asked_ms = cluster.now_ms()
         cluster.world.request_stop(stopped)
-        await cluster.until(
-            lambda: not cluster.world.handle(stopped).is_running, "it has stopped"
-        )
+        await cluster.until(lambda: not cluster.world.handle(stopped).is_running, "it has stopped")
         assert cluster.now_ms() - asked_ms < 1_000
         await cluster.send("c")
         assert cluster.led_by() != stopped
@@ -230,9 +224,9 @@ def test_a_deleted_topic_leaves_no_folder_and_may_be_created_again(
 ) -> None:
     async def story(cluster: Cluster) -> None:
         await cluster.send("a")
-        await cluster.client._transport.call(
-            Endpoint(broker_name(0), CLIENT_PORT), "admin", DeleteTopicsRequest(("t",), 20_000), 20_000
-        )  # fmt: skip
+        endpoint = Endpoint(broker_name(0), CLIENT_PORT)
+        request = DeleteTopicsRequest(("t",), 20_000)
+        await cluster.client._transport.call(endpoint, "admin", request, 20_000)
         await cluster.until(lambda: cluster.ends() == [], "no replica is left")
         for handle in cluster.world.brokers.values():
             assert not [path for path in handle.disk.files() if path.startswith("t-")]
@@ -243,9 +237,7 @@ def test_a_deleted_topic_leaves_no_folder_and_may_be_created_again(
     make_cluster(preset).run(story)
 
 
-@pytest.mark.parametrize(
-    ("preset", "suffix"), [(Preset.FENCED, "t-0.0-stray"), (Preset.V3, None)]
-)
+@pytest.mark.parametrize(("preset", "suffix"), [(Preset.FENCED, "t-0.0-stray"), (Preset.V3, None)])
 def test_a_replica_of_a_topic_deleted_meanwhile_is_set_aside_or_deleted(
     make_cluster: MakeCluster, preset: Preset, suffix: str | None
 ) -> None:
@@ -254,7 +246,9 @@ def test_a_replica_of_a_topic_deleted_meanwhile_is_set_aside_or_deleted(
         away = (cluster.led_by() + 1) % 3
         cluster.world.kill(away)
         await cluster.until(lambda: cluster.isr() == {0, 1, 2} - {away}, "it is gone")
-        zookeeper = await cluster.world.zookeeper.factory(cluster.world.kernel.runtime("operator")).open(6_000)
+        zookeeper = await cluster.world.zookeeper.factory(
+            cluster.world.kernel.runtime("operator")
+        ).open(6_000)
         for below in ("/partitions/0/state", "/partitions/0", "/partitions", ""):
             await zookeeper.delete(f"/brokers/topics/t{below}")
         for controller in cluster.world.controllers:

@@ -69,8 +69,13 @@ def test_members_leave_when_both_behind_and_late(
 
 @pytest.mark.parametrize(
     ("end", "high_watermark", "epoch_start", "old_rule", "new_rule"),
-    [(4, 5, 0, False, False), (5, 5, 0, True, True), (5, 5, 10, True, False), (10, 5, 10, True, True)],
-)  # fmt: skip
+    [
+        (4, 5, 0, False, False),
+        (5, 5, 0, True, True),
+        (5, 5, 10, True, False),
+        (10, 5, 10, True, True),
+    ],
+)
 def test_joining_needs_the_high_watermark_and_with_the_fix_the_epochs_start(
     end: int, high_watermark: int, epoch_start: int, old_rule: bool, new_rule: bool
 ) -> None:

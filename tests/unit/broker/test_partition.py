@@ -42,9 +42,7 @@ def lead(bench: Bench, partition: Partition, told: LeaderAndIsrPartition) -> Non
 
 
 def follow(bench: Bench, partition: Partition, told: LeaderAndIsrPartition) -> None:
-    become_follower(
-        partition, told, CONTROLLER, fetchers=bench.fetchers(), toggles=bench.toggles
-    )
+    become_follower(partition, told, CONTROLLER, fetchers=bench.fetchers(), toggles=bench.toggles)
 
 
 def fetch(bench: Bench, partition: Partition, broker: NodeId, offset: int, epoch: int = 9) -> E:
@@ -73,7 +71,7 @@ def leading(make_bench: MakeBench, preset: Preset = Preset.FENCED) -> tuple[Benc
 def test_callers_of_another_epoch_are_fenced(
     make_bench: MakeBench, epoch: int, as_leader: ErrorCode, as_follower: ErrorCode
 ) -> None:
-    bench, partition = leading(make_bench)
+    _, partition = leading(make_bench)
     assert partition.check_leadership(LeaderEpoch(epoch)) is as_leader
     other = make_bench()
     follower = other.partition()

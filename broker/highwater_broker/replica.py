@@ -1,0 +1,271 @@
+"""A replica of a partition on this broker, whatever its role: log, high watermark, epochs.
+
+It awaits nothing, so each method is atomic. What a leader does with it is partition's.
+"""
+
+from __future__ import annotations
+
+from highwater_broker.log.log import Log
+from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.logic.high_watermark import (
+    follower_high_watermark,
+)
+from highwater_broker.partition_context import PartitionContext
+from highwater_broker.roles import (
+    ROLE_NAMES,
+    Following,
+    Leading,
+    Offline,
+    Role,
+    Stopped,
+)
+from highwater_core.check import check
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import (
+    NO_CONTROLLER_EPOCH,
+    NO_EPOCH,
+    NO_LEADER,
+    NO_PARTITION_EPOCH,
+    ControllerEpoch,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    PartitionEpoch,
+    TopicId,
+    TopicPartition,
+)
+from highwater_core.messages import (
+    FollowerView,
+    LeaderAndIsrPartition,
+    ReplicaSnapshot,
+)
+
+
+class Replica:
+    """A log, its high watermark, and the role that the controller gave it.
+
+    Invariant: log_start_offset <= high_watermark <= log_end_offset. Within one leadership the
+    high watermark only rises; across roles it may fall.
+    """
+
+    def __init__(
+        self,
+        context: PartitionContext,
+        topic_partition: TopicPartition,
+        log: Log,
+        *,
+        high_watermark: Offset,
+        min_insync_replicas: int,
+        topic_id: TopicId,
+    ) -> None:
+        self._context = context
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.log = log
+        self.min_insync_replicas = min_insync_replicas
+        self.role: Role = Offline()
+        self.leader_epoch: LeaderEpoch = NO_EPOCH
+        self.controller_epoch: ControllerEpoch = NO_CONTROLLER_EPOCH
+        self.partition_epoch: PartitionEpoch = NO_PARTITION_EPOCH
+        self.assigned_replicas: tuple[NodeId, ...] = ()
+        self.recovery_point_fell = False
+        """A truncation lowered the log's recovery point; it must be checkpointed before the next
+        append, or a power loss could leave unchecked bytes below the checkpointed one."""
+        self._high_watermark = Offset(
+            max(log.log_start_offset, min(high_watermark, log.log_end_offset))
+        )
+
+    # ------------------------------------------------------------ what it is
+
+    @property
+    def is_leader(self) -> bool:
+        return isinstance(self.role, Leading)
+
+    @property
+    def leader(self) -> NodeId:
+        match self.role:
+            case Leading():
+                return self._context.broker_id
+            case Following(leader):
+                return leader
+            case _:
+                return NO_LEADER
+
+    @property
+    def isr(self) -> tuple[NodeId, ...]:
+        """The ISR as last known to be written; empty unless this broker leads."""
+        return self.role.isr if isinstance(self.role, Leading) else ()
+
+    @property
+    def high_watermark(self) -> Offset:
+        return self._high_watermark
+
+    @property
+    def log_start_offset(self) -> Offset:
+        return self.log.log_start_offset
+
+    @property
+    def log_end_offset(self) -> Offset:
+        return self.log.log_end_offset
+
+    def snapshot(self) -> ReplicaSnapshot:
+        followers: tuple[FollowerView, ...] = ()
+        if isinstance(self.role, Leading):
+            followers = tuple(
+                FollowerView(broker, progress.log_end_offset, progress.last_caught_up_ms)
+                for broker, progress in self.role.followers.items()
+            )
+        return ReplicaSnapshot(
+            topic_partition=self.topic_partition,
+            role=ROLE_NAMES[type(self.role)],
+            leader=self.leader,
+            leader_epoch=self.leader_epoch,
+            controller_epoch=self.controller_epoch,
+            partition_epoch=self.partition_epoch,
+            high_watermark=self.high_watermark,
+            log_start_offset=self.log_start_offset,
+            log_end_offset=self.log_end_offset,
+            isr=self.isr,
+            assigned_replicas=self.assigned_replicas,
+            followers=followers,
+            epoch_cache=self.log.epoch_cache.entries,
+            topic_id=self.topic_id,
+        )
+
+    # ------------------------------------------------------------ role changes
+
+    def take_role(
+        self, role: Role, command: LeaderAndIsrPartition, told_by: ControllerEpoch
+    ) -> None:
+        """Take the role of a command that was found newer than what is known here."""
+        self.role = role
+        self.leader_epoch = command.leader_epoch
+        self.partition_epoch = command.partition_epoch
+        self.controller_epoch = told_by
+        self.assigned_replicas = command.assigned_replicas
+
+    def stop(self, epoch: LeaderEpoch) -> None:
+        """Give up the role; epoch is the command's, or the known one when it carried none."""
+        self.role = Stopped()
+        self.leader_epoch = epoch
+        self.changed()
+
+    def changed(self) -> None:
+        """Let requests that wait for this partition look again."""
+        self._context.wake(self.topic_partition)
+
+    def check_leadership(self, current_leader_epoch: LeaderEpoch) -> ErrorCode:
+        """Return NONE when this broker leads in the epoch that the caller knows.
+
+        Source: KIP-320; a caller that sends no epoch is not fenced.
+        """
+        if not self._context.toggles.fence_fetch_by_leader_epoch:
+            current_leader_epoch = NO_EPOCH
+        if current_leader_epoch != NO_EPOCH and self.leader_epoch != NO_EPOCH:
+            if current_leader_epoch < self.leader_epoch:
+                return ErrorCode.FENCED_LEADER_EPOCH
+            if current_leader_epoch > self.leader_epoch:
+                return ErrorCode.UNKNOWN_LEADER_EPOCH
+        return ErrorCode.NONE if self.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    # ------------------------------------------------------------ follower
+
+    def append_as_follower(
+        self,
+        records: memoryview | bytes,
+        leader_high_watermark: Offset,
+        leader_start: Offset,
+        now_ms: int,
+    ) -> ErrorCode:
+        """Append what the leader sent and take over its high watermark and log start.
+
+        now_ms is wall-clock time.
+        """
+        check(isinstance(self.role, Following), "only a follower appends a leader's batches")
+        try:
+            if len(records) > 0:
+                self.log.append_as_follower(records, now_ms)
+            held = follower_high_watermark(leader_high_watermark, self.log_end_offset)
+            self._high_watermark = Offset(max(self.log_start_offset, held))
+            if leader_start > self.log_start_offset:
+                self._move_log_start(min(leader_start, self._high_watermark))
+        except LogRefused as refused:
+            self._refuse("append", refused.error, what=str(refused))
+            return refused.error
+        return ErrorCode.NONE
+
+    def truncate_to(self, offset: Offset, reason: str) -> None:
+        """Cut the log to [log_start_offset, offset), and epochs that begin beyond its end.
+
+        Raises:
+            LogRefused: the disk refused.
+        """
+        before = self.log_end_offset, self._high_watermark, self.log.recovery_point
+        if self.log.truncate_to(offset):
+            self._after_truncation(*before, reason)
+
+    def truncate_fully(self, start_offset: Offset, reason: str) -> None:
+        """Drop the whole log and start over at start_offset.
+
+        Raises:
+            LogRefused: the disk refused.
+        """
+        before = self.log_end_offset, self._high_watermark, self.log.recovery_point
+        self.log.truncate_fully_and_start_at(start_offset)
+        self._after_truncation(*before, reason)
+
+    def _after_truncation(
+        self, from_offset: Offset, high_watermark: Offset, recovery_point: Offset, reason: str
+    ) -> None:
+        self._high_watermark = Offset(
+            max(self.log_start_offset, min(self._high_watermark, self.log_end_offset))
+        )
+        self.recovery_point_fell |= self.log.recovery_point < recovery_point
+        self._trace(
+            EventKind.LOG_TRUNCATED,
+            self.log_end_offset,
+            from_offset=from_offset,
+            high_watermark=high_watermark,
+            reason=reason,
+        )
+        self.changed()
+
+    # ------------------------------------------------------------ retention
+
+    def delete_old_segments(self, now_ms: int) -> int:
+        """Remove what retention no longer keeps; return how many segments. now_ms is wall clock.
+
+        Raises:
+            LogRefused: the disk refused.
+        """
+        count = self.log.delete_old_segments(now_ms, self._high_watermark)
+        if count:
+            self._trace(EventKind.LOG_START_MOVED, self.log_start_offset)
+            self.changed()
+        return count
+
+    def _move_log_start(self, offset: Offset) -> None:
+        if self.log.advance_log_start(offset):
+            self._trace(EventKind.LOG_START_MOVED, self.log_start_offset)
+            self.changed()
+
+    # ------------------------------------------------------------ traces
+
+    def _trace(self, kind: EventKind, offset: Offset | None, **detail: object) -> None:
+        self._context.trace.emit(
+            kind,
+            topic=self.topic_partition.topic,
+            partition=self.topic_partition.partition,
+            leader_epoch=self.leader_epoch,
+            controller_epoch=self.controller_epoch,
+            offset=offset,
+            **detail,
+        )
+
+    def trace(self, kind: EventKind, **detail: object) -> None:
+        """Trace something that was done to this partition, at its log end."""
+        self._trace(kind, self.log_end_offset, **detail)
+
+    def _refuse(self, request: str, error: ErrorCode, **detail: object) -> None:
+        self._trace(EventKind.REQUEST_REFUSED, None, request=request, error=error.name, **detail)

@@ -1,0 +1,53 @@
+"""The `highwater` command. Each command is a module of highwater.commands with register(app).
+
+Progress goes to stderr, results to stdout. Exit codes: 0 done, 1 a run's verdict is not pass,
+2 it could not be done (the message says what to do), 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import signal
+import sys
+from importlib import import_module
+from types import FrameType
+
+import typer
+
+from highwater import commands
+from highwater.errors import HarnessError
+
+CANNOT_EXIT_CODE = 2
+INTERRUPTED_EXIT_CODE = 130
+
+
+def make_app() -> typer.Typer:
+    """Return the application with every command that highwater.commands has."""
+    app = typer.Typer(
+        name="highwater",
+        help="Clusters for Kafka-style replication in containers: bring up, break, prove.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    for module in sorted(module.name for module in pkgutil.iter_modules(commands.__path__)):
+        import_module(f"{commands.__name__}.{module}").register(app)
+    return app
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    signal.signal(signal.SIGTERM, _leave)
+    try:
+        make_app()()
+    except HarnessError as error:
+        sys.stderr.write(f"highwater: {error}\n")
+        sys.exit(CANNOT_EXIT_CODE)
+    except KeyboardInterrupt:
+        sys.stderr.write("highwater: interrupted\n")
+        sys.exit(INTERRUPTED_EXIT_CODE)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """SIGTERM unwinds the stack, so that what was brought up is removed."""
+    sys.exit(128 + number)

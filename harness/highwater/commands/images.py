@@ -1,0 +1,58 @@
+"""`highwater images build|list|prune`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from highwater.engine import connect_engine
+from highwater.images import ensure_images, list_images, prune_images
+from highwater.output import RESULTS, print_json, say
+
+
+def register(app: typer.Typer) -> None:
+    images = typer.Typer(no_args_is_help=True, help="The images that clusters run.")
+    images.command("build")(build)
+    images.command("list")(show)
+    images.command("prune")(prune)
+    app.add_typer(images, name="images")
+
+
+def build(
+    env_file: Annotated[
+        Path | None, typer.Option(help="Write the tags there, as compose reads them.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the tags as JSON.")] = False,
+) -> None:
+    """Build what is missing; nothing changed, nothing built."""
+    plan = ensure_images(connect_engine(), say)
+    if env_file is not None:
+        env_file.write_text(plan.as_environment(), encoding="utf-8")
+    if json:
+        print_json({"node": plan.node, "zookeeper": plan.zookeeper})
+    else:
+        typer.echo(f"{plan.node}\n{plan.zookeeper}")
+
+
+def show(
+    json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
+) -> None:
+    """List Highwater's images; * marks those that the checkout's files ask for."""
+    listings = list_images(connect_engine())
+    if json:
+        print_json(listings)
+        return
+    table = Table("", "image", "size", "made (UTC)")
+    for listing in listings:
+        size = f"{listing.size_bytes / 1e6:.0f} MB"
+        table.add_row("*" if listing.current else "", listing.tag, size, listing.created)
+    RESULTS.print(table)
+
+
+def prune() -> None:
+    """Remove Highwater's images that nothing asks for any more; those in use stay."""
+    removed = prune_images(connect_engine())
+    typer.echo("\n".join([*removed, f"{len(removed)} removed"]))

@@ -1,0 +1,46 @@
+"""`highwater logs NODE`: what a node's processes wrote."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from highwater.cluster import Cluster
+from highwater.errors import HarnessError
+from highwater.topology import Topology
+from highwater_core.ids import NodeId
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(logs)
+
+
+def logs(
+    node: Annotated[str, typer.Argument(help="0, broker-0, 1000, controller-1000, zookeeper.")],
+    run: Annotated[str, typer.Option(help="The run's id; needless if there is one.")] = "",
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come.")] = False,
+    tail: Annotated[int | None, typer.Option(help="Only the last lines.")] = None,
+) -> None:
+    """Print a node's log, all its incarnations, oldest first."""
+    cluster = Cluster.attach(run or None)
+    node_id = find_node(cluster.topology, node)
+    if follow:
+        for text in cluster.follow_logs(node_id):
+            sys.stdout.write(text)
+            sys.stdout.flush()
+    else:
+        sys.stdout.write(cluster.logs(node_id, tail=tail))
+
+
+def find_node(topology: Topology, text: str) -> NodeId:
+    """Return the node of that number or name.
+
+    Raises:
+        HarnessError: there is none; the message lists them.
+    """
+    for spec in topology.nodes():
+        if text in (str(spec.node_id), spec.name):
+            return spec.node_id
+    raise HarnessError(f"no node {text!r}; there are {', '.join(s.name for s in topology.nodes())}")

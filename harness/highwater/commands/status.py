@@ -1,0 +1,130 @@
+"""`highwater status`: nodes, roles and, per partition, leader, epoch, ISR, HW and LEO."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from highwater.cleaning import find_runs
+from highwater.cluster import Cluster
+from highwater.engine import connect_engine
+from highwater.observation import Look
+from highwater.output import RESULTS, print_json
+from highwater.screen import cluster_table
+from highwater.topology import Topology
+from highwater_core.messages import NodeSnapshot
+
+REFRESH_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """One node as the engine and the node itself tell it; snapshot None: it does not answer."""
+
+    name: str
+    container: str
+    address: str
+    snapshot: NodeSnapshot | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """nodes: by id, ZooKeeper first."""
+
+    run: str
+    bootstrap: str
+    topology: Topology
+    nodes: Mapping[int, NodeStatus]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(status)
+
+
+def status(
+    run: Annotated[str, typer.Argument(help="The run's id; without it, all of them.")] = "",
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until Ctrl-C.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print snapshots as JSON.")] = False,
+) -> None:
+    """Show what runs: nodes, roles, partitions."""
+    clusters = _clusters(run)
+    if json:
+        print_json([look_at(cluster) for cluster in clusters])
+        return
+    if not clusters:
+        typer.echo("no cluster is up; 'highwater up' brings one up")
+        return
+    if not watch:
+        RESULTS.print(_tables(clusters))
+        return
+    with Live(_tables(clusters), console=RESULTS, auto_refresh=False) as live:
+        while True:
+            time.sleep(REFRESH_S)
+            live.update(_tables(clusters), refresh=True)
+
+
+def look_at(cluster: Cluster) -> ClusterStatus:
+    """Ask the engine and every node once."""
+    nodes = {
+        int(spec.node_id): NodeStatus(
+            name=spec.name,
+            container=(container := cluster.status(spec.node_id)),
+            address=cluster.address(spec.node_id),
+            snapshot=cluster.try_snapshot(spec.node_id)
+            if container == "running" and spec.node_id in cluster.node_ids
+            else None,
+        )
+        for spec in cluster.topology.nodes()
+    }
+    return ClusterStatus(cluster.run_id, cluster.bootstrap, cluster.topology, nodes)
+
+
+def _clusters(run: str) -> list[Cluster]:
+    if run:
+        return [Cluster.attach(run)]
+    runs = [found.labels.run_id for found in find_runs(connect_engine()) if found.networks]
+    return [Cluster.attach(run_id) for run_id in runs]
+
+
+def _tables(clusters: list[Cluster]) -> RenderableType:
+    return Group(*(_cluster_tables(look_at(cluster)) for cluster in clusters))
+
+
+def _cluster_tables(seen: ClusterStatus) -> RenderableType:
+    topology = seen.topology
+    title = (
+        f"{seen.run}: preset {topology.preset}, session timeout {topology.session_timeout_ms} ms\n"
+        f"clients: {seen.bootstrap}"
+    )
+    table = Table(title=title, title_justify="left")
+    for column in ("node", "container", "address", "start", "role", "leads", "MiB"):
+        table.add_column(column, no_wrap=True)
+    for node in seen.nodes.values():
+        table.add_row(node.name, node.container, node.address, *_answers(node.snapshot))
+    look = Look(
+        time.monotonic_ns(),
+        {node_id: seen.nodes[node_id].snapshot for node_id in topology.node_ids},
+    )
+    return Group(table, cluster_table(look), Text(""))
+
+
+def _answers(snapshot: NodeSnapshot | None) -> tuple[str, str, str, str]:
+    """Return incarnation, role, led partitions of hosted ones, and resident memory."""
+    if snapshot is None:
+        return ("", "", "", "")
+    resident_mib = f"{snapshot.resident_bytes / 2**20:.0f}" if snapshot.resident_bytes else ""
+    if snapshot.kind == "controller":
+        active = f"active, epoch {snapshot.controller_epoch}"
+        role = active if snapshot.active_controller else "standby"
+        return (str(snapshot.incarnation), role, "", resident_mib)
+    led = sum(replica.role == "leader" for replica in snapshot.replicas)
+    role = f"epoch {snapshot.broker_epoch}"
+    return (str(snapshot.incarnation), role, f"{led} of {len(snapshot.replicas)}", resident_mib)

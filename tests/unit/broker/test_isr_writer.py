@@ -1,0 +1,236 @@
+"""How proposed ISRs get written, and what becomes of lost answers and conflicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from highwater_broker.become_leader import become_leader
+from highwater_broker.current_session import CurrentSession
+from highwater_broker.isr_change_notifier import IsrChangeNotifier
+from highwater_broker.isr_writer import AlterPartitionWriter, ConditionalWriter
+from highwater_broker.partition import Partition
+from highwater_broker.settings import BrokerSettings
+from highwater_core.config import Preset
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import BrokerEpoch, ControllerEpoch, LeaderEpoch, NodeId, PartitionEpoch
+from highwater_core.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+    IsrMember,
+)
+from highwater_core.ports import CallFailed, Coordination
+from highwater_core.znodes import (
+    ISR_CHANGE_NOTIFICATION,
+    PartitionLeadership,
+    decode_partition_state,
+    encode_partition_state,
+    partition_state_path,
+)
+from highwater_simulator.network import Network
+from highwater_simulator.rng import SeededRng
+from highwater_simulator.zookeeper import ZooKeeper
+
+from .conftest import CONTROLLER, ME, T0, THREE, TWO, Bench, command
+
+E = ErrorCode
+STATE = partition_state_path(T0)
+OWN_EPOCH = BrokerEpoch(70)
+
+
+@dataclass
+class ScriptedController:
+    """Answers each AlterPartition with the next of its answers."""
+
+    answers: list[Callable[[AlterPartitionRequest], AlterPartitionResponse]]
+    asked: list[AlterPartitionRequest] = field(default_factory=list)
+
+    async def call(self, request: AlterPartitionRequest, timeout_ms: int) -> AlterPartitionResponse:
+        self.asked.append(request)
+        return self.answers.pop(0)(request)
+
+
+def accept(request: AlterPartitionRequest) -> AlterPartitionResponse:
+    (item,) = request.partitions
+    isr = tuple(member.broker_id for member in item.new_isr)
+    epoch = PartitionEpoch(item.partition_epoch + 1)
+    result = AlterPartitionResult(T0, E.NONE, ME, item.leader_epoch, isr, epoch)
+    return AlterPartitionResponse(E.NONE, (result,))
+
+
+def refuse(error: ErrorCode) -> Callable[[AlterPartitionRequest], AlterPartitionResponse]:
+    return lambda request: AlterPartitionResponse(E.NONE, (AlterPartitionResult(T0, error),))
+
+
+def lose(request: AlterPartitionRequest) -> AlterPartitionResponse:
+    raise CallFailed("no answer")
+
+
+class Registered:
+    broker_epoch = OWN_EPOCH
+
+
+class Scene:
+    """A leader with ISR {1, 2} that has just proposed {1, 2, 3}, and a ZooKeeper."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        rng = SeededRng(2)
+        self.zookeeper = ZooKeeper(bench.kernel, Network(bench.kernel, rng))
+        self.current = CurrentSession()
+        self.partition = bench.partition()
+        become_leader(
+            self.partition,
+            command(ME, 3, isr=(ME, TWO)),
+            CONTROLLER,
+            fetchers=bench.fetchers(),
+            toggles=bench.toggles,
+            now_ms=0,
+        )
+        self.partition.record_follower_fetch(
+            THREE, BrokerEpoch(9), self.partition.log_end_offset, 0
+        )
+
+    def make_znode(self, isr: tuple[NodeId, ...], *, sets: int, leader: NodeId = ME) -> None:
+        """Create the state znode and write it so many times."""
+
+        async def make() -> None:
+            session = await self.zookeeper.factory(self.bench.runtime).open(6_000)
+            self.current.put(session)
+            data = encode_partition_state(
+                PartitionLeadership(leader, LeaderEpoch(3), ControllerEpoch(1), isr)
+            )
+            await session.ensure_path(STATE)
+            for _ in range(sets):
+                await session.set(STATE, data)
+            await session.ensure_path(ISR_CHANGE_NOTIFICATION)
+
+        self.run(make())
+
+    def run(self, work: object, for_ms: int = 100) -> None:
+        self.bench.runtime.scope("scene").spawn("work", work)  # type: ignore[arg-type]
+        self.bench.kernel.run_for(for_ms)
+
+    def session(self) -> Coordination:
+        return self.current.get()
+
+
+@pytest.fixture
+def make_scene(make_bench: Callable[..., Bench]) -> Callable[[Preset], Scene]:
+    def make(preset: Preset) -> Scene:
+        bench = make_bench(preset)
+        bench.registered[THREE] = BrokerEpoch(9)
+        return Scene(bench)
+
+    return make
+
+
+def ask(scene: Scene, *answers: Callable[[AlterPartitionRequest], AlterPartitionResponse]):  # type: ignore[no-untyped-def]
+    controller = ScriptedController(list(answers))
+    writer = AlterPartitionWriter(
+        BrokerSettings(node_id=ME),
+        scene.bench.runtime,
+        controller,  # type: ignore[arg-type]
+        scene.current,
+        Registered(),
+    )
+    writer.submit(scene.partition)
+    scene.run(writer.run(), 1_000)
+    return controller
+
+
+def state_of(partition: Partition) -> tuple[tuple[NodeId, ...], int, bool]:
+    return partition.isr, partition.partition_epoch, partition.proposal() is not None
+
+
+def test_the_controller_is_told_every_members_incarnation(make_scene: Callable) -> None:
+    scene = make_scene(Preset.FENCED)
+    (request,) = ask(scene, accept).asked
+    assert request.broker_epoch == OWN_EPOCH
+    (item,) = request.partitions
+    assert item.leader_epoch == 3
+    assert item.new_isr == (
+        IsrMember(ME, OWN_EPOCH),
+        IsrMember(TWO),
+        IsrMember(THREE, BrokerEpoch(9)),
+    )
+    assert state_of(scene.partition) == ((ME, TWO, THREE), 1, False)
+
+
+def test_an_unanswered_request_is_sent_again(make_scene: Callable) -> None:
+    scene = make_scene(Preset.FENCED)
+    controller = ask(scene, lose, lose, accept)
+    assert len(controller.asked) == 3
+    assert state_of(scene.partition) == ((ME, TWO, THREE), 1, False)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        pytest.param(E.INELIGIBLE_REPLICA, ((ME, TWO), 0, False), id="withdrawn"),
+        pytest.param(E.FENCED_LEADER_EPOCH, ((ME, TWO), 0, True), id="waits for the command"),
+        pytest.param(E.NEW_LEADER_ELECTED, ((ME, TWO), 0, True), id="likewise"),
+    ],
+)
+def test_a_refusal_leaves_the_written_isr(
+    make_scene: Callable, error: ErrorCode, expected: tuple[object, ...]
+) -> None:
+    scene = make_scene(Preset.FENCED)
+    assert len(ask(scene, refuse(error)).asked) == 1
+    assert state_of(scene.partition) == expected
+
+
+def test_after_a_lost_answer_the_leader_adopts_what_is_written(make_scene: Callable) -> None:
+    scene = make_scene(Preset.FENCED)
+    scene.make_znode((ME, TWO, THREE), sets=1)
+    ask(scene, lose, refuse(E.INVALID_UPDATE_VERSION))
+    assert state_of(scene.partition) == ((ME, TWO, THREE), 1, False)
+
+
+def write(scene: Scene) -> None:
+    settings = BrokerSettings(node_id=ME)
+    notifier = IsrChangeNotifier(settings, scene.bench.runtime, scene.current)
+    writer = ConditionalWriter(ME, scene.bench.runtime, scene.current, notifier)
+    writer.submit(scene.partition)
+    scene.run(notifier.run(), 0)
+    scene.run(writer.run(), 20_000)
+
+
+def written(scene: Scene) -> tuple[tuple[NodeId, ...], int]:
+    data, stat = scene.zookeeper.dump()[STATE]
+    return decode_partition_state(data, STATE).isr, stat.node_version
+
+
+def notifications(scene: Scene) -> int:
+    prefix = f"{ISR_CHANGE_NOTIFICATION}/"
+    return sum(path.startswith(prefix) for path in scene.zookeeper.dump())
+
+
+def test_the_leader_writes_on_the_version_it_knows_and_announces_the_change(
+    make_scene: Callable,
+) -> None:
+    scene = make_scene(Preset.V3)
+    scene.make_znode((ME, TWO), sets=0)
+    write(scene)
+    assert written(scene) == ((ME, TWO, THREE), 1)
+    assert state_of(scene.partition) == ((ME, TWO, THREE), 1, False)
+    assert notifications(scene) == 1
+
+
+def test_on_a_conflict_equal_data_adopts_the_version(make_scene: Callable) -> None:
+    scene = make_scene(Preset.V3)
+    scene.make_znode((ME, TWO, THREE), sets=2)
+    write(scene)
+    assert state_of(scene.partition) == ((ME, TWO, THREE), 2, False), "KAFKA-1382"
+
+
+def test_on_a_conflict_other_data_leaves_the_isr_as_it_was(make_scene: Callable) -> None:
+    scene = make_scene(Preset.V3)
+    scene.make_znode((TWO, THREE), sets=1, leader=TWO)
+    write(scene)
+    assert state_of(scene.partition) == ((ME, TWO), 0, False)
+    assert written(scene) == ((TWO, THREE), 1)
+    assert notifications(scene) == 0
