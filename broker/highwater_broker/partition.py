@@ -75,7 +75,7 @@ class Partition(Replica):
             self._refuse("produce", refused.error, what=str(refused))
             return AppendOutcome(refused.error)
         self._trace(EventKind.LOG_APPENDED, base_offset, end_offset=end_offset)
-        self._maybe_advance_high_watermark()
+        self.maybe_advance_high_watermark()
         self.changed()
         return AppendOutcome(ErrorCode.NONE, base_offset, end_offset, self.log_start_offset)
 
@@ -176,7 +176,7 @@ class Partition(Replica):
             progress, fetch_offset, self.log_end_offset, replica_epoch, now_ms
         )
         self._maybe_propose_expansion(role, replica_id, now_ms)
-        if fetch_offset != progress.log_end_offset and self._maybe_advance_high_watermark():
+        if fetch_offset != progress.log_end_offset and self.maybe_advance_high_watermark():
             self.changed()
         return ErrorCode.NONE
 
@@ -253,7 +253,7 @@ class Partition(Replica):
         self.partition_epoch = partition_epoch
         self._trace(EventKind.ISR_CHANGED, None, isr=isr, partition_epoch=partition_epoch)
         # A smaller ISR may let the high watermark rise without any further fetch (KAFKA-13091).
-        self._maybe_advance_high_watermark()
+        self.maybe_advance_high_watermark()
         self.changed()
         return True
 
@@ -269,14 +269,15 @@ class Partition(Replica):
                 if broker in role.followers and broker not in role.isr:
                     barred = replace(role.followers[broker], barred_until_ms=until_ms)
                     role.followers[broker] = barred
-        self._maybe_advance_high_watermark()
+        self.maybe_advance_high_watermark()
         self.changed()
 
     # ------------------------------------------------------------ leader: high watermark
 
-    def _maybe_advance_high_watermark(self) -> bool:
+    def maybe_advance_high_watermark(self) -> bool:
+        """Raise the high watermark as far as the replicas that must have a record have it."""
         role = self.role
-        if not isinstance(role, Leading):
+        if not isinstance(role, Leading) or self._high_watermark == self.log_end_offset:
             return False
         advanced = next_high_watermark(
             self._high_watermark,
@@ -302,10 +303,6 @@ class Partition(Replica):
             log_end_offset=self.log_end_offset,
         )
         return True
-
-    def maybe_advance_high_watermark(self) -> bool:
-        """Look again after a change from outside (a new role, a new min.insync.replicas)."""
-        return self._maybe_advance_high_watermark()
 
     def _must_have(self, role: Leading, broker: NodeId, progress: FollowerProgress) -> bool:
         """Return whether a record must be on this follower before it is committed."""

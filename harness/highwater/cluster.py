@@ -30,6 +30,7 @@ from highwater.images import ensure_images
 from highwater.inspection import Inspector
 from highwater.labels import Lease, Owner, RunLabels
 from highwater.network import create_network
+from highwater.readiness import what_is_missing
 from highwater.reaper import REAPER
 from highwater.run_folder import new_run_id
 from highwater.topology import (
@@ -186,30 +187,7 @@ class Cluster:
             raise ClusterStartFailed(f"{error}\n{self.describe()}") from error
 
     def _not_ready(self) -> str:
-        """Return the first thing that is still missing, in words; "" when there is none."""
-        brokers = set(self.topology.broker_ids)
-        active: list[NodeId] = []
-        for node in self.topology.controller_ids:
-            snapshot = self.try_snapshot(node)
-            if snapshot is None:
-                return f"controller {node} does not answer"
-            if snapshot.active_controller:
-                active.append(node)
-                unseen = brokers.difference(snapshot.live_brokers)
-                if unseen:
-                    return f"controller {node} has not seen brokers {sorted(unseen)}"
-        if len(active) != 1:
-            return f"active controllers: {active}"
-        for node in self.topology.broker_ids:
-            snapshot = self.try_snapshot(node)
-            if snapshot is None:
-                return f"broker {node} does not answer"
-            if brokers.difference(snapshot.live_brokers) or snapshot.controller_id != active[0]:
-                return (
-                    f"broker {node} knows brokers {list(snapshot.live_brokers)} "
-                    f"and controller {snapshot.controller_id}"
-                )
-        return ""
+        return what_is_missing(self.topology, self.try_snapshot)
 
     # ------------------------------------------------------------ faults on whole nodes
 
@@ -351,8 +329,7 @@ class Cluster:
         # Brokers first: a clean shutdown hands leaderships over through the controller.
         self._on_nodes(self.topology.broker_ids, self._settle)
         self._on_nodes(self.topology.controller_ids, self._settle)
-        every_node = [spec.node_id for spec in self.topology.nodes()]
-        self._on_nodes(every_node, lambda node: self.collect_node(node, folder))
+        self._on_nodes(self._every_node, lambda node: self.collect_node(node, folder))
 
     def collect_live(self, folder: Path) -> None:
         """Copy what there is without stopping anything: no segments, but describe.txt and
@@ -362,7 +339,9 @@ class Cluster:
         snapshots = {str(node): self.try_snapshot(node) for node in self.node_ids}
         text = msgspec.json.format(msgspec.json.encode(snapshots), indent=2)
         (folder / "snapshots.json").write_bytes(text + b"\n")
-        self._on_every_node(lambda node: self.collect_node(node, folder, segments=False))
+        self._on_nodes(
+            self._every_node, lambda node: self.collect_node(node, folder, segments=False)
+        )
 
     def collect_zookeeper(self, folder: Path) -> None:
         """Write zookeeper.json; an unreachable ZooKeeper leaves what it answered in its place."""
@@ -397,6 +376,11 @@ class Cluster:
             self.unpause(node)
         if node != ZOOKEEPER and self.status(node) == "running":
             self.terminate(node)
+
+    @property
+    def _every_node(self) -> tuple[NodeId, ...]:
+        """ZooKeeper, then every node."""
+        return tuple(spec.node_id for spec in self.topology.nodes())
 
     def _on_nodes(self, nodes: Sequence[NodeId], work: Callable[[NodeId], None]) -> None:
         with ThreadPoolExecutor(len(nodes), thread_name_prefix="nodes") as pool:

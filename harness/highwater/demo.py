@@ -11,7 +11,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from highwater.cluster import Cluster
-from highwater.eventually import eventually
+from highwater.eventually import NeverHappened, eventually
 from highwater.evidence import Evidence, check_everything, read_replicas, read_sends, read_traces
 from highwater.failover import Gap, longest_gap
 from highwater.observation import Change, Look, active_controller, leaderships, replicas_of
@@ -86,6 +86,8 @@ def run_demo(settings: DemoSettings, screen: Screen) -> DemoResult:
         acts = _Acts(settings, screen, folder, cluster)
         try:
             acts.play()
+        except NeverHappened as error:
+            acts.give_up(error)
         finally:
             screen.end_live()
             screen.say("stopping the nodes and copying their logs and traces")
@@ -145,6 +147,16 @@ class _Acts:
             f"{self.progress.failed} failed, {self.progress.unknown} unknown"
         )
         self._await("HW = LEO on every replica", self._everything_is_replicated)
+        self._end()
+
+    def give_up(self, error: NeverHappened) -> None:
+        """End early; what was recorded until now is still judged, and never as a pass."""
+        self._screen.say(str(error), time_s=self._recorder.now_ns() / 1e9, style="bold yellow")
+        self._require("the demo ran to its end", False, str(error))
+        self.progress = self._workload.stop()
+        self._end()
+
+    def _end(self) -> None:
         self.final_look = self._observer.look_once()
         self.looks, _ = self._observer.stop()
         self._screen.end_live()

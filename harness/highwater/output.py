@@ -19,5 +19,5 @@ def say(text: str) -> None:
 
 def print_json(value: Any) -> None:
     """Print a value (dataclasses too) as indented JSON on stdout."""
-    text = msgspec.json.format(msgspec.json.encode(value), indent=2)
+    text = msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2)
     sys.stdout.write(text.decode() + "\n")

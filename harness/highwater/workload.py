@@ -115,7 +115,8 @@ class ProducerWorkload:
                 there is on disk.
         """
         self._stopping.set()
-        self._thread.join(timeout_s)
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
         stuck = self._thread.is_alive()
         if not stuck:
             self._recorder.close()

@@ -1,0 +1,57 @@
+# Two commands do everything: `make demo` and `make test`. Both set up what they need.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.set-up
+JOBS ?= 2
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup engine images demo test lint unit bench bench-kafka clean
+
+help: ## Show this list.
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(STAMP) ## Create .venv with the locked packages and highwater itself.
+
+$(STAMP): locks/dev.txt pyproject.toml scripts/set-up
+	@PYTHON=$(PYTHON) scripts/set-up $(VENV)
+	@touch $@
+
+engine: ## Make sure that a Docker engine answers.
+	@scripts/docker-engine
+
+images: setup engine ## Build the images that are missing.
+	@$(BIN)/highwater images build
+
+demo: setup ## Bring up a cluster, kill its leader and its controller, prove that nothing was lost.
+	@scripts/docker-engine || { \
+	  echo "make demo needs a Docker engine. Without one, 'make unit' runs the same controller" \
+	    "and broker code in virtual time." >&2; exit 2; }
+	@$(BIN)/highwater demo
+
+lint: setup ## Check formatting, rules, types, imports and the generated protobuf code.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	scripts/generate-proto --check
+
+unit: setup ## Run the tests that need no containers.
+	$(BIN)/pytest -n $(JOBS) -m "not docker" $(PYTEST_ARGS)
+
+test: lint images ## Run every check and every test.
+	HIGHWATER_REQUIRE_DOCKER=1 $(BIN)/pytest -n $(JOBS) $(PYTEST_ARGS)
+
+bench: setup engine ## Measure bring-up, failover, throughput, latency and memory.
+	$(BIN)/python -m bench
+
+bench-kafka: setup engine ## Likewise, beside Apache Kafka with the same client and settings.
+	$(BIN)/python -m bench --kafka
+
+clean: ## Remove clusters, caches and .venv; images stay (highwater images prune).
+	@if [ -x $(BIN)/highwater ] && scripts/docker-engine --check 2>/dev/null; then \
+	  $(BIN)/highwater down --all; fi
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

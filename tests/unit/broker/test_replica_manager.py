@@ -1,0 +1,256 @@
+"""How a broker carries out the controller's commands, or refuses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from highwater_broker.current_session import CurrentSession
+from highwater_broker.log.folders import list_strays, partition_folder
+from highwater_broker.metadata_cache import MetadataCache
+from highwater_broker.partition_context import PartitionContext
+from highwater_broker.replica_logs import ReplicaLogs
+from highwater_broker.replica_manager import ReplicaManager
+from highwater_broker.settings import BrokerSettings
+from highwater_broker.topic_settings import TopicSettings
+from highwater_core.config import Preset
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import (
+    BrokerEpoch,
+    ControllerEpoch,
+    LeaderEpoch,
+    NodeId,
+    TopicId,
+    TopicPartition,
+)
+from highwater_core.messages import (
+    BrokerCommand,
+    CommandResponse,
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+
+from .conftest import LAG_MS, ME, T0, THREE, TWO, Bench, batch, command
+
+E = ErrorCode
+OWN = BrokerEpoch(50)
+T1 = TopicPartition("t", 1)
+ID_A, ID_B = TopicId("a" * 32), TopicId("b" * 32)
+
+
+class Broker:
+    """A replica manager without a ZooKeeper: topic configurations stay at their defaults."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        settings = BrokerSettings(node_id=ME)
+        runtime, trace = bench.runtime, bench.ports.trace
+        topics = TopicSettings(settings, runtime, trace, CurrentSession(), lambda topic: None)
+        context = PartitionContext(
+            broker_id=ME,
+            toggles=bench.toggles,
+            runtime=runtime,
+            trace=trace,
+            replica_lag_time_max_ms=LAG_MS,
+            wake=bench.woken.append,
+            propose_isr=bench.proposed.append,
+            registered_epoch=bench.registered.get,
+        )
+
+        async def write_recovery_points() -> None:
+            bench.written_recovery_points += 1
+
+        self.metadata = MetadataCache()
+        self.manager = ReplicaManager(
+            context,
+            bench.ports,
+            ReplicaLogs(bench.ports.files, trace, ME, "cluster", topics.log_config),
+            topics,
+            self.metadata,
+            bench.fetchers(),
+            lambda: OWN,
+            write_recovery_points,
+        )
+
+    def carry_out(self, request: BrokerCommand) -> CommandResponse:
+        answers: list[CommandResponse] = []
+
+        async def work() -> None:
+            answers.append(await self.manager.carry_out(request))
+
+        self.bench.runtime.scope("commands").spawn("command", work())
+        self.bench.kernel.run_for(500)
+        (answer,) = answers
+        return answer
+
+    def role(self, key: TopicPartition = T0) -> tuple[str, int] | None:
+        partition = self.manager.get(key)
+        if partition is None:
+            return None
+        snapshot = partition.snapshot()
+        return snapshot.role, snapshot.leader_epoch
+
+
+@pytest.fixture
+def make_broker(make_bench: Callable[..., Bench]) -> Callable[..., Broker]:
+    return lambda preset=Preset.FENCED: Broker(make_bench(preset))
+
+
+def lisr(
+    *partitions: LeaderAndIsrPartition,
+    controller_epoch: int = 1,
+    broker_epoch: int = OWN,
+    is_init: bool = False,
+) -> LeaderAndIsrRequest:
+    return LeaderAndIsrRequest(
+        NodeId(1000),
+        ControllerEpoch(controller_epoch),
+        BrokerEpoch(broker_epoch),
+        is_init,
+        partitions,
+    )
+
+
+def stop(epoch: int, *, delete: bool, **fields: Any) -> StopReplicaRequest:
+    partition = StopReplicaPartition(T0, delete, LeaderEpoch(epoch), **fields)
+    return StopReplicaRequest(NodeId(1000), ControllerEpoch(1), OWN, (partition,))
+
+
+def test_a_command_makes_leaders_and_followers_and_answers_for_each(
+    make_broker: Callable[..., Broker],
+) -> None:
+    broker = make_broker()
+    follower = replace(command(TWO, 4), topic_partition=T1)
+    elsewhere = replace(
+        command(TWO, 4, assigned=(TWO, THREE)), topic_partition=TopicPartition("t", 2)
+    )
+    answer = broker.carry_out(lisr(follower, command(ME, 3), elsewhere))
+    assert answer.partition_errors == (
+        (T1, E.NONE),
+        (T0, E.NONE),
+        (TopicPartition("t", 2), E.UNKNOWN_TOPIC_OR_PARTITION),
+    )
+    assert (broker.role(T0), broker.role(T1)) == (("leader", 3), ("follower", 4))
+    kinds = [event.kind for event in broker.bench.events]
+    assert kinds.index(EventKind.BECAME_LEADER) < kinds.index(EventKind.BECAME_FOLLOWER)
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"controller_epoch": 4}, E.STALE_CONTROLLER_EPOCH),
+        ({"controller_epoch": 6, "broker_epoch": OWN - 1}, E.STALE_BROKER_EPOCH),
+    ],
+)
+def test_a_stale_command_changes_nothing(
+    make_broker: Callable[..., Broker], fields: dict[str, int], error: ErrorCode
+) -> None:
+    broker = make_broker()
+    broker.carry_out(lisr(command(ME, 3), controller_epoch=5))
+    answer = broker.carry_out(lisr(command(TWO, 9), **fields))  # type: ignore[arg-type]
+    assert answer == CommandResponse(error)
+    assert broker.role() == ("leader", 3)
+    assert broker.manager.controller_epoch == 5
+    (refused,) = broker.bench.traced(EventKind.REQUEST_REFUSED)
+    assert refused.detail["error"] == error.name
+
+
+def test_a_repeat_succeeds_without_effect_and_an_older_epoch_is_refused(
+    make_broker: Callable[..., Broker],
+) -> None:
+    broker = make_broker()
+    broker.carry_out(lisr(command(ME, 3)))
+    repeat = broker.carry_out(lisr(command(ME, 3)))
+    older = broker.carry_out(lisr(command(TWO, 2)))
+    assert [repeat.partition_errors, older.partition_errors] == [
+        ((T0, E.NONE),),
+        ((T0, E.FENCED_LEADER_EPOCH),),
+    ]
+    assert len(broker.bench.traced(EventKind.BECAME_LEADER)) == 1
+
+
+def test_a_stopped_replica_keeps_its_log_and_may_be_started_again_in_the_same_epoch(
+    make_broker: Callable[..., Broker],
+) -> None:
+    broker = make_broker()
+    broker.carry_out(lisr(command(ME, 3, isr=(ME,))))
+    partition = broker.manager.get(T0)
+    assert partition is not None
+    partition.append(batch("a"), -1, 0)
+    assert broker.carry_out(stop(3, delete=False)).partition_errors == ((T0, E.NONE),)
+    assert broker.role() == ("stopped", 3)
+    assert partition.append(batch("b"), 1, 0).error is E.NOT_LEADER_OR_FOLLOWER
+    broker.carry_out(lisr(command(ME, 3, isr=(ME,))))
+    assert broker.role() == ("leader", 3)
+    assert partition.log_end_offset == 1
+
+
+def test_a_late_stop_of_an_older_epoch_does_not_touch_the_replica(
+    make_broker: Callable[..., Broker],
+) -> None:
+    broker = make_broker()
+    broker.carry_out(lisr(command(ME, 3)))
+    answer = broker.carry_out(stop(2, delete=True))
+    assert answer.partition_errors == ((T0, E.FENCED_LEADER_EPOCH),), "KAFKA-9539"
+    assert broker.role() == ("leader", 3)
+    assert broker.carry_out(stop(-2, delete=True)).partition_errors == ((T0, E.NONE),)
+    assert broker.role() is None
+    assert not broker.bench.ports.files.exists(partition_folder(T0))
+    assert broker.carry_out(stop(-2, delete=True)).partition_errors == ((T0, E.NONE),)
+
+
+def test_another_incarnation_of_the_topic_is_refused(make_broker: Callable[..., Broker]) -> None:
+    broker = make_broker()
+    broker.carry_out(lisr(replace(command(ME, 3), topic_id=ID_A)))
+    answer = broker.carry_out(lisr(replace(command(ME, 4), topic_id=ID_B)))
+    assert answer.partition_errors == ((T0, E.INCONSISTENT_TOPIC_ID),)
+    assert broker.carry_out(stop(-2, delete=True, topic_id=ID_B)).partition_errors == (
+        (T0, E.INCONSISTENT_TOPIC_ID),
+    )
+
+
+@pytest.mark.parametrize(("preset", "strays"), [(Preset.FENCED, 1), (Preset.V3, 0)])
+def test_an_init_command_takes_what_it_does_not_list_out_of_service(
+    make_broker: Callable[..., Broker], preset: Preset, strays: int
+) -> None:
+    broker = make_broker(preset)
+    other = replace(command(ME, 0), topic_partition=T1)
+    broker.carry_out(lisr(command(ME, 3), other))
+    broker.carry_out(lisr(command(ME, 3)))
+    assert broker.role(T1) == ("leader", 0), "only an init command lists everything"
+    broker.carry_out(lisr(command(ME, 3), is_init=True))
+    assert (broker.role(T0), broker.role(T1)) == (("leader", 3), None)
+    assert len(list_strays(broker.bench.ports.files)) == strays
+    assert not broker.bench.ports.files.exists(partition_folder(T1))
+
+
+def test_metadata_is_fenced_then_handed_to_the_cache(make_broker: Callable[..., Broker]) -> None:
+    broker = make_broker()
+    for epoch in (5, 4):
+        broker.carry_out(
+            UpdateMetadataRequest(NodeId(1000 + epoch), ControllerEpoch(epoch), OWN, (), ())
+        )
+    assert broker.metadata.controller_id == 1005
+
+
+def test_a_leader_that_the_disk_refuses_its_epoch_has_no_role(
+    make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = make_broker()
+    broker.carry_out(lisr(command(ME, 3)))
+
+    def refuse(source: str, target: str) -> None:
+        raise OSError(28, "no space left")
+
+    monkeypatch.setattr(broker.bench.ports.files, "rename", refuse)
+    answer = broker.carry_out(lisr(command(ME, 4)))
+    assert answer.partition_errors == ((T0, E.KAFKA_STORAGE_ERROR),)
+    assert broker.role() == ("stopped", 3)
+    assert broker.bench.traced(EventKind.BAD_INPUT_MET)
