@@ -21,6 +21,7 @@ from highwater_simulator.tasks import NodeRuntime
 from highwater_wire.kafka.messages import (
     CONSUMER,
     CreateTopicsRequest,
+    DeleteTopicsRequest,
     FetchPartition,
     FetchRequest,
     MetadataRequest,
@@ -67,6 +68,7 @@ class SimulatedClient:
         self._bootstrap = tuple(bootstrap)
         self._note = note
         self._leaders: dict[tuple[str, int], Endpoint] = {}
+        self._next_bootstrap = 0
         self._next_operation_id = 0
         self.history: list[HistoryEvent] = []
 
@@ -95,6 +97,21 @@ class SimulatedClient:
         self._note("topic created", topic=name, error=error.name)
         return error
 
+    async def delete_topic(self, name: str, within_ms: int) -> ErrorCode:
+        """Return NONE or UNKNOWN_TOPIC_OR_PARTITION once it is gone, or the last error in time."""
+        deadline_ms = self._runtime.now_ms() + within_ms
+        error = ErrorCode.REQUEST_TIMED_OUT
+        while (left_ms := deadline_ms - self._runtime.now_ms()) > 0:
+            timeout_ms = min(left_ms, CALL_TIMEOUT_MS)
+            response = await self._ask_any(DeleteTopicsRequest((name,), timeout_ms), timeout_ms)
+            if response is not None:
+                error = response.topics[0].error
+                if error in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                    break
+            await self._runtime.sleep(RETRY_MS)
+        self._note("topic deleted", topic=name, error=error.name)
+        return error
+
     async def metadata(self, topics: tuple[str, ...] | None = None) -> MetadataResponse | None:
         """Return what some broker says, None when none answers."""
         response: MetadataResponse | None = await self._ask_any(
@@ -103,7 +120,10 @@ class SimulatedClient:
         return response
 
     async def _ask_any(self, request: Any, timeout_ms: int) -> Any:
-        for endpoint in self._bootstrap:
+        """Return the answer of the first broker that has one; each call begins with the next."""
+        first = self._next_bootstrap
+        self._next_bootstrap = (first + 1) % len(self._bootstrap)
+        for endpoint in (*self._bootstrap[first:], *self._bootstrap[:first]):
             try:
                 return await self._transport.call(endpoint, "admin", request, timeout_ms)
             except CallFailed:

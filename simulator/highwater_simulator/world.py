@@ -171,6 +171,16 @@ class World:
         self.trace.note(self.handle(node_id).name, "resumed")
         self._runtime(node_id).resume()
 
+    def cut(self, a: str, b: str, plane: Plane) -> None:
+        """Cut both directions between two hosts on one plane; one way: network.cut."""
+        self.trace.note(a, "cut off", peer=b, plane=plane)
+        self.network.cut_both_ways(a, b, plane)
+
+    def heal_all(self) -> None:
+        """Heal every cut."""
+        self.trace.note("network", "healed")
+        self.network.heal_all()
+
     def snapshot(self, node_id: int) -> NodeSnapshot | None:
         """Return the node's own view of its state, None while it does not run."""
         handle = self.handle(node_id)

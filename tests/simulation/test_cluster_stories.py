@@ -9,6 +9,7 @@ import pytest
 
 from highwater_checker.history import HistoryEvent, sends_of
 from highwater_core.config import Preset
+from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
 from highwater_core.messages import ReplicaSnapshot
@@ -155,13 +156,13 @@ def test_slow_follower_leaves_the_isr_and_joins_again(cluster: Cluster) -> None:
         await c.begin()
         leader = c.leader()
         follower = next(b for b in c.world.brokers if b != leader)
-        c.world.network.cut_both_ways(broker_name(follower), broker_name(leader), Plane.REPLICATION)
+        c.world.cut(broker_name(follower), broker_name(leader), Plane.REPLICATION)
         await c.send(5)
         state = c.world.partition_state(ORDERS)
         assert state is not None
         assert follower not in state.isr
         assert c.leader() == leader
-        c.world.network.heal_all()
+        c.world.heal_all()
         await c.full_isr()
         assert acknowledged(c.client.history) == 25
 
@@ -180,14 +181,12 @@ def test_deposed_leader_truncates_the_tail_that_nobody_else_has(
         leader = c.leader()
         for other in c.world.brokers:
             if other != leader:
-                c.world.network.cut_both_ways(
-                    broker_name(leader), broker_name(other), Plane.REPLICATION
-                )
+                c.world.cut(broker_name(leader), broker_name(other), Plane.REPLICATION)
         lonely = await c.client.send("orders", 0, "tail", 2_000, acks=1)
         assert lonely.offset == 20
         assert replica(c.world, leader).log_end_offset == 21
         c.world.kill(leader)
-        c.world.network.heal_all()
+        c.world.heal_all()
         await c.send(3)
         c.world.start(leader)
         await c.full_isr()
@@ -224,10 +223,10 @@ def test_leader_cut_off_from_zookeeper_gives_way_and_registers_anew(cluster: Clu
     async def story(c: Cluster) -> None:
         await c.begin()
         leader = c.leader()
-        c.world.network.cut_both_ways(broker_name(leader), ZOOKEEPER, Plane.ZOOKEEPER)
+        c.world.cut(broker_name(leader), ZOOKEEPER, Plane.ZOOKEEPER)
         await c.world.eventually(lambda: c.leader() not in (leader, -1), 20_000, "another leader")
         await c.send(5)
-        c.world.network.heal_all()
+        c.world.heal_all()
         await c.full_isr()
         assert acknowledged(c.client.history) == 25
 
@@ -238,14 +237,14 @@ def test_controller_cut_off_from_zookeeper_is_replaced_and_stays_quiet(cluster: 
     async def story(c: Cluster) -> None:
         await c.begin()
         first = c.controller()
-        c.world.network.cut_both_ways(controller_name(first), ZOOKEEPER, Plane.ZOOKEEPER)
+        c.world.cut(controller_name(first), ZOOKEEPER, Plane.ZOOKEEPER)
         await c.world.eventually(
             lambda: len(c.world.trace.events(EventKind.CONTROLLER_ELECTED)) == 2,
             20_000,
             "a second election",
         )
         await c.send(5)
-        c.world.network.heal_all()
+        c.world.heal_all()
         await c.world.eventually(
             lambda: c.world.active_controller() not in (None, first), 20_000, "one controller"
         )
@@ -293,5 +292,47 @@ def test_bounced_broker_is_told_again_what_it_hosts(cluster: Cluster) -> None:
         await c.send(5)
         await c.full_isr()
         assert acknowledged(c.client.history) == 25
+
+    cluster.run(story)
+
+
+def test_deleted_topic_leaves_no_znode_and_no_log(cluster: Cluster) -> None:
+    async def story(c: Cluster) -> None:
+        await c.begin()
+        assert await c.client.delete_topic("orders", 30_000) is ErrorCode.NONE
+        await c.world.eventually(
+            lambda: not any("orders" in path for path in c.world.zookeeper.dump()),
+            30_000,
+            "no znode of the topic",
+        )
+        await c.world.eventually(
+            lambda: not any(hosted_files(c.world, broker_id) for broker_id in c.world.brokers),
+            120_000,
+            "no file of the topic",
+        )
+        assert all(c.world.replica(broker_id, ORDERS) is None for broker_id in c.world.brokers)
+        c.client.history.clear()
+
+    cluster.run(story)
+
+
+def hosted_files(world: World, broker_id: int) -> list[str]:
+    files = world.brokers[broker_id].disk.files()
+    return [
+        path for path in files if path.startswith(("orders-0/", "orders-0-delete", "orders-0."))
+    ]
+
+
+def test_topic_is_created_again_after_its_deletion_and_starts_empty(cluster: Cluster) -> None:
+    async def story(c: Cluster) -> None:
+        await c.begin()
+        assert await c.client.delete_topic("orders", 30_000) is ErrorCode.NONE
+        c.client.history.clear()
+        assert await c.client.create_topic("orders", 1, 3, 30_000) is ErrorCode.NONE
+        await c.full_isr()
+        await c.send(5)
+        await c.full_isr()
+        records = await c.client.read_all("orders", 0, 10_000)
+        assert [record.offset for record in records] == list(range(5))
 
     cluster.run(story)

@@ -139,6 +139,19 @@ def test_call_in_flight_to_a_peer_that_is_killed_fails_and_the_next_is_refused(p
     assert pair.arrived == ["a"]
 
 
+def test_answer_held_by_a_cut_link_is_lost_with_the_one_who_sent_it(pair: Pair) -> None:
+    pair.ask("a")
+    pair.kernel.run_for(10)
+    pair.network.cut("server", "client", PLANE)
+    pair.ask("b", timeout_ms=5_000)
+    pair.kernel.run_for(10)
+    pair.kill_server()
+    pair.network.heal_all()
+    pair.kernel.run_for(100)
+    assert pair.arrived == ["a", "b"]
+    assert pair.answers == ["a", "b failed, sent=True"]
+
+
 def test_restarted_peer_is_reached_again(pair: Pair) -> None:
     pair.kill_server()
     pair.server = pair.kernel.runtime("server")

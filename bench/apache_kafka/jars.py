@@ -1,0 +1,62 @@
+"""Fetches Apache Kafka's released jars by Maven into .cache/, once for each pom.xml."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from highwater.errors import HarnessError
+from highwater.images.content_hash import content_hash
+from highwater.project import project_root
+
+POM = Path(__file__).with_name("pom.xml")
+FETCH_TIMEOUT_S = 600
+
+
+class KafkaMissing(HarnessError):
+    """Apache Kafka cannot be had here; the message says why in one line."""
+
+
+def ensure_jars() -> list[Path]:
+    """Return the jars, sorted by name, fetching them when they are not here yet.
+
+    Raises:
+        KafkaMissing: no Maven, or it cannot fetch.
+    """
+    folder = project_root() / ".cache" / f"apache-kafka-{_pom_hash()}"
+    if not folder.is_dir():
+        folder.parent.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as work:
+            fetched = Path(work) / "jars"
+            _fetch(fetched)
+            fetched.rename(folder)
+    return sorted(folder.glob("*.jar"))
+
+
+def _pom_hash() -> str:
+    return content_hash([(POM.name, POM.read_bytes())])
+
+
+def _fetch(folder: Path) -> None:
+    if shutil.which("mvn") is None:
+        raise KafkaMissing("Apache Kafka is left out: Maven (mvn), which fetches it, is missing")
+    command = [
+        "mvn",
+        "--batch-mode",
+        "--quiet",
+        f"--file={POM}",
+        "dependency:copy-dependencies",
+        f"-DoutputDirectory={folder}",
+        "-DincludeScope=runtime",
+    ]
+    try:
+        result = subprocess.run(
+            command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise KafkaMissing("Apache Kafka is left out: Maven did not fetch it in time") from None
+    if result.returncode != 0 or not any(folder.glob("kafka_*.jar")):
+        output = (result.stdout + result.stderr).strip().splitlines() or ["it said nothing"]
+        raise KafkaMissing(f"Apache Kafka is left out: Maven could not fetch it: {output[0]}")

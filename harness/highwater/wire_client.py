@@ -1,0 +1,174 @@
+"""A small Kafka client that says exactly what it is told, right or wrong: for tests of brokers.
+
+Unlike a stock client it retries nothing, hides no error and can send any bytes.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Sequence
+from itertools import count
+from types import TracebackType
+from typing import Any, Self
+
+from kafka.record import MemoryRecordsBuilder
+
+from highwater_core.ids import Endpoint, NodeId, Offset
+from highwater_wire.kafka.codec import VERSION_PROFILE, api_key_of, decode_response, encode_request
+from highwater_wire.kafka.messages import (
+    CONSUMER,
+    FetchPartition,
+    FetchPartitionResult,
+    FetchRequest,
+    KafkaRequest,
+    ProducePartition,
+    ProducePartitionResult,
+    ProduceRequest,
+)
+
+_SIZE = struct.Struct(">i")
+_CRC_POSITION = 17
+"""Of a v2 batch: after base offset, length, leader epoch and magic."""
+
+
+class ConnectionClosed(Exception):
+    """The broker closed the connection instead of answering."""
+
+
+class WireClient:
+    """One connection to one listener; calls are answered one at a time.
+
+    >>> with WireClient(cluster.external_endpoint(0)) as client:
+    ...     response = client.call(MetadataRequest(topics=None))
+    """
+
+    def __init__(self, endpoint: Endpoint, *, timeout_s: float = 10.0) -> None:
+        """Connect.
+
+        Raises:
+            OSError: nobody listens there.
+        """
+        self._socket = socket.create_connection((endpoint.host, endpoint.port), timeout_s)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._correlation_ids = count(1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    # ------------------------------------------------------------ whole requests
+
+    def call(self, request: KafkaRequest, version: int | None = None) -> Any:
+        """Send the request and return its response; version None: the newest that clients use.
+
+        Raises:
+            ConnectionClosed: the broker closed the connection.
+            TimeoutError: no answer in time.
+        """
+        if version is None:
+            version = VERSION_PROFILE.offered[api_key_of(request)][1]
+        correlation_id = next(self._correlation_ids)
+        pieces = encode_request(request, version, correlation_id, "wire-client")
+        self.send(b"".join(_bytes(piece) for piece in pieces))
+        answered_id, response = decode_response(self.receive_frame(), request, version)
+        if answered_id != correlation_id:
+            raise ConnectionClosed(f"answered {answered_id} where {correlation_id} was asked")
+        return response
+
+    def produce(
+        self, topic: str, partition: int, batch: bytes, *, acks: int = -1, timeout_ms: int = 10_000
+    ) -> ProducePartitionResult:
+        """Send one record batch; acks 0 is not for here, since it has no answer."""
+        part = ProducePartition(topic, partition, batch)
+        response = self.call(ProduceRequest(acks, timeout_ms, (part,)))
+        result: ProducePartitionResult = response.partitions[0]
+        return result
+
+    def fetch(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        *,
+        max_wait_ms: int = 500,
+        max_bytes: int = 1 << 20,
+        replica_id: NodeId = CONSUMER,
+    ) -> FetchPartitionResult:
+        """Fetch from one partition, as a consumer unless replica_id says otherwise."""
+        part = FetchPartition(topic, partition, Offset(offset), max_bytes)
+        response = self.call(FetchRequest(replica_id, max_wait_ms, 1, max_bytes, (part,)))
+        result: FetchPartitionResult = response.partitions[0]
+        return result
+
+    # ------------------------------------------------------------ any bytes
+
+    def send(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def end_sending(self) -> None:
+        """Say that nothing more comes; answers can still be read."""
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def receive_frame(self) -> bytes:
+        """Return the next frame, without its size.
+
+        Raises:
+            ConnectionClosed: the broker closed the connection.
+            TimeoutError: nothing came in time.
+        """
+        (size,) = _SIZE.unpack(self._receive(_SIZE.size))
+        return self._receive(size)
+
+    def is_closed_by_peer(self) -> bool:
+        """Wait until the broker says something: True when it closes, False when it answers.
+
+        Raises:
+            TimeoutError: it does neither in time.
+        """
+        try:
+            return self._socket.recv(1) == b""
+        except ConnectionError:
+            return True
+
+    def _receive(self, size: int) -> bytes:
+        received = bytearray()
+        while len(received) < size:
+            try:
+                part = self._socket.recv(size - len(received))
+            except ConnectionError as error:
+                raise ConnectionClosed(str(error)) from error
+            if not part:
+                raise ConnectionClosed(f"{len(received)} of {size} bytes came")
+            received += part
+        return bytes(received)
+
+
+def record_batch(values: Sequence[bytes], *, timestamp_ms: int = 1_700_000_000_000) -> bytes:
+    """Return one uncompressed v2 record batch with these values and no keys."""
+    builder = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=1 << 30)
+    for value in values:
+        builder.append(timestamp=timestamp_ms, key=None, value=value)
+    builder.close()
+    return bytes(builder.buffer())
+
+
+def with_wrong_crc(batch: bytes) -> bytes:
+    """Return the batch with one bit of its CRC turned."""
+    damaged = bytearray(batch)
+    damaged[_CRC_POSITION] ^= 1
+    return bytes(damaged)
+
+
+def _bytes(piece: Any) -> bytes:
+    return bytes(piece.read()) if hasattr(piece, "read") else bytes(piece)

@@ -1,0 +1,112 @@
+"""Image tags: they change with what goes into an image, and only with that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from highwater.images.content_hash import content_hash, files_below
+from highwater.images.context import BuildContext
+from highwater.images.plan import plan_images
+from highwater.images.wheels import platforms
+from highwater.project import IMAGE_FOLDER, NODE_LOCK, NODE_PACKAGES
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout with one small file for everything that images are made of."""
+    files = [
+        *(IMAGE_FOLDER / f"{name}.Dockerfile" for name in ("node-deps", "node", "zookeeper")),
+        IMAGE_FOLDER / "zookeeper" / "zoo.cfg",
+        NODE_LOCK,
+        *(package / "module.py" for package in NODE_PACKAGES),
+        Path("harness/highwater/cluster.py"),
+    ]
+    for file in files:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(f"content of {file}\n")
+    return tmp_path
+
+
+def test_equal_files_give_equal_tags(checkout: Path) -> None:
+    assert plan_images(checkout) == plan_images(checkout)
+
+
+@pytest.mark.parametrize(
+    ("changed", "new_tags"),
+    [
+        ("broker/highwater_broker/module.py", {"node"}),
+        ("core/highwater_core/module.py", {"node"}),
+        ("compose/images/node.Dockerfile", {"node"}),
+        ("locks/node.txt", {"node_deps", "node"}),
+        ("compose/images/node-deps.Dockerfile", {"node_deps", "node"}),
+        ("compose/images/zookeeper/zoo.cfg", {"zookeeper"}),
+        ("compose/images/zookeeper.Dockerfile", {"zookeeper"}),
+        ("harness/highwater/cluster.py", set()),
+        ("broker/highwater_broker/__pycache__/module.cpython-311.pyc", set()),
+    ],
+)
+def test_a_change_gives_new_tags_to_the_images_that_it_goes_into(
+    checkout: Path, changed: str, new_tags: set[str]
+) -> None:
+    before = plan_images(checkout)
+    (checkout / changed).parent.mkdir(exist_ok=True)
+    (checkout / changed).write_text("changed\n")
+    after = plan_images(checkout)
+    names = ("python_base", "node_deps", "node", "zookeeper_base", "zookeeper")
+    assert {name for name in names if getattr(before, name) != getattr(after, name)} == new_tags
+
+
+def test_a_renamed_or_newly_executable_file_is_a_change(checkout: Path) -> None:
+    before = plan_images(checkout).zookeeper
+    script = checkout / IMAGE_FOLDER / "zookeeper" / "zoo.cfg"
+    script.chmod(0o755)
+    executable = plan_images(checkout).zookeeper
+    script.rename(script.with_name("other.cfg"))
+    assert len({before, executable, plan_images(checkout).zookeeper}) == 3
+
+
+def test_an_image_is_built_of_what_its_tag_was_computed_from(checkout: Path) -> None:
+    plan = plan_images(checkout)
+    archive = plan.contexts[plan.node].archive().getvalue()
+    (checkout / "broker/highwater_broker/module.py").write_text("written since\n")
+    assert plan.contexts[plan.node].archive().getvalue() == archive
+    assert b"content of broker/highwater_broker/module.py" in archive
+    assert b"packages/highwater_broker/module.py" in archive
+
+
+def test_compose_reads_the_tags_as_an_env_file(checkout: Path) -> None:
+    plan = plan_images(checkout)
+    assert plan.as_environment().splitlines() == [
+        f"HIGHWATER_NODE_IMAGE={plan.node}",
+        f"HIGHWATER_ZOOKEEPER_IMAGE={plan.zookeeper}",
+    ]
+
+
+def test_a_hash_keeps_names_and_contents_apart() -> None:
+    assert content_hash([("ab", b"c")]) != content_hash([("a", b"bc")])
+    assert content_hash([("a", b""), ("b", b"")]) != content_hash([("b", b""), ("a", b"")])
+
+
+def test_caches_are_no_content(tmp_path: Path) -> None:
+    for name in ("a.py", "b/__pycache__/c.pyc", "b/d.pyc", "b/e.txt", ".mypy_cache/f"):
+        (tmp_path / "folder" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "folder" / name).touch()
+    found = [path.as_posix() for path in files_below(tmp_path, Path("folder"))]
+    assert found == ["folder/a.py", "folder/b/e.txt"]
+
+
+def test_a_context_archive_does_not_depend_on_the_order_of_adding() -> None:
+    one = BuildContext().with_text("a", "1").with_text("b", "2")
+    other = BuildContext().with_text("b", "2").with_text("a", "1")
+    assert one.archive().getvalue() == other.archive().getvalue()
+    assert one.hash("base:1") == other.hash("base:1") != one.hash("base:2")
+
+
+def test_wheels_are_chosen_for_the_images_glibc_and_older() -> None:
+    tags = platforms("aarch64")
+    assert tags[0] == "manylinux_2_36_aarch64"
+    assert "manylinux_2_17_aarch64" in tags
+    assert "manylinux2014_aarch64" in tags
+    assert not any("x86" in tag or "_2_37_" in tag for tag in tags)
