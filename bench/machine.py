@@ -23,7 +23,9 @@ class Machine:
     load_average_end: float
 
 
-def describe_machine(engine_version: str, client_version: str, load_average_start: float) -> Machine:
+def describe_machine(
+    engine_version: str, client_version: str, load_average_start: float
+) -> Machine:
     """Return this machine, as it is when measuring ends."""
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return Machine(

@@ -5,14 +5,16 @@ Each function takes a bootstrap address and knows nothing of what answers there.
 
 from __future__ import annotations
 
-import statistics
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from bench.summary import percentile
 
 QUIET: dict[str, Any] = {"log_level": 0}
 THROUGHPUT: dict[str, Any] = {
@@ -31,17 +33,24 @@ ONE_RECORD_REQUESTS: dict[str, Any] = {
     "batch.num.messages": 1,
     "max.in.flight": 50,
 }
-FAILOVER: dict[str, Any] = {
+IMPATIENT: dict[str, Any] = {
     **QUIET,
-    "acks": "all",
-    "linger.ms": 0,
     "retry.backoff.ms": 20,
     "reconnect.backoff.ms": 10,
     "reconnect.backoff.max.ms": 50,
     "topic.metadata.refresh.fast.interval.ms": 20,
+}
+"""Retries fast: for times that a client's own pauses would hide."""
+FAILOVER: dict[str, Any] = {
+    **IMPATIENT,
+    "acks": "all",
+    "linger.ms": 0,
     "request.timeout.ms": 1500,
     "message.timeout.ms": 60_000,
 }
+REPLICATION = 3
+MIN_INSYNC_REPLICAS = "2"
+POLL_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,26 +69,97 @@ class Latency:
     samples: int
 
 
+def wait_for_brokers(bootstrap: str, count: int, within_s: float) -> None:
+    """Return once one broker's metadata shows so many brokers.
+
+    Raises:
+        TimeoutError: not within the bound.
+    """
+    admin = AdminClient({**IMPATIENT, "bootstrap.servers": bootstrap})
+
+    def all_live() -> bool:
+        try:
+            return len(admin.list_topics(timeout=1).brokers) >= count
+        except KafkaException:
+            return False
+
+    _wait(all_live, within_s, f"{count} brokers")
+
+
 def new_topic(bootstrap: str, partition_count: int, within_s: float = 30.0) -> str:
     """Create a topic of three replicas with min.insync.replicas 2, led everywhere; return its name.
 
     Raises:
-        KafkaException: not created and led within the bound.
+        KafkaException: it was not created.
+        TimeoutError: it has no full ISR within the bound.
     """
+    name = create_topic(bootstrap, partition_count, within_s)
+    wait_for_full_isr(bootstrap, name, within_s)
+    return name
+
+
+def create_topic(bootstrap: str, partition_count: int, within_s: float = 30.0) -> str:
+    """Create the topic, return its name, and wait for nothing more."""
     name = f"bench-{uuid.uuid4().hex[:8]}"
-    admin = AdminClient({**QUIET, "bootstrap.servers": bootstrap})
-    topic = NewTopic(name, partition_count, 3, config={"min.insync.replicas": "2"})
+    admin = AdminClient({**IMPATIENT, "bootstrap.servers": bootstrap})
+    topic = NewTopic(
+        name, partition_count, REPLICATION, config={"min.insync.replicas": MIN_INSYNC_REPLICAS}
+    )
     admin.create_topics([topic], operation_timeout=within_s)[name].result(within_s)
+    return name
+
+
+def delete_topic(bootstrap: str, topic: str, within_s: float = 30.0) -> None:
+    """Delete the topic, so that its pages need not be written to the disk any more."""
+    admin = AdminClient({**IMPATIENT, "bootstrap.servers": bootstrap})
+    admin.delete_topics([topic], operation_timeout=within_s)[topic].result(within_s)
+
+
+def wait_for_full_isr(bootstrap: str, topic: str, within_s: float) -> None:
+    """Return once every partition has a leader and all replicas in its ISR.
+
+    Raises:
+        TimeoutError: not within the bound.
+    """
+    admin = AdminClient({**IMPATIENT, "bootstrap.servers": bootstrap})
+
+    def is_full() -> bool:
+        try:
+            found = admin.list_topics(topic, timeout=2).topics[topic].partitions
+        except KafkaException:
+            return False
+        return bool(found) and all(
+            partition.leader >= 0 and len(partition.isrs) == REPLICATION
+            for partition in found.values()
+        )
+
+    _wait(is_full, within_s, f"a full ISR of {topic}")
+
+
+def leader_of(bootstrap: str, topic: str, partition: int = 0) -> int:
+    """Return the partition's leader by the metadata; -1 when there is none."""
+    admin = AdminClient({**IMPATIENT, "bootstrap.servers": bootstrap})
+    return int(admin.list_topics(topic, timeout=10).topics[topic].partitions[partition].leader)
+
+
+def produce_one(bootstrap: str, topic: str, within_s: float = 30.0) -> None:
+    """Return once one record is acknowledged by all.
+
+    Raises:
+        TimeoutError: not within the bound.
+    """
+    producer = Producer({**FAILOVER, "bootstrap.servers": bootstrap})
+    producer.produce(topic, b"x" * 100, partition=0)
+    if producer.flush(within_s):
+        raise TimeoutError(f"no acknowledgement within {within_s} s")
+
+
+def _wait(predicate: Callable[[], bool], within_s: float, what: str) -> None:
     deadline = time.monotonic() + within_s
-    while True:
-        found = admin.list_topics(name, timeout=within_s).topics[name].partitions
-        if len(found) == partition_count and all(
-            p.leader >= 0 and len(p.isrs) == 3 for p in found.values()
-        ):
-            return name
+    while not predicate():
         if time.monotonic() > deadline:
-            raise KafkaException(f"{name} has no full ISR after {within_s} s: {found}")
-        time.sleep(0.02)
+            raise TimeoutError(f"not within {within_s} s: {what}")
+        time.sleep(POLL_S)
 
 
 def produce_throughput(
@@ -92,8 +172,7 @@ def produce_throughput(
     """
     producer = Producer({**THROUGHPUT, "bootstrap.servers": bootstrap})
     producer.list_topics(topic, timeout=10)
-    value = uuid.uuid4().bytes * (record_bytes // 16 + 1)
-    value = value[:record_bytes]
+    value = (uuid.uuid4().bytes * (record_bytes // 16 + 1))[:record_bytes]
     count = total_bytes // record_bytes
     before = log_end_total(bootstrap, topic, partition_count)
     started = time.perf_counter()
@@ -134,7 +213,8 @@ def consume_throughput(
         started = time.perf_counter()
         read = 1
         while read < count:
-            batch = consumer.consume(100_000, timeout=0.2)
+            # Not more than there are: it would wait for them.
+            batch = consumer.consume(min(count - read, 10_000), timeout=1)
             if not batch and time.perf_counter() - started > 120:
                 raise RuntimeError(f"read {read} of {count} records of {topic} within 120 s")
             read += len(batch)
@@ -156,8 +236,7 @@ def one_at_a_time(bootstrap: str, topic: str, samples: int, record_bytes: int = 
             raise RuntimeError("no acknowledgement within 30 s")
         if number >= samples // 10:
             times.append((time.perf_counter() - started) * 1000)
-    cuts = statistics.quantiles(times, n=100)
-    return Latency(p50_ms=cuts[49], p99_ms=cuts[98], samples=len(times))
+    return Latency(percentile(times, 50), percentile(times, 99), len(times))
 
 
 def one_record_requests(bootstrap: str, topic: str, seconds: float) -> float:
@@ -203,7 +282,7 @@ class AcknowledgementWatch:
         self._topic = topic
         self._acknowledged: list[tuple[float, float]] = []
 
-    def run_until(self, predicate: Any, within_s: float) -> None:
+    def run_until(self, predicate: Callable[[], bool], within_s: float) -> None:
         """Send until the predicate holds.
 
         Raises:
@@ -219,9 +298,6 @@ class AcknowledgementWatch:
     def first_sent_after(self, moment: float) -> float | None:
         """Return when the first record that was sent after the moment was acknowledged."""
         return min((done for sent, done in self._acknowledged if sent >= moment), default=None)
-
-    def first_acknowledged_after(self, moment: float) -> float | None:
-        return min((done for _, done in self._acknowledged if done >= moment), default=None)
 
     def close(self) -> None:
         self._producer.flush(10)

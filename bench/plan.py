@@ -62,7 +62,7 @@ class Plan:
 
 def make_plan(*, quick: bool) -> Plan:
     """Return the whole plan (about 12 minutes for two systems), or the quick one (about 4)."""
-    scale = 2 if quick else 4
+    scale = 2 if quick else 3
     return Plan(
         bring_ups=2 if quick else 5,
         failovers=2 if quick else 10,
@@ -73,8 +73,8 @@ def make_plan(*, quick: bool) -> Plan:
             Load(100, 1, scale * 12 * MEBIBYTE),
             Load(100, 12, scale * 12 * MEBIBYTE),
         ),
-        load_repetitions=2 if quick else 3,
-        warm_up_bytes=(128 if quick else 256) * MEBIBYTE,
+        load_repetitions=2 if quick else 4,
+        warm_up_bytes=128 * MEBIBYTE,
         latency_samples=1_000 if quick else 2_000,
         request_seconds=3.0 if quick else 5.0,
         request_repetitions=2 if quick else 3,

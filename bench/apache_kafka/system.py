@@ -1,4 +1,4 @@
-"""Apache Kafka in containers: the harness's network, labels, ZooKeeper and cleaning; its brokers."""
+"""Apache Kafka in containers, on the harness's network, labels, ZooKeeper and cleaning."""
 
 from __future__ import annotations
 

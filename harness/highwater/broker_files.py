@@ -14,13 +14,13 @@ from highwater import labels
 from highwater.cluster import Cluster
 from highwater.containers import DATA_FOLDER, container_name
 from highwater.engine import connect_engine
-from highwater.errors import HighwaterError
+from highwater.errors import HarnessError
 
 LOG_FOLDER = f"{DATA_FOLDER}/data"
 _REMOVE = "import os, sys; [os.remove(path) for path in sys.argv[1:]]"
 
 
-class NodeRuns(HighwaterError):
+class NodeRuns(HarnessError):
     """The broker runs: its files are its own."""
 
 

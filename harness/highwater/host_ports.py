@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import socket
 from collections.abc import Container
+from itertools import islice
 
 FIRST_PORT = 20_000
 END_PORT = 32_000
@@ -18,17 +19,15 @@ def choose_ports(
     """Return ports that are free at this moment; the engine has the last word when it binds them.
 
     Raises:
-        OSError: hardly any port of the range is free.
+        OSError: fewer than that are free.
     """
-    chosen: list[int] = []
-    for _ in range(50 * count + 200):
-        if len(chosen) == count:
-            return tuple(chosen)
-        # Not cryptography: spreads clusters that start at the same moment.
-        port = random.randrange(FIRST_PORT, END_PORT)  # noqa: S311
-        if port not in chosen and port not in taken and _is_free(bind_host, port):
-            chosen.append(port)
-    raise OSError(f"no {count} free ports from {FIRST_PORT} to {END_PORT}")
+    # In random order: clusters that start at the same moment try different ones.
+    tried = random.sample(range(FIRST_PORT, END_PORT), END_PORT - FIRST_PORT)
+    free = (port for port in tried if port not in taken and _is_free(bind_host, port))
+    chosen = tuple(islice(free, count))
+    if len(chosen) < count:
+        raise OSError(f"no {count} free ports from {FIRST_PORT} to {END_PORT}")
+    return chosen
 
 
 def _is_free(host: str, port: int) -> bool:

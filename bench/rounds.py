@@ -1,0 +1,184 @@
+"""Measures systems in turns, so that what disturbs the machine disturbs all of them alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from bench import measures, plan
+from bench.plan import Load, Measure, Plan
+from bench.summary import format_number
+from bench.systems import System
+
+LOAD_SESSION_TIMEOUT_MS = 6_000
+RECOVERED_WITHIN_S = 60.0
+
+Say = Callable[[str], None]
+
+
+class Samples:
+    """What was measured: values by system and measure, in the order of measuring."""
+
+    def __init__(self, say: Say) -> None:
+        self.values: dict[str, dict[str, list[float]]] = {}
+        self._say = say
+
+    def add(self, system: System, measure: Measure, value: float, *, quietly: bool = False) -> None:
+        self.values.setdefault(system.name, {}).setdefault(measure.key, []).append(value)
+        if not quietly:
+            self._say(f"{system.name}: {measure.title}: {format_number(value)} {measure.unit}")
+
+
+def measure_all(systems: Sequence[System], the_plan: Plan, say: Say) -> Samples:
+    """Do the whole plan and return its samples; no system is up afterwards."""
+    samples = Samples(say)
+    for number in range(the_plan.bring_ups):
+        for system in systems:
+            say(f"bring-up {number + 1} of {the_plan.bring_ups}: {system.name}")
+            measure_bring_up(system, samples)
+    with _up(systems, LOAD_SESSION_TIMEOUT_MS, say):
+        measure_load(systems, the_plan, samples)
+    for session_timeout_ms in the_plan.session_timeouts_ms:
+        with _up(systems, session_timeout_ms, say):
+            measure_failovers(systems, the_plan.failovers, session_timeout_ms, samples)
+    return samples
+
+
+@contextmanager
+def _up(systems: Sequence[System], session_timeout_ms: int, say: Say) -> Iterator[None]:
+    try:
+        for system in systems:
+            say(f"starting {system.name}, session timeout {session_timeout_ms} ms")
+            system.start(session_timeout_ms)
+        yield
+    finally:
+        for system in systems:
+            system.stop()
+
+
+# ---------------------------------------------------------------- bring-up
+
+
+def measure_bring_up(system: System, samples: Samples) -> None:
+    """Time a start, up to the first record that all replicas acknowledged, with its phases."""
+    started = time.perf_counter()
+    try:
+        phases = dict(system.start(LOAD_SESSION_TIMEOUT_MS))
+        served = time.perf_counter()
+        measures.produce_one(system.bootstrap, measures.create_topic(system.bootstrap, 1))
+        ended = time.perf_counter()
+    finally:
+        system.stop()
+    phases["first_record"] = ended - served
+    for phase, duration_s in phases.items():
+        samples.add(system, plan.phase_measure(phase), duration_s, quietly=True)
+    samples.add(system, plan.BRING_UP, ended - started)
+
+
+# ---------------------------------------------------------------- load
+
+
+def measure_load(systems: Sequence[System], the_plan: Plan, samples: Samples) -> None:
+    """Time produce, consume, single records and small requests, and read the brokers' memory."""
+    _measure_memory(systems, plan.MEMORY_FRESH, samples)
+    for load in the_plan.loads:
+        _measure_throughput(systems, load, the_plan, samples)
+    _measure_small_requests(systems, the_plan, samples)
+    _measure_memory(systems, plan.MEMORY_LOADED, samples)
+
+
+def _measure_memory(systems: Sequence[System], measure: Measure, samples: Samples) -> None:
+    for system in systems:
+        for size_bytes in system.broker_memory_bytes():
+            samples.add(system, measure, size_bytes / 1e6)
+
+
+def _measure_throughput(
+    systems: Sequence[System], load: Load, the_plan: Plan, samples: Samples
+) -> None:
+    partitions, record_bytes = load.partition_count, load.record_bytes
+    topics = [measures.new_topic(system.bootstrap, partitions) for system in systems]
+    for system, topic in zip(systems, topics, strict=True):
+        measures.produce_throughput(
+            system.bootstrap, topic, partitions, record_bytes, the_plan.warm_up_bytes
+        )
+    for _ in range(the_plan.load_repetitions):
+        for system, topic in zip(systems, topics, strict=True):
+            found = measures.produce_throughput(
+                system.bootstrap, topic, partitions, record_bytes, load.total_bytes
+            )
+            samples.add(system, plan.produce_megabytes(load), found.megabytes_per_second)
+            thousands = found.records_per_second / 1e3
+            samples.add(system, plan.produce_records(load), thousands, quietly=True)
+    for _ in range(the_plan.load_repetitions):
+        for system, topic in zip(systems, topics, strict=True):
+            count = load.total_bytes // record_bytes
+            found = measures.consume_throughput(
+                system.bootstrap, topic, partitions, record_bytes, count
+            )
+            samples.add(system, plan.consume_megabytes(load), found.megabytes_per_second)
+            thousands = found.records_per_second / 1e3
+            samples.add(system, plan.consume_records(load), thousands, quietly=True)
+    for system, topic in zip(systems, topics, strict=True):
+        measures.delete_topic(system.bootstrap, topic)
+
+
+def _measure_small_requests(systems: Sequence[System], the_plan: Plan, samples: Samples) -> None:
+    topics = [measures.new_topic(system.bootstrap, 1) for system in systems]
+    for system, topic in zip(systems, topics, strict=True):
+        measures.one_record_requests(system.bootstrap, topic, 1.0)
+    for _ in range(the_plan.request_repetitions):
+        for system, topic in zip(systems, topics, strict=True):
+            latency = measures.one_at_a_time(system.bootstrap, topic, the_plan.latency_samples)
+            samples.add(system, plan.LATENCY_P50, latency.p50_ms)
+            samples.add(system, plan.LATENCY_P99, latency.p99_ms)
+        for system, topic in zip(systems, topics, strict=True):
+            rate = measures.one_record_requests(system.bootstrap, topic, the_plan.request_seconds)
+            samples.add(system, plan.REQUESTS, rate)
+
+
+# ---------------------------------------------------------------- failover
+
+
+def measure_failovers(
+    systems: Sequence[System], count: int, session_timeout_ms: int, samples: Samples
+) -> None:
+    """Kill the leader of a partition again and again, healing it in between."""
+    measure = plan.failover_measure(session_timeout_ms)
+    topics = [measures.new_topic(system.bootstrap, 1) for system in systems]
+    for _ in range(count):
+        for system, topic in zip(systems, topics, strict=True):
+            samples.add(system, measure, measure_failover(system, topic))
+
+
+def measure_failover(system: System, topic: str) -> float:
+    """Return the seconds from the kill to the first acknowledgement of a record sent after it.
+
+    The clock starts before the engine is asked to kill; only records count that were sent once
+    the process was certainly gone. Ends with a full ISR.
+    """
+    leader = measures.leader_of(system.bootstrap, topic)
+    watch = measures.AcknowledgementWatch(system.bootstrap, topic)
+    watch.run_until(lambda: watch.first_sent_after(0.0) is not None, RECOVERED_WITHIN_S)
+
+    def kill() -> tuple[float, float]:
+        before = time.monotonic()
+        system.kill_broker(leader)
+        return before, time.monotonic()
+
+    with ThreadPoolExecutor(1) as pool:
+        killing = pool.submit(kill)
+        watch.run_until(
+            lambda: killing.done() and watch.first_sent_after(killing.result()[1]) is not None,
+            RECOVERED_WITHIN_S,
+        )
+    before, gone = killing.result()
+    acknowledged = watch.first_sent_after(gone)
+    watch.close()
+    if acknowledged is None:
+        raise TimeoutError(f"{system.name}: no acknowledgement after the leader's death")
+    system.start_broker(leader)
+    measures.wait_for_full_isr(system.bootstrap, topic, RECOVERED_WITHIN_S)
+    return acknowledged - before

@@ -1,0 +1,142 @@
+"""A trial: a stock producer's load upon a running cluster, whole-node faults, and the verdict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from highwater.cluster import Cluster
+from highwater.eventually import eventually
+from highwater.evidence import Evidence, check_everything, read_replicas, read_sends, read_traces
+from highwater.run_folder import RunFolder
+from highwater.settling import await_full_isr, await_replicated, look_at
+from highwater.workload import HistoryRecorder, ProducerWorkload
+from highwater_checker.verdict import Requirement, Verdict, judge
+
+KILLED_EXIT_CODE = 137
+WITHIN_S = 45.0
+
+
+class Trial:
+    """Writes with acks=all to one topic, which exists, while its caller does harm.
+
+    >>> trial.write()
+    >>> trial.await_more_acknowledged(200)
+    >>> trial.kill(0)
+    >>> trial.restart(0)
+    >>> verdict = trial.conclude()
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        folder: RunFolder,
+        *,
+        topic: str,
+        partition_count: int,
+        records_per_second: int = 300,
+    ) -> None:
+        self.cluster = cluster
+        self.topic = topic
+        self.partition_count = partition_count
+        self._folder = folder
+        self._records_per_second = records_per_second
+        self._start_ns = time.monotonic_ns()
+        self._workload: ProducerWorkload | None = None
+        self._writers = 0
+        self._acknowledged_before = 0
+        self._requirements: list[Requirement] = []
+
+    # ------------------------------------------------------------ load
+
+    def write(self) -> None:
+        """Begin to write; each producer is a process of its own in the history."""
+        process = f"producer-{self._writers}"
+        self._writers += 1
+        self._workload = ProducerWorkload(
+            bootstrap=self.cluster.bootstrap,
+            topic=self.topic,
+            partition_count=self.partition_count,
+            records_per_second=self._records_per_second,
+            recorder=HistoryRecorder(
+                self._folder.path / "history" / f"{process}.jsonl", self._start_ns
+            ),
+            process=process,
+        )
+        self._workload.start()
+
+    def stop_writing(self) -> None:
+        """End the load; returns when every record has its outcome."""
+        if self._workload is not None:
+            workload, self._workload = self._workload, None
+            self._acknowledged_before += workload.stop().acknowledged
+
+    @property
+    def acknowledged(self) -> int:
+        """Records acknowledged so far."""
+        running = self._workload.progress().acknowledged if self._workload else 0
+        return self._acknowledged_before + running
+
+    def await_more_acknowledged(self, count: int, *, within: float = WITHIN_S) -> None:
+        """Return when so many more records than now are acknowledged."""
+        goal = self.acknowledged + count
+        eventually(
+            lambda: self.acknowledged >= goal,
+            within=within,
+            what=f"{count} more acknowledged records",
+            state=lambda: f"{self.acknowledged} of {goal}\n{self.cluster.describe()}",
+        )
+
+    # ------------------------------------------------------------ faults
+
+    def kill(self, *nodes: int) -> None:
+        """SIGKILL the nodes at once; that they died of it is a requirement of the verdict."""
+        with ThreadPoolExecutor(len(nodes), thread_name_prefix="kill") as pool:
+            list(pool.map(self.cluster.kill, nodes))
+        for node in nodes:
+            code = self.cluster.exit_code(node)
+            self.require(
+                f"node {node} died of SIGKILL", code == KILLED_EXIT_CODE, f"exit code {code}"
+            )
+
+    def restart(self, *nodes: int) -> None:
+        """Start stopped nodes at once; returns before they serve."""
+        with ThreadPoolExecutor(len(nodes), thread_name_prefix="start") as pool:
+            list(pool.map(self.cluster.start_node, nodes))
+
+    def require(self, name: str, met: bool, evidence: object) -> None:
+        """Note something without which the trial proves nothing."""
+        self._requirements.append(Requirement(name, met, str(evidence)))
+
+    # ------------------------------------------------------------ verdict
+
+    def conclude(self, *, at_least: int = 100, extra_topics: Sequence[str] = ()) -> Verdict:
+        """End the load, wait until all is replicated, stop the nodes, and judge what they left."""
+        self.stop_writing()
+        await_full_isr(self.cluster, self.topic, self.partition_count, within=WITHIN_S)
+        await_replicated(self.cluster, self.topic, self.partition_count, within=WITHIN_S)
+        final_look = look_at(self.cluster)
+        self.cluster.collect(self._folder.path)
+        evidence = Evidence(
+            sends=read_sends(self._folder.path / "history"),
+            traces=read_traces(self._folder.path / "trace"),
+            final_look=final_look,
+            replicas=read_replicas(
+                self._folder.path / "segments", final_look, [self.topic, *extra_topics]
+            ),
+        )
+        acknowledged = len(evidence.sends.acknowledged)
+        self.require(
+            f"{at_least} records were acknowledged", acknowledged >= at_least, acknowledged
+        )
+        counts: dict[str, Any] = {str(key): len(logs) for key, logs in evidence.replicas.items()}
+        self.require(
+            "every replica was read",
+            len(counts) >= self.partition_count and min(counts.values(), default=0) > 1,
+            counts,
+        )
+        verdict = judge(check_everything(evidence), self._requirements)
+        self._folder.write_json("verdict.json", verdict)
+        return verdict

@@ -1,0 +1,155 @@
+"""Style that is checked: sizes, bans with their replacements, tables that must be whole."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from highwater_core.config import INVARIANTS, PRESETS, PROMISES, Preset
+from highwater_core.errors import MEANINGS, ErrorCode
+
+ROOT = Path(__file__).parents[2]
+FUNCTION_LINES_MAX = 70
+FILE_LINES_MAX = 500
+PACKAGES = (
+    "core/highwater_core",
+    "wire/highwater_wire",
+    "adapters/highwater_adapters",
+    "controller/highwater_controller",
+    "broker/highwater_broker",
+    "checker/highwater_checker",
+    "simulator/highwater_simulator",
+    "harness/highwater",
+)
+NODE_PACKAGES = (
+    "core/highwater_core",
+    "controller/highwater_controller",
+    "broker/highwater_broker",
+)
+GENERATED = "wire/highwater_wire/v1"
+
+
+def sources(*packages: str) -> list[Path]:
+    return [
+        path
+        for package in packages
+        for path in sorted((ROOT / package).rglob("*.py"))
+        if not path.relative_to(ROOT).as_posix().startswith(GENERATED)
+    ]
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_files_functions_and_docstrings_keep_to_the_style(package: str) -> None:
+    problems = []
+    for path in sources(package):
+        text = path.read_text()
+        tree = ast.parse(text)
+        lines = text.count("\n")
+        if lines > FILE_LINES_MAX:
+            problems.append(f"{name_of(path)}: {lines} lines, at most {FILE_LINES_MAX}")
+        if lines > 5 and ast.get_docstring(tree) is None:
+            problems.append(f"{name_of(path)}: no first line that says what the module does")
+        for function in functions_of(tree):
+            length = (function.end_lineno or 0) - function.lineno + 1
+            if length > FUNCTION_LINES_MAX:
+                problems.append(f"{name_of(path)}: {function.name} has {length} lines")
+    assert problems == []
+
+
+def functions_of(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_assert_statement_outside_tests(package: str) -> None:
+    found = [
+        f"{name_of(path)}:{node.lineno}: use highwater_core.check.check"
+        for path in sources(package)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Assert)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("package", [*NODE_PACKAGES, "simulator/highwater_simulator"])
+def test_node_code_iterates_no_set(package: str) -> None:
+    """A set's order differs between processes; sort it, or use a dict or a tuple.
+
+    Sees sets that are written where they are iterated; the digest tests see the rest.
+    """
+    found = [
+        f"{name_of(path)}:{iterated.lineno}"
+        for path in sources(package)
+        for iterated in iterated_expressions(ast.parse(path.read_text()))
+        if is_set_expression(iterated)
+    ]
+    assert found == []
+
+
+ORDER_FREE = {"any", "all", "sum", "min", "max", "set", "frozenset", "sorted", "len"}
+
+
+def iterated_expressions(tree: ast.AST) -> Iterator[ast.expr]:
+    """Yield what is iterated where the order can show, so not what `sorted` and its like take."""
+    order_free = {
+        argument
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id in ORDER_FREE
+        for argument in call.args
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For | ast.AsyncFor):
+            yield node.iter
+        elif isinstance(node, ast.ListComp | ast.GeneratorExp | ast.DictComp):
+            if node in order_free:
+                continue
+            yield from (generator.iter for generator in node.generators)
+
+
+def is_set_expression(node: ast.expr) -> bool:
+    if isinstance(node, ast.Set | ast.SetComp):
+        return True
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in {"set", "frozenset"}
+    )
+
+
+def test_every_error_code_has_its_meaning() -> None:
+    assert list(MEANINGS) == list(ErrorCode)
+
+
+def test_every_preset_has_its_toggles_and_its_promises() -> None:
+    assert set(PRESETS) == set(Preset) == set(PROMISES)
+    for preset in Preset:
+        assert tuple(PROMISES[preset]) == INVARIANTS
+
+
+def test_fenced_promises_every_invariant() -> None:
+    assert {promise.rows for promise in PROMISES[Preset.FENCED].values()} == {()}
+
+
+def test_locks_and_texts_name_no_registry() -> None:
+    """Locks hold versions and hashes; where packages come from is the user's affair."""
+    files = subprocess.run(
+        ["git", "ls-files", "locks", "pyproject.toml"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+    found = [name for name in files if "http" in (ROOT / name).read_text()]
+    assert found == []

@@ -1,0 +1,83 @@
+"""The end's checks catch what they are for: a world that is well, then damaged by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from highwater_broker.log.record_batch import build_batch
+from highwater_checker.history import OperationType
+from highwater_core.events import EventKind, TraceEvent
+from highwater_simulator.failover_story import ORDERS
+from highwater_simulator.files import FileNode
+from highwater_simulator.trace_log import Entry
+from highwater_simulator.verification import read_replica, verify
+
+
+@pytest.fixture
+def cluster(make_cluster: Callable[..., Any]) -> Any:
+    """A cluster with ten acknowledged records on three replicas."""
+    cluster = make_cluster()
+    cluster.run(lambda c: c.begin(records=10))
+    return cluster
+
+
+def problems_of(cluster: Any) -> list[str]:
+    return verify(cluster.world, cluster.client.history, ORDERS, cluster.world.brokers)
+
+
+def log_file(cluster: Any, broker_id: int) -> FileNode:
+    path = "orders-0/00000000000000000000.log"
+    node = cluster.world.brokers[broker_id].disk.find(path)
+    assert isinstance(node, FileNode)
+    return node
+
+
+def test_world_that_is_well_has_no_problem(cluster: Any) -> None:
+    assert problems_of(cluster) == []
+    batches = read_replica(cluster.world, 0, ORDERS)
+    assert [value for batch in batches for value in batch.values()] == [
+        (offset, b"order-%04d" % offset) for offset in range(10)
+    ]
+
+
+def test_replica_that_lacks_its_last_record_is_found(cluster: Any) -> None:
+    last = read_replica(cluster.world, 1, ORDERS)[-1]
+    node = log_file(cluster, 1)
+    node.truncate(len(node.content) - len(last.data))
+    found = problems_of(cluster)
+    assert any("I3: broker 0 has 10 batches, 1 9" in problem for problem in found)
+    assert any("'order-0009', acknowledged at 9" in problem for problem in found)
+
+
+def test_replica_with_another_record_at_an_offset_is_found(cluster: Any) -> None:
+    last = read_replica(cluster.world, 2, ORDERS)[-1]
+    node = log_file(cluster, 2)
+    node.truncate(len(node.content) - len(last.data))
+    node.content += build_batch([(None, b"other", 0)], last.base_offset, last.leader_epoch)
+    found = problems_of(cluster)
+    assert "I3: brokers 0 and 2 differ at offset 9" in found
+    assert any("broker 2: b'other'" in problem for problem in found)
+
+
+def test_acknowledged_record_that_nobody_has_is_found(cluster: Any) -> None:
+    invoked, answered = cluster.client.history[-2:]
+    assert answered.type is OperationType.OK
+    cluster.client.history += [
+        replace(invoked, operation_id=99, value="never"),
+        replace(answered, operation_id=99, value="never", offset=10),
+    ]
+    assert len(problems_of(cluster)) == 3
+
+
+def test_second_leader_of_an_epoch_is_found(cluster: Any) -> None:
+    trace = cluster.world.trace
+    led = trace.events(EventKind.BECAME_LEADER)[-1]
+    usurper: TraceEvent = replace(led, node=(led.node + 1) % 3)
+    trace.entries.append(Entry(0, "broker", usurper))
+    found = problems_of(cluster)
+    assert len(found) == 1
+    assert found[0].startswith("I7: brokers")
