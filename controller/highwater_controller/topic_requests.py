@@ -158,9 +158,8 @@ def _assign(term: Term, topic: NewTopic) -> Assignment:
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"{factor} replicas on {len(brokers)} live brokers",
         )
-    rng = term.rng.stream("assignments")
-    start_index = rng.randrange(0, len(brokers))
-    start_shift = rng.randrange(0, len(brokers))
+    start_index = term.rng.randrange(0, len(brokers))
+    start_shift = term.rng.randrange(0, len(brokers))
     return assign_replicas(brokers, partition_count, factor, start_index, start_shift)
 
 
@@ -170,9 +169,7 @@ async def _write_topic(term: Term, topic: NewTopic, assignment: Assignment) -> N
     Raises:
         Refused: somebody else has created it meanwhile.
     """
-    topic_id = (
-        TopicId(term.rng.stream("topic-ids").hex_id()) if term.toggles.topic_id else NO_TOPIC_ID
-    )
+    topic_id = TopicId(term.rng.hex_id()) if term.toggles.topic_id else NO_TOPIC_ID
     data = znodes.encode_topic(dict(enumerate(assignment)), topic_id)
     path = znodes.topic_path(topic.name)
     if await term.store.exists(path) is not None:

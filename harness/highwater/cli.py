@@ -21,8 +21,11 @@ CANNOT_EXIT_CODE = 2
 INTERRUPTED_EXIT_CODE = 130
 
 
-def make_app() -> typer.Typer:
-    """Return the application with every command that highwater.commands has."""
+def make_app(wanted: str = "") -> typer.Typer:
+    """Return the application: with the one command that is wanted, or else with every one.
+
+    `highwater down` thus never waits for what `highwater demo` imports.
+    """
     app = typer.Typer(
         name="highwater",
         help="Clusters for Kafka-style replication in containers: bring up, break, prove.",
@@ -30,8 +33,10 @@ def make_app() -> typer.Typer:
         add_completion=False,
         pretty_exceptions_enable=False,
     )
-    for module in sorted(module.name for module in pkgutil.iter_modules(commands.__path__)):
-        import_module(f"{commands.__name__}.{module}").register(app)
+    app.callback()(_no_options)  # without one, a single command would lose its name
+    names = sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
+    for name in [wanted] if wanted in names else names:
+        import_module(f"{commands.__name__}.{name}").register(app)
     return app
 
 
@@ -39,7 +44,7 @@ def main() -> None:
     """Run the command line and exit with its code."""
     signal.signal(signal.SIGTERM, _leave)
     try:
-        make_app()()
+        make_app(sys.argv[1] if len(sys.argv) > 1 else "")()
     except HarnessError as error:
         sys.stderr.write(f"highwater: {error}\n")
         sys.exit(CANNOT_EXIT_CODE)
@@ -51,3 +56,7 @@ def main() -> None:
 def _leave(number: int, frame: FrameType | None) -> None:
     """SIGTERM unwinds the stack, so that what was brought up is removed."""
     sys.exit(128 + number)
+
+
+def _no_options() -> None:
+    """The command itself has no options: its commands do."""

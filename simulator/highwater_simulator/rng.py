@@ -9,20 +9,18 @@ import random
 class SeededRng:
     """The Rng port: a stream whose draws depend on (seed, name) and its own past alone.
 
-    Asking twice for one name gives one stream, which goes on where it was.
+    Asking twice for one name gives two equal streams, as in the real world: hold on to a stream
+    to go on with it.
     """
 
     def __init__(self, seed: int, name: str = "") -> None:
         self._seed = seed
         self._name = name
-        self._streams: dict[str, SeededRng] = {}
         digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
         self._random = random.Random(int.from_bytes(digest, "big"))  # noqa: S311 (no secrets)
 
     def stream(self, name: str) -> SeededRng:
-        if name not in self._streams:
-            self._streams[name] = SeededRng(self._seed, f"{self._name}/{name}")
-        return self._streams[name]
+        return SeededRng(self._seed, f"{self._name}/{name}")
 
     def randrange(self, start: int, stop: int) -> int:
         return self._random.randrange(start, stop)

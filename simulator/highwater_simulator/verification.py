@@ -89,19 +89,24 @@ def find_losses(
 
 
 def find_bad_epochs(world: World, topic_partition: TopicPartition) -> list[str]:
-    """Return each leader epoch of the partition that more than one broker led in."""
+    """Return each leader epoch of the partition that more than one broker led in.
+
+    Epochs begin anew with each incarnation of the topic.
+    """
+    topic, partition = topic_partition.topic, topic_partition.partition
     leaders: dict[int, int] = {}
     problems: list[str] = []
-    for event in world.trace.events(EventKind.BECAME_LEADER):
-        if (event.topic, event.partition) != (topic_partition.topic, topic_partition.partition):
+    for event in world.trace.events(EventKind.TOPIC_CREATED, EventKind.BECAME_LEADER):
+        if event.topic != topic:
             continue
-        if event.leader_epoch is None:
-            problems.append(f"I7: broker {event.node} became leader without an epoch")
-        elif leaders.setdefault(event.leader_epoch, event.node) != event.node:
-            other = leaders[event.leader_epoch]
-            problems.append(
-                f"I7: brokers {other} and {event.node} both led epoch {event.leader_epoch}"
-            )
+        if event.kind is EventKind.TOPIC_CREATED:
+            leaders.clear()
+        elif event.partition == partition and event.leader_epoch is not None:
+            other = leaders.setdefault(event.leader_epoch, event.node)
+            if other != event.node:
+                problems.append(
+                    f"I7: brokers {other} and {event.node} both led epoch {event.leader_epoch}"
+                )
     return problems
 
 

@@ -336,3 +336,20 @@ def test_topic_is_created_again_after_its_deletion_and_starts_empty(cluster: Clu
         assert [record.offset for record in records] == list(range(5))
 
     cluster.run(story)
+
+
+def test_every_topic_gets_an_id_of_its_own(make_cluster: Callable[..., Cluster]) -> None:
+    """Source: KIP-516: an id tells a topic from a later one of the same name."""
+    cluster = make_cluster(preset=Preset.FENCED)
+
+    async def story(c: Cluster) -> None:
+        await c.begin()
+        for name in ("payments", "refunds"):
+            assert await c.client.create_topic(name, 2, 3, 30_000) is ErrorCode.NONE
+        c.world.kill(c.controller())
+        await c.world.eventually(lambda: c.world.active_controller() is not None, 20_000, "one")
+        assert await c.client.create_topic("returns", 1, 3, 30_000) is ErrorCode.NONE
+
+    cluster.run(story)
+    created = cluster.world.trace.events(EventKind.TOPIC_CREATED)
+    assert len({event.detail["topic_id"] for event in created}) == len(created) == 4

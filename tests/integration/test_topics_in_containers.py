@@ -1,0 +1,175 @@
+"""What bring-up, creation and deletion of topics leave in ZooKeeper and on the brokers' disks.
+
+Source of the znodes: Kafka's paths and JSON, the table in highwater_core.znodes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from highwater.broker_files import BrokerFiles
+from highwater.cluster import Cluster
+from highwater.eventually import eventually
+from highwater.observation import leaderships
+from highwater.settling import await_look, look_at
+from highwater.topics import create_topic, delete_topic
+from highwater.wire_client import WireClient, record_batch
+from highwater_core.config import Preset
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import TopicPartition
+
+pytestmark = pytest.mark.docker
+
+WITHIN_S = 30.0
+
+
+def znodes(cluster: Cluster) -> dict[str, object]:
+    return {path: znode.data for path, znode in cluster.zookeeper_dump().items()}
+
+
+def folders_of(cluster: Cluster, broker: int, topic: str) -> list[str]:
+    """Return the broker's folders of the topic, those being deleted or set aside included."""
+    return [name for name in BrokerFiles(cluster, broker).names() if name.startswith(f"{topic}-")]
+
+
+def test_bring_up_registers_every_node(steady: Cluster) -> None:
+    found = steady.zookeeper_dump()
+    look = look_at(steady)
+    active = [node for node, snapshot in look.nodes.items() if snapshot.active_controller]
+
+    controller = found["/controller"]
+    assert set(controller.data) == {"version", "brokerid", "timestamp"}
+    assert (controller.data["version"], [controller.data["brokerid"]]) == (1, active)
+    assert controller.ephemeral_owner != 0
+    assert found["/controller_epoch"].data == look.nodes[active[0]].controller_epoch
+    for broker in steady.topology.broker_ids:
+        znode = found[f"/brokers/ids/{broker}"]
+        address, external = steady.address(broker), steady.external_endpoint(broker)
+        assert znode.data == {
+            "version": 4,
+            "host": address,
+            "port": 9092,
+            "jmx_port": -1,
+            "timestamp": znode.data["timestamp"],
+            "endpoints": [
+                f"CLIENT://{address}:9092",
+                f"EXTERNAL://{external}",
+                f"REPLICATION://{address}:9093",
+                f"CONTROL://{address}:9095",
+            ],
+            "listener_security_protocol_map": dict.fromkeys(
+                ("CLIENT", "EXTERNAL", "REPLICATION", "CONTROL"), "PLAINTEXT"
+            ),
+            "rack": None,
+        }
+        assert re.fullmatch(r"\d{13}", znode.data["timestamp"])
+        assert znode.ephemeral_owner != 0
+        snapshot = look.nodes[broker]
+        assert snapshot is not None
+        if steady.topology.preset is Preset.FENCED:
+            assert snapshot.broker_epoch == znode.czxid
+
+
+def test_a_created_topic_is_in_zookeeper_and_on_disk_and_a_deleted_one_nowhere(
+    steady: Cluster,
+) -> None:
+    name = "comes-and-goes"
+    create_topic(
+        steady, name, replicas=[(0, 1), (1, 2)], config={"min.insync.replicas": "2"}, broker=1
+    )
+
+    found = znodes(steady)
+    topic = dict(found[f"/brokers/topics/{name}"])
+    topic_id = topic.pop("topic_id", None)
+    if steady.topology.preset is Preset.FENCED:
+        assert re.fullmatch(r"[0-9a-f]{32}", topic_id)
+        assert topic == {
+            "version": 3,
+            "partitions": {"0": [0, 1], "1": [1, 2]},
+            "adding_replicas": {},
+            "removing_replicas": {},
+        }
+    else:
+        assert topic_id is None
+        assert topic == {"version": 1, "partitions": {"0": [0, 1], "1": [1, 2]}}
+    assert found[f"/config/topics/{name}"] == {
+        "version": 1,
+        "config": {"min.insync.replicas": "2"},
+    }
+    for partition, replicas in enumerate(([0, 1], [1, 2])):
+        assert found[f"/brokers/topics/{name}/partitions/{partition}/state"] == {
+            "version": 1,
+            "leader": replicas[0],
+            "leader_epoch": 0,
+            "controller_epoch": found["/controller_epoch"],
+            "isr": replicas,
+        }
+    hosted = {broker: folders_of(steady, broker, name) for broker in (0, 1, 2)}
+    assert hosted == {0: [f"{name}-0"], 1: [f"{name}-0", f"{name}-1"], 2: [f"{name}-1"]}
+
+    assert delete_topic(steady, name, broker=2) is ErrorCode.NONE
+    eventually(
+        lambda: not [path for path in znodes(steady) if name in path],
+        within=WITHIN_S,
+        what="no znode of the topic",
+        state=lambda: [path for path in znodes(steady) if name in path],
+    )
+    eventually(
+        lambda: not [folders for b in (0, 1, 2) for folders in folders_of(steady, b, name)],
+        within=WITHIN_S,
+        what="no folder of the topic",
+    )
+    assert not [key for key in leaderships(look_at(steady)) if key.topic == name]
+
+
+def test_a_topic_that_is_created_again_starts_empty(
+    steady: Cluster, new_topic: Callable[..., str]
+) -> None:
+    name = new_topic(steady)
+    with WireClient(steady.external_endpoint(0)) as client:
+        assert client.produce(name, 0, record_batch([b"of the first"])).error is ErrorCode.NONE
+    assert delete_topic(steady, name) is ErrorCode.NONE
+    create_topic(steady, name, replicas=[(0, 1, 2)])
+
+    with WireClient(steady.external_endpoint(0)) as client:
+        found = client.fetch(name, 0, 0, max_wait_ms=0)
+        assert (found.error, found.high_watermark, bytes(found.records)) == (ErrorCode.NONE, 0, b"")
+        result = client.produce(name, 0, record_batch([b"of the second"]))
+    assert (result.error, result.base_offset) == (ErrorCode.NONE, 0)
+
+
+def test_deletion_waits_for_a_dead_replica_and_completes_when_its_broker_is_back(
+    steady: Cluster, new_topic: Callable[..., str]
+) -> None:
+    name = new_topic(steady)
+    key = TopicPartition(name, 0)
+    assert steady.terminate(2) == 0
+    await_look(
+        steady,
+        "the stopped broker is gone from the ISR",
+        lambda look: key in leaderships(look) and set(leaderships(look)[key].isr) == {0, 1},
+    )
+
+    delete_topic(steady, name, timeout_ms=1_000)
+    eventually(
+        lambda: not folders_of(steady, 0, name) + folders_of(steady, 1, name),
+        within=WITHIN_S,
+        what="the live replicas are deleted",
+    )
+    found = znodes(steady)
+    assert f"/admin/delete_topics/{name}" in found
+    assert f"/brokers/topics/{name}" in found
+    assert folders_of(steady, 2, name) == [f"{name}-0"]
+
+    steady.start_node(2)
+    eventually(
+        lambda: not [path for path in znodes(steady) if name in path],
+        within=WITHIN_S,
+        what="the deletion has completed",
+        state=steady.describe,
+    )
+    assert folders_of(steady, 2, name) == []
+    steady.wait_until_ready()
