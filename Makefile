@@ -37,6 +37,7 @@ lint: setup ## Check formatting, rules, types, imports and the generated protobu
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	scripts/generate-proto --check
+	scripts/generate-docs --check
 
 unit: setup ## Run the tests that need no containers.
 	$(BIN)/pytest -n $(JOBS) -m "not docker" $(PYTEST_ARGS)

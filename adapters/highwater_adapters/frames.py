@@ -1,7 +1,8 @@
 """Cuts a TCP stream of Kafka's frames (a size of 4 bytes, then as many bytes) without copying.
 
 One buffer per connection is received into and used again. Frames are views of it, valid until
-`space` is called the next time: the codec copies the records that it takes out of them.
+`space` is called the next time. A large frame is received to its end and not further, so that no
+part of the next one has to be moved.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ MAX_FRAME_BYTES = 100 * 1024 * 1024
 
 _SIZE = struct.Struct(">i")
 _FIRST_CAPACITY = 64 * 1024
-_KEPT_CAPACITY = 2 * 1024 * 1024
-"""A larger buffer is given back once it is empty."""
+_KEPT_CAPACITY = 2 * 1024 * 1024 + _FIRST_CAPACITY
+"""Enough for a follower's fetch of 2 MiB. A larger buffer is given back once it is empty."""
 _TRUSTED_CAPACITY = 4 * 1024 * 1024
 """Up to here a frame's space is made when its size is known; a larger one has to arrive first."""
 
@@ -44,14 +45,17 @@ class FrameBuffer:
             self._start = self._end = 0
             if len(self._buffer) > _KEPT_CAPACITY:
                 self._use(bytearray(_FIRST_CAPACITY))
-        else:
-            frame_bytes = self._frame_bytes()
-            wanted = min(frame_bytes, _TRUSTED_CAPACITY)
-            if self._end == len(self._buffer):
-                wanted = min(frame_bytes, max(wanted, 2 * (self._end - self._start)))
-                self._move_to_front(wanted)
-            elif self._start + wanted > len(self._buffer):
-                self._move_to_front(wanted)
+            return self._view[:_FIRST_CAPACITY]
+        frame_bytes = self._frame_bytes()
+        wanted = min(frame_bytes, _TRUSTED_CAPACITY)
+        if self._end == len(self._buffer):
+            wanted = min(frame_bytes, max(wanted, 2 * (self._end - self._start)))
+            self._move_to_front(wanted)
+        elif self._start + wanted > len(self._buffer):
+            self._move_to_front(wanted)
+        frame_end = self._start + frame_bytes
+        if frame_bytes > _FIRST_CAPACITY and frame_end > self._end:
+            return self._view[self._end : frame_end]
         return self._view[self._end :]
 
     def received(self, count: int) -> None:

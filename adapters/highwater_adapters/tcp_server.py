@@ -29,6 +29,7 @@ from highwater_wire.kafka.codec import (
     decode_request,
     encode_response,
     encode_unsupported,
+    release_records,
 )
 from highwater_wire.kafka.messages import KafkaRequest, KafkaResponse, UnsupportedRequest
 
@@ -51,7 +52,8 @@ KafkaHandler = Callable[
     [KafkaRequest, ConnectionContext], Coroutine[Any, Any, KafkaResponse | None]
 ]
 """Answers a request; None sends nothing (a produce with acks 0). Never given an
-UnsupportedRequest: the listener answers those itself."""
+UnsupportedRequest: the listener answers those itself. A produce's records are views of the
+connection's buffer: they can be read before the handler's first wait, and not afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,10 +234,12 @@ class _Connection(asyncio.BufferedProtocol):
         try:
             awaited = work.send(None)
         except StopIteration as stop:
+            release_records(frame.request)
             self._settle(exchange, stop.value)
         except (Exception, BugFound) as error:  # noqa: BLE001 (reported whole, the node stops)
             self._listener.report_bug(frame.request, error)
         else:
+            release_records(frame.request)
             if awaited is not None:
                 awaited._asyncio_future_blocking = False  # others may await it before the task does
             task = self._loop.create_task(self._finish(exchange, _go_on(work, awaited)))

@@ -173,18 +173,23 @@ class Cluster:
 
         def ready() -> bool:
             missing = self._not_ready()
-            if missing:
-                dead = [node for node in self.topology.node_ids if self.exit_code(node) is not None]
-                if dead:
-                    raise ClusterStartFailed(
-                        f"node {dead[0]} ended while the cluster started\n{self.describe()}"
-                    )
+            ended = self._ended_nodes() if missing else ()
+            if ended:
+                raise ClusterStartFailed(
+                    f"node {ended[0]} ended while the cluster started\n{self.describe()}"
+                )
             return not missing
 
         try:
             eventually(ready, within=within_s, what="the cluster serves", state=self._not_ready)
         except NeverHappened as error:
             raise ClusterStartFailed(f"{error}\n{self.describe()}") from error
+
+    def _ended_nodes(self) -> tuple[int, ...]:
+        """Return the nodes whose process ended; one call, since it is asked while nodes start."""
+        filters = {"label": f"{labels.RUN}={self.run_id}", "status": ["exited", "dead"]}
+        containers = self._engine.api.containers(all=True, filters=filters)
+        return tuple(sorted(int(container["Labels"][labels.NODE]) for container in containers))
 
     def _not_ready(self) -> str:
         return what_is_missing(self.topology, self.try_snapshot)

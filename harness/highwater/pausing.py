@@ -21,9 +21,14 @@ def replication_held(cluster: Cluster, leader: int) -> Iterator[None]:
     sessions do, or the controller takes them for dead.
     """
     others = [broker for broker in cluster.topology.broker_ids if broker != leader]
+
+    def unpause(broker: int) -> None:
+        if cluster.status(broker) == "paused":
+            cluster.unpause(broker)
+
     with ThreadPoolExecutor(len(others), thread_name_prefix="pause") as pool:
-        list(pool.map(cluster.pause, others))
         try:
+            list(pool.map(cluster.pause, others))
             eventually(
                 lambda: dict(cluster.snapshot(leader).counters)["waiting_requests"] == 0,
                 within=_RUN_OUT_WITHIN_S,
@@ -31,4 +36,4 @@ def replication_held(cluster: Cluster, leader: int) -> Iterator[None]:
             )
             yield
         finally:
-            list(pool.map(cluster.unpause, others))
+            list(pool.map(unpause, others))

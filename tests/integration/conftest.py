@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,40 +26,34 @@ from highwater_core.ids import NodeId
 TopicMaker = Callable[..., str]
 Guard = Callable[[Cluster], AbstractContextManager[None]]
 
-_SHARED = ("steady", "brisk")
 
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a shared cluster on one worker (pytest -n 2 --dist loadgroup)."""
-    for item in items:
-        callspec = getattr(item, "callspec", None)
-        shared = [name for name in _SHARED if name in getattr(item, "fixturenames", ())]
-        if callspec is not None and shared:
-            item.add_marker(pytest.mark.xdist_group(f"{shared[0]}-{callspec.params['preset']}"))
-
-
-@pytest.fixture(scope="session", params=list(Preset), ids=str)
-def preset(request: pytest.FixtureRequest) -> Preset:
-    found: Preset = request.param
-    return found
-
-
-@pytest.fixture(scope="session")
-def steady(preset: Preset) -> Iterator[Cluster]:
-    topology = Topology(
-        preset=preset,
-        session_timeout_ms=30_000,
-        broker_settings={"replica_lag_time_max_ms": 60_000},
-    )
-    with Cluster(topology, new_run_id(f"steady-{preset}")) as cluster:
+def running(topology: Topology) -> Iterator[Cluster]:
+    with Cluster(topology, new_run_id("test")) as cluster:
         yield cluster.start()
 
 
-@pytest.fixture(scope="session")
-def brisk(preset: Preset) -> Iterator[Cluster]:
+def under_presets(kind: str) -> Any:
+    """Return a fixture's parameters: one cluster of the kind under each preset.
+
+    tests/conftest.py keeps the tests of a shared cluster on one worker by these ids.
+    """
+    return [pytest.param(preset, id=f"{kind}-{preset.value}") for preset in Preset]
+
+
+@pytest.fixture(scope="session", params=under_presets("steady"))
+def steady(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     topology = Topology(
-        preset=preset,
+        preset=request.param,
+        session_timeout_ms=30_000,
+        broker_settings={"replica_lag_time_max_ms": 60_000},
+    )
+    yield from running(topology)
+
+
+@pytest.fixture(scope="session", params=under_presets("brisk"))
+def brisk(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    topology = Topology(
+        preset=request.param,
         controllers=1,
         session_timeout_ms=4_000,
         broker_settings={
@@ -66,15 +61,13 @@ def brisk(preset: Preset) -> Iterator[Cluster]:
             "high_watermark_checkpoint_interval_ms": 500,
         },
     )
-    with Cluster(topology, new_run_id(f"brisk-{preset}")) as cluster:
-        yield cluster.start()
+    yield from running(topology)
 
 
-@pytest.fixture
-def mortal(preset: Preset) -> Iterator[Cluster]:
-    topology = Topology(preset=preset, session_timeout_ms=2_000)
-    with Cluster(topology, new_run_id(f"mortal-{preset}")) as cluster:
-        yield cluster.start()
+@pytest.fixture(params=under_presets("mortal"))
+def mortal(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    topology = Topology(preset=request.param, session_timeout_ms=2_000)
+    yield from running(topology)
 
 
 @pytest.fixture

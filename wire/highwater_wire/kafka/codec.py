@@ -167,7 +167,8 @@ def decode_request(
 ) -> RequestFrame:
     """Return the request; its value is UnsupportedRequest where the profile does not serve it.
 
-    Records are copied out of the frame, so its buffer may be used again.
+    A produce's records may be views of the frame: before its buffer is used again, call
+    release_records.
 
     Raises:
         MalformedRequest: the frame is torn, or not what its header says. Close the connection.
@@ -193,6 +194,14 @@ def decode_request(
         entity = read_entity(schema, data, position)
         request = _CONVERTERS[key].read_request(entity, api_version)
     return RequestFrame(correlation_id, api_key, api_version, client_id, request)
+
+
+def release_records(request: KafkaRequest) -> None:
+    """End the request's views of its frame; whoever reads its records from now on gets an error."""
+    if isinstance(request, ProduceRequest):
+        for item in request.partitions:
+            if isinstance(item.records, memoryview):
+                item.records.release()
 
 
 def encode_response(response: KafkaResponse, api_version: int, correlation_id: int) -> list[Piece]:

@@ -72,7 +72,10 @@ _PRODUCE_RESULT_V8 = struct.Struct(">ihqqqih")
 
 
 def read_produce_request(data: memoryview, position: int) -> ProduceRequest | None:
-    """Return a request of versions 3 to 8 with one partition and no transaction, else None."""
+    """Return a request of versions 3 to 8 with one partition and no transaction, else None.
+
+    Its records are a view of data, not a copy.
+    """
     try:
         null_id, acks, timeout_ms, topics, length = _PRODUCE_HEAD.unpack_from(data, position)
         name_start = position + _PRODUCE_HEAD.size
@@ -86,9 +89,7 @@ def read_produce_request(data: memoryview, position: int) -> ProduceRequest | No
         topic = str(data[name_start:name_end], "utf-8")
     except (struct.error, UnicodeDecodeError):
         return None
-    return ProduceRequest(
-        acks, timeout_ms, (ProducePartition(topic, partition, bytes(data[start:])),)
-    )
+    return ProduceRequest(acks, timeout_ms, (ProducePartition(topic, partition, data[start:]),))
 
 
 def write_produce_response(value: ProduceResponse, version: int, sink: PieceSink) -> None:

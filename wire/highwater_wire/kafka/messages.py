@@ -131,6 +131,8 @@ class MetadataResponse:
 
 @dataclass(frozen=True, slots=True)
 class ProducePartition:
+    """records: a view can be read until the request's handler waits for the first time."""
+
     topic: str
     partition: int
     records: bytes | memoryview | None

@@ -1,0 +1,36 @@
+"""How tests are spread over workers: those that share a cluster stay together."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+_SHARED_CLUSTER = re.compile(r"\[((?:steady|brisk)-[a-z0-9]+)")
+"""The ids that tests/integration/conftest.py gives its shared clusters."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each shared cluster, each other test in containers and each other file as one unit.
+
+    xdist's own loadgroup does this by marks, but groups nothing under pytest 9.2.
+    """
+    if config.getoption("dist") != "load":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByCluster(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return unit_of(nodeid)
+
+    return ByCluster(config, log)
+
+
+def unit_of(nodeid: str) -> str:
+    """Return the name of the unit of work that the test belongs to."""
+    shared = _SHARED_CLUSTER.search(nodeid)
+    if shared:
+        return shared[1]
+    return nodeid if "/integration/" in nodeid else nodeid.partition("::")[0]
