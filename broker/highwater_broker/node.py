@@ -52,7 +52,9 @@ class BrokerNode:
         self._metadata = MetadataCache()
         self._purgatory = Purgatory(runtime)
         self._topics = TopicSettings(settings, runtime, trace, self._session, self._apply_topic)
-        self._registration = Registration(settings, ports, self._session, self._topics.on_event)
+        self._registration = Registration(
+            settings, self._toggles, ports, self._session, self._topics.on_event
+        )
         self._controller = ControllerClient(
             self._session, ports.control, runtime, settings.controller_retry_ms
         )

@@ -2,6 +2,9 @@
 
 A session that expires takes the znode with it; the next session registers anew, which is a new
 incarnation to the controller (KIP-380). Meanwhile the broker goes on serving until it is refused.
+A controller that cannot tell registrations apart must see the old one gone before it sees the new
+one: without broker epochs an occupied registration is waited out for a whole session timeout.
+Source: Kafka before KIP-380 (ZkUtils.createEphemeralPathExpectConflictHandleZKBug).
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from contextlib import suppress
 
 from highwater_broker.current_session import CurrentSession
 from highwater_broker.settings import BrokerSettings
+from highwater_core.config import Toggles
 from highwater_core.events import EventKind
 from highwater_core.ids import NO_BROKER_EPOCH, BrokerEpoch
 from highwater_core.messages import BrokerEndpoints
@@ -40,11 +44,13 @@ class Registration:
     def __init__(
         self,
         settings: BrokerSettings,
+        toggles: Toggles,
         ports: Ports,
         session: CurrentSession,
         on_event: Callable[[CoordinationEvent], None],
     ) -> None:
         self._settings = settings
+        self._waits_conflicts_out = not toggles.broker_epoch
         self._ports = ports
         self._session = session
         self._on_event = on_event
@@ -87,10 +93,12 @@ class Registration:
     async def _register(self, session: Coordination) -> bool:
         """Return True once our znode is there, False when the session has expired."""
         while True:
+            must_wait_out = False
             try:
                 for path in PERSISTENT_PATHS:
                     await session.ensure_path(path)
                 epoch = await self._try_once(session)
+                must_wait_out = epoch is None and self._waits_conflicts_out
             except SessionExpired:
                 return False
             except ConnectionLost:
@@ -98,7 +106,7 @@ class Registration:
             if epoch is not None:
                 self._take_epoch(epoch)
                 return True
-            if await self._expires_while_waiting(session):
+            if await self._expires_while_waiting(session, must_wait_out=must_wait_out):
                 return False
 
     async def _try_once(self, session: Coordination) -> BrokerEpoch | None:
@@ -133,16 +141,24 @@ class Registration:
             self._ports.trace.emit(EventKind.BROKER_REGISTERED, broker_epoch=epoch)
         self.registered.set()
 
-    async def _expires_while_waiting(self, session: Coordination) -> bool:
-        """Wait for the session's next event, at most RETRY_MS."""
-        try:
-            event = await session.events.get(RETRY_MS)
-        except TimedOut:
-            return False
-        if event.kind is CoordinationEventKind.SESSION_EXPIRED:
-            return True
-        if event.kind is CoordinationEventKind.CHILDREN_CHANGED:
-            self._on_event(event)
+    async def _expires_while_waiting(self, session: Coordination, *, must_wait_out: bool) -> bool:
+        """Wait for the session's next event, at most RETRY_MS, or a session timeout whatever comes.
+
+        Return whether the session expired meanwhile.
+        """
+        now_ms = self._ports.runtime.now_ms
+        until_ms = now_ms() + (self._settings.session_timeout_ms if must_wait_out else RETRY_MS)
+        while (left_ms := until_ms - now_ms()) > 0:
+            try:
+                event = await session.events.get(left_ms)
+            except TimedOut:
+                return False
+            if event.kind is CoordinationEventKind.SESSION_EXPIRED:
+                return True
+            if event.kind is CoordinationEventKind.CHILDREN_CHANGED:
+                self._on_event(event)
+            if not must_wait_out:
+                return False
         return False
 
     def _trace(self, kind: EventKind, session: Coordination) -> None:

@@ -21,8 +21,13 @@ def read_settings(settings_type: type[S], environment: Mapping[str, str]) -> S:
     """Return the settings: field `x_ms` comes from HIGHWATER_X_MS; others keep their defaults.
 
     Raises:
-        BadSetting: a value does not fit, or a field without a default has no variable.
+        BadSetting: a value does not fit, a field without a default has no variable, or a
+            variable names no field (a misspelt setting must not pass for its default).
     """
+    names = {PREFIX + field.name.upper() for field in dataclasses.fields(settings_type)}  # type: ignore[arg-type]
+    unknown = sorted(name for name in environment if name.startswith(PREFIX) and name not in names)
+    if unknown:
+        raise BadSetting(f"no such setting: {', '.join(unknown)}")
     values: dict[str, Any] = {}
     for field in dataclasses.fields(settings_type):  # type: ignore[arg-type]
         text = environment.get(PREFIX + field.name.upper())

@@ -104,11 +104,10 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 
 @pytest.fixture(scope="session")
-def zookeeper_address() -> str:
-    address = os.environ.get("HIGHWATER_TEST_ZOOKEEPER", "")
-    if not address:
-        pytest.skip("HIGHWATER_TEST_ZOOKEEPER names no ZooKeeper")
-    return address
+def zookeeper_address(request: pytest.FixtureRequest) -> str:
+    """Return the server that HIGHWATER_TEST_ZOOKEEPER names, else a container's."""
+    named = os.environ.get("HIGHWATER_TEST_ZOOKEEPER", "")
+    return named or str(request.getfixturevalue("highwater_zookeeper"))
 
 
 def test_created_znode_has_its_data_version_zero_and_a_growing_czxid(run: Run) -> None:

@@ -61,3 +61,10 @@ def test_a_size_alone_does_not_make_the_buffer_grow_beyond_what_is_trusted() -> 
     buffer = FrameBuffer()
     feed(buffer, struct.pack(">i", 90 * 1024 * 1024) + bytes(70_000), 70_000)
     assert len(buffer.space()) <= frames_module._TRUSTED_CAPACITY
+
+
+def test_a_large_frame_is_received_to_its_end_and_not_into_the_next_one() -> None:
+    buffer = FrameBuffer()
+    frame_bytes = 200_000
+    feed(buffer, struct.pack(">i", frame_bytes) + bytes(1_000), 2_000)
+    assert len(buffer.space()) == frame_bytes - 1_000

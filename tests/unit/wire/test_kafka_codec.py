@@ -222,12 +222,26 @@ def test_error_code_beyond_the_registry_becomes_unknown_server_error() -> None:
 # ---------------------------------------------------------------- records
 
 
-def test_decoded_records_do_not_share_the_frames_buffer() -> None:
+def test_produced_records_are_read_from_the_frame_until_they_are_released() -> None:
     request = ProduceRequest(1, 0, (ProducePartition("t", 0, b"records"),))
     buffer = bytearray(joined(codec.encode_request(request, 7, 1, "c"))[4:])
-    frame = codec.decode_request(buffer, profile=VERSION_PROFILE)
+    decoded = codec.decode_request(buffer, profile=VERSION_PROFILE).request
+    assert decoded == request
+    codec.release_records(decoded)
+    buffer.clear()  # nothing refers to it any more
+    assert isinstance(decoded, ProduceRequest)
+    with pytest.raises(ValueError, match="released"):
+        bytes(decoded.partitions[0].records or b"")
+
+
+def test_records_of_several_partitions_are_copied_out_of_the_frame() -> None:
+    partitions = (ProducePartition("t", 0, b"records"), ProducePartition("t", 1, b"more"))
+    request = ProduceRequest(1, 0, partitions)
+    buffer = bytearray(joined(codec.encode_request(request, 7, 1, "c"))[4:])
+    decoded = codec.decode_request(buffer, profile=VERSION_PROFILE).request
+    codec.release_records(decoded)
     buffer[:] = bytes(len(buffer))
-    assert frame.request == request
+    assert decoded == request
 
 
 @pytest.mark.parametrize("version", [4, 11, 12, 13, 15])

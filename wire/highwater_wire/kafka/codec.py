@@ -34,6 +34,7 @@ from highwater_wire.kafka.messages import (
     FetchResponse,
     KafkaRequest,
     KafkaResponse,
+    ProduceRequest,
     ProduceResponse,
     UnsupportedRequest,
 )

@@ -1,0 +1,52 @@
+"""A node's settings come from its environment, and a mistake there is named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from highwater_core.config import PRESETS, Preset, Truncation, resolve_toggles
+from highwater_core.settings import BadSetting, read_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    node_id: int
+    preset: Preset = Preset.FENCED
+    lag_ms: int = 10
+    verbose: bool = False
+
+
+def test_values_take_their_fields_types_and_others_keep_their_defaults() -> None:
+    environment = {"HIGHWATER_NODE_ID": "7", "HIGHWATER_PRESET": "v3", "PATH": "/bin"}
+    assert read_settings(Settings, environment) == Settings(node_id=7, preset=Preset.V3)
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({}, "node_id"),
+        ({"HIGHWATER_NODE_ID": "seven"}, "node_id"),
+        ({"HIGHWATER_NODE_ID": "7", "HIGHWATER_PRESET": "v4"}, "preset"),
+        ({"HIGHWATER_NODE_ID": "7", "HIGHWATER_LAG_MSEC": "1"}, "HIGHWATER_LAG_MSEC"),
+    ],
+    ids=["missing", "wrong type", "unknown value", "misspelt"],
+)
+def test_a_bad_setting_is_named(environment: dict[str, str], message: str) -> None:
+    with pytest.raises(BadSetting, match=message):
+        read_settings(Settings, environment)
+
+
+def test_a_toggle_replaces_one_rule_of_its_preset() -> None:
+    toggles = resolve_toggles(Preset.V3, '{"truncation": "leader_epoch"}')
+    assert toggles.truncation is Truncation.LEADER_EPOCH
+    assert toggles.unclean_election is PRESETS[Preset.V3].unclean_election
+
+
+@pytest.mark.parametrize(
+    "overrides", ['{"truncate": true}', '{"truncation": "sometimes"}', '{"topic_id": "yes"}']
+)
+def test_an_unknown_toggle_or_value_is_refused(overrides: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        resolve_toggles(Preset.FENCED, overrides)
