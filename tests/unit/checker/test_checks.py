@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+
 from highwater_checker.client_errors import outcome_of_send
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import (
@@ -25,7 +27,6 @@ from highwater_checker.invariants.replica_equality import (
 from highwater_checker.segments import Batch, DamagedLog, ReplicaLog, read_batches
 from highwater_checker.verdict import Outcome, Requirement, judge
 from highwater_core.events import EventKind, TraceEvent
-from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 
 def make_batch(base_offset: int, values: list[str], leader_epoch: int = 0) -> Batch:
