@@ -36,6 +36,7 @@ ONE_RECORD_REQUESTS: dict[str, Any] = {
 IMPATIENT: dict[str, Any] = {
     **QUIET,
     "retry.backoff.ms": 20,
+    "retry.backoff.max.ms": 50,
     "reconnect.backoff.ms": 10,
     "reconnect.backoff.max.ms": 50,
     "topic.metadata.refresh.fast.interval.ms": 20,

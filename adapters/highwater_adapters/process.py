@@ -23,7 +23,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -46,17 +46,6 @@ BIND_HOST = "0.0.0.0"
 _LOGGER = logging.getLogger("highwater")
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessSettings:
-    """What a process of either kind is told besides its node's settings."""
-
-    zookeeper: str = "zookeeper:2181"
-    """host:port, several separated by commas."""
-    data_folder: str = "/var/lib/highwater"
-    trace_path: str = ""
-    """Empty: trace/<incarnation>.jsonl below the data folder."""
-
-
 class NodeSettings(Protocol):
     """What this module reads of a node's settings, a frozen dataclass."""
 
@@ -69,6 +58,17 @@ class NodeSettings(Protocol):
 
     @property
     def control_port(self) -> int: ...
+    @property
+    def zookeeper(self) -> str:
+        """host:port, several separated by commas."""
+        ...
+
+    @property
+    def data_folder(self) -> str: ...
+    @property
+    def trace_path(self) -> str:
+        """Empty: trace/<incarnation>.jsonl below the data folder."""
+        ...
 
 
 class Node(Protocol):
@@ -107,12 +107,11 @@ def run_node(
     SIGTERM and SIGINT call node.request_stop(). The control plane and the listeners answer from
     before run() starts until after it has returned. A bug ends the process at once with 70.
     """
-    process = load_settings(ProcessSettings)
     set_up_logging(settings.node_id)
     try:
-        incarnation = raise_incarnation(Path(process.data_folder))
+        incarnation = raise_incarnation(Path(settings.data_folder))
         settings = replace(settings, incarnation=incarnation)  # type: ignore[type-var]
-        asyncio.run(_run(process, settings, make_node, make_listeners))
+        asyncio.run(_run(settings, make_node, make_listeners))
     except OSError as error:
         _LOGGER.critical("the node cannot start: %s", error)
         return CANNOT_START_EXIT_CODE
@@ -120,15 +119,14 @@ def run_node(
 
 
 async def _run(
-    process: ProcessSettings,
     settings: A,
     make_node: Callable[[A, Ports], N],
     make_listeners: Callable[[A, N], Sequence[ListenerSpec]],
 ) -> None:
-    folder = Path(process.data_folder)
+    folder = Path(settings.data_folder)
     (folder / "data").mkdir(exist_ok=True)
     default_trace = folder / "trace" / f"{settings.incarnation}.jsonl"
-    sink = TraceSink(Path(process.trace_path or default_trace))
+    sink = TraceSink(Path(settings.trace_path or default_trace))
     runtime = AsyncioRuntime(_make_failure_report(sink))
     runtime.loop.set_exception_handler(_make_exception_handler(runtime))
     trace = TraceRecorder(runtime, settings.node_id, settings.incarnation, sink)
@@ -137,7 +135,7 @@ async def _run(
     transport = TcpTransport(client_id=f"node-{settings.node_id}")
     ports = Ports(
         runtime=runtime,
-        coordination=KazooCoordinationFactory(process.zookeeper),
+        coordination=KazooCoordinationFactory(settings.zookeeper),
         control=control,
         transport=transport,
         files=files,

@@ -9,6 +9,7 @@ read, is not read from. Bad input closes its connection, with a log line and BAD
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
@@ -36,6 +37,8 @@ from highwater_wire.kafka.messages import KafkaRequest, KafkaResponse, Unsupport
 MAX_IN_FLIGHT = 64
 MAX_IN_FLIGHT_BYTES = 32 * 1024 * 1024
 _BACKLOG = 512
+_ENDED = object()
+"""What a step returns whose handler has ended."""
 
 _LOGGER = logging.getLogger("highwater.listener")
 
@@ -122,6 +125,9 @@ class KafkaListener:
         self._fail(f"{self.spec.name} {type(request).__name__}", error)
 
 
+_Work = Coroutine[Any, Any, KafkaResponse | None]
+
+
 class _Exchange:
     """One request and, once it is known, its response: None unknown, [] nothing to send."""
 
@@ -142,6 +148,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._frames = FrameBuffer(listener.spec.max_frame_bytes)
         self._exchanges: deque[_Exchange] = deque()
         self._bytes_in_flight = 0
+        self._first_waits: dict[_Exchange, _Work] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._is_handling = False
         self._is_behind = False  # whole frames may wait in the buffer
@@ -185,6 +192,9 @@ class _Connection(asyncio.BufferedProtocol):
 
     def drop(self) -> None:
         self._is_dropped = True
+        works, self._first_waits = self._first_waits, {}
+        for work in works.values():
+            work.close()
         for task in tuple(self._tasks):
             task.cancel()
         self._transport.abort()
@@ -231,24 +241,43 @@ class _Connection(asyncio.BufferedProtocol):
             self._answer_unsupported(exchange)
             return
         work = self._listener.spec.handler(frame.request, self._context)
+        awaited = self._step(exchange, work)
+        release_records(frame.request)
+        if isinstance(awaited, asyncio.Future):
+            # Most requests wait once, for one future: no task is made for them.
+            awaited._asyncio_future_blocking = False  # as a task does with what it waits for
+            self._first_waits[exchange] = work
+            awaited.add_done_callback(functools.partial(self._resume, exchange))
+        elif awaited is not _ENDED:
+            self._make_task(exchange, work, awaited)
+
+    def _resume(self, exchange: _Exchange, _awaited: asyncio.Future[Any]) -> None:
+        """Go on with a handler whose first wait is over; a second one makes it a task."""
+        work = self._first_waits.pop(exchange, None)
+        if work is None:
+            return  # dropped meanwhile
+        awaited = self._step(exchange, work)
+        if awaited is not _ENDED:
+            self._make_task(exchange, work, awaited)
+
+    def _step(self, exchange: _Exchange, work: _Work) -> Any:
+        """Run the handler up to its next wait; return what it waits for, or _ENDED."""
         try:
-            awaited = work.send(None)
+            return work.send(None)
         except StopIteration as stop:
-            release_records(frame.request)
             self._settle(exchange, stop.value)
         except (Exception, BugFound) as error:  # noqa: BLE001 (reported whole, the node stops)
-            self._listener.report_bug(frame.request, error)
-        else:
-            release_records(frame.request)
-            if awaited is not None:
-                awaited._asyncio_future_blocking = False  # others may await it before the task does
-            task = self._loop.create_task(self._finish(exchange, _go_on(work, awaited)))
-            self._tasks[task] = None
-            task.add_done_callback(self._tasks.pop)
+            self._listener.report_bug(exchange.frame.request, error)
+        return _ENDED
 
-    async def _finish(
-        self, exchange: _Exchange, work: Coroutine[Any, Any, KafkaResponse | None]
-    ) -> None:
+    def _make_task(self, exchange: _Exchange, work: _Work, awaited: Any) -> None:
+        if awaited is not None:
+            awaited._asyncio_future_blocking = False  # others may await it before the task does
+        task = self._loop.create_task(self._finish(exchange, _go_on(work, awaited)))
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
+
+    async def _finish(self, exchange: _Exchange, work: _Work) -> None:
         try:
             response = await work
         except (Exception, BugFound) as error:  # noqa: BLE001 (reported whole, the node stops)
@@ -283,6 +312,9 @@ class _Connection(asyncio.BufferedProtocol):
             else own(encode_response(response, frame.api_version, frame.correlation_id))
         )
         if exchange is self._exchanges[0] and not self._is_handling and not self._flush_is_due:
+            if len(self._exchanges) == 1:
+                self._flush()
+                return
             self._flush_is_due = True  # several may settle in one pass of the loop: one write
             self._loop.call_soon(self._flush)
 

@@ -39,12 +39,13 @@ def become_leader(
 
     epoch_start_offset = partition.log_end_offset
     earlier = partition.role if isinstance(partition.role, Leading) else None
+    trusted = earlier if command.leader_epoch == partition.leader_epoch + 1 else None
     role = Leading(
         first_epoch=earlier.first_epoch if earlier else command.leader_epoch,
         epoch_start_offset=epoch_start_offset,
         isr=command.isr,
         followers={
-            replica: _progress_at_start(replica, command.isr, earlier, now_ms)
+            replica: _progress_at_start(replica, command.isr, trusted, now_ms)
             for replica in command.assigned_replicas
             if replica != command.leader
         },
@@ -68,7 +69,8 @@ def _progress_at_start(
     """Return what is known of a follower when the epoch starts.
 
     An ISR member counts as caught up now, which gives it the whole lag to show itself. A leader
-    that goes on keeps the log ends it knows; a new one knows none.
+    that goes on keeps the log ends it knows; a new one knows none, nor does one that missed an
+    epoch: in it the followers may have truncated to another leader's log.
     """
     known = earlier.followers.get(replica) if earlier else None
     return replace(

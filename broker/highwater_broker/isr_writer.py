@@ -188,7 +188,6 @@ class AlterPartitionWriter:
             case (
                 ErrorCode.FENCED_LEADER_EPOCH
                 | ErrorCode.NEW_LEADER_ELECTED
-                | ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 | ErrorCode.UNKNOWN_TOPIC_ID
                 | ErrorCode.INCONSISTENT_TOPIC_ID
                 | ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -201,6 +200,8 @@ class AlterPartitionWriter:
                 )
                 return True
             case _:
+                # Also a partition whose state znode the controller could not read: once it is
+                # repaired, no new epoch comes.
                 return False
 
     async def _reread(self, partition: Partition, proposal: IsrProposal) -> bool:

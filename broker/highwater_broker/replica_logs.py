@@ -20,10 +20,13 @@ from highwater_broker.log.checkpoints import (
     write_partition_metadata,
 )
 from highwater_broker.log.folders import (
+    DELETE_SUFFIX,
+    STRAY_SUFFIX,
     list_partitions,
     list_strays,
     partition_folder,
     remove_deleted_folders,
+    rename_aside,
 )
 from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
@@ -136,12 +139,17 @@ class ReplicaLogs:
     async def create(self, key: TopicPartition, topic_id: TopicId, config: LogConfig) -> HostedLog:
         """Create the partition's folder, or open one that could not be opened at start.
 
+        One that is left of an earlier topic of that name is set aside (KIP-516).
+
         Ordering: the topic id is on the disk before the replica serves. `sync` makes the folder
         itself durable.
 
         Raises:
             LogRefused, OSError: the disk refused.
         """
+        if self._holds_other_topic(key, topic_id):
+            stray = rename_aside(self._files, partition_folder(key), STRAY_SUFFIX)
+            self.bad_input(str(key), f"an earlier topic's folder, now {stray}")
         log = self._open(
             key,
             config,
@@ -152,6 +160,23 @@ class ReplicaLogs:
         if topic_id != NO_TOPIC_ID:
             await self.write_topic_id(key, topic_id)
         return HostedLog(key, log, Offset(0), topic_id)
+
+    def _holds_other_topic(self, key: TopicPartition, topic_id: TopicId) -> bool:
+        """Return whether the partition's folder says that it is of another topic id."""
+        if topic_id == NO_TOPIC_ID:
+            return False
+        found = read_partition_metadata(self._files, partition_folder(key)).topic_id
+        return found not in (NO_TOPIC_ID, topic_id)
+
+    def delete_leftover(self, key: TopicPartition, topic_id: TopicId) -> None:
+        """Delete the folder of a partition whose log is not open, if there is one of that topic.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        folder = partition_folder(key)
+        if self._files.exists(folder) and not self._holds_other_topic(key, topic_id):
+            self._files.remove(rename_aside(self._files, folder, DELETE_SUFFIX))
 
     async def write_topic_id(self, key: TopicPartition, topic_id: TopicId) -> None:
         await write_partition_metadata(self._files, partition_folder(key), topic_id)

@@ -31,6 +31,7 @@ from highwater_core.config import Toggles, UnlistedPartitions
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import (
+    NO_BROKER_EPOCH,
     NO_CONTROLLER_EPOCH,
     NO_TOPIC_ID,
     BrokerEpoch,
@@ -79,6 +80,8 @@ class ReplicaManager:
         self._write_recovery_points = write_recovery_points
         self._partitions: dict[TopicPartition, Partition] = {}
         self.controller_epoch: ControllerEpoch = NO_CONTROLLER_EPOCH
+        self._last_init = NO_CONTROLLER_EPOCH, NO_BROKER_EPOCH
+        """Of whom, and to which registration, the last init command was that was carried out."""
         self.commanded = ports.runtime.event()
         """Set once a LeaderAndIsr was carried out: from then on checkpoints may be written."""
 
@@ -209,7 +212,7 @@ class ReplicaManager:
             error = self._take_role(partition, command, request.controller_epoch)
             if error is not ErrorCode.NONE:
                 errors[command.topic_partition] = error
-        if request.is_init:
+        if request.is_init and self._is_first_init(request):
             self._drop_unlisted(request)
         self.commanded.set()
         self._fetchers.drop_idle()
@@ -265,6 +268,19 @@ class ReplicaManager:
             return None
         return partition
 
+    def _is_first_init(self, request: LeaderAndIsrRequest) -> bool:
+        """Return whether it is not a copy of one that was carried out already.
+
+        There is one for each (controller epoch, broker epoch). A copy that comes late lists less
+        than what this broker has been given since.
+        """
+        is_fenced = self._toggles.broker_epoch and request.broker_epoch != NO_BROKER_EPOCH
+        registration = request.broker_epoch if is_fenced else self._own_broker_epoch()
+        init = request.controller_epoch, registration
+        is_first = init != self._last_init
+        self._last_init = init
+        return is_first
+
     def _drop_unlisted(self, request: LeaderAndIsrRequest) -> None:
         """Give up what the controller does not know to be here: it lists all in its first command.
 
@@ -279,10 +295,13 @@ class ReplicaManager:
     # ------------------------------------------------------------ StopReplica, UpdateMetadata
 
     def _stop_replica(self, command: StopReplicaPartition) -> ErrorCode:
-        """Stop one replica and perhaps delete it; one that is not here is stopped already."""
+        """Stop one replica and perhaps delete it; one that is not here is stopped already.
+
+        A folder may be left of it, which the disk refused to open or to delete.
+        """
         partition = self._partitions.get(command.topic_partition)
         if partition is None:
-            return ErrorCode.NONE
+            return self._delete_leftover(command) if command.delete_partition else ErrorCode.NONE
         error = judge_stop_replica(command, _known(partition), self._toggles)
         if error is not ErrorCode.NONE:
             return error
@@ -292,6 +311,15 @@ class ReplicaManager:
         self._fetchers.remove(partition.topic_partition)
         partition.stop(epoch)
         partition.trace(EventKind.REPLICA_STOPPED, deleted=False)
+        return ErrorCode.NONE
+
+    def _delete_leftover(self, command: StopReplicaPartition) -> ErrorCode:
+        topic_id = command.topic_id if self._toggles.topic_id else NO_TOPIC_ID
+        try:
+            self._logs.delete_leftover(command.topic_partition, topic_id)
+        except OSError as error:
+            self._logs.bad_input(str(command.topic_partition), str(error))
+            return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 
     def _remove(self, partition: Partition, epoch: LeaderEpoch, *, is_deleted: bool) -> ErrorCode:

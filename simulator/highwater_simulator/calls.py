@@ -287,8 +287,17 @@ class SimulatedControlPlane:
     async def call(
         self, endpoint: Endpoint, request: ControlRequest, timeout_ms: int
     ) -> ControlResponse:
+        """Return the answer; an attempt to connect that was not accepted in time is given up.
+
+        Else one would wait for ever for a peer that died before its acceptance arrived.
+        """
         connection = self._connections.get(endpoint, "control", Plane.CONTROL)
-        response: ControlResponse = await connection.call(request, timeout_ms)
+        try:
+            response: ControlResponse = await connection.call(request, timeout_ms)
+        except CallFailed as failure:
+            if not failure.sent:
+                self._connections.close(endpoint, "control", str(failure))
+            raise
         return response
 
     def serve(self, handler: ControlHandler) -> None:

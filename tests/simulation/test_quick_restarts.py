@@ -9,6 +9,8 @@ import pytest
 
 from highwater_core.config import Preset
 from highwater_core.events import EventKind
+from highwater_simulator.network import Plane
+from highwater_simulator.world import broker_name, controller_name
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -41,3 +43,28 @@ def test_without_broker_epochs_a_controller_sees_that_a_restarted_broker_was_gon
     ]
     registered = cluster.world.trace.events(EventKind.BROKER_REGISTERED)
     assert len([e for e in registered if e.node == cluster.follower]) == 2
+
+
+def test_controller_connects_again_when_the_peer_dies_before_its_acceptance_arrives(
+    make_cluster: Callable[..., Any],
+) -> None:
+    """The restarted broker knows nothing of the half-open connection, and gets its commands."""
+    cluster = make_cluster(preset=Preset.FENCED)
+
+    async def story(c: Any) -> None:
+        await c.begin(5)
+        active, world = c.controller(), c.world
+        standby = next(other for other in world.controllers if other != active)
+        follower = next(b for b in world.brokers if b != c.leader())
+        world.network.cut(broker_name(follower), controller_name(standby), Plane.CONTROL)
+        world.kill(active)
+        await world.eventually(lambda: world.active_controller() == standby, 20_000, "a failover")
+        await world.sleep(1_000)
+        world.kill(follower)
+        await world.sleep(1_000)
+        world.heal_all()
+        world.start(follower)
+        await c.send(5)
+        await c.full_isr()
+
+    cluster.run(story)

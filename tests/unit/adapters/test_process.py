@@ -13,7 +13,6 @@ import pytest
 
 from highwater_adapters import process
 from highwater_adapters.process import (
-    ProcessSettings,
     load_settings,
     raise_incarnation,
     run_node,
@@ -30,6 +29,9 @@ class Settings:
     node_id: int = 7
     incarnation: int = 0
     control_port: int = 0
+    zookeeper: str = "127.0.0.1:1"
+    data_folder: str = ""
+    trace_path: str = ""
 
 
 class NodeThatWaits:
@@ -55,17 +57,27 @@ class NodeWithABug(NodeThatWaits):
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("HIGHWATER_DATA_FOLDER", str(tmp_path))
     monkeypatch.setattr(process, "set_up_logging", lambda node_id: None)
     monkeypatch.setattr(process, "BIND_HOST", "127.0.0.1")
     return tmp_path
 
 
 def test_sigterm_stops_the_node_cleanly_and_starts_are_counted(folder: Path) -> None:
-    assert [run_node(Settings(), NodeThatWaits), run_node(Settings(), NodeThatWaits)] == [0, 0]
+    settings = Settings(data_folder=str(folder))
+    assert [run_node(settings, NodeThatWaits), run_node(settings, NodeThatWaits)] == [0, 0]
     for incarnation in (1, 2):
         trace = (folder / "trace" / f"{incarnation}.jsonl").read_bytes().splitlines()
         assert [(one.node, one.incarnation) for one in decode_events(trace)] == [(7, incarnation)]
+
+
+def test_a_process_reads_its_settings_once_from_variables_of_which_none_is_unknown(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIGHWATER_NODE_ID", "8")
+    monkeypatch.setenv("HIGHWATER_DATA_FOLDER", str(folder))
+    assert run_node(load_settings(Settings), NodeThatWaits) == 0
+    (event,) = decode_events((folder / "trace" / "1.jsonl").read_bytes().splitlines())
+    assert event.node == 8
 
 
 def test_a_bug_ends_the_process_with_70_and_says_where(
@@ -73,7 +85,7 @@ def test_a_bug_ends_the_process_with_70_and_says_where(
 ) -> None:
     monkeypatch.setattr(os, "_exit", sys.exit)
     with pytest.raises(SystemExit) as stopped:
-        run_node(Settings(), NodeWithABug)
+        run_node(Settings(data_folder=str(folder)), NodeWithABug)
     assert stopped.value.code == 70
     (line,) = [process._JsonLines(7).format(record) for record in caplog.records]
     fields = json.loads(line)
@@ -87,7 +99,7 @@ def test_a_node_that_cannot_start_says_so_and_exits_1(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (folder / "data").write_bytes(b"a file where the folder belongs")
-    assert run_node(Settings(), NodeThatWaits) == 1
+    assert run_node(Settings(data_folder=str(folder)), NodeThatWaits) == 1
     assert "cannot start" in caplog.text
 
 
@@ -102,7 +114,7 @@ def test_a_bad_setting_is_one_line_and_exit_code_2(
 ) -> None:
     monkeypatch.setattr("highwater_adapters.process.read_settings", _refuse)
     with pytest.raises(SystemExit) as stopped:
-        load_settings(ProcessSettings)
+        load_settings(Settings)
     assert stopped.value.code == 2
     assert capsys.readouterr().err == "highwater: node_id is missing\n"
 

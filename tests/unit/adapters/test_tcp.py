@@ -70,6 +70,8 @@ class Broker:
         self.trace = TraceOfTest()
         self.failures: list[tuple[str, BaseException]] = []
         self.started: list[int] = []
+        self.left: list[int] = []
+        """The gates that a handler passed or was stopped at."""
         self.gates: dict[int, asyncio.Future[None]] = {}
         self.contexts: list[ConnectionContext] = []
         self.records: Any = b""
@@ -90,7 +92,10 @@ class Broker:
         epoch = request.partitions[0].leader_epoch
         self.started.append(epoch)
         if epoch in self.gates:
-            await self.gates[epoch]
+            try:
+                await self.gates[epoch]
+            finally:
+                self.left.append(epoch)
         if epoch == 666:
             raise ValueError("a bug")
         answer = EpochEndOffset("t", 0, ErrorCode.NONE, epoch, Offset(epoch * 2))
@@ -380,6 +385,22 @@ def test_a_handler_receives_the_error_of_what_it_awaits() -> None:
 
 
 # ---------------------------------------------------------------- the client's failures
+
+
+def test_stopping_the_listener_ends_the_handlers_that_wait() -> None:
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        gate = broker.gates[1] = asyncio.get_running_loop().create_future()
+        call = asyncio.ensure_future(transport.call(endpoint, "f", ask(1), 5000))
+        await settle(lambda: broker.started == [1])
+        await listener.stop()
+        assert broker.left == [1]
+        gate.set_result(None)  # nobody goes on
+        with pytest.raises(CallFailed):
+            await call
+
+    run(body)
 
 
 def test_a_refused_connection_fails_calls_that_were_certainly_not_sent() -> None:

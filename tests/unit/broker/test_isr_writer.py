@@ -183,6 +183,16 @@ def test_a_refusal_leaves_the_written_isr(
     assert state_of(scene.partition) == expected
 
 
+def test_a_partition_that_the_controller_does_not_know_yet_is_asked_for_again(
+    make_scene: Callable,
+) -> None:
+    """Its state znode was unreadable, say; once repaired, no command of a new epoch comes."""
+    scene = make_scene(Preset.FENCED)
+    controller = ask(scene, refuse(E.UNKNOWN_TOPIC_OR_PARTITION), accept)
+    assert len(controller.asked) == 2
+    assert state_of(scene.partition) == ((ME, TWO, THREE), 1, False)
+
+
 def test_after_a_lost_answer_the_leader_adopts_what_is_written(make_scene: Callable) -> None:
     scene = make_scene(Preset.FENCED)
     scene.make_znode((ME, TWO, THREE), sets=1)

@@ -125,6 +125,23 @@ def test_an_append_outlives_a_new_epoch_of_the_same_leader_but_not_a_lost_leader
     assert partition.acks_all_status(Offset(1), LeaderEpoch(5)) is E.NOT_LEADER_OR_FOLLOWER
 
 
+@pytest.mark.parametrize(("epoch", "committed"), [(6, 2), (7, 1)])
+def test_a_leader_that_missed_an_epoch_does_not_trust_the_positions_it_knew(
+    make_bench: MakeBench, epoch: int, committed: int
+) -> None:
+    """In epoch 6 another broker may have led, and the followers truncated to its log."""
+    bench, partition = leading(make_bench)
+    partition.append(batch("a", "b"), 1, 0)
+    for follower, offset in ((TWO, 2), (THREE, 1)):
+        fetch(bench, partition, follower, offset)
+    assert partition.high_watermark == 1
+    lead(bench, partition, command(ME, epoch, isr=(ME, TWO)))
+    # Broker 3 is out of the ISR now; what was known of broker 2 decides.
+    assert partition.high_watermark == committed
+    fetch(bench, partition, TWO, 2)
+    assert partition.high_watermark == 2
+
+
 @pytest.mark.parametrize(
     ("offset", "for_follower", "error", "values"),
     [

@@ -231,6 +231,63 @@ def test_an_init_command_takes_what_it_does_not_list_out_of_service(
     assert not broker.bench.ports.files.exists(partition_folder(T1))
 
 
+@pytest.mark.parametrize("preset", list(Preset))
+def test_a_late_copy_of_an_init_command_takes_nothing_out_of_service(
+    make_broker: Callable[..., Broker], preset: Preset
+) -> None:
+    """A call that timed out may be carried out after its repeat, and after what came later."""
+    broker = make_broker(preset)
+    init = lisr(command(ME, 3), is_init=True)
+    broker.carry_out(init)
+    broker.carry_out(lisr(replace(command(ME, 0), topic_partition=T1)))
+    assert broker.carry_out(init).error is E.NONE
+    assert broker.role(T1) == ("leader", 0)
+    broker.carry_out(lisr(command(ME, 3), controller_epoch=2, is_init=True))
+    assert broker.role(T1) is None, "the next controller's init is another one"
+
+
+def test_a_replica_that_could_not_be_deleted_is_deleted_by_the_next_attempt(
+    make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = make_broker()
+    broker.carry_out(lisr(command(ME, 3)))
+    refusing = [True]
+    rename = broker.bench.ports.files.rename
+
+    def maybe_refuse(source: str, target: str) -> None:
+        if refusing[0]:
+            raise OSError(5, "input/output error")
+        rename(source, target)
+
+    monkeypatch.setattr(broker.bench.ports.files, "rename", maybe_refuse)
+    attempt = stop(-2, delete=True)
+    for _ in range(2):
+        assert broker.carry_out(attempt).partition_errors == ((T0, E.KAFKA_STORAGE_ERROR),)
+    refusing[0] = False
+    assert broker.carry_out(attempt).partition_errors == ((T0, E.NONE),)
+    assert broker.bench.ports.files.list("") == []
+    assert broker.carry_out(attempt).partition_errors == ((T0, E.NONE),), "it is gone already"
+
+
+def test_a_new_topic_never_gets_the_folder_of_an_earlier_one(
+    make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Source: I13, KIP-516; here the earlier one's deletion failed on the disk."""
+    broker = make_broker()
+    broker.carry_out(lisr(replace(command(ME, 3), topic_id=ID_A)))
+    partition = broker.manager.get(T0)
+    assert partition is not None
+    partition.append(batch("old"), 1, 0)
+    with monkeypatch.context() as patched:
+        patched.setattr(type(partition.log), "delete", lambda log: log.close())
+        broker.carry_out(stop(-2, delete=True, topic_id=ID_A))
+    broker.carry_out(lisr(replace(command(ME, 0), topic_id=ID_B)))
+    partition = broker.manager.get(T0)
+    assert partition is not None
+    assert (partition.topic_id, partition.log_end_offset) == (ID_B, 0)
+    assert len(list_strays(broker.bench.ports.files)) == 1
+
+
 def test_metadata_is_fenced_then_handed_to_the_cache(make_broker: Callable[..., Broker]) -> None:
     broker = make_broker()
     for epoch in (5, 4):

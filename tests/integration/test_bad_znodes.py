@@ -1,0 +1,259 @@
+"""Malformed JSON in a znode is traced and left alone; once repaired, it is taken up again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import pytest
+from kazoo.client import KazooClient
+
+from highwater.cluster import Cluster
+from highwater.eventually import eventually
+from highwater.observation import active_controller, leaderships
+from highwater.settling import (
+    await_full_isr,
+    await_leader,
+    await_replicated,
+    await_trace,
+    live_traces,
+    look_at,
+)
+from highwater.topics import create_topic, delete_topic
+from highwater.wire_client import WireClient, record_batch
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import TopicPartition
+
+pytestmark = pytest.mark.docker
+
+Guard = Callable[[Cluster], AbstractContextManager[None]]
+
+WITHIN_S = 20.0
+MALFORMED = (b"{", b"", b"null", b"[1, 2]", b'{"version": "one"}', b"\xff\xfe\x00", b"{}")
+MALFORMED_TOPICS = (
+    *MALFORMED,
+    b'{"version":1,"partitions":{"0":[]}}',
+    b'{"version":1,"partitions":{"0":[1,1]}}',
+    b'{"version":1,"partitions":{"zero":[1]}}',
+)
+MALFORMED_STATES = (
+    *MALFORMED,
+    b'{"version":1,"leader":0,"leader_epoch":0,"controller_epoch":1,"isr":[]}',
+    b'{"version":1,"leader":9,"leader_epoch":0,"controller_epoch":1,"isr":[9]}',
+    b'{"version":1,"leader":0,"leader_epoch":-5,"controller_epoch":1,"isr":[0]}',
+    b'{"version":1,"leader":0,"leader_epoch":99999999999,"controller_epoch":1,"isr":[0]}',
+)
+
+
+@contextmanager
+def zookeeper(cluster: Cluster) -> Iterator[KazooClient]:
+    client = KazooClient(hosts=str(cluster.zookeeper_endpoint), timeout=10)
+    client.start(10)
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+def active(cluster: Cluster) -> int:
+    snapshot = active_controller(look_at(cluster))
+    assert snapshot is not None
+    return int(snapshot.node_id)
+
+
+def bad_input_count(cluster: Cluster, node: int, path: str) -> int:
+    return sum(
+        event.kind is EventKind.BAD_INPUT_MET and event.detail["where"] == path
+        for event in live_traces(cluster, node)
+    )
+
+
+def move_controller(cluster: Cluster) -> int:
+    """Have another controller take over, which reads everything anew; return its id."""
+    old = active(cluster)
+    assert cluster.terminate(old) == 0
+    cluster.start_node(old)
+    cluster.wait_until_ready()
+    new = active(cluster)
+    assert new != old
+    return new
+
+
+def test_a_malformed_topic_is_left_out_and_taken_up_when_it_is_repaired(
+    steady: Cluster, new_topic: Callable[..., str], nobody_restarts: Guard
+) -> None:
+    path = "/brokers/topics/by-hand"
+    with nobody_restarts(steady), zookeeper(steady) as client:
+        client.create(path, MALFORMED_TOPICS[0])
+        for number, malformed in enumerate(MALFORMED_TOPICS):
+            if number:
+                client.set(path, malformed)
+            eventually(
+                lambda count=number + 1: bad_input_count(steady, active(steady), path) >= count,
+                within=WITHIN_S,
+                what=f"{malformed!r} is traced",
+            )
+        other = new_topic(steady)
+        with WireClient(steady.external_endpoint(0)) as wire:
+            assert wire.produce(other, 0, record_batch([b"x"])).error is ErrorCode.NONE
+
+        client.set(path, b'{"version":1,"partitions":{"0":[2,0]}}')
+        assert await_leader(steady, TopicPartition("by-hand", 0)).leader == 2
+        await_full_isr(steady, "by-hand")
+        with WireClient(steady.external_endpoint(2)) as wire:
+            assert wire.produce("by-hand", 0, record_batch([b"x"])).error is ErrorCode.NONE
+        assert delete_topic(steady, "by-hand") is ErrorCode.NONE
+
+
+def test_a_known_topic_whose_znode_is_damaged_goes_on_being_served(
+    steady: Cluster, new_topic: Callable[..., str], nobody_restarts: Guard
+) -> None:
+    name = new_topic(steady)
+    path = f"/brokers/topics/{name}"
+    with nobody_restarts(steady), zookeeper(steady) as client:
+        sound, _ = client.get(path)
+        client.set(path, b"garbage")
+        await_trace(steady, active(steady), EventKind.BAD_INPUT_MET, where=path)
+        with WireClient(steady.external_endpoint(0)) as wire:
+            assert wire.produce(name, 0, record_batch([b"x"])).error is ErrorCode.NONE
+        await_replicated(steady, name)
+        client.set(path, sound)
+
+
+def test_malformed_partition_states_survive_a_new_controller_and_their_repair_is_taken_up(
+    steady: Cluster, new_topic: Callable[..., str]
+) -> None:
+    damages = {new_topic(steady): malformed for malformed in MALFORMED_STATES}
+    paths = {name: f"/brokers/topics/{name}/partitions/0/state" for name in damages}
+    with WireClient(steady.external_endpoint(0)) as wire, zookeeper(steady) as client:
+        for name in damages:
+            assert wire.produce(name, 0, record_batch([b"before"])).error is ErrorCode.NONE
+        sound = {name: client.get(path)[0] for name, path in paths.items()}
+        for name, malformed in damages.items():
+            client.set(paths[name], malformed)
+        new = move_controller(steady)
+        for path in paths.values():
+            await_trace(steady, new, EventKind.BAD_INPUT_MET, where=path)
+
+        look = look_at(steady)
+        for name in damages:
+            assert wire.produce(name, 0, record_batch([b"during"])).error is ErrorCode.NONE
+            assert leaderships(look)[TopicPartition(name, 0)].leader == 0
+        for name, path in paths.items():
+            client.set(path, sound[name])
+        # Whoever owns the states again hands the leaderships over when their leader stops.
+        assert steady.terminate(0) == 0
+        for name in damages:
+            assert await_leader(steady, TopicPartition(name, 0), above_epoch=0).leader in (1, 2)
+    steady.start_node(0)
+    for name in damages:
+        look = await_full_isr(steady, name)
+        leader = leaderships(look)[TopicPartition(name, 0)].leader
+        with WireClient(steady.external_endpoint(leader)) as wire:
+            found = bytes(wire.fetch(name, 0, 0).records)
+        assert b"before" in found
+        assert b"during" in found
+    steady.wait_until_ready()
+
+
+def test_malformed_broker_registrations_are_traced_and_known_brokers_stay(
+    steady: Cluster, new_topic: Callable[..., str], nobody_restarts: Guard
+) -> None:
+    name = new_topic(steady)
+    with nobody_restarts(steady), zookeeper(steady) as client:
+        sound, _ = client.get("/brokers/ids/1")
+        client.set("/brokers/ids/1", b"garbage")
+        client.create("/brokers/ids/77", b"garbage", ephemeral=True)
+        client.create("/brokers/ids/not-a-number", sound, ephemeral=True)
+        for path in ("/brokers/ids/1", "/brokers/ids/77", "/brokers/ids/not-a-number"):
+            await_trace(steady, active(steady), EventKind.BAD_INPUT_MET, where=path)
+        with WireClient(steady.external_endpoint(0)) as wire:
+            assert wire.produce(name, 0, record_batch([b"x"])).error is ErrorCode.NONE
+        await_replicated(steady, name)
+        assert set(leaderships(look_at(steady))[TopicPartition(name, 0)].isr) == {0, 1, 2}
+        client.set("/brokers/ids/1", sound)
+        client.delete("/brokers/ids/77")
+        client.delete("/brokers/ids/not-a-number")
+    steady.wait_until_ready()
+
+
+def test_a_malformed_topic_configuration_leaves_what_was_known(
+    steady: Cluster, new_topic: Callable[..., str], nobody_restarts: Guard
+) -> None:
+    name = new_topic(steady, config={"min.insync.replicas": "2"})
+    path = f"/config/topics/{name}"
+    with nobody_restarts(steady), zookeeper(steady) as client:
+        for malformed in (b"garbage", b'{"version":1,"config":{"retention.ms":"soon"}}'):
+            client.set(path, malformed)
+            client.create(
+                "/config/changes/config_change_",
+                f'{{"version":2,"entity_path":"topics/{name}"}}'.encode(),
+                sequence=True,
+            )
+        client.create("/config/changes/config_change_", b"garbage", sequence=True)
+        for broker in (0, 1, 2):
+            await_trace(steady, broker, EventKind.BAD_INPUT_MET, where=path, what="retention.ms")
+            await_trace(steady, broker, EventKind.BAD_INPUT_MET, where="/config/changes/")
+        with WireClient(steady.external_endpoint(0)) as wire:
+            assert wire.produce(name, 0, record_batch([b"x"])).error is ErrorCode.NONE
+        await_replicated(steady, name)
+
+
+def test_a_topic_whose_configuration_is_malformed_from_the_start_has_the_defaults(
+    steady: Cluster, nobody_restarts: Guard
+) -> None:
+    name = "odd-config"
+    path = f"/config/topics/{name}"
+    with nobody_restarts(steady), zookeeper(steady) as client:
+        client.create(path, b"garbage")
+        client.create(f"/brokers/topics/{name}", b'{"version":1,"partitions":{"0":[0,1,2]}}')
+        await_full_isr(steady, name)
+        for broker in (0, 1, 2):
+            await_trace(steady, broker, EventKind.BAD_INPUT_MET, where=path)
+        with WireClient(steady.external_endpoint(0)) as wire:
+            assert wire.produce(name, 0, record_batch([b"x"])).error is ErrorCode.NONE
+        assert delete_topic(steady, name) is ErrorCode.NONE
+
+
+def test_odd_requests_under_admin_and_notifications_are_dropped(
+    steady: Cluster, new_topic: Callable[..., str], nobody_restarts: Guard
+) -> None:
+    name = new_topic(steady)
+    with nobody_restarts(steady), zookeeper(steady) as client:
+        client.create("/admin/delete_topics/no-such-topic", b"\xff garbage")
+        client.create("/isr_change_notification/isr_change_", b"garbage", sequence=True)
+        eventually(
+            lambda: (
+                not client.get_children("/admin/delete_topics")
+                and not client.get_children("/isr_change_notification")
+            ),
+            within=WITHIN_S,
+            what="both are gone",
+        )
+        await_trace(
+            steady, active(steady), EventKind.BAD_INPUT_MET, where="/isr_change_notification/"
+        )
+        client.create(f"/admin/delete_topics/{name}", b"garbage, though its name is what counts")
+        eventually(
+            lambda: client.exists(f"/brokers/topics/{name}") is None,
+            within=WITHIN_S,
+            what="the topic is deleted",
+        )
+        create_topic(steady, name)
+
+
+@pytest.mark.parametrize("malformed", [b"garbage", b""], ids=repr)
+def test_a_damaged_controller_znode_is_repaired_by_the_next_election(
+    steady: Cluster, new_topic: Callable[..., str], nobody_restarts: Guard, malformed: bytes
+) -> None:
+    name = new_topic(steady)
+    with nobody_restarts(steady), zookeeper(steady) as client:
+        client.set("/controller", malformed)
+        steady.wait_until_ready()
+        with WireClient(steady.external_endpoint(0)) as wire:
+            assert wire.produce(name, 0, record_batch([b"x"])).error is ErrorCode.NONE
+        client.delete("/controller")
+        steady.wait_until_ready()
+        create_topic(steady, f"{name}-after")

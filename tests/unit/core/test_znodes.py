@@ -1,0 +1,102 @@
+"""Znodes that others wrote: what does not fit the protocol's types is malformed, all of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from highwater_core import znodes
+from highwater_core.ids import BrokerEpoch, Endpoint, NodeId, TopicId, TopicPartition
+from highwater_core.messages import BrokerEndpoints
+
+STATE = '{{"version":1,"leader":{},"leader_epoch":{},"controller_epoch":{},"isr":{}}}'
+TOO_LARGE = 2**31
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        STATE.format(0, TOO_LARGE, 1, [0]),
+        STATE.format(0, -1, 1, [0]),
+        STATE.format(0, 0, TOO_LARGE, [0]),
+        STATE.format(0, 0, -1, [0]),
+        STATE.format(TOO_LARGE, 0, 1, [TOO_LARGE]),
+        STATE.format(-2, 0, 1, [0]),
+        STATE.format(0, 0, 1, [0, -1]),
+        STATE.format(0, 0, 1, [0, 0]),
+        STATE.format(1, 0, 1, [0]),
+        STATE.format(0, 0, 1, []),
+    ],
+)
+def test_a_partition_state_that_no_controller_writes_is_malformed(state: str) -> None:
+    with pytest.raises(znodes.MalformedZnode, match="somewhere"):
+        znodes.decode_partition_state(state.encode(), "somewhere")
+
+
+@pytest.mark.parametrize("isr", ["[1]", "[]"])
+def test_a_partition_without_a_leader_is_sound(isr: str) -> None:
+    found = znodes.decode_partition_state(STATE.format(-1, 3, 1, isr).encode(), "somewhere")
+    assert (found.leader, found.leader_epoch) == (-1, 3)
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        '{"version":1,"partitions":{"0":[2147483648]}}',
+        '{"version":1,"partitions":{"0":[-1]}}',
+        '{"version":1,"partitions":{"2147483648":[0]}}',
+        '{"version":1,"partitions":{"00":[0]}}',
+        '{"version":1,"partitions":{"٣":[0]}}',
+        '{"version":1,"partitions":{"-1":[0]}}',
+        '{"version":3,"partitions":{"0":[0]},"topic_id":"no id"}',
+    ],
+)
+def test_a_topic_that_no_controller_writes_is_malformed(topic: str) -> None:
+    with pytest.raises(znodes.MalformedZnode):
+        znodes.decode_topic(topic.encode(), "orders")
+
+
+@given(
+    st.dictionaries(st.integers(0, 2**31 - 1), st.lists(st.integers(0, 999), min_size=1)),
+    st.sampled_from(["", "0123456789abcdef" * 2]),
+)
+def test_a_topic_comes_back_as_it_was_written(
+    assignment: dict[int, list[int]], topic_id: str
+) -> None:
+    written = {number: tuple(map(NodeId, replicas)) for number, replicas in assignment.items()}
+    data = znodes.encode_topic(written, TopicId(topic_id))
+    found, found_id = znodes.decode_topic(data, "orders")
+    assert found == {TopicPartition("orders", n): replicas for n, replicas in written.items()}
+    assert list(found) == sorted(found)
+    assert found_id == topic_id
+
+
+def test_a_broker_whose_port_is_none_is_malformed() -> None:
+    at = Endpoint("host", 9092)
+    sound = znodes.encode_broker(BrokerEndpoints(NodeId(1), BrokerEpoch(7), at, at, at, at), 5)
+    assert znodes.decode_broker(sound, NodeId(1), BrokerEpoch(7)).client == at
+    for port in (b"65536", b"99999999999", "٣".encode(), b"-1", b""):
+        with pytest.raises(znodes.MalformedZnode):
+            znodes.decode_broker(sound.replace(b":9092", b":" + port), NodeId(1))
+
+
+@pytest.mark.parametrize("data", [b'{"brokerid":-1,"timestamp":"0"}', b'{"brokerid":4294967296}'])
+def test_a_controller_that_is_no_node_is_malformed(data: bytes) -> None:
+    with pytest.raises(znodes.MalformedZnode):
+        znodes.decode(znodes.ControllerZnode, data, znodes.CONTROLLER)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_znode_or_malformed(data: bytes) -> None:
+    for decode in (
+        lambda: znodes.decode_partition_state(data, "p"),
+        lambda: znodes.decode_topic(data, "t"),
+        lambda: znodes.decode_broker(data, NodeId(1)),
+        lambda: znodes.decode(znodes.TopicConfigZnode, data, "c"),
+        lambda: znodes.decode(znodes.PartitionsZnode, data, "n"),
+    ):
+        try:
+            decode()
+        except znodes.MalformedZnode:
+            continue
