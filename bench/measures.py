@@ -40,6 +40,9 @@ IMPATIENT: dict[str, Any] = {
     "reconnect.backoff.ms": 10,
     "reconnect.backoff.max.ms": 50,
     "topic.metadata.refresh.fast.interval.ms": 20,
+    # While the dead leader's session lives, metadata still names it. librdkafka then asks again
+    # when its scan of the topics comes round, each second; this asks ten times as often.
+    "topic.metadata.refresh.interval.ms": 100,
 }
 """Retries fast: for times that a client's own pauses would hide."""
 FAILOVER: dict[str, Any] = {

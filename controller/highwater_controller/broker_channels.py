@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from highwater_controller.settings import ControllerSettings
@@ -37,6 +38,7 @@ class BrokerChannel:
         self.is_init_settled = False
         self._queued = queued
         self._waiting: deque[BrokerCommand] = deque()
+        self._commands = 0
 
     @property
     def depth(self) -> int:
@@ -44,7 +46,9 @@ class BrokerChannel:
         return len(self._waiting)
 
     def enqueue(self, command: BrokerCommand) -> None:
-        self._waiting.append(command)
+        """Queue a command as this channel's next; its number stays when it is sent again."""
+        self._commands += 1
+        self._waiting.append(replace(command, correlation_id=self._commands))
         self._queued.set()
 
     async def oldest(self) -> BrokerCommand:

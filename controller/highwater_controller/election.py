@@ -122,12 +122,13 @@ class Election:
             found = await self._reader.get(znodes.CONTROLLER_EPOCH)
             if found is not None:
                 data, stat = found
-                if data.isdigit():
-                    return TermEpoch(ControllerEpoch(int(data)), stat.node_version)
-                again = await self._reader.get(znodes.CONTROLLER_EPOCH, watch=True)
-                if again is not None and again[0] == data:
-                    raise MalformedZnode(f"{znodes.CONTROLLER_EPOCH}: {data[:40]!r} is no number")
-                continue
+                try:
+                    return TermEpoch(znodes.decode_controller_epoch(data), stat.node_version)
+                except MalformedZnode:
+                    again = await self._reader.get(znodes.CONTROLLER_EPOCH, watch=True)
+                    if again is not None and again[0] == data:
+                        raise
+                    continue
             try:
                 await self._session.create(znodes.CONTROLLER_EPOCH, b"0")
             except (NodeExists, ConnectionLost):

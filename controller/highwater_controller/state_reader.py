@@ -20,6 +20,7 @@ from highwater_core.ids import (
     TopicPartition,
 )
 from highwater_core.messages import BrokerEndpoints
+from highwater_core.ports import Stat
 from highwater_core.znodes import MalformedZnode
 
 
@@ -40,9 +41,8 @@ async def read_brokers(term: Term) -> dict[NodeId, BrokerEndpoints]:
             continue
         data, stat = read
         try:
-            broker = znodes.decode_broker(
-                data, _parse_broker_id(name, path), BrokerEpoch(stat.czxid)
-            )
+            broker_id = znodes.decode_broker_id(name)
+            broker = znodes.decode_broker(data, broker_id, BrokerEpoch(stat.czxid))
         except MalformedZnode as fault:
             report_malformed(term, path, fault)
             known = _known_broker(term, name)
@@ -53,15 +53,11 @@ async def read_brokers(term: Term) -> dict[NodeId, BrokerEndpoints]:
     return dict(sorted(found.items()))
 
 
-def _parse_broker_id(name: str, path: str) -> NodeId:
-    if not (name.isascii() and name.isdecimal()):
-        raise MalformedZnode(f"{path}: a broker id must be a number")
-    return NodeId(int(name))
-
-
 def _known_broker(term: Term, name: str) -> BrokerEndpoints | None:
-    is_number = name.isascii() and name.isdecimal()
-    return term.context.live_brokers.get(NodeId(int(name))) if is_number else None
+    try:
+        return term.context.live_brokers.get(znodes.decode_broker_id(name))
+    except MalformedZnode:
+        return None
 
 
 async def read_topic(term: Term, topic: str) -> list[TopicPartition]:
@@ -110,13 +106,13 @@ async def read_leadership(term: Term, partition: TopicPartition) -> VersionedLea
         context.unreadable_partitions.discard(partition)
         return None
     try:
-        found = _decode_leadership(read[0], path, read[1].node_version)
+        found = _decode_leadership(term, partition, *read)
     except MalformedZnode:
         read = await term.store.get(path, watch=True)
         if read is None:
             return None
         try:
-            found = _decode_leadership(read[0], path, read[1].node_version)
+            found = _decode_leadership(term, partition, *read)
         except MalformedZnode as fault:
             report_malformed(term, path, fault)
             context.unreadable_partitions.add(partition)
@@ -127,9 +123,15 @@ async def read_leadership(term: Term, partition: TopicPartition) -> VersionedLea
     return found
 
 
-def _decode_leadership(data: bytes, path: str, node_version: int) -> VersionedLeadership:
+def _decode_leadership(
+    term: Term, partition: TopicPartition, data: bytes, stat: Stat
+) -> VersionedLeadership:
+    path = znodes.partition_state_path(partition)
     leadership = znodes.decode_partition_state(data, path)
-    return VersionedLeadership(leadership, PartitionEpoch(node_version))
+    assigned = term.context.assignments.get(partition, leadership.isr)
+    if not set(leadership.isr) <= set(assigned):
+        raise MalformedZnode(f"{path}: the ISR {leadership.isr} is not within {assigned}")
+    return VersionedLeadership(leadership, PartitionEpoch(stat.node_version))
 
 
 async def allows_unclean_election(term: Term, topic: str) -> bool:

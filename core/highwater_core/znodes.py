@@ -7,12 +7,13 @@ Source: reference/replication.md section 3, the table of znodes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from highwater_core.ids import (
     NO_BROKER_EPOCH,
+    NO_LEADER,
     NO_TOPIC_ID,
     BrokerEpoch,
     ControllerEpoch,
@@ -49,8 +50,19 @@ PERSISTENT_PATHS: tuple[str, ...] = (
 """What every node makes sure of when it starts."""
 
 
+_INT32_MAX = 2**31 - 1
+_PORT_MAX = 2**16 - 1
+
+Id = Annotated[int, msgspec.Meta(ge=0, le=_INT32_MAX)]
+"""A node's id or a partition's number, as wide as the protocols carry it."""
+Epoch = Annotated[int, msgspec.Meta(ge=0, le=_INT32_MAX)]
+Leader = Annotated[int, msgspec.Meta(ge=NO_LEADER, le=_INT32_MAX)]
+Port = Annotated[int, msgspec.Meta(ge=0, le=_PORT_MAX)]
+TopicIdText = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{32})?$")]
+
+
 class MalformedZnode(Exception):
-    """A znode holds something other than its documented JSON."""
+    """A znode holds something other than its documented JSON, or what no field can hold."""
 
 
 def broker_path(broker_id: NodeId) -> str:
@@ -88,11 +100,22 @@ def controller_endpoint_path(controller_id: NodeId) -> str:
 # ---------------------------------------------------------------- contents
 
 
+def decode_controller_epoch(data: bytes) -> ControllerEpoch:
+    """Return the content of /controller_epoch, a plain number.
+
+    Raises:
+        MalformedZnode: it is none, or one that cannot be raised any more.
+    """
+    if not data.isdigit() or len(data) > 10 or int(data) >= _INT32_MAX:
+        raise MalformedZnode(f"{CONTROLLER_EPOCH}: {data[:40]!r} is no epoch")
+    return ControllerEpoch(int(data))
+
+
 @dataclass(frozen=True, slots=True)
 class ControllerZnode:
     """/controller: who is the active controller."""
 
-    brokerid: int
+    brokerid: Id
     timestamp: str
     version: int = 1
 
@@ -115,21 +138,21 @@ class BrokerZnode:
 class TopicZnode:
     """/brokers/topics/T: partition number (as text) to its replicas, preferred first."""
 
-    partitions: dict[str, list[int]]
+    partitions: dict[str, list[Id]]
     version: int = 1
-    adding_replicas: dict[str, list[int]] = field(default_factory=dict)
-    removing_replicas: dict[str, list[int]] = field(default_factory=dict)
-    topic_id: str = NO_TOPIC_ID
+    adding_replicas: dict[str, list[Id]] = field(default_factory=dict)
+    removing_replicas: dict[str, list[Id]] = field(default_factory=dict)
+    topic_id: TopicIdText = NO_TOPIC_ID
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionStateZnode:
     """/brokers/topics/T/partitions/P/state; its ZooKeeper version is the partition epoch."""
 
-    leader: int
-    leader_epoch: int
-    controller_epoch: int
-    isr: list[int]
+    leader: Leader
+    leader_epoch: Epoch
+    controller_epoch: Epoch
+    isr: list[Id]
     version: int = 1
 
 
@@ -158,7 +181,7 @@ class ControllerEndpointZnode:
     """/highwater/controllers/N: where a controller's gRPC server answers."""
 
     host: str
-    port: int
+    port: Port
     version: int = 1
 
 
@@ -200,14 +223,25 @@ def decode_topic(
     """Return the assignment, by partition in ascending order, and the topic's id."""
     path = topic_path(topic)
     znode = decode(TopicZnode, data, path)
-    if not all(name.isdecimal() for name in znode.partitions):
-        raise MalformedZnode(f"{path}: partition names must be numbers")
+    odd = [name for name in znode.partitions if not _is_id(name)]
+    if odd:
+        raise MalformedZnode(f"{path}: partition {odd[0][:40]!r} is not a number in its range")
     numbers = sorted(int(name) for name in znode.partitions)
     assignment = {
         TopicPartition(topic, number): tuple(NodeId(r) for r in znode.partitions[str(number)])
         for number in numbers
     }
     return assignment, TopicId(znode.topic_id)
+
+
+def _is_id(name: str) -> bool:
+    """Return whether the name is just what str() gives for such a number."""
+    return (
+        name.isascii()
+        and name.isdecimal()
+        and name == str(int(name[:11]))
+        and (int(name) <= _INT32_MAX)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +266,16 @@ def encode_partition_state(leadership: PartitionLeadership) -> bytes:
 
 
 def decode_partition_state(data: bytes, path: str) -> PartitionLeadership:
+    """Return the partition's leadership.
+
+    Raises:
+        MalformedZnode: not the documented JSON, or a leader that is not in the ISR.
+    """
     znode = decode(PartitionStateZnode, data, path)
+    if len(set(znode.isr)) != len(znode.isr):
+        raise MalformedZnode(f"{path}: the ISR {znode.isr} names a broker twice")
+    if znode.leader != NO_LEADER and znode.leader not in znode.isr:
+        raise MalformedZnode(f"{path}: leader {znode.leader} is not in the ISR {znode.isr}")
     return PartitionLeadership(
         leader=NodeId(znode.leader),
         leader_epoch=LeaderEpoch(znode.leader_epoch),
@@ -242,6 +285,22 @@ def decode_partition_state(data: bytes, path: str) -> PartitionLeadership:
 
 
 # ---------------------------------------------------------------- broker registration
+
+
+def decode_broker_id(name: str) -> NodeId:
+    """Return the id of the broker that registered under this name.
+
+    Raises:
+        MalformedZnode: the name is no broker's id.
+    """
+    if not _is_id(name):
+        raise MalformedZnode(f"{BROKER_IDS}/{name}: a broker id must be a number")
+    return NodeId(int(name))
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 5 and int(text) <= _PORT_MAX
+
 
 _LISTENERS = ("CLIENT", "EXTERNAL", "REPLICATION", "CONTROL")
 
@@ -279,7 +338,7 @@ def decode_broker(
     for text in znode.endpoints:
         name, _, address = text.partition("://")
         host, _, port = address.rpartition(":")
-        if not host or not port.isdecimal():
+        if not host or not _is_port(port):
             raise MalformedZnode(f"{path}: endpoint {text!r} is not LISTENER://host:port")
         found[name] = Endpoint(host, int(port))
     missing = [name for name in _LISTENERS if name not in found]

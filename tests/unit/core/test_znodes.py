@@ -87,6 +87,13 @@ def test_a_controller_that_is_no_node_is_malformed(data: bytes) -> None:
         znodes.decode(znodes.ControllerZnode, data, znodes.CONTROLLER)
 
 
+@pytest.mark.parametrize("data", [b"", b"-1", b"x", b" 1", b"2147483647", b"9" * 5000])
+def test_a_controller_epoch_that_cannot_be_raised_is_malformed(data: bytes) -> None:
+    with pytest.raises(znodes.MalformedZnode):
+        znodes.decode_controller_epoch(data)
+    assert znodes.decode_controller_epoch(b"41") == 41
+
+
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_znode_or_malformed(data: bytes) -> None:
     for decode in (
