@@ -1,4 +1,4 @@
-"""Writes docs/reference/{protocol,errors,presets}.md from the tables in the code.
+"""Writes docs/reference/{protocol,errors,presets,settings}.md from the tables in the code.
 
 With --check it writes nothing, and exits 1 when a page is not what the code says.
 """
@@ -6,14 +6,19 @@ With --check it writes nothing, and exits 1 when a page is not what the code say
 from __future__ import annotations
 
 import ast
+import inspect
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, Field, fields
 from pathlib import Path
+from typing import Any
 
+from highwater_broker.settings import BrokerSettings
+from highwater_controller.settings import ControllerSettings
 from highwater_core import config, errors
 from highwater_core.config import INVARIANTS, PRESETS, PROMISES, MayBreak, Preset, Toggles
 from highwater_core.errors import MEANINGS
+from highwater_core.settings import PREFIX
 from highwater_wire.kafka.messages import ApiKey
 from highwater_wire.kafka.versions import REPLICATION_PROFILE, VERSION_PROFILE, VersionProfile
 
@@ -143,11 +148,13 @@ def errors_page() -> str:
 # ---------------------------------------------------------------- presets
 
 
-def documented(class_name: str) -> dict[str, str]:
-    """Return the docstrings that follow a class's fields or members in config.py, by name."""
-    module = ast.parse(Path(config.__file__).read_text())
+def documented(documented_type: type) -> dict[str, str]:
+    """Return the docstrings that follow a class's fields or members in its module, by name."""
+    module = ast.parse(Path(inspect.getfile(documented_type)).read_text())
     (definition,) = (
-        node for node in module.body if isinstance(node, ast.ClassDef) and node.name == class_name
+        node
+        for node in module.body
+        if isinstance(node, ast.ClassDef) and node.name == documented_type.__name__
     )
     found: dict[str, str] = {}
     for node, following in zip(definition.body, definition.body[1:], strict=False):
@@ -184,7 +191,7 @@ def promise_text(promise: MayBreak) -> str:
 
 
 def values_of(enumeration: type) -> str:
-    meanings = documented(enumeration.__name__)
+    meanings = documented(enumeration)
     about = one_line(enumeration.__doc__ or "")
     members = [
         f"- `{member.value}`" + (f": {meanings[member.name]}" if member.name in meanings else "")
@@ -194,7 +201,7 @@ def values_of(enumeration: type) -> str:
 
 
 def presets_page() -> str:
-    meanings = documented("Toggles")
+    meanings = documented(Toggles)
     toggles = table(
         ("toggle", *(f"`{preset}`" for preset in Preset), "meaning"),
         (
@@ -220,7 +227,7 @@ def presets_page() -> str:
         config.IsrWrite,
         config.UnlistedPartitions,
     )
-    about = "\n".join(f"- `{name.lower()}`: {text}" for name, text in documented("Preset").items())
+    about = "\n".join(f"- `{name.lower()}`: {text}" for name, text in documented(Preset).items())
     return page(
         "Presets, toggles and promises",
         "A preset is a value for every toggle; single toggles are replaced with\n"
@@ -237,10 +244,59 @@ def presets_page() -> str:
     )
 
 
+# ---------------------------------------------------------------- settings
+
+
+def default_text(setting: Field[Any]) -> str:
+    if setting.default is MISSING:
+        return "must be given"
+    value = setting.default
+    if value == "":
+        return "none"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{value}`"
+
+
+def settings_table(settings_type: type) -> str:
+    meanings = documented(settings_type)
+    return table(
+        ("variable", "default", "remark"),
+        (
+            (
+                f"`{PREFIX}{setting.name.upper()}`",
+                default_text(setting),
+                meanings.get(setting.name, ""),
+            )
+            for setting in fields(settings_type)
+        ),
+    )
+
+
+def settings_page() -> str:
+    return page(
+        "Settings of controllers and brokers",
+        "A node reads its settings from environment variables when it starts. A value that does "
+        "not\nfit, or a variable that names no setting, ends it with exit code 2 and one line that "
+        "says why.",
+        "A name's ending is its unit: `_ms` milliseconds, `_bytes` bytes. -1 means no limit where "
+        "a\nlimit is optional. `highwater up --broker-setting` and `--controller-setting`, and the "
+        "fields\n`broker_settings` and `controller_settings` of a topology, take the name in small "
+        "letters\nwithout the prefix: `replica_lag_time_max_ms=2000`. A cluster's identities, "
+        "addresses and ports,\nits preset, toggles and session timeout follow from the topology "
+        "and are not taken there.",
+        "## Brokers",
+        settings_table(BrokerSettings),
+        "## Controllers",
+        settings_table(ControllerSettings),
+    )
+
+
 PAGES = {
     "protocol.md": protocol_page,
     "errors.md": errors_page,
     "presets.md": presets_page,
+    "settings.md": settings_page,
 }
 
 

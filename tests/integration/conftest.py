@@ -64,6 +64,24 @@ def brisk(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     yield from running(topology)
 
 
+@pytest.fixture(autouse=True)
+def _healed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Bring nodes of a shared cluster back that a failed test left behind."""
+    yield
+    for kind in ("steady", "brisk"):
+        cluster = request.node.funcargs.get(kind)
+        if cluster is None:
+            continue
+        status = {node: cluster.status(node) for node in cluster.node_ids}
+        for node, word in status.items():
+            if word == "paused":
+                cluster.unpause(node)
+            elif word != "running":
+                cluster.start_node(node)
+        if set(status.values()) != {"running"}:
+            cluster.wait_until_ready()
+
+
 @pytest.fixture(params=under_presets("mortal"))
 def mortal(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     topology = Topology(preset=request.param, session_timeout_ms=2_000)

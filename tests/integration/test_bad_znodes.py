@@ -44,6 +44,7 @@ MALFORMED_STATES = (
     b'{"version":1,"leader":0,"leader_epoch":-5,"controller_epoch":1,"isr":[0]}',
     b'{"version":1,"leader":0,"leader_epoch":99999999999,"controller_epoch":1,"isr":[0]}',
 )
+ODD_BROKER_IDS = ("not-a-number", "-1", "99999999999", "01")
 
 
 @contextmanager
@@ -166,8 +167,10 @@ def test_malformed_broker_registrations_are_traced_and_known_brokers_stay(
         sound, _ = client.get("/brokers/ids/1")
         client.set("/brokers/ids/1", b"garbage")
         client.create("/brokers/ids/77", b"garbage", ephemeral=True)
-        client.create("/brokers/ids/not-a-number", sound, ephemeral=True)
-        for path in ("/brokers/ids/1", "/brokers/ids/77", "/brokers/ids/not-a-number"):
+        for odd in ODD_BROKER_IDS:
+            client.create(f"/brokers/ids/{odd}", sound, ephemeral=True)
+        for name_in_ids in ("1", "77", *ODD_BROKER_IDS):
+            path = f"/brokers/ids/{name_in_ids}"
             await_trace(steady, active(steady), EventKind.BAD_INPUT_MET, where=path)
         with WireClient(steady.external_endpoint(0)) as wire:
             assert wire.produce(name, 0, record_batch([b"x"])).error is ErrorCode.NONE
@@ -175,7 +178,8 @@ def test_malformed_broker_registrations_are_traced_and_known_brokers_stay(
         assert set(leaderships(look_at(steady))[TopicPartition(name, 0)].isr) == {0, 1, 2}
         client.set("/brokers/ids/1", sound)
         client.delete("/brokers/ids/77")
-        client.delete("/brokers/ids/not-a-number")
+        for odd in ODD_BROKER_IDS:
+            client.delete(f"/brokers/ids/{odd}")
     steady.wait_until_ready()
 
 
@@ -257,3 +261,24 @@ def test_a_damaged_controller_znode_is_repaired_by_the_next_election(
         client.delete("/controller")
         steady.wait_until_ready()
         create_topic(steady, f"{name}-after")
+
+
+def test_a_damaged_controller_epoch_stops_elections_until_it_is_repaired(
+    steady: Cluster, new_topic: Callable[..., str]
+) -> None:
+    path = "/controller_epoch"
+    old = active(steady)
+    other = next(node for node in steady.topology.controller_ids if node != old)
+    with zookeeper(steady) as client:
+        sound, _ = client.get(path)
+        for malformed in (b"garbage", b"9" * 5000):
+            client.set(path, malformed)
+        assert steady.terminate(old) == 0
+        await_trace(steady, other, EventKind.BAD_INPUT_MET, where=path)
+        assert steady.snapshot(other).active_controller is False
+        client.set(path, sound)
+    await_trace(steady, other, EventKind.CONTROLLER_ELECTED)
+    steady.start_node(old)
+    steady.wait_until_ready()
+    assert steady.snapshot(other).controller_epoch == int(sound) + 1
+    new_topic(steady)

@@ -9,6 +9,7 @@ import typer
 
 from highwater.cluster import Cluster
 from highwater.errors import HarnessError
+from highwater.output import say
 from highwater.topology import Topology
 from highwater_core.ids import NodeId
 
@@ -23,15 +24,21 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come.")] = False,
     tail: Annotated[int | None, typer.Option(help="Only the last lines.")] = None,
 ) -> None:
-    """Print a node's log, all its incarnations, oldest first."""
+    """Print a node's log, all its incarnations, oldest first; a node that is well writes none.
+
+    What a node did is in its trace: docker exec CONTAINER sh -c 'cat /var/lib/highwater/trace/*'.
+    """
     cluster = Cluster.attach(run or None)
     node_id = find_node(cluster.topology, node)
     if follow:
         for text in cluster.follow_logs(node_id):
             sys.stdout.write(text)
             sys.stdout.flush()
-    else:
-        sys.stdout.write(cluster.logs(node_id, tail=tail))
+        return
+    text = cluster.logs(node_id, tail=tail)
+    sys.stdout.write(text)
+    if not text:
+        say(f"{cluster.topology.node(node_id).name} has written nothing: it met nothing unusual")
 
 
 def find_node(topology: Topology, text: str) -> NodeId:

@@ -37,7 +37,7 @@ class NodeStatus:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """nodes: by id, ZooKeeper first."""
+    """nodes: by id, ZooKeeper first; bootstrap "" while its brokers' containers are being made."""
 
     run: str
     bootstrap: str
@@ -84,7 +84,11 @@ def look_at(cluster: Cluster) -> ClusterStatus:
         )
         for spec in cluster.topology.nodes()
     }
-    return ClusterStatus(cluster.run_id, cluster.bootstrap, cluster.topology, nodes)
+    try:
+        bootstrap = cluster.bootstrap
+    except KeyError:  # a broker's container is not there, so its port is not known
+        bootstrap = ""
+    return ClusterStatus(cluster.run_id, bootstrap, cluster.topology, nodes)
 
 
 def _clusters(run: str) -> list[Cluster]:
@@ -102,9 +106,10 @@ def _cluster_tables(seen: ClusterStatus) -> RenderableType:
     topology = seen.topology
     title = (
         f"{seen.run}: preset {topology.preset}, session timeout {topology.session_timeout_ms} ms\n"
-        f"clients: {seen.bootstrap}"
+        f"clients: {seen.bootstrap or 'it is being brought up or removed'}"
     )
-    table = Table(title=title, title_justify="left")
+    # As narrow as a terminal of 80 columns.
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
     for column in ("node", "container", "address", "start", "role", "leads", "MiB"):
         table.add_column(column, no_wrap=True)
     for node in seen.nodes.values():
