@@ -35,7 +35,7 @@ from highwater_adapters.random_source import RandomSource
 from highwater_adapters.tcp_server import KafkaListener, ListenerSpec
 from highwater_adapters.tcp_transport import TcpTransport
 from highwater_adapters.trace_sink import TraceSink
-from highwater_core.ports import Ports
+from highwater_core.ports import CannotStart, Ports
 from highwater_core.settings import BadSetting, read_settings
 from highwater_core.traces import TraceRecorder
 
@@ -112,7 +112,7 @@ def run_node(
         incarnation = raise_incarnation(Path(settings.data_folder))
         settings = replace(settings, incarnation=incarnation)  # type: ignore[type-var]
         asyncio.run(_run(settings, make_node, make_listeners))
-    except OSError as error:
+    except (OSError, CannotStart) as error:
         _LOGGER.critical("the node cannot start: %s", error)
         return CANNOT_START_EXIT_CODE
     return 0
@@ -163,16 +163,26 @@ async def _run(
 
 
 async def _run_node(node: Node, runtime: AsyncioRuntime) -> None:
-    """Run the node as a task; whatever it does not catch is a bug, OSError too."""
+    """Run the node as a task; whatever it does not catch is a bug, OSError too.
+
+    Raises:
+        CannotStart: the node said so.
+    """
     scope = runtime.scope("node")
     finished = runtime.event()
+    refusals: list[CannotStart] = []
 
     async def main() -> None:
-        await node.run()
+        try:
+            await node.run()
+        except CannotStart as refusal:
+            refusals.append(refusal)
         finished.set()
 
     scope.spawn("main", main())
     await finished.wait()
+    if refusals:
+        raise refusals[0]
 
 
 # ---------------------------------------------------------------- failure

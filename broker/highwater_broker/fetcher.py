@@ -234,16 +234,26 @@ class ReplicaFetcher:
         if response.error is not ErrorCode.NONE:
             raise CallFailed(f"broker {self._leader} answered {response.error.name}")
         out_of_range: list[_Followed] = []
+        unanswered = dict(asked)
         for result in response.partitions:
-            followed = asked.get(TopicPartition(result.topic, result.partition))
+            key = TopicPartition(result.topic, result.partition)
+            unanswered.pop(key, None)
+            followed = asked.get(key)
             if followed is None or not self._is_current(followed):
                 continue
             if result.error is ErrorCode.OFFSET_OUT_OF_RANGE:
                 out_of_range.append(followed)
             else:
                 self._take(followed, result)
+        self._back_off_all(unanswered)
         for followed in out_of_range:
             await self._back_in_range(followed)
+
+    def _back_off_all(self, unanswered: Mapping[TopicPartition, _Followed]) -> None:
+        """Ask again later for what an answer left out, which a sound leader's never does."""
+        for followed in unanswered.values():
+            if self._is_current(followed):
+                self._back_off(followed, ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def _fetch_partition(self, followed: _Followed) -> FetchPartition:
         partition = followed.partition
@@ -344,10 +354,14 @@ class ReplicaFetcher:
             ),
         )
         response = await self._call(request, OffsetForLeaderEpochResponse)
+        unanswered = dict(asked)
         for result in response.partitions:
-            answered = asked.get(TopicPartition(result.topic, result.partition))
+            key = TopicPartition(result.topic, result.partition)
+            unanswered.pop(key, None)
+            answered = asked.get(key)
             if answered is not None and self._is_current(answered):
                 self._take_answer(answered, result)
+        self._back_off_all(unanswered)
 
     def _first_step(self, partition: Partition) -> TruncateTo | AskLeader:
         return first_step(

@@ -20,6 +20,15 @@ Buffer = bytes | bytearray | memoryview
 
 ANY_VERSION = -1
 
+
+class CannotStart(Exception):
+    """A node must not run where it was started; the message tells an operator why.
+
+    An operating error, not a bug: raised out of a node's run() before it serves, it ends the
+    process with exit code 1.
+    """
+
+
 # ---------------------------------------------------------------- ZooKeeper
 
 

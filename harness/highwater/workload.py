@@ -24,8 +24,11 @@ PRODUCER_SETTINGS: dict[str, Any] = {
     "enable.idempotence": False,  # brokers check no sequences yet; duplicates are counted
     "linger.ms": 2,
     "retry.backoff.ms": 20,
+    "retry.backoff.max.ms": 50,
     "reconnect.backoff.ms": 10,
     "reconnect.backoff.max.ms": 50,
+    # Until the dead leader's session expires metadata still names it: ask again often.
+    "topic.metadata.refresh.interval.ms": 100,
     "topic.metadata.refresh.fast.interval.ms": 20,
     "request.timeout.ms": 1500,
     "socket.timeout.ms": 2000,

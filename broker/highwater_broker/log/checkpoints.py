@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from highwater_broker.log.record_batch import LogRefused
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NO_TOPIC_ID, NodeId, Offset, TopicId, TopicPartition
-from highwater_core.ports import FileSystem
+from highwater_core.ports import CannotStart, FileSystem
 
 HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
@@ -121,7 +121,7 @@ async def write_partition_metadata(files: FileSystem, folder: str, topic_id: Top
     )
 
 
-class WrongBrokerFolder(Exception):
+class WrongBrokerFolder(CannotStart):
     """The folder belongs to another broker or cluster."""
 
 

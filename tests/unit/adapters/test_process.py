@@ -19,7 +19,7 @@ from highwater_adapters.process import (
 )
 from highwater_adapters.random_source import RandomSource
 from highwater_core.events import EventKind
-from highwater_core.ports import Ports
+from highwater_core.ports import CannotStart, Ports
 from highwater_core.settings import BadSetting
 from highwater_core.traces import decode_events
 
@@ -55,6 +55,11 @@ class NodeWithABug(NodeThatWaits):
         raise OSError("nobody caught this")
 
 
+class NodeInTheWrongPlace(NodeThatWaits):
+    async def run(self) -> None:
+        raise CannotStart("this folder is another's")
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(process, "set_up_logging", lambda node_id: None)
@@ -78,6 +83,13 @@ def test_a_process_reads_its_settings_once_from_variables_of_which_none_is_unkno
     assert run_node(load_settings(Settings), NodeThatWaits) == 0
     (event,) = decode_events((folder / "trace" / "1.jsonl").read_bytes().splitlines())
     assert event.node == 8
+
+
+def test_a_node_that_refuses_to_start_is_no_bug_and_exits_1(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert run_node(Settings(data_folder=str(folder)), NodeInTheWrongPlace) == 1
+    assert "cannot start: this folder is another's" in caplog.text
 
 
 def test_a_bug_ends_the_process_with_70_and_says_where(

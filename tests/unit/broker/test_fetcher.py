@@ -286,6 +286,21 @@ def test_a_refused_fetch_is_retried_with_growing_pauses(make_bench: MakeBench) -
     assert partition.log_end_offset == 1
 
 
+def test_a_partition_that_the_answer_leaves_out_is_asked_for_again_with_pauses(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench()
+    fetchers = bench.fetchers()
+    bench.transport.leader = lambda request: (
+        FetchResponse(()) if isinstance(request, FetchRequest) else OffsetForLeaderEpochResponse(())
+    )
+    become_follower(
+        bench.partition(), command(TWO, 0), CONTROLLER, fetchers=fetchers, toggles=bench.toggles
+    )
+    bench.kernel.run_for(10_000)
+    assert 10 <= len(bench.transport.asked) <= 16
+
+
 def test_a_dead_leader_is_tried_with_growing_pauses(make_bench: MakeBench) -> None:
     bench = make_bench()
 
