@@ -8,7 +8,7 @@ Source: replication.md sections 1 (rows 10b, 12) and 4 "OFLE ... Follower"; KIP-
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
