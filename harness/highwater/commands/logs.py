@@ -24,7 +24,7 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come.")] = False,
     tail: Annotated[int | None, typer.Option(help="Only the last lines.")] = None,
 ) -> None:
-    """Print a node's log, all its incarnations, oldest first; a node that is well writes none.
+    """Print a node's log, all its incarnations, oldest first; most nodes write little or none.
 
     What a node did is in its trace: docker exec CONTAINER sh -c 'cat /var/lib/highwater/trace/*'.
     """
@@ -38,7 +38,7 @@ def logs(
     text = cluster.logs(node_id, tail=tail)
     sys.stdout.write(text)
     if not text:
-        say(f"{cluster.topology.node(node_id).name} has written nothing: it met nothing unusual")
+        say(f"{node} has written nothing; what it did is in its trace")
 
 
 def find_node(topology: Topology, text: str) -> NodeId:
