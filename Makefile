@@ -43,6 +43,7 @@ unit: setup ## Run the tests that need no containers.
 	$(BIN)/pytest -n $(JOBS) -m "not docker" $(PYTEST_ARGS)
 
 test: lint images ## Run every check and every test.
+	@scripts/test-tools
 	HIGHWATER_REQUIRE_DOCKER=1 $(BIN)/pytest -n $(JOBS) $(PYTEST_ARGS)
 
 bench: setup engine ## Measure bring-up, failover, throughput, latency and memory.

@@ -117,10 +117,24 @@ async def read_leadership(term: Term, partition: TopicPartition) -> VersionedLea
             report_malformed(term, path, fault)
             context.unreadable_partitions.add(partition)
             return None
-    context.unreadable_partitions.discard(partition)
     if found.leadership.controller_epoch > term.epoch.controller_epoch:
-        raise TermOver(f"a newer controller wrote {path}")
+        if await _is_deposed(term):
+            raise TermOver(f"a newer controller wrote {path}")
+        # No controller of that epoch was ever elected: to resign would depose every successor too.
+        report_malformed(term, path, f"controller_epoch {found.leadership.controller_epoch}")
+        context.unreadable_partitions.add(partition)
+        await term.store.get(path, watch=True)
+        return None
+    context.unreadable_partitions.discard(partition)
     return found
+
+
+async def _is_deposed(term: Term) -> bool:
+    """Return whether /controller_epoch has gone beyond this term's."""
+    read = await term.store.get(znodes.CONTROLLER_EPOCH)
+    if read is None:
+        return False
+    return znodes.decode_controller_epoch(read[0]) > term.epoch.controller_epoch
 
 
 def _decode_leadership(
