@@ -271,3 +271,10 @@ def set_up_logging(node_id: int) -> None:
     handler.setFormatter(_JsonLines(node_id))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("highwater.zookeeper").setLevel(logging.WARNING)
+    logging.getLogger("grpc._cython.cygrpc").addFilter(_is_no_cancellation)
+
+
+def _is_no_cancellation(record: logging.LogRecord) -> bool:
+    """Return False for gRPC's traceback of a call that a stopping server cancels."""
+    kind = record.exc_info[0] if record.exc_info else None
+    return kind is None or not issubclass(kind, asyncio.CancelledError)

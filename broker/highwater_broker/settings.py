@@ -5,10 +5,11 @@ Each field is read from HIGHWATER_<FIELD> by highwater_core.settings.read_settin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from highwater_core.config import Preset
+from highwater_core.config import Preset, resolve_toggles
 from highwater_core.ids import Endpoint, NodeId
+from highwater_core.topic_configs import BadTopicConfig, parse_topic_config
 
 MEBIBYTE = 1024 * 1024
 
@@ -79,7 +80,18 @@ class BrokerSettings:
     min_insync_replicas: int = 1
     default_replication_factor: int = 1
     num_partitions: int = 1
-    auto_create_topics: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse values that no broker could work with, each by its name."""
+        resolve_toggles(self.preset, self.toggles)
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name.endswith(("_timeout_ms", "_interval_ms", "_max_ms")) and value <= 0:
+                raise ValueError(f"{field.name} must be positive, not {value}")
+        try:
+            parse_topic_config(dict(self.topic_defaults()))
+        except BadTopicConfig as error:
+            raise ValueError(str(error)) from error
 
     @property
     def broker_id(self) -> NodeId:
@@ -116,7 +128,6 @@ class BrokerSettings:
     def described(self) -> tuple[tuple[str, str], ...]:
         """Return what DescribeConfigs tells of this broker, by Kafka's names."""
         return (
-            ("auto.create.topics.enable", str(self.auto_create_topics).lower()),
             ("broker.id", str(self.node_id)),
             ("default.replication.factor", str(self.default_replication_factor)),
             ("min.insync.replicas", str(self.min_insync_replicas)),

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafka.record import MemoryRecords
-from kafka.record.default_records import DefaultRecordBatch
+from highwater_checker.kafka_python import DefaultRecordBatch, MemoryRecords
 
 _LENGTH = struct.Struct(">qi")
 

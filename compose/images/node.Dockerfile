@@ -12,7 +12,8 @@ open(glob.glob('/opt/highwater/lib/python3*/site-packages')[0] + '/highwater.pth
         /opt/highwater/packages
 
 ENV PATH=/opt/highwater/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONFAULTHANDLER=1
+    PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONFAULTHANDLER=1 \
+    GRPC_VERBOSITY=ERROR
 USER highwater
 WORKDIR /var/lib/highwater
 VOLUME /var/lib/highwater

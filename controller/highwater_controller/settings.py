@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from highwater_core.config import Preset
+from highwater_core.config import Preset, resolve_toggles
 from highwater_core.ids import NodeId
 
 
@@ -33,6 +33,7 @@ class ControllerSettings:
     default_replication_factor: int = 1
 
     def __post_init__(self) -> None:
+        resolve_toggles(self.preset, self.toggles)
         for name in ("session_timeout_ms", "command_timeout_ms", "command_retry_ms"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be positive")

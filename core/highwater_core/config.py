@@ -147,10 +147,13 @@ def resolve_toggles(preset: Preset, overrides: str = "") -> Toggles:
     """Return the preset's toggles with some replaced; overrides is a JSON object or empty.
 
     Raises:
-        msgspec.ValidationError: an override names no toggle or has a value that it cannot take.
+        msgspec.ValidationError: the overrides are no JSON object of toggles and their values.
     """
     values = asdict(PRESETS[preset])
-    replaced = msgspec.json.decode(overrides, type=dict[str, str | bool]) if overrides else {}
+    try:
+        replaced = msgspec.json.decode(overrides or "{}", type=dict[str, str | bool])
+    except msgspec.DecodeError as error:
+        raise msgspec.ValidationError(f"toggles: {error}") from error
     unknown = sorted(set(replaced) - set(values))
     if unknown:
         raise msgspec.ValidationError(f"no such toggle: {', '.join(unknown)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 
@@ -16,9 +15,6 @@ from highwater_wire.control import (
     decode_control_response,
     encode_control_request,
 )
-
-# A node that stops says goodbye to its channels; gRPC would print each one to stderr.
-os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 _OPTIONS = (
     # A node that starts is asked often: gRPC's own first pause of a second would be most of a

@@ -73,7 +73,7 @@ def _draw_rate(axes: Axes, run: RunPicture) -> None:
     for time_s, rate in zip(times, per_second, strict=True):
         if rate > top * 1.3:
             text = f"{rate:,.0f}"
-            axes.annotate(text, (time_s, top * 1.27), fontsize=7, ha="right", va="top")
+            axes.annotate(text, (time_s + _BIN_S, top * 0.98), fontsize=7, color="#666666")
     axes.set_ylabel("acknowledged\nrecords/s (all partitions)")
     for gap in run.gaps:
         axes.axvspan(gap.from_s, gap.to_s, color=_DOWN, alpha=0.18, linewidth=0)

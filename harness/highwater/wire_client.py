@@ -12,8 +12,7 @@ from itertools import count
 from types import TracebackType
 from typing import Any, Self
 
-from kafka.record import MemoryRecordsBuilder
-
+from highwater_checker.kafka_python import MemoryRecordsBuilder
 from highwater_core.ids import Endpoint, NodeId, Offset
 from highwater_wire.kafka.codec import VERSION_PROFILE, api_key_of, decode_response, encode_request
 from highwater_wire.kafka.messages import (

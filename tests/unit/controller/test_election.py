@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from highwater_core import znodes
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
@@ -104,10 +106,30 @@ def test_without_the_multi_a_newer_controllers_state_znode_ends_the_term(cluster
     cluster.until_failed_over()
     cluster.create_topic("t", (0, 1))
     path = znodes.partition_state_path(TopicPartition("t", 0))
+    cluster.write(znodes.CONTROLLER_EPOCH, b"9")
     cluster.write(path, b'{"version":1,"leader":0,"leader_epoch":5,"controller_epoch":9,"isr":[0]}')
     cluster.brokers[0].die()
     cluster.until(lambda: cluster.events(EventKind.CONTROLLER_RESIGNED), "the resignation")
     assert "newer controller" in cluster.events(EventKind.CONTROLLER_RESIGNED)[0].detail["reason"]
+
+
+@pytest.mark.parametrize("preset", list(Preset))
+def test_a_state_znode_of_a_controller_that_never_was_is_left_out_until_repaired(cluster, preset):
+    for broker_id in range(2):
+        cluster.start_broker(broker_id)
+    cluster.start_controller(preset=preset)
+    cluster.until_failed_over()
+    cluster.create_topic("t", (0, 1))
+    path = znodes.partition_state_path(TopicPartition("t", 0))
+    good = cluster.data(path)
+    cluster.write(path, b'{"version":1,"leader":0,"leader_epoch":5,"controller_epoch":9,"isr":[0]}')
+    cluster.brokers[0].die()
+    cluster.until(lambda: cluster.events(EventKind.BAD_INPUT_MET), "the report")
+    cluster.settle()
+    assert cluster.active() is not None
+    assert cluster.events(EventKind.CONTROLLER_RESIGNED) == []
+    cluster.write(path, good)
+    cluster.until(lambda: cluster.state("t").leader == 1, "the election after the repair")
 
 
 def test_a_malformed_controller_epoch_is_reported_and_waited_for(cluster):

@@ -81,7 +81,7 @@ def test_a_topology_survives_its_label() -> None:
         brokers=5,
         preset=Preset.V3,
         toggles={"topic_id": True},
-        broker_settings={"segment_bytes": 1024, "auto_create_topics": True},
+        broker_settings={"segment_bytes": 1024, "log_flush": True},
     )
     assert decode_topology(encode_topology(topology)) == topology
 
@@ -92,7 +92,7 @@ def test_a_malformed_label_is_refused() -> None:
 
 
 def test_a_broker_is_told_addresses_rather_than_names() -> None:
-    topology = Topology(session_timeout_ms=2000, broker_settings={"auto_create_topics": True})
+    topology = Topology(session_timeout_ms=2000, broker_settings={"log_flush": True})
     spec = topology.node(1)
     environment = node_environment(topology, spec, SUBNET, Endpoint("127.0.0.1", 21234))
     assert spec.name == "broker-1"
@@ -111,7 +111,7 @@ def test_a_broker_is_told_addresses_rather_than_names() -> None:
         "HIGHWATER_EXTERNAL_BIND_PORT": "9094",
         "HIGHWATER_EXTERNAL_HOST": "127.0.0.1",
         "HIGHWATER_EXTERNAL_PORT": "21234",
-        "HIGHWATER_AUTO_CREATE_TOPICS": "true",
+        "HIGHWATER_LOG_FLUSH": "true",
     }
 
 
