@@ -1,7 +1,7 @@
 """The `highwater` command. Each command is a module of highwater.commands with register(app).
 
-Progress goes to stderr, results to stdout. Exit codes: 0 done, 1 a run's verdict is not pass,
-2 it could not be done (the message says what to do), 130 interrupted.
+Progress goes to stderr, results to stdout. Exit codes: 0 done, 1 a run's verdict is fail,
+2 it is unknown, or it could not be done (the message says what to do), 130 interrupted.
 """
 
 from __future__ import annotations
