@@ -78,6 +78,9 @@ def test_sigterm_stops_the_node_cleanly_and_starts_are_counted(folder: Path) -> 
 def test_a_process_reads_its_settings_once_from_variables_of_which_none_is_unknown(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # A node's environment is its own; the variables of the test run are none of its settings.
+    for name in [name for name in os.environ if name.startswith("HIGHWATER_")]:
+        monkeypatch.delenv(name)
     monkeypatch.setenv("HIGHWATER_NODE_ID", "8")
     monkeypatch.setenv("HIGHWATER_DATA_FOLDER", str(folder))
     assert run_node(load_settings(Settings), NodeThatWaits) == 0
