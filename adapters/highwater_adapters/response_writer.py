@@ -147,6 +147,9 @@ class ResponseWriter:
     async def _send_file(self, piece: FileRange) -> None:
         """Send the rest of the piece as the client reads; nothing else is written meanwhile."""
         loop = asyncio.get_running_loop()
+        if self._transport.is_closing():
+            self._file_task = None
+            return  # close() releases the pieces once the connection is lost
         try:
             sent = await loop.sendfile(
                 self._transport,
@@ -155,7 +158,8 @@ class ResponseWriter:
                 piece.length,
                 fallback=False,
             )
-        except OSError as error:
+        except (OSError, asyncio.SendfileNotAvailableError) as error:
+            # asyncio makes the latter of any error before the first byte: the reader has gone.
             self._abort(f"sendfile: {error}")
             return
         finally:

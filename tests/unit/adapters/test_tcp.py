@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import struct
 from collections.abc import Awaitable, Callable
@@ -287,6 +288,34 @@ def test_a_slow_reader_is_not_read_from_and_costs_no_memory(tmp_path: Path) -> N
         await settle(lambda: len(listener._connections) == 0)
         os.close(descriptor)
         assert open_descriptors() < descriptors_before + 5
+
+    run(body)
+
+
+def test_a_reader_that_goes_while_a_file_is_sent_to_it_is_no_bug(tmp_path: Path) -> None:
+    """asyncio calls a connection that is lost before the first byte a file it cannot send."""
+    length = 30_000_000
+    (tmp_path / "segment").write_bytes(bytes(length))
+
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        unhandled: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: unhandled.append(what))
+        descriptor = os.open(tmp_path / "segment", os.O_RDONLY)
+        broker.records = FileView(descriptor, 0, length)
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
+            reader._transport.pause_reading()  # type: ignore[attr-defined]
+            handled = len(broker.contexts)
+            writer.write(frame_of(fetch(length), 11, 1))
+            await settle(lambda handled=handled: len(broker.contexts) > handled)  # type: ignore[misc]
+            await asyncio.sleep(0)  # the file's task has begun to wait for the reader
+            writer.transport.abort()
+            await settle(lambda: len(listener._connections) == 0)
+        os.close(descriptor)
+        gc.collect()
+        assert unhandled == []
 
     run(body)
 
