@@ -1,7 +1,8 @@
 """The `highwater` command. Each command is a module of highwater.commands with register(app).
 
 Progress goes to stderr, results to stdout. Exit codes: 0 done, 1 a run's verdict is fail,
-2 it is unknown, or it could not be done (the message says what to do), 130 interrupted.
+2 it is unknown, or it could not be done (the message says what to do; a traceback is our bug),
+130 interrupted.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import pkgutil
 import signal
 import sys
+import traceback
 from importlib import import_module
 from types import FrameType
 
@@ -48,9 +50,16 @@ def main() -> None:
     except HarnessError as error:
         sys.stderr.write(f"highwater: {error}\n")
         sys.exit(CANNOT_EXIT_CODE)
+    except SystemExit as end:
+        if end.code == INTERRUPTED_EXIT_CODE:  # what typer makes of a KeyboardInterrupt
+            sys.stderr.write("highwater: interrupted\n")
+        raise
     except KeyboardInterrupt:
         sys.stderr.write("highwater: interrupted\n")
         sys.exit(INTERRUPTED_EXIT_CODE)
+    except Exception:  # noqa: BLE001 - shown whole; Python's own 1 would read as a failed verdict
+        traceback.print_exc()
+        sys.exit(CANNOT_EXIT_CODE)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from highwater.cluster import Cluster
+from highwater.engine import connect_engine
 from highwater.eventually import NeverHappened, eventually
 from highwater.evidence import Evidence, check_everything, read_replicas, read_sends, read_traces
 from highwater.failover import Gap, longest_gap
@@ -67,16 +68,17 @@ class _Timeline:
 
 def run_demo(settings: DemoSettings, screen: Screen) -> DemoResult:
     """Play the whole demo and return its verdict; the cluster is gone afterwards, come what may."""
-    folder = RunFolder.create(settings.runs_root, new_run_id("demo"))
+    engine = connect_engine()  # first: without one no empty run becomes the latest
     topology = Topology(
         brokers=3,
         controllers=2,
         preset=settings.preset,
         session_timeout_ms=settings.session_timeout_ms,
     )
+    folder = RunFolder.create(settings.runs_root, new_run_id("demo"))
     folder.write_json("topology.json", topology)
     screen.say(f"run folder {folder.path}")
-    with Cluster(topology, run_id=folder.run_id) as cluster:
+    with Cluster(topology, run_id=folder.run_id, engine=engine) as cluster:
         started = time.monotonic()
         cluster.start()
         screen.say(
@@ -190,7 +192,7 @@ class _Acts:
     def _kill_controller(self) -> NodeId:
         before = active_controller(self._look())
         if before is None:
-            raise RuntimeError("no controller is active, so none can be killed")
+            raise NeverHappened("no controller is active, so none can be killed")
         self._do(
             f"SIGKILL controller {before.node_id}, the active one",
             lambda: self._cluster.kill(before.node_id),

@@ -1,4 +1,4 @@
-"""I7: at most one broker leads a partition in one leader epoch; epochs rise by one."""
+"""I7: at most one broker leads a partition in one leader epoch, and no epoch is given twice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from highwater_core.events import EventKind, TraceEvent
 
 
 def check_leader_uniqueness(events: Iterable[TraceEvent]) -> CheckResult:
-    """Find leader epochs in which two brokers led, or were elected, or that skip a number.
+    """Find leader epochs in which two brokers led, or were elected, or that were written twice.
 
     Looks at BECAME_LEADER of brokers and LEADER_ELECTED of controllers.
     Source: replication.md section 2, I7.

@@ -10,11 +10,17 @@ from rich.table import Table
 from rich.text import Text
 
 from highwater.demo import DemoResult, DemoSettings, run_demo
+from highwater.errors import EngineMissing
 from highwater.output import RESULTS, print_json
 from highwater.screen import Screen
+from highwater.topology import MIN_SESSION_TIMEOUT_MS
 from highwater_checker.verdict import EXIT_CODES, Outcome
 from highwater_core.config import Preset
 
+WITHOUT_ENGINE = (
+    "without an engine, 'python -m highwater_simulator.failover_story' kills a leader of the same "
+    "code in virtual time"
+)
 _STYLES = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "bold yellow"}
 
 
@@ -24,9 +30,13 @@ def register(app: typer.Typer) -> None:
 
 def demo(
     preset: Annotated[Preset, typer.Option(help="The protocol's rules.")] = Preset.FENCED,
-    session_timeout_ms: Annotated[int, typer.Option(help="Of every node's session.")] = 2000,
+    session_timeout_ms: Annotated[
+        int, typer.Option(min=MIN_SESSION_TIMEOUT_MS, help="Of every node's session.")
+    ] = 2000,
     records_per_second: Annotated[int, typer.Option(min=1, help="What the client sends.")] = 1000,
-    runs: Annotated[Path, typer.Option(help="Where run folders are kept.")] = Path("runs"),
+    runs: Annotated[Path, typer.Option(file_okay=False, help="Where run folders are kept.")] = Path(
+        "runs"
+    ),
     json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,
 ) -> None:
     """Kill the leader and the active controller under load, and prove that nothing was lost."""
@@ -37,7 +47,10 @@ def demo(
         records_per_second=records_per_second,
     )
     with Screen() as screen:
-        result = run_demo(settings, screen)
+        try:
+            result = run_demo(settings, screen)
+        except EngineMissing as error:
+            raise EngineMissing(f"{error}\n{WITHOUT_ENGINE}") from error
     if json:
         print_json(result)
     else:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
 
+from highwater.cleaning import find_runs
 from highwater.cluster import Cluster
+from highwater.engine import connect_engine
 from highwater.errors import HarnessError
 from highwater.labels import Lease
 from highwater.output import print_json, say
 from highwater.run_folder import new_run_id
 from highwater.topology import Topology
 from highwater_core.config import Preset
+
+NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_.-]{0,40}")
+"""What is good for a container's name, a host name and a folder."""
 
 
 def register(app: typer.Typer) -> None:
@@ -49,6 +55,8 @@ def up(
         )
     except ValueError as error:
         raise HarnessError(str(error)) from error
+    if name:
+        _check_name(name)
     cluster = Cluster(topology, name or new_run_id("up"), lease=Lease.KEPT, say=say)
     cluster.start()
     if json:
@@ -71,6 +79,18 @@ def up(
         f"  ZooKeeper:                  {cluster.zookeeper_endpoint}\n"
         f"highwater status --watch shows it, highwater down {cluster.run_id} removes it"
     )
+
+
+def _check_name(name: str) -> None:
+    """Refuse a name that is no run's id, or another run's: a start that fails removes its run."""
+    if not NAME_PATTERN.fullmatch(name):
+        raise HarnessError(f"--name {name!r}: use at most 41 of a-z, 0-9, '.', '_' and '-'")
+    engine = connect_engine()
+    try:
+        if find_runs(engine, name):
+            raise HarnessError(f"{name} is up already: 'highwater down {name}' removes it")
+    finally:
+        engine.close()
 
 
 def _pairs(texts: list[str] | None) -> dict[str, str | bool]:
