@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from highwater.cluster import Cluster
 from highwater.engine import connect_engine
 from highwater.eventually import NeverHappened, eventually
-from highwater.evidence import Evidence, check_everything, read_replicas, read_sends, read_traces
+from highwater.evidence import check_everything, read_evidence
 from highwater.failover import Gap, longest_gap
 from highwater.observation import Change, Look, active_controller, leaderships, replicas_of
 from highwater.observer import Observer
@@ -88,7 +89,7 @@ def run_demo(settings: DemoSettings, screen: Screen) -> DemoResult:
         acts = _Acts(settings, screen, folder, cluster)
         try:
             acts.play()
-        except NeverHappened as error:
+        except (NeverHappened, KafkaException) as error:
             acts.give_up(error)
         finally:
             screen.end_live()
@@ -151,7 +152,7 @@ class _Acts:
         self._await("HW = LEO on every replica", self._everything_is_replicated)
         self._end()
 
-    def give_up(self, error: NeverHappened) -> None:
+    def give_up(self, error: Exception) -> None:
         """End early; what was recorded until now is still judged, and never as a pass."""
         self._screen.say(str(error), time_s=self._recorder.now_ns() / 1e9, style="bold yellow")
         self._require("the demo ran to its end", False, str(error))
@@ -276,12 +277,7 @@ def create_topic(bootstrap: str, topic: str, partition_count: int) -> None:
 
 
 def _conclude(settings: DemoSettings, screen: Screen, folder: RunFolder, acts: _Acts) -> DemoResult:
-    evidence = Evidence(
-        sends=read_sends(folder.path / "history"),
-        traces=read_traces(folder.path / "trace"),
-        final_look=acts.final_look,
-        replicas=read_replicas(folder.path / "segments", acts.final_look, [TOPIC]),
-    )
+    evidence = read_evidence(folder.path, acts.final_look, [TOPIC])
     requirements = [
         *acts.timeline.requirements,
         Requirement(
@@ -290,10 +286,9 @@ def _conclude(settings: DemoSettings, screen: Screen, folder: RunFolder, acts: _
             str(len(evidence.sends.acknowledged)),
         ),
         Requirement(
-            "three replicas of every partition were read",
-            len(evidence.replicas) == settings.partition_count
-            and all(len(group) == 3 for group in evidence.replicas.values()),
-            str({str(tp): len(group) for tp, group in evidence.replicas.items()}),
+            "every replica of every partition was read",
+            len(evidence.replicas) == settings.partition_count and not evidence.unread_replicas(),
+            f"{len(evidence.replicas)} partitions, not read: {evidence.unread_replicas()}",
         ),
     ]
     verdict = judge(check_everything(evidence), requirements)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from highwater.observation import Look, leaderships, replicas_of
-from highwater_checker.finding import CheckResult
+from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import Sends, decode, sends_of
 from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
 from highwater_checker.invariants.isr import PartitionRecord, check_isr
@@ -16,7 +16,7 @@ from highwater_checker.invariants.replica_equality import (
     check_high_watermarks_are_held,
     check_replica_equality,
 )
-from highwater_checker.segments import ReplicaLog, read_batches
+from highwater_checker.segments import DamagedLog, ReplicaLog, read_batches
 from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
 from highwater_core.traces import decode_events
@@ -34,6 +34,29 @@ class Evidence:
     traces: tuple[TraceEvent, ...]
     final_look: Look
     replicas: dict[TopicPartition, tuple[ReplicaLog, ...]]
+    damage: tuple[Finding, ...] = ()
+    """Segments that did not decode, though their brokers had stopped cleanly."""
+
+    def unread_replicas(self) -> list[str]:
+        """Return the assigned replicas whose logs were not read, as partition@broker."""
+        return [
+            f"{topic_partition}@{broker}"
+            for topic_partition, group in self.replicas.items()
+            for broker in _assigned(self.final_look, topic_partition)
+            if broker not in {replica.broker_id for replica in group}
+        ]
+
+
+def read_evidence(folder: Path, final_look: Look, topics: Sequence[str]) -> Evidence:
+    """Return what a run's folder holds, of the topics' partitions that have a leader."""
+    replicas, damage = _read_replicas(folder / "segments", final_look, topics)
+    return Evidence(
+        sends=read_sends(folder / "history"),
+        traces=read_traces(folder / "trace"),
+        final_look=final_look,
+        replicas=replicas,
+        damage=damage,
+    )
 
 
 def read_sends(history_folder: Path) -> Sends:
@@ -58,40 +81,51 @@ def read_traces(trace_folder: Path) -> tuple[TraceEvent, ...]:
     )
 
 
-def read_replicas(
+def _read_replicas(
     segments_folder: Path, final_look: Look, topics: Sequence[str]
-) -> dict[TopicPartition, tuple[ReplicaLog, ...]]:
-    """Return the copied logs of the topics with the offsets that their brokers last told.
+) -> tuple[dict[TopicPartition, tuple[ReplicaLog, ...]], tuple[Finding, ...]]:
+    """Return the copied logs with the offsets that their brokers last told, and what is damaged.
 
     segments_folder holds one folder a broker, broker-<id>, and in it one a partition.
-
-    Raises:
-        DamagedLog: a segment does not decode.
     """
     found: dict[TopicPartition, tuple[ReplicaLog, ...]] = {}
-    for topic_partition in leaderships(final_look):
-        if topic_partition.topic not in topics:
+    damage: list[Finding] = []
+    for key in leaderships(final_look):
+        if key.topic not in topics:
             continue
-        found[topic_partition] = tuple(
-            ReplicaLog(
-                broker_id=broker_id,
-                topic=topic_partition.topic,
-                partition=topic_partition.partition,
-                batches=read_batches(
-                    segments_folder / f"broker-{broker_id}" / str(topic_partition)
-                ),
-                high_watermark=replica.high_watermark,
-                log_start_offset=replica.log_start_offset,
+        logs: list[ReplicaLog] = []
+        for broker_id, replica in replicas_of(final_look, key).items():
+            try:
+                batches = read_batches(segments_folder / f"broker-{broker_id}" / str(key))
+            except DamagedLog as error:
+                what = f"broker {broker_id}: {error}"
+                damage.append(Finding("I3", what, key.topic, key.partition))
+                continue
+            logs.append(
+                ReplicaLog(
+                    broker_id=broker_id,
+                    topic=key.topic,
+                    partition=key.partition,
+                    batches=batches,
+                    high_watermark=replica.high_watermark,
+                    log_start_offset=replica.log_start_offset,
+                )
             )
-            for broker_id, replica in replicas_of(final_look, topic_partition).items()
-        )
-    return found
+        found[key] = tuple(logs)
+    return found, tuple(damage)
+
+
+def _assigned(look: Look, topic_partition: TopicPartition) -> tuple[int, ...]:
+    """Return the assignment as the partition's leader knows it."""
+    leader = leaderships(look)[topic_partition].leader
+    return replicas_of(look, topic_partition)[leader].assigned_replicas
 
 
 def check_everything(evidence: Evidence) -> list[CheckResult]:
     """Return every check's result; the per-partition ones are merged into one each."""
     replicas = [replica for group in evidence.replicas.values() for replica in group]
     return [
+        CheckResult("segments decode", len(replicas) + len(evidence.damage), evidence.damage),
         check_acknowledged_records(evidence.sends.acknowledged, replicas),
         _merged([check_replica_equality(group) for group in evidence.replicas.values()]),
         check_high_watermarks_are_held(replicas),
@@ -116,9 +150,7 @@ def _final_records(evidence: Evidence) -> list[PartitionRecord]:
             leader=leadership.leader,
             leader_epoch=leadership.leader_epoch,
             isr=leadership.isr,
-            assigned_replicas=replicas_of(evidence.final_look, topic_partition)[
-                leadership.leader
-            ].assigned_replicas,
+            assigned_replicas=_assigned(evidence.final_look, topic_partition),
         )
         for topic_partition, leadership in leaderships(evidence.final_look).items()
     ]

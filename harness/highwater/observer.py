@@ -50,7 +50,8 @@ class Observer:
             RuntimeError: the observer died, so what it saw is incomplete.
         """
         self._stopping.set()
-        self._thread.join(30.0)
+        if self._thread.ident is not None:
+            self._thread.join(30.0)
         if self._crash is not None:
             raise RuntimeError("the observer died") from self._crash
         return self._looks, self._changes

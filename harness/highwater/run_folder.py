@@ -1,6 +1,6 @@
 """A run's folder: fixed names, so that any later step can be redone from its files alone.
 
-runs/<id>/ topology.json plan.json history/ trace/ logs/ zookeeper.json snapshots.jsonl segments/
+runs/<id>/ topology.json history/ trace/ logs/ zookeeper.json snapshots.jsonl segments/
 verdict.json junit.xml run.png report.html; runs/latest points to the newest.
 """
 

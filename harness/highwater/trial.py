@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from highwater.cluster import Cluster
 from highwater.eventually import eventually
-from highwater.evidence import Evidence, check_everything, read_replicas, read_sends, read_traces
+from highwater.evidence import check_everything, read_evidence
 from highwater.run_folder import RunFolder
 from highwater.settling import await_full_isr, await_replicated, look_at
 from highwater.workload import HistoryRecorder, ProducerWorkload
@@ -119,23 +118,16 @@ class Trial:
         await_replicated(self.cluster, self.topic, self.partition_count, within=WITHIN_S)
         final_look = look_at(self.cluster)
         self.cluster.collect(self._folder.path)
-        evidence = Evidence(
-            sends=read_sends(self._folder.path / "history"),
-            traces=read_traces(self._folder.path / "trace"),
-            final_look=final_look,
-            replicas=read_replicas(
-                self._folder.path / "segments", final_look, [self.topic, *extra_topics]
-            ),
-        )
+        evidence = read_evidence(self._folder.path, final_look, [self.topic, *extra_topics])
         acknowledged = len(evidence.sends.acknowledged)
         self.require(
             f"{at_least} records were acknowledged", acknowledged >= at_least, acknowledged
         )
-        counts: dict[str, Any] = {str(key): len(logs) for key, logs in evidence.replicas.items()}
+        unread = evidence.unread_replicas()
         self.require(
             "every replica was read",
-            len(counts) >= self.partition_count and min(counts.values(), default=0) > 1,
-            counts,
+            len(evidence.replicas) >= self.partition_count and not unread,
+            f"{len(evidence.replicas)} partitions, not read: {unread}",
         )
         verdict = judge(check_everything(evidence), self._requirements)
         self._folder.write_json("verdict.json", verdict)

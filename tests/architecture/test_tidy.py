@@ -142,7 +142,14 @@ def test_fenced_promises_every_invariant() -> None:
     assert {promise.rows for promise in PROMISES[Preset.FENCED].values()} == {()}
 
 
-def test_locks_and_texts_name_no_registry() -> None:
+def test_nothing_is_committed_that_git_is_told_to_ignore() -> None:
+    """Downloads, run folders and caches stay out of the history."""
+    listed = ["git", "ls-files", "--cached", "--ignored", "--exclude-standard"]
+    found = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert found == ""
+
+
+def test_locks_name_no_registry() -> None:
     """Locks hold versions and hashes; where packages come from is the user's affair."""
     files = subprocess.run(
         ["git", "ls-files", "locks", "pyproject.toml"],
