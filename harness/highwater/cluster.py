@@ -81,6 +81,8 @@ class Cluster:
         self._ports: dict[NodeId, dict[str, int]] = {}
         self._inspector = Inspector()
         self._on_lease = False
+        self._is_ours = False
+        """Whether this object may remove the run: it started it, or was attached to it."""
 
     @classmethod
     def attach(cls, run_id: str | None = None) -> Cluster:
@@ -103,6 +105,7 @@ class Cluster:
             lease=run.labels.lease,
             engine=engine,
         )
+        cluster._is_ours = True
         cluster._subnet = IPv4Network(of_network[labels.SUBNET])
         for container in run.containers:
             of_node = engine.api.inspect_container(container)["Config"]["Labels"]
@@ -128,8 +131,12 @@ class Cluster:
         """Bring everything up at once and return when the cluster serves.
 
         Raises:
-            ClusterStartFailed: it did not come up; everything is removed again.
+            ClusterStartFailed: a run of this id is up already, and stays; or this one did not
+                come up, and everything is removed again.
         """
+        if find_runs(self._engine, self.run_id):
+            raise ClusterStartFailed(f"{self.run_id} is up already; 'highwater down' removes it")
+        self._is_ours = True
         try:
             with self._phase("images"):
                 images = ensure_images(self._engine, self._say)
@@ -158,7 +165,8 @@ class Cluster:
     def stop(self) -> None:
         """Remove the cluster: containers, volumes, network. Again is harmless."""
         self._inspector.close()
-        remove_run(self._engine, self.run_id)
+        if self._is_ours:
+            remove_run(self._engine, self.run_id)
         self._engine.close()
         if self._on_lease:
             REAPER.cluster_down()

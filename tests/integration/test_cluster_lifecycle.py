@@ -218,6 +218,15 @@ def test_a_start_sweeps_what_dead_owners_left_and_keeps_what_was_brought_up_to_s
     assert find_runs(engine, run_id) == []
 
 
+def test_a_start_under_the_id_of_a_run_that_is_up_is_refused_and_leaves_that_run(
+    highwater_cluster: Cluster,
+) -> None:
+    twin = Cluster(highwater_cluster.topology, highwater_cluster.run_id)
+    with pytest.raises(ClusterStartFailed, match="is up already"), twin:
+        twin.start()
+    assert highwater_cluster.snapshot(0).kind == "broker"
+
+
 def test_a_run_that_does_not_exist_is_refused_by_name() -> None:
     with pytest.raises(NoSuchRun, match="which cluster"):
         Cluster.attach("no-such-run")

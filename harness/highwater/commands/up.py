@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-from highwater.cleaning import find_runs
 from highwater.cluster import Cluster
-from highwater.engine import connect_engine
 from highwater.errors import HarnessError
 from highwater.labels import Lease
 from highwater.output import print_json, say
@@ -82,15 +80,9 @@ def up(
 
 
 def _check_name(name: str) -> None:
-    """Refuse a name that is no run's id, or another run's: a start that fails removes its run."""
+    """Refuse a name that cannot be a run's id."""
     if not NAME_PATTERN.fullmatch(name):
         raise HarnessError(f"--name {name!r}: use at most 41 of a-z, 0-9, '.', '_' and '-'")
-    engine = connect_engine()
-    try:
-        if find_runs(engine, name):
-            raise HarnessError(f"{name} is up already: 'highwater down {name}' removes it")
-    finally:
-        engine.close()
 
 
 def _pairs(texts: list[str] | None) -> dict[str, str | bool]:
