@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from highwater.broker_files import BrokerFiles
 from highwater.cluster import Cluster
 from highwater.collecting import copy_out
 from highwater.containers import DATA_FOLDER, container_name
@@ -77,6 +78,47 @@ def await_replicated(
     return await_look(
         cluster, f"HW = LEO on every replica of {topic}", is_replicated, within=within
     )
+
+
+def await_checkpointed(cluster: Cluster, topic: str, *, within_s: float = 20.0) -> None:
+    """Return once every broker's high watermark checkpoint on disk has reached its log ends.
+
+    For an idle topic. Under `v3` a broker that restarts truncates to its checkpoint, so that no
+    loss can be promised over a kill of all brokers before this.
+
+    Raises:
+        NeverHappened: not within the time.
+    """
+    expected = {
+        broker: {
+            f"{key.topic} {key.partition} {replica.log_end_offset}"
+            for key in leaders_of(look, topic)
+            if (replica := replicas_of(look, key).get(broker)) is not None
+        }
+        for look in [look_at(cluster)]
+        for broker in cluster.topology.broker_ids
+    }
+
+    def missing() -> dict[int, list[str]]:
+        return {
+            broker: sorted(lines - _checkpoint_lines(cluster, broker))
+            for broker, lines in expected.items()
+        }
+
+    eventually(
+        lambda: not any(missing().values()),
+        within=within_s,
+        what="high watermark checkpoints at the log ends",
+        state=missing,
+    )
+
+
+def _checkpoint_lines(cluster: Cluster, broker: int) -> set[str]:
+    try:
+        content = BrokerFiles(cluster, broker).read("replication-offset-checkpoint")
+    except FileNotFoundError:
+        return set()
+    return set(content.decode().splitlines())
 
 
 def await_leader(

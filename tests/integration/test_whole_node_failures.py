@@ -9,7 +9,14 @@ from __future__ import annotations
 import pytest
 
 from highwater.observation import active_controller, leaderships
-from highwater.settling import await_full_isr, await_leader, await_look, await_replicated, look_at
+from highwater.settling import (
+    await_checkpointed,
+    await_full_isr,
+    await_leader,
+    await_look,
+    await_replicated,
+    look_at,
+)
 from highwater.trial import Trial
 from highwater_checker.verdict import Outcome
 from highwater_core.config import Preset
@@ -27,6 +34,8 @@ def kill_brokers_under_load(trial: Trial, *brokers: int) -> None:
     if trial.cluster.topology.preset is Preset.V3:
         trial.stop_writing()
         await_replicated(trial.cluster, trial.topic, trial.partition_count)
+        if len(brokers) == trial.cluster.topology.brokers:
+            await_checkpointed(trial.cluster, trial.topic)
         trial.kill(*brokers)
         trial.write()
     else:
