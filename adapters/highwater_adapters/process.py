@@ -265,8 +265,7 @@ class _JsonLines(logging.Formatter):
 
 
 def set_up_logging(node_id: int) -> None:
-    """Send every logger's lines to stderr as JSON; gRPC's own, which are not, only if errors."""
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    """Send every logger's lines to stderr as JSON; the image quiets gRPC's own, which are not."""
     handler = logging.StreamHandler()
     handler.setFormatter(_JsonLines(node_id))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
