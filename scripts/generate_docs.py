@@ -1,4 +1,4 @@
-"""Writes docs/reference/{protocol,errors,presets,settings}.md from the tables in the code.
+"""Writes docs/reference/{errors,fail-points,presets,protocol,settings}.md from the code.
 
 With --check it writes nothing, and exits 1 when a page is not what the code says.
 """
@@ -18,6 +18,12 @@ from highwater_controller.settings import ControllerSettings
 from highwater_core import config, errors
 from highwater_core.config import INVARIANTS, PRESETS, PROMISES, MayBreak, Preset, Toggles
 from highwater_core.errors import MEANINGS
+from highwater_core.fail_points import (
+    BROKER_FAIL_POINTS,
+    CONTROLLER_FAIL_POINTS,
+    FailPoint,
+)
+from highwater_core.messages import FailPointAction
 from highwater_core.settings import PREFIX
 from highwater_wire.kafka.messages import ApiKey
 from highwater_wire.kafka.versions import REPLICATION_PROFILE, VERSION_PROFILE, VersionProfile
@@ -292,11 +298,41 @@ def settings_page() -> str:
     )
 
 
+# ---------------------------------------------------------------- fail-points
+
+
+def fail_points_table(points: Iterable[FailPoint]) -> str:
+    meanings = documented(FailPoint)
+    return table(
+        ("fail-point", "where it stands"),
+        ((f"`{point}`", meanings[point.name]) for point in points),
+    )
+
+
+def fail_points_page() -> str:
+    return page(
+        "Fail-points of controllers and brokers",
+        "Named places in the nodes' code where something is half done. A fail-point that is armed "
+        "has\nthe node wait there, or ends its process as SIGKILL does; one that is not costs "
+        "nothing. They\nare armed by `SetFailPoint` of the service `Inspect` "
+        "([inspect.proto](../../proto/highwater_wire/v1/inspect.proto)):\na name, an action, after "
+        "how many hits it disarms itself (0: never) and for how long it waits. A\nname that is "
+        "not the node's own is answered with INVALID_REQUEST. All are disarmed when a node\n"
+        "starts. Each hit is traced as `fail_point_hit`.",
+        values_of(FailPointAction),
+        "## Brokers",
+        fail_points_table(BROKER_FAIL_POINTS),
+        "## Controllers",
+        fail_points_table(CONTROLLER_FAIL_POINTS),
+    )
+
+
 PAGES = {
     "protocol.md": protocol_page,
     "errors.md": errors_page,
     "presets.md": presets_page,
     "settings.md": settings_page,
+    "fail-points.md": fail_points_page,
 }
 
 

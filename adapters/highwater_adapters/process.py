@@ -41,6 +41,8 @@ from highwater_core.traces import TraceRecorder
 
 BAD_SETTING_EXIT_CODE = 2
 CANNOT_START_EXIT_CODE = 1
+KILLED_EXIT_CODE = 137
+"""What a shell says of a process that SIGKILL ended."""
 BIND_HOST = "0.0.0.0"
 
 _LOGGER = logging.getLogger("highwater")
@@ -141,6 +143,7 @@ async def _run(
         files=files,
         rng=RandomSource(f"node-{settings.node_id}"),
         trace=trace,
+        exit_now=lambda: _exit_as_by_sigkill(sink),
     )
     node = make_node(settings, ports)
     listeners = [
@@ -186,6 +189,12 @@ async def _run_node(node: Node, runtime: AsyncioRuntime) -> None:
 
 
 # ---------------------------------------------------------------- failure
+
+
+def _exit_as_by_sigkill(sink: TraceSink) -> None:
+    """End the process at once, with the trace as far as it goes: a fail-point's deed."""
+    sink.flush()
+    os._exit(KILLED_EXIT_CODE)
 
 
 def _make_failure_report(sink: TraceSink) -> Callable[[str, BaseException], None]:

@@ -21,7 +21,7 @@ from highwater_wire.kafka.codec import (
     encode_request,
     replication_version,
 )
-from highwater_wire.kafka.messages import RecordsView
+from highwater_wire.kafka.messages import RecordsView, expects_response
 
 _MAX_CORRELATION_ID = 2**31 - 1
 
@@ -106,13 +106,16 @@ class _Connection(asyncio.BufferedProtocol):
         pieces = encode_request(
             call.request, call.api_version, call.correlation_id, self._client_id
         )
-        self._unanswered.append(call)
         transport.write(
             b"".join(
                 piece if isinstance(piece, bytes | bytearray | memoryview) else _read(piece)
                 for piece in pieces
             )
         )
+        if expects_response(call.request):
+            self._unanswered.append(call)
+        else:
+            call.end(None)
 
     # ------------------------------------------------------------ what the transport calls
 

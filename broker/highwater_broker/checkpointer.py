@@ -17,6 +17,7 @@ from highwater_broker.roles import Offline
 from highwater_broker.settings import BrokerSettings
 from highwater_core.config import Toggles
 from highwater_core.events import EventKind
+from highwater_core.fail_points import FailPoint, FailPoints
 from highwater_core.ids import Offset, TopicPartition
 from highwater_core.ports import FileSystem, Trace
 from highwater_core.runtime import Runtime, TaskScope
@@ -34,6 +35,7 @@ class Checkpointer:
         files: FileSystem,
         logs: ReplicaLogs,
         replicas: ReplicaManager,
+        fail_points: FailPoints,
     ) -> None:
         self._settings = settings
         self._toggles = toggles
@@ -42,6 +44,7 @@ class Checkpointer:
         self._files = files
         self._logs = logs
         self._replicas = replicas
+        self._fail_points = fail_points
 
     def start(self, scope: TaskScope) -> None:
         scope.spawn("HighWatermarkCheckpointThread", self._checkpoint_high_watermarks())
@@ -85,6 +88,7 @@ class Checkpointer:
         Without the fix of KAFKA-1647 those without a role since the start are left out: their
         high watermark is then lost.
         """
+        await self._fail_points.reach(FailPoint.BEFORE_HIGH_WATERMARK_CHECKPOINT)
         listed = [
             partition
             for partition in self._replicas.partitions()
@@ -92,9 +96,11 @@ class Checkpointer:
             or not isinstance(partition.role, Offline)
         ]
         await self._write(self._logs.high_watermarks, listed, lambda each: each.high_watermark)
+        await self._fail_points.reach(FailPoint.AFTER_HIGH_WATERMARK_CHECKPOINT)
 
     async def flush(self) -> bool:
         """Sync every log, then write what that made safe; return whether all went well."""
+        await self._fail_points.reach(FailPoint.BEFORE_LOG_FLUSH)
         all_went_well = True
         for partition in self._replicas.partitions():
             try:
@@ -109,6 +115,7 @@ class Checkpointer:
 
     async def write_recovery_points(self) -> None:
         """Write up to where each log is known to be on the disk."""
+        await self._fail_points.reach(FailPoint.BEFORE_RECOVERY_POINT_WRITE)
         listed = self._replicas.partitions()
         fallen = [partition for partition in listed if partition.recovery_point_fell]
         for partition in fallen:

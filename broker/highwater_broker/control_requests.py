@@ -10,6 +10,7 @@ from collections.abc import Callable
 from highwater_broker.replica_manager import ReplicaManager
 from highwater_core.check import BugFound
 from highwater_core.errors import ErrorCode
+from highwater_core.fail_points import FailPoint, FailPoints
 from highwater_core.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -27,7 +28,6 @@ from highwater_core.messages import (
     LeaderAndIsrRequest,
     NodeSnapshot,
     SetFailPointRequest,
-    SetFailPointResponse,
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
@@ -47,11 +47,13 @@ class ControlRequests:
         registered: Event,
         replicas: ReplicaManager,
         snapshot: Callable[[], NodeSnapshot],
+        fail_points: FailPoints,
     ) -> None:
         self._runtime = runtime
         self._registered = registered
         self._replicas = replicas
         self._snapshot = snapshot
+        self._fail_points = fail_points
         self._queue: Queue[tuple[BrokerCommand, Future[CommandResponse]]] = runtime.queue()
 
     async def handle(self, request: ControlRequest) -> ControlResponse:
@@ -72,11 +74,12 @@ class ControlRequests:
             case AlterPartitionRequest():
                 return AlterPartitionResponse(ErrorCode.NOT_CONTROLLER)
             case SetFailPointRequest():
-                return SetFailPointResponse(ErrorCode.INVALID_REQUEST)
+                return self._fail_points.answer(request)
         raise BugFound(f"no answer to {type(request).__name__}")
 
     async def run(self) -> None:
         await self._registered.wait()
         while True:
             request, answer = await self._queue.get()
+            await self._fail_points.reach(FailPoint.BEFORE_COMMAND)
             answer.set(await self._replicas.carry_out(request))

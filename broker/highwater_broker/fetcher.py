@@ -27,6 +27,7 @@ from highwater_broker.settings import BrokerSettings
 from highwater_core.config import Toggles
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
+from highwater_core.fail_points import FailPoint, FailPoints
 from highwater_core.ids import (
     NO_BROKER_EPOCH,
     NO_EPOCH,
@@ -70,6 +71,7 @@ class FetcherContext:
     """This broker's present registration."""
     write_recovery_points: Callable[[], Awaitable[None]]
     """Checkpoints how far logs are on the disk: after a truncation, before the next append."""
+    fail_points: FailPoints
     told_endpoints: dict[NodeId, Endpoint] = field(default_factory=dict)
     """Leaders' replication listeners as LeaderAndIsr named them; metadata comes first."""
 
@@ -104,6 +106,7 @@ class ReplicaFetcher:
         self._followed: dict[TopicPartition, _Followed] = {}
         self._runtime = context.ports.runtime
         self._woken = self._runtime.event()
+        self._has_new_partition = False
         self._connection = f"ReplicaFetcherThread-{leader}"
         self._calling: Endpoint | None = None
         self._was_interrupted = False
@@ -120,6 +123,7 @@ class ReplicaFetcher:
         self._followed[partition.topic_partition] = _Followed(
             partition, partition.leader_epoch, phase
         )
+        self._has_new_partition = True
         self._woken.set()
         if self._calling is not None:
             # Do not let the new partition wait for the end of a long poll that lacks it.
@@ -141,6 +145,9 @@ class ReplicaFetcher:
     async def run(self) -> None:
         """Bring new partitions in line, else fetch; for ever, until the registry cancels it."""
         while True:
+            if self._has_new_partition:
+                self._has_new_partition = False
+                await self._context.fail_points.reach(FailPoint.BEFORE_FIRST_FETCH)
             self._woken.clear()
             self._was_interrupted = False
             due = [each for each in self._followed.values() if self._is_due(each)]
@@ -354,6 +361,7 @@ class ReplicaFetcher:
             ),
         )
         response = await self._call(request, OffsetForLeaderEpochResponse)
+        await self._context.fail_points.reach(FailPoint.BEFORE_TRUNCATION)
         unanswered = dict(asked)
         for result in response.partitions:
             key = TopicPartition(result.topic, result.partition)

@@ -20,6 +20,7 @@ from highwater_core.check import check
 from highwater_core.config import IsrWrite, Toggles
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
+from highwater_core.fail_points import FailPoint, FailPoints
 from highwater_core.ids import BrokerEpoch, NodeId, PartitionEpoch, TopicPartition
 from highwater_core.messages import (
     AlterPartitionItem,
@@ -114,12 +115,14 @@ class AlterPartitionWriter:
         controller: ControllerClient,
         session: CurrentSession,
         registration: RegistrationView,
+        fail_points: FailPoints,
     ) -> None:
         self._settings = settings
         self._runtime = runtime
         self._controller = controller
         self._session = session
         self._registration = registration
+        self._fail_points = fail_points
         self._queue = _ProposalQueue(runtime)
 
     def submit(self, partition: Partition) -> None:
@@ -135,6 +138,10 @@ class AlterPartitionWriter:
 
     async def _write(self, batch: list[Pending]) -> list[Pending]:
         """Send one request; return the proposals whose outcome is still unknown."""
+        await self._fail_points.reach(FailPoint.BEFORE_ISR_WRITE)
+        batch = _wanted(batch)
+        if not batch:
+            return []
         request = AlterPartitionRequest(
             broker_id=self._settings.broker_id,
             broker_epoch=self._registration.broker_epoch,
@@ -149,6 +156,7 @@ class AlterPartitionWriter:
         if response.error is not ErrorCode.NONE:
             # Stale broker epoch: a new registration is on its way; else a controller in trouble.
             return batch
+        await self._fail_points.reach(FailPoint.AFTER_ISR_WRITE)
         results = {result.topic_partition: result for result in response.results}
         unresolved: list[Pending] = []
         for partition, proposal in _wanted(batch):
@@ -237,11 +245,13 @@ class ConditionalWriter:
         runtime: Runtime,
         session: CurrentSession,
         notifier: IsrChangeNotifier,
+        fail_points: FailPoints,
     ) -> None:
         self._broker_id = broker_id
         self._runtime = runtime
         self._session = session
         self._notifier = notifier
+        self._fail_points = fail_points
         self._queue = _ProposalQueue(runtime)
 
     def submit(self, partition: Partition) -> None:
@@ -257,6 +267,9 @@ class ConditionalWriter:
 
     async def _write(self, partition: Partition, proposal: IsrProposal) -> bool:
         """Return False when the outcome is unknown: the same write is then tried again."""
+        await self._fail_points.reach(FailPoint.BEFORE_ISR_WRITE)
+        if partition.proposal() is not proposal:
+            return True
         leadership = PartitionLeadership(
             leader=self._broker_id,
             leader_epoch=proposal.leader_epoch,
@@ -276,6 +289,7 @@ class ConditionalWriter:
             return True
         except CoordinationError:
             return False
+        await self._fail_points.reach(FailPoint.AFTER_ISR_WRITE)
         self._adopt(partition, proposal, PartitionEpoch(stat.node_version))
         return True
 
@@ -318,10 +332,13 @@ def make_isr_writer(
     session: CurrentSession,
     registration: RegistrationView,
     notifier: IsrChangeNotifier,
+    fail_points: FailPoints,
 ) -> IsrWriter:
     """Return the writer that the toggles ask for."""
     match toggles.isr_write:
         case IsrWrite.ALTER_PARTITION:
-            return AlterPartitionWriter(settings, runtime, controller, session, registration)
+            return AlterPartitionWriter(
+                settings, runtime, controller, session, registration, fail_points
+            )
         case IsrWrite.LEADER_CONDITIONAL_WRITE:
-            return ConditionalWriter(settings.broker_id, runtime, session, notifier)
+            return ConditionalWriter(settings.broker_id, runtime, session, notifier, fail_points)

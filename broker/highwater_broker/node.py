@@ -30,6 +30,7 @@ from highwater_broker.topic_settings import TopicSettings
 from highwater_core.config import resolve_toggles
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
+from highwater_core.fail_points import BROKER_FAIL_POINTS, FailPoints
 from highwater_core.ids import BrokerEpoch, Endpoint, NodeId
 from highwater_core.messages import ControlledShutdownRequest, NodeSnapshot, TaskSnapshot
 from highwater_core.ports import CallFailed, Ports
@@ -45,6 +46,8 @@ class BrokerNode:
         self._ports = ports
         self._toggles = resolve_toggles(settings.preset, settings.toggles)
         runtime, trace = ports.runtime, ports.trace
+        points = FailPoints(runtime, trace, ports.exit_now, BROKER_FAIL_POINTS)
+        self.fail_points = points
         self._stop_requested = runtime.event()
         self._scope = runtime.scope("broker")
 
@@ -53,7 +56,7 @@ class BrokerNode:
         self._purgatory = Purgatory(runtime)
         self._topics = TopicSettings(settings, runtime, trace, self._session, self._apply_topic)
         self._registration = Registration(
-            settings, self._toggles, ports, self._session, self._topics.on_event
+            settings, self._toggles, ports, self._session, self._topics.on_event, points
         )
         self._controller = ControllerClient(
             self._session, ports.control, runtime, settings.controller_retry_ms
@@ -67,21 +70,17 @@ class BrokerNode:
             self._session,
             self._registration,
             self._notifier,
+            points,
         )
         logs = ReplicaLogs(
-            ports.files, trace, settings.broker_id, settings.cluster_id, self._topics.log_config
+            ports.files,
+            trace,
+            settings.broker_id,
+            settings.cluster_id,
+            self._topics.log_config,
+            points,
         )
-        self._fetchers = FetcherRegistry(
-            FetcherContext(
-                settings=settings,
-                toggles=self._toggles,
-                ports=ports,
-                endpoint_of=self._replication_endpoint,
-                broker_epoch=lambda: self._registration.broker_epoch,
-                write_recovery_points=self._write_recovery_points,
-            ),
-            self._scope,
-        )
+        self._fetchers = FetcherRegistry(self._fetcher_context(), self._scope)
         self._replicas = ReplicaManager(
             self._partition_context(),
             ports,
@@ -93,10 +92,10 @@ class BrokerNode:
             self._write_recovery_points,
         )
         self._checkpointer = Checkpointer(
-            settings, self._toggles, runtime, trace, ports.files, logs, self._replicas
+            settings, self._toggles, runtime, trace, ports.files, logs, self._replicas, points
         )
         self._control = ControlRequests(
-            runtime, self._registration.registered, self._replicas, self.snapshot
+            runtime, self._registration.registered, self._replicas, self.snapshot, points
         )
         self._kafka = KafkaApi(
             self._kafka_settings(),
@@ -120,6 +119,17 @@ class BrokerNode:
             wake=self._purgatory.check,
             propose_isr=self._isr_writer.submit,
             registered_epoch=self._registered_epoch,
+        )
+
+    def _fetcher_context(self) -> FetcherContext:
+        return FetcherContext(
+            settings=self._settings,
+            toggles=self._toggles,
+            ports=self._ports,
+            endpoint_of=self._replication_endpoint,
+            broker_epoch=lambda: self._registration.broker_epoch,
+            write_recovery_points=self._write_recovery_points,
+            fail_points=self.fail_points,
         )
 
     def _kafka_settings(self) -> KafkaApiSettings:
@@ -202,6 +212,16 @@ class BrokerNode:
             await self._ports.runtime.sleep(settings.controlled_shutdown_retry_ms)
 
     # ------------------------------------------------------------ inspection
+
+    @property
+    def replicas(self) -> ReplicaManager:
+        """What this broker hosts, for whoever runs the node in its own process."""
+        return self._replicas
+
+    @property
+    def metadata(self) -> MetadataCache:
+        """What this broker tells clients, likewise."""
+        return self._metadata
 
     def snapshot(self) -> NodeSnapshot:
         """Return this broker's state at this moment."""

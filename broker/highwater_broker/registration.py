@@ -16,6 +16,7 @@ from highwater_broker.current_session import CurrentSession
 from highwater_broker.settings import BrokerSettings
 from highwater_core.config import Toggles
 from highwater_core.events import EventKind
+from highwater_core.fail_points import FailPoint, FailPoints
 from highwater_core.ids import NO_BROKER_EPOCH, BrokerEpoch
 from highwater_core.messages import BrokerEndpoints
 from highwater_core.ports import (
@@ -48,12 +49,14 @@ class Registration:
         ports: Ports,
         session: CurrentSession,
         on_event: Callable[[CoordinationEvent], None],
+        fail_points: FailPoints,
     ) -> None:
         self._settings = settings
         self._waits_conflicts_out = not toggles.broker_epoch
         self._ports = ports
         self._session = session
         self._on_event = on_event
+        self._fail_points = fail_points
         self._path = broker_path(settings.broker_id)
         self._old_session_ids: list[int] = []
         self.broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
@@ -111,6 +114,7 @@ class Registration:
 
     async def _try_once(self, session: Coordination) -> BrokerEpoch | None:
         """Return our registration's czxid, None when an earlier incarnation's is in the way."""
+        await self._fail_points.reach(FailPoint.BEFORE_BROKER_REGISTRATION)
         with suppress(NodeExists):
             await session.create(self._path, self._content(), ephemeral=True)
         found = await session.exists(self._path, watch=True)

@@ -32,6 +32,7 @@ from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import LogRefused
 from highwater_core.events import EventKind
+from highwater_core.fail_points import FailPoint, FailPoints
 from highwater_core.ids import NO_TOPIC_ID, NodeId, Offset, TopicId, TopicPartition
 from highwater_core.ports import FileSystem, Trace
 
@@ -58,12 +59,14 @@ class ReplicaLogs:
         broker_id: NodeId,
         cluster_id: str,
         log_config: Callable[[str], LogConfig],
+        fail_points: FailPoints,
     ) -> None:
         self._files = files
         self._trace = trace
         self._broker_id = broker_id
         self._cluster_id = cluster_id
         self._log_config = log_config
+        self._fail_points = fail_points
         self.high_watermarks = OffsetCheckpoint(files, HIGH_WATERMARK_CHECKPOINT)
         self.recovery_points = OffsetCheckpoint(files, RECOVERY_POINT_CHECKPOINT)
         self.log_starts = OffsetCheckpoint(files, LOG_START_CHECKPOINT)
@@ -99,6 +102,7 @@ class ReplicaLogs:
                 self.bad_input(str(key), metadata.problem)
             high_watermark = high_watermarks.entries.get(key, NO_ENTRY)
             hosted.append(HostedLog(key, log, high_watermark, metadata.topic_id))
+            await self._fail_points.reach(FailPoint.DURING_LOG_RECOVERY)
         return hosted
 
     def _read(self, checkpoint: OffsetCheckpoint) -> Checkpoint:

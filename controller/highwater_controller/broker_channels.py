@@ -14,6 +14,7 @@ from typing import Any
 from highwater_controller.settings import ControllerSettings
 from highwater_core.check import check
 from highwater_core.events import EventKind
+from highwater_core.fail_points import FailPoint, FailPoints
 from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.messages import (
     BrokerCommand,
@@ -72,12 +73,14 @@ class BrokerChannels:
         control: ControlPlane,
         trace: Trace,
         on_answer: AnswerHandler,
+        fail_points: FailPoints,
     ) -> None:
         self._settings = settings
         self._runtime = runtime
         self._control = control
         self._trace = trace
         self._on_answer = on_answer
+        self._fail_points = fail_points
         self._scope: TaskScope = runtime.scope("broker-channels")
         self._channels: dict[NodeId, tuple[BrokerChannel, Task]] = {}
 
@@ -113,6 +116,7 @@ class BrokerChannels:
     async def _send_all(self, channel: BrokerChannel) -> None:
         while True:
             command = await channel.oldest()
+            await self._fail_points.reach(FailPoint.BEFORE_COMMAND_SENT)
             response = await self._send(channel, command)
             channel.answered()
             self._on_answer(channel.broker.broker_id, command, response)

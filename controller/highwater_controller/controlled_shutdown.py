@@ -14,6 +14,7 @@ from highwater_controller.partition_state_machine import move_partitions
 from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.term import Term
 from highwater_core.errors import ErrorCode
+from highwater_core.fail_points import FailPoint
 from highwater_core.ids import TopicPartition
 from highwater_core.messages import ControlledShutdownRequest, ControlledShutdownResponse
 
@@ -50,6 +51,7 @@ async def on_controlled_shutdown(
     await move_replicas(
         term, [Replica(partition, broker) for partition in followed], ReplicaState.OFFLINE
     )
+    await term.fail_points.reach(FailPoint.BEFORE_CONTROLLED_SHUTDOWN_REPLY)
     return ControlledShutdownResponse(ErrorCode.NONE, _still_led(term, led, broker))
 
 

@@ -40,6 +40,7 @@ from highwater_controller.topic_waits import TopicWaits
 from highwater_core.config import Toggles
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
+from highwater_core.fail_points import FailPoints
 from highwater_core.ids import NO_LEADER, NodeId
 from highwater_core.messages import (
     AlterPartitionRequest,
@@ -65,12 +66,18 @@ class Controller:
     """Lives as long as its ZooKeeper session; `term` is set while it is the active controller."""
 
     def __init__(
-        self, settings: ControllerSettings, toggles: Toggles, ports: Ports, session: Coordination
+        self,
+        settings: ControllerSettings,
+        toggles: Toggles,
+        ports: Ports,
+        session: Coordination,
+        fail_points: FailPoints,
     ) -> None:
         self._settings = settings
         self._toggles = toggles
         self._ports = ports
         self._session = session
+        self._fail_points = fail_points
         self._events: Queue[ControllerEvent] = ports.runtime.queue()
         self._in_work: RequestReceived | None = None
         self._election = Election(
@@ -191,14 +198,25 @@ class Controller:
             toggles=self._toggles,
             context=ControllerContext(settings.node_id, epoch.controller_epoch),
             store=ControllerStore(
-                self._session, ports.runtime, ports.trace, settings.command_retry_ms, fence
+                self._session,
+                ports.runtime,
+                ports.trace,
+                settings.command_retry_ms,
+                fence,
+                self._fail_points,
             ),
             channels=BrokerChannels(
-                settings, ports.runtime, ports.control, ports.trace, self._command_answered
+                settings,
+                ports.runtime,
+                ports.control,
+                ports.trace,
+                self._command_answered,
+                self._fail_points,
             ),
             waits=TopicWaits(),
             rng=ports.rng,
             trace=ports.trace,
+            fail_points=self._fail_points,
         )
 
     def _command_answered(

@@ -17,6 +17,7 @@ from highwater_controller.term import Term
 from highwater_controller.topic_deletion import load_deletions, resume_deletions
 from highwater_core import znodes
 from highwater_core.events import EventKind
+from highwater_core.fail_points import FailPoint
 
 
 async def fail_over(term: Term) -> None:
@@ -34,6 +35,7 @@ async def fail_over(term: Term) -> None:
     partitions = sorted(context.assignments)
     await load_leaderships(term, partitions)
     await load_deletions(term)
+    await term.fail_points.reach(FailPoint.DURING_FAILOVER)
     for broker in context.live_brokers.values():
         term.channels.open(broker)
     if term.toggles.update_metadata_first:

@@ -14,6 +14,7 @@ from highwater_core import znodes
 from highwater_core.config import resolve_toggles
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
+from highwater_core.fail_points import CONTROLLER_FAIL_POINTS, FailPoints
 from highwater_core.ids import NO_CONTROLLER_EPOCH, NO_LEADER
 from highwater_core.messages import (
     CommandResponse,
@@ -27,7 +28,6 @@ from highwater_core.messages import (
     LeaderAndIsrRequest,
     NodeSnapshot,
     SetFailPointRequest,
-    SetFailPointResponse,
     StopReplicaRequest,
     TaskSnapshot,
     TopicResult,
@@ -51,6 +51,9 @@ class ControllerNode:
         self._settings = settings
         self._toggles = resolve_toggles(settings.preset, settings.toggles)
         self._ports = ports
+        self.fail_points = FailPoints(
+            ports.runtime, ports.trace, ports.exit_now, CONTROLLER_FAIL_POINTS
+        )
         self._scope = ports.runtime.scope("controller-node")
         self._session_scope = ports.runtime.scope("controller-session")
         self._stopping = ports.runtime.event()
@@ -85,7 +88,9 @@ class ControllerNode:
             self._session = session
             trace = self._ports.trace
             trace.emit(EventKind.SESSION_OPENED, session_id=session.session_id)
-            self._controller = Controller(self._settings, self._toggles, self._ports, session)
+            self._controller = Controller(
+                self._settings, self._toggles, self._ports, session, self.fail_points
+            )
             self._session_scope.spawn(
                 "controller-event-thread", self._run_controller(session, self._controller)
             )
@@ -146,7 +151,7 @@ class ControllerNode:
             )
             return CommandResponse(ErrorCode.INVALID_REQUEST)
         if isinstance(request, SetFailPointRequest):
-            return SetFailPointResponse(ErrorCode.INVALID_REQUEST)  # it has none
+            return self.fail_points.answer(request)
         if self._controller is None:
             return refusal(request, ErrorCode.NOT_CONTROLLER)
         arrived_ms = self._ports.runtime.now_ms()

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from highwater_core import znodes
 from highwater_core.events import EventKind
+from highwater_core.fail_points import FailPoint, FailPoints
 from highwater_core.ids import ControllerEpoch, PartitionEpoch, TopicPartition
 from highwater_core.ports import (
     BadVersion,
@@ -101,8 +102,10 @@ class ControllerStore(PatientReader):
         trace: Trace,
         retry_ms: int,
         term: TermEpoch | None,
+        fail_points: FailPoints,
     ) -> None:
         super().__init__(session, runtime, retry_ms)
+        self._fail_points = fail_points
         self._trace = trace
         self._scope = runtime.scope("controller-store")
         self._checks: tuple[MultiOp, ...] = (
@@ -223,6 +226,7 @@ class ControllerStore(PatientReader):
         """Write the state znode on the version that was read; None when it met another one."""
         path = znodes.partition_state_path(partition)
         data = znodes.encode_partition_state(leadership)
+        await self._fail_points.reach(FailPoint.BEFORE_STATE_WRITE)
         try:
             (stat,) = await self.patiently(lambda: self.write([SetOp(path, data, expected)]))
         except NoNode:
@@ -232,6 +236,7 @@ class ControllerStore(PatientReader):
         if stat is None:
             self._conflicted(partition, path)
             return None
+        await self._fail_points.reach(FailPoint.AFTER_STATE_WRITE)
         return PartitionEpoch(stat.node_version)
 
     async def create_leadership(
@@ -240,6 +245,7 @@ class ControllerStore(PatientReader):
         """Create the state znode and its parents; None when it exists or its topic is gone."""
         path = znodes.partition_state_path(partition)
         data = znodes.encode_partition_state(leadership)
+        await self._fail_points.reach(FailPoint.BEFORE_STATE_WRITE)
         try:
             await self.create(znodes.partitions_path(partition.topic), b"")
             await self.create(znodes.partition_path(partition), b"")
@@ -247,6 +253,7 @@ class ControllerStore(PatientReader):
         except NoNode:
             is_created = False
         if is_created or await self._own_write(path, data, 0) is not None:
+            await self._fail_points.reach(FailPoint.AFTER_STATE_WRITE)
             return PartitionEpoch(0)
         self._conflicted(partition, path)
         return None

@@ -12,6 +12,7 @@ from highwater_controller.store import ControllerStore, TermEpoch
 from highwater_controller.topic_waits import TopicWaits
 from highwater_core.config import Toggles
 from highwater_core.events import EventKind
+from highwater_core.fail_points import FailPoints
 from highwater_core.ids import TopicPartition
 from highwater_core.ports import Rng, Trace
 
@@ -29,6 +30,7 @@ class Term:
     waits: TopicWaits
     rng: Rng
     trace: Trace
+    fail_points: FailPoints
 
     def emit(self, kind: EventKind, partition: TopicPartition | None = None, **detail: Any) -> None:
         """Trace an event of this term, about a partition where one is named."""

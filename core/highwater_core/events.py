@@ -21,7 +21,7 @@ class EventKind(StrEnum):
     SESSION_LOST = "session_lost"  # [session_id]
     REQUEST_REFUSED = "request_refused"  # [request, error, ...]
     BAD_INPUT_MET = "bad_input_met"  # [where, what]: a peer's or a file's, repaired or refused
-    FAIL_POINT_HIT = "fail_point_hit"  # [name]
+    FAIL_POINT_HIT = "fail_point_hit"  # [name, action]
 
     # Controller
     CONTROLLER_ELECTED = "controller_elected"

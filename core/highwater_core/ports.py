@@ -257,7 +257,7 @@ class Transport(Protocol):
     """
 
     async def call(self, endpoint: Endpoint, connection: str, request: Any, timeout_ms: int) -> Any:
-        """Return the response value.
+        """Return the response value; None, once it is sent, for a request that has no response.
 
         Raises:
             CallFailed: the request may still be carried out. The connection is closed.
@@ -379,3 +379,5 @@ class Ports:
     files: FileSystem
     rng: Rng
     trace: Trace
+    exit_now: Callable[[], None]
+    """Ends the process at once, as SIGKILL does; it may return, and nothing may follow."""

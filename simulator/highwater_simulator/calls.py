@@ -18,6 +18,7 @@ from highwater_core.ports import CallFailed, ControlHandler
 from highwater_core.runtime import TimedOut
 from highwater_simulator.network import Network, Pipe, Plane
 from highwater_simulator.tasks import NodeRuntime, SimulatedFuture
+from highwater_wire.kafka.messages import expects_response
 
 Handler = Callable[[Any], Awaitable[Any]]
 
@@ -208,6 +209,8 @@ class ClientSide:
 
     def _send(self, server: ServerSide, call_id: int, request: Any) -> None:
         self._to_server.send(lambda: server.receive(call_id, request))
+        if not expects_response(request):
+            self.answered(call_id, _Answer())
 
     def _accept(self) -> None:
         """Run at the peer when the handshake reaches it."""

@@ -1,112 +1,22 @@
-"""A node's disk in memory: what the page cache holds and what a power loss would leave.
+"""The FileSystem port over a node's Disk.
 
-A Disk outlives its node's incarnations; each incarnation reaches it through its own FileSystem,
-fenced once it is dead. Bytes become durable by File.sync, names by FileSystem.sync_folder.
+Each incarnation reaches the disk through its own FileSystem, fenced once it is dead. Bytes become
+durable by File.sync, names by FileSystem.sync_folder.
 """
 
 from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
+from highwater_chaos.faults import DiskOperation
 from highwater_core.check import check
-from highwater_core.ports import Buffer, Rng
+from highwater_core.ports import Buffer
+from highwater_simulator.disk import Disk, path_parts
+from highwater_simulator.disk_tree import FileNode, FolderNode
 from highwater_simulator.tasks import NodeRuntime
 
-SYNC_MINIMUM_NS = 200_000
-SYNC_MAXIMUM_NS = 5_000_000
-
-
-@dataclass(slots=True, eq=False)
-class FileNode:
-    """A file's bytes.
-
-    Invariant: content[:synced_size] is durable; the durable file is that followed by lost_tail,
-    what was durable behind it before a truncation that has not been synced.
-    """
-
-    content: bytearray = field(default_factory=bytearray)
-    synced_size: int = 0
-    lost_tail: bytes = b""
-    syncs: list[list[int]] = field(default_factory=list)
-    """One-element lists: how much each sync under way will have made durable."""
-
-    def truncate(self, size: int) -> None:
-        if size < self.synced_size:
-            self.lost_tail = bytes(self.content[size : self.synced_size]) + self.lost_tail
-            self.synced_size = size
-        for covered in self.syncs:
-            covered[0] = min(covered[0], size)
-        del self.content[size:]
-
-    def mark_synced(self, size: int) -> None:
-        self.synced_size = max(self.synced_size, size)
-        self.lost_tail = b""
-
-    def durable(self) -> bytes:
-        return bytes(self.content[: self.synced_size]) + self.lost_tail
-
-
-@dataclass(slots=True, eq=False)
-class FolderNode:
-    """A folder's entries, and those that were there when it was last synced."""
-
-    entries: dict[str, Node] = field(default_factory=dict)
-    durable_entries: dict[str, Node] = field(default_factory=dict)
-
-
-Node = FileNode | FolderNode
-
-
-class Disk:
-    """A node's volume."""
-
-    def __init__(self, rng: Rng) -> None:
-        self.root = FolderNode()
-        self._rng = rng
-
-    def sync_duration_ns(self) -> int:
-        return self._rng.randrange(SYNC_MINIMUM_NS, SYNC_MAXIMUM_NS)
-
-    def find(self, path: str) -> Node | None:
-        node: Node | None = self.root
-        for part in _parts(path):
-            node = node.entries.get(part) if isinstance(node, FolderNode) else None
-        return node
-
-    def folder_of(self, path: str) -> tuple[FolderNode, str]:
-        """Return the folder that holds or would hold the path, and the name in it.
-
-        Raises:
-            OSError: there is no such folder.
-        """
-        *folders, name = _parts(path) or [""]
-        folder = self.find("/".join(folders))
-        if folder is None:
-            raise FileNotFoundError(path)
-        if not isinstance(folder, FolderNode):
-            raise NotADirectoryError(path)
-        return folder, name
-
-    def files(self) -> dict[str, bytes]:
-        """Return every file's content as a reader sees it, by path in ascending order."""
-        found: dict[str, bytes] = {}
-        stack: list[tuple[str, Node]] = [("", self.root)]
-        while stack:
-            path, node = stack.pop()
-            if isinstance(node, FileNode):
-                found[path] = bytes(node.content)
-            else:
-                prefix = f"{path}/" if path else ""
-                stack.extend((f"{prefix}{name}", child) for name, child in node.entries.items())
-        return dict(sorted(found.items()))
-
-
-def _parts(path: str) -> list[str]:
-    parts = path.split("/")
-    check(not path.startswith("/") and ".." not in parts, f"{path!r} leaves the node's folder")
-    return [part for part in parts if part not in ("", ".")]
+__all__ = ["Disk", "FileNode", "FolderNode", "SimulatedFile", "SimulatedFileSystem"]
 
 
 class SimulatedFile:
@@ -129,31 +39,50 @@ class SimulatedFile:
 
     def append(self, buffers: Sequence[Buffer]) -> int:
         self._check_open()
-        position = len(self._node.content)
+        content, disk = self._node.content, self._disk
+        position = len(content)
         if self._runtime.is_alive:
+            if disk.faults is not None:
+                disk.faults.meet(DiskOperation.APPEND, self._path)
+                disk.faults.take_space(sum(map(len, buffers)), self._path)
             for buffer in buffers:
-                self._node.content += buffer
+                content += buffer
+            if disk.changed is not None:
+                disk.changed(self._path, "append")
         return position
 
     def pread(self, position: int, length: int) -> bytes:
         self._check_open()
+        if self._disk.faults is not None:
+            self._disk.faults.meet(DiskOperation.READ, self._path)
         return bytes(self._node.content[position : position + length])
 
     def truncate(self, size_bytes: int) -> None:
         self._check_open()
         check(0 <= size_bytes <= self.size_bytes, f"{self._path} cannot grow by truncation")
         if self._runtime.is_alive:
+            if self._disk.faults is not None:
+                self._disk.faults.meet(DiskOperation.TRUNCATE, self._path)
             self._node.truncate(size_bytes)
+            if self._disk.changed is not None:
+                self._disk.changed(self._path, "truncate")
 
     async def sync(self) -> None:
         self._check_open()
-        covered = [len(self._node.content)]
-        self._node.syncs.append(covered)
+        node = self._node
+        covered = [len(node.content)]
+        node.syncs.append(covered)
         try:
             await self._runtime.sleep_ns(self._disk.sync_duration_ns())
         finally:
-            self._node.syncs.remove(covered)
-        self._node.mark_synced(covered[0])
+            node.syncs.remove(covered)
+        if self._disk.faults is not None:
+            try:
+                self._disk.faults.meet(DiskOperation.SYNC, self._path)
+            except OSError:
+                node.mark_sync_failed(covered[0])
+                raise
+        node.mark_synced(covered[0])
 
     def close(self) -> None:
         check(not self._is_closed, f"{self._path} is closed once")
@@ -177,21 +106,26 @@ class SimulatedFileSystem:
         if node is None:
             node = FileNode()
             if self._runtime.is_alive:
-                folder.entries[name] = node
+                if self._disk.faults is not None:
+                    self._disk.faults.take_name(path)
+                folder.assign((name, node))
+                self._name_changed(path)
         if not isinstance(node, FileNode):
-            raise IsADirectoryError(path)
+            raise IsADirectoryError(errno.EISDIR, "is a folder", path)
         return SimulatedFile(self._runtime, self._disk, path, node)
 
     def make_folder(self, path: str) -> None:
         folder = self._disk.root
-        for part in _parts(path):
+        for part in path_parts(path):
             child = folder.entries.get(part)
             if child is None:
                 child = FolderNode()
                 if self._runtime.is_alive:
-                    folder.entries[part] = child
+                    if self._disk.faults is not None:
+                        self._disk.faults.take_name(path)
+                    folder.assign((part, child))
             if not isinstance(child, FolderNode):
-                raise FileExistsError(path)
+                raise FileExistsError(errno.EEXIST, "is a file", path)
             folder = child
 
     def exists(self, path: str) -> bool:
@@ -200,7 +134,7 @@ class SimulatedFileSystem:
     def list(self, path: str) -> list[str]:
         node = self._disk.find(path)
         if isinstance(node, FileNode):
-            raise NotADirectoryError(path)
+            raise NotADirectoryError(errno.ENOTDIR, "not a folder", path)
         return [] if node is None else sorted(node.entries)
 
     def rename(self, source: str, target: str) -> None:
@@ -208,28 +142,54 @@ class SimulatedFileSystem:
         target_folder, target_name = self._disk.folder_of(target)
         node = source_folder.entries.get(source_name)
         if node is None:
-            raise FileNotFoundError(source)
+            raise FileNotFoundError(errno.ENOENT, "no such file", source)
         replaced = target_folder.entries.get(target_name)
         if isinstance(replaced, FolderNode):
             if isinstance(node, FileNode):
-                raise IsADirectoryError(target)
+                raise IsADirectoryError(errno.EISDIR, "is a folder", target)
             if replaced.entries:
                 raise OSError(errno.ENOTEMPTY, "not empty", target)
         elif replaced is not None and isinstance(node, FolderNode):
-            raise NotADirectoryError(target)
-        if self._runtime.is_alive:
-            del source_folder.entries[source_name]
-            target_folder.entries[target_name] = node
+            raise NotADirectoryError(errno.ENOTDIR, "not a folder", target)
+        if not self._runtime.is_alive:
+            return
+        if self._disk.faults is not None:
+            self._disk.faults.meet(DiskOperation.RENAME, source)
+        if source_folder is target_folder:
+            source_folder.assign((source_name, None), (target_name, node))
+        else:
+            target_folder.assign((target_name, node))
+            source_folder.assign((source_name, None))
+        self._name_changed(source)
+        self._name_changed(target)
 
     def remove(self, path: str) -> None:
-        if self._disk.find(path) is not None and self._runtime.is_alive:
+        node = self._disk.find(path)
+        if node is not None and self._runtime.is_alive:
+            if isinstance(node, FolderNode):
+                _remove_all_in(node)
             folder, name = self._disk.folder_of(path)
-            del folder.entries[name]
+            folder.assign((name, None))
+            self._name_changed(path)
 
     async def sync_folder(self, path: str) -> None:
         node = self._disk.find(path)
         if not isinstance(node, FolderNode):
-            raise FileNotFoundError(path)
-        entries = dict(node.entries)
+            raise FileNotFoundError(errno.ENOENT, "no such folder", path)
+        change_count = node.change_count
         await self._runtime.sleep_ns(self._disk.sync_duration_ns())
-        node.durable_entries = entries
+        if self._disk.faults is not None:
+            self._disk.faults.meet(DiskOperation.SYNC, path)
+        node.mark_synced(change_count)
+
+    def _name_changed(self, path: str) -> None:
+        if self._disk.changed is not None:
+            self._disk.changed(path, "name")
+
+
+def _remove_all_in(folder: FolderNode) -> None:
+    """Remove entry by entry, as the real one does: a power loss may come in between."""
+    for name, node in list(folder.entries.items()):
+        if isinstance(node, FolderNode):
+            _remove_all_in(node)
+        folder.assign((name, None))

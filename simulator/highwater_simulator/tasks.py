@@ -1,4 +1,4 @@
-"""One node's tasks in virtual time: the Runtime port and what its tasks wait for.
+"""One node's tasks in virtual time: the Runtime port.
 
 A node's incarnation is killed as one: its tasks take no further step, and whoever holds its
 runtime sees is_alive turn False first (ports are fenced before tasks are dropped).
@@ -6,224 +6,65 @@ runtime sees is_alive turn False first (ports are fenced before tasks are droppe
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Coroutine, Generator
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Protocol
 
 from highwater_core.check import BugFound, check
-from highwater_core.runtime import TaskCancelled, TimedOut
+from highwater_core.runtime import TaskCancelled
+from highwater_simulator import waits
+from highwater_simulator.clocks import NS_PER_MS, NodeClock
+from highwater_simulator.waits import (
+    SimulatedEvent,
+    SimulatedFuture,
+    SimulatedQueue,
+    Timer,
+    Wait,
+)
 
 if TYPE_CHECKING:
     from types import FrameType
 
-T = TypeVar("T")
+__all__ = ["NodeRuntime", "SimulatedFuture", "SimulatedQueue", "SimulatedScope", "SimulatedTask"]
 
-_NS_PER_MS = 1_000_000
+_OWN_FILES = (__file__, waits.__file__)
 
 
 class Clockwork(Protocol):
     """What a node's runtime needs of the kernel."""
 
-    def now_ns(self) -> int: ...
+    time_ns: int
 
-    def wall_clock_ms(self) -> int: ...
+    def arm(self, timer: Timer, deadline_ns: int) -> None: ...
 
-    def call_at(self, deadline_ns: int, action: Callable[[], None]) -> CancellableTimer: ...
+    def soon(self, action: Callable[[], None], owner: object) -> None: ...
+
+    def rearm(self, runtime: NodeRuntime) -> None: ...
 
     def fail(self, where: str, error: BaseException) -> None: ...
-
-
-class CancellableTimer(Protocol):
-    def cancel(self) -> None: ...
-
-
-class _Wait:
-    """One await of one task: ends once, by being woken, by its timer or by cancellation."""
-
-    __slots__ = ("_task", "_timer", "is_over", "is_woken")
-
-    def __init__(self, runtime: NodeRuntime, deadline_ns: int | None) -> None:
-        self._task: SimulatedTask | None = None
-        self.is_over = False
-        self.is_woken = False
-        self._timer: CancellableTimer | None = None
-        if deadline_ns is not None:
-            self._timer = runtime.clockwork.call_at(deadline_ns, self._expire)
-
-    def __await__(self) -> Generator[_Wait, None, bool]:
-        """Return whether it was woken; False when its time passed first."""
-        yield self
-        return self.is_woken
-
-    def attach(self, task: SimulatedTask) -> None:
-        self._task = task
-        if self.is_over:
-            task.schedule()
-
-    def wake(self) -> bool:
-        """End the wait; return whether it had not ended before."""
-        if self.is_over:
-            return False
-        self.is_woken = True
-        self._end()
-        return True
-
-    def abandon(self) -> None:
-        """End the wait of a cancelled or dropped task, which is not resumed by it."""
-        self.is_over = True
-        self._task = None
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _expire(self) -> None:
-        if not self.is_over:
-            self._end()
-
-    def _end(self) -> None:
-        self.is_over = True
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._task is not None:
-            self._task.schedule()
-
-
-class _Waiters:
-    """The waits on one thing, in the order in which they began."""
-
-    __slots__ = ("_runtime", "_waits")
-
-    def __init__(self, runtime: NodeRuntime) -> None:
-        self._runtime = runtime
-        self._waits: dict[_Wait, None] = {}
-
-    async def wait(self, deadline_ns: int | None) -> bool:
-        """Return True when woken, False when the deadline came first."""
-        wait = _Wait(self._runtime, deadline_ns)
-        self._waits[wait] = None
-        try:
-            return await wait
-        finally:
-            self._waits.pop(wait, None)
-
-    def wake_all(self) -> None:
-        waits, self._waits = self._waits, {}
-        for wait in waits:
-            wait.wake()
-
-    def wake_first(self) -> None:
-        while self._waits:
-            wait = next(iter(self._waits))
-            del self._waits[wait]
-            if wait.wake():
-                return
-
-
-class SimulatedEvent:
-    """The Event protocol."""
-
-    __slots__ = ("_is_set", "_runtime", "_waiters")
-
-    def __init__(self, runtime: NodeRuntime) -> None:
-        self._runtime = runtime
-        self._waiters = _Waiters(runtime)
-        self._is_set = False
-
-    def set(self) -> None:
-        self._is_set = True
-        self._waiters.wake_all()
-
-    def clear(self) -> None:
-        self._is_set = False
-
-    def is_set(self) -> bool:
-        return self._is_set
-
-    async def wait(self, timeout_ms: int | None = None) -> bool:
-        return self._is_set or await self._waiters.wait(self._runtime.deadline_after(timeout_ms))
-
-
-class SimulatedFuture(Generic[T]):
-    """The Future protocol."""
-
-    __slots__ = ("_runtime", "_values", "_waiters")
-
-    def __init__(self, runtime: NodeRuntime) -> None:
-        self._runtime = runtime
-        self._waiters = _Waiters(runtime)
-        self._values: list[T] = []
-
-    def set(self, value: T) -> None:
-        check(not self._values, "a future is set once")
-        self._values.append(value)
-        self._waiters.wake_all()
-
-    def is_set(self) -> bool:
-        return bool(self._values)
-
-    async def wait(self, timeout_ms: int | None = None) -> T:
-        if not self._values:
-            await self._waiters.wait(self._runtime.deadline_after(timeout_ms))
-        if not self._values:
-            raise TimedOut(f"no value within {timeout_ms} ms")
-        return self._values[0]
-
-
-class SimulatedQueue(Generic[T]):
-    """The Queue protocol.
-
-    A woken task takes the item that is first when it runs: one that put_first inserted since
-    comes before the one that woke it.
-    """
-
-    __slots__ = ("_items", "_runtime", "_waiters")
-
-    def __init__(self, runtime: NodeRuntime) -> None:
-        self._runtime = runtime
-        self._waiters = _Waiters(runtime)
-        self._items: deque[T] = deque()
-
-    def put(self, item: T) -> None:
-        self._items.append(item)
-        self._waiters.wake_first()
-
-    def put_first(self, item: T) -> None:
-        self._items.appendleft(item)
-        self._waiters.wake_first()
-
-    def drain(self) -> list[T]:
-        items = list(self._items)
-        self._items.clear()
-        return items
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    async def get(self, timeout_ms: int | None = None) -> T:
-        deadline_ns = self._runtime.deadline_after(timeout_ms)
-        while not self._items:
-            try:
-                woken = await self._waiters.wait(deadline_ns)
-            except TaskCancelled:
-                if self._items:  # perhaps woken, then cancelled before it ran: the next one's turn
-                    self._waiters.wake_first()
-                raise
-            if not woken and not self._items:
-                raise TimedOut(f"no item within {timeout_ms} ms")
-        return self._items.popleft()
 
 
 class SimulatedTask:
     """The Task protocol: a coroutine that the kernel sends into."""
 
-    def __init__(self, runtime: NodeRuntime, name: str, work: Coroutine[_Wait, None, None]) -> None:
+    __slots__ = (
+        "_is_cancelled",
+        "_is_done",
+        "_is_scheduled",
+        "_name",
+        "_runtime",
+        "_wait",
+        "_work",
+    )
+
+    def __init__(self, runtime: NodeRuntime, name: str, work: Coroutine[Wait, None, None]) -> None:
         self._runtime = runtime
         self._name = name
         self._work = work
-        self._wait: _Wait | None = None
-        self._is_scheduled = False
+        self._wait: Wait | None = None
+        self._is_scheduled = True
         self._is_cancelled = False
         self._is_done = False
-        self.schedule()
+        runtime.clockwork.soon(self.step, runtime)
 
     @property
     def name(self) -> str:
@@ -245,54 +86,63 @@ class SimulatedTask:
         """Take the next step at this instant, after all that is already due; once."""
         if not self._is_scheduled and not self._is_done:
             self._is_scheduled = True
-            self._runtime.soon(self.step)
+            runtime = self._runtime
+            runtime.clockwork.soon(self.step, runtime)
 
     def step(self) -> None:
         """Run the coroutine to its next await."""
         if self._is_done:
             return
-        if self._runtime.is_paused:
-            self._runtime.hold(self)
+        runtime = self._runtime
+        if runtime.is_paused:
+            runtime.hold(self)
             return
         self._is_scheduled = False
         self._wait = None
-        self._runtime.current_task = self
+        runtime.current_task = self
         try:
-            wait = (
-                self._work.throw(TaskCancelled()) if self._is_cancelled else self._work.send(None)
-            )
+            if self._is_cancelled:
+                wait = self._work.throw(TaskCancelled())
+            else:
+                wait = self._work.send(None)
         except StopIteration:
-            self._is_done = True
+            self._end()
         except TaskCancelled as error:
-            self._is_done = True
+            self._end()
             if not self._is_cancelled:
-                self._runtime.fail(self._name, error)
+                runtime.fail(self._name, error)
         except (Exception, BugFound) as error:  # noqa: BLE001 (handed on whole)
-            self._is_done = True
-            self._runtime.fail(self._name, error)
+            self._end()
+            runtime.fail(self._name, error)
         else:
-            check(isinstance(wait, _Wait), f"{self._name} awaits a foreign {wait!r}")
-            check(not self._is_cancelled, f"{self._name} awaits after it was cancelled")
+            if type(wait) is not Wait:
+                raise BugFound(f"{self._name} awaits a foreign {wait!r}")
+            if self._is_cancelled:
+                raise BugFound(f"{self._name} awaits after it was cancelled")
             self._wait = wait
             wait.attach(self)
         finally:
-            self._runtime.current_task = None
+            runtime.current_task = None
 
     def drop(self) -> None:
         """End the task without letting it touch the world; its `finally` blocks still run."""
         if self._is_done:
             return
-        self._is_done = True
+        self._end()
         if self._wait is not None:
             self._wait.abandon()
         self._work.close()
+
+    def _end(self) -> None:
+        self._is_done = True
+        self._runtime.forget(self)
 
     def describe(self) -> str:
         """Return name and the innermost line of node code that awaits."""
         where = ""
         coroutine: Any = self._work
         while coroutine is not None and (frame := getattr(coroutine, "cr_frame", None)):
-            if frame.f_code.co_filename != __file__:
+            if frame.f_code.co_filename not in _OWN_FILES:
                 where = _place(frame)
             coroutine = coroutine.cr_await
         return f"{self._name} at {where}"
@@ -331,31 +181,33 @@ class SimulatedScope:
 class NodeRuntime:
     """The Runtime port of one incarnation of one node."""
 
-    def __init__(self, clockwork: Clockwork, node_name: str, incarnation: int) -> None:
+    def __init__(
+        self, clockwork: Clockwork, node_name: str, incarnation: int, clock: NodeClock
+    ) -> None:
         self.clockwork = clockwork
         self.node_name = node_name
         self.incarnation = incarnation
-        self.wall_clock_offset_ms = 0
+        self.clock = clock
         self.current_task: SimulatedTask | None = None
         self.is_alive = True
         self.is_paused = False
         self._tasks: dict[SimulatedTask, None] = {}
-        self._next_sweep = 64
         self._held: list[SimulatedTask] = []
 
     # ------------------------------------------------------------ the port
 
     def now_ns(self) -> int:
-        return self.clockwork.now_ns()
+        time_ns = self.clockwork.time_ns
+        return time_ns if self.clock.is_true else self.clock.shown_ns(time_ns)
 
     def now_ms(self) -> int:
-        return self.clockwork.now_ns() // _NS_PER_MS
+        return self.now_ns() // NS_PER_MS
 
     def wall_clock_ms(self) -> int:
-        return self.clockwork.wall_clock_ms() + self.wall_clock_offset_ms
+        return self.clock.wall_clock_ms(self.now_ns())
 
     async def sleep(self, duration_ms: int) -> None:
-        await self.sleep_ns(duration_ms * _NS_PER_MS)
+        await Wait(self, self.now_ns() + duration_ms * NS_PER_MS)
 
     def event(self) -> SimulatedEvent:
         return SimulatedEvent(self)
@@ -372,28 +224,46 @@ class NodeRuntime:
     def fail(self, task_name: str, error: BaseException) -> None:
         self.clockwork.fail(f"{self.node_name} (incarnation {self.incarnation}) {task_name}", error)
 
+    # ------------------------------------------------------------ clocks
+
+    def jump_wall_clock(self, by_ms: int) -> None:
+        """Set the wall clock forward, or back when by_ms is negative."""
+        self.clock.wall_clock_offset_ms += by_ms
+
+    def set_clock_rate(self, rate_ppm: int) -> None:
+        """Run the node's clocks at another rate from now on; deadlines of its waits move too."""
+        self.clock.set_rate(rate_ppm, self.clockwork.time_ns)
+        self.clockwork.rearm(self)
+
     # ------------------------------------------------------------ for the simulator
 
     async def sleep_ns(self, duration_ns: int) -> None:
-        await _Wait(self, self.now_ns() + duration_ns)
+        await Wait(self, self.now_ns() + duration_ns)
 
     def deadline_after(self, timeout_ms: int | None) -> int | None:
-        return None if timeout_ms is None else self.now_ns() + timeout_ms * _NS_PER_MS
+        return None if timeout_ms is None else self.now_ns() + timeout_ms * NS_PER_MS
+
+    def arm(self, wait: Wait, deadline_ns: int) -> None:
+        """Have the wait end when this node's monotonic clock shows deadline_ns."""
+        if not self.clock.is_true:
+            deadline_ns = self.clock.time_ns(deadline_ns)
+        self.clockwork.arm(wait, deadline_ns)
 
     def soon(self, action: Callable[[], None]) -> None:
-        """Run the action at this instant, after all that is already due."""
-        self.clockwork.call_at(self.now_ns(), action)
+        """Run the action at this instant, after all of this node's that is already due."""
+        self.clockwork.soon(action, self)
 
     def start(self, name: str, work: Coroutine[Any, Any, None]) -> SimulatedTask:
         """Run the coroutine as a task of this node; a dead node's is dropped at once."""
-        if len(self._tasks) >= self._next_sweep:
-            self._tasks = {task: None for task in self._tasks if not task.is_done()}
-            self._next_sweep = max(64, 2 * len(self._tasks))
         task = SimulatedTask(self, name, work)
         self._tasks[task] = None
         if not self.is_alive:
             task.drop()
         return task
+
+    def forget(self, task: SimulatedTask) -> None:
+        """Let go of a task that is done."""
+        self._tasks.pop(task, None)
 
     def kill(self) -> None:
         """SIGKILL: fence first, then drop every task, oldest first."""

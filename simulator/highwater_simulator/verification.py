@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from highwater_broker.log.record_batch import decode_records, split_batches
 from highwater_checker.history import HistoryEvent, sends_of
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
 from highwater_simulator.world import World
+from highwater_wire.kafka.record_batch import decode_records, split_batches
 
 LOG_SUFFIX = ".log"
 

@@ -6,17 +6,20 @@ Everything of a run follows from (seed, topology, what the story does): nothing 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from highwater_broker.node import BrokerNode
+from highwater_broker.partition import Partition
 from highwater_broker.settings import BrokerSettings
 from highwater_controller.node import ControllerNode
 from highwater_controller.settings import ControllerSettings
 from highwater_core import znodes
 from highwater_core.check import check
 from highwater_core.config import Preset
+from highwater_core.events import TraceEvent
+from highwater_core.fail_points import FailPoints
 from highwater_core.ids import FIRST_CONTROLLER_ID, Endpoint, NodeId, TopicPartition
 from highwater_core.messages import NodeSnapshot, ReplicaSnapshot
 from highwater_core.ports import Ports
@@ -43,6 +46,7 @@ from highwater_simulator.rng import SeededRng
 from highwater_simulator.tasks import NodeRuntime
 from highwater_simulator.trace_log import TraceLog
 from highwater_simulator.zookeeper import ZooKeeper
+from highwater_wire.kafka.messages import KafkaRequest, KafkaResponse
 
 CLIENT_PORT, REPLICATION_PORT, EXTERNAL_PORT, CONTROL_PORT = 9092, 9093, 9094, 9095
 POLL_MS = 10
@@ -51,6 +55,9 @@ POLL_MS = 10
 
 class Node(Protocol):
     """What the world asks of a node."""
+
+    @property
+    def fail_points(self) -> FailPoints: ...
 
     async def run(self) -> None: ...
 
@@ -71,6 +78,8 @@ class Topology:
     controller_settings: Mapping[str, Any] = field(default_factory=dict)
     through_codecs: bool = False
     """Whether messages of both planes are encoded and decoded on their way."""
+    shuffles_ties: bool = False
+    """Whether the order of what is due at one instant on several nodes is drawn."""
 
 
 class NodeHandle:
@@ -102,11 +111,20 @@ class World:
     def __init__(self, seed: int, topology: Topology | None = None) -> None:
         self.topology = topology or Topology()
         self.seed = seed
-        self.kernel = Kernel()
         self.rng = SeededRng(seed)
+        self.kernel = Kernel(
+            ties=self.rng.stream("ties") if self.topology.shuffles_ties else None
+        )
         self.network = Network(self.kernel, self.rng.stream("network"))
         self.zookeeper = ZooKeeper(self.kernel, self.network)
         self.trace = TraceLog(self.kernel.now_ns)
+        self.on_event: Callable[[TraceEvent], None] | None = None
+        """Hears of every node's trace event, as it happens."""
+        self.on_start: Callable[[int], None] | None = None
+        """Hears of every node that starts, before its first step."""
+        self.on_reply: Callable[[int, KafkaRequest, KafkaResponse | None], None] | None = None
+        """Hears of every broker's answer on the data plane, as it leaves."""
+        self.client_names: list[str] = []
         self._story = self.kernel.runtime("story")
         self._listeners = Listeners()
         brokers = range(self.topology.broker_count)
@@ -145,6 +163,8 @@ class World:
             handle.node = self._make_broker(handle, runtime)
         else:
             handle.node = self._make_controller(handle, runtime)
+        if self.on_start is not None:
+            self.on_start(node_id)
         runtime.start("main", self._run_node(handle, runtime, handle.node))
 
     def kill(self, node_id: int) -> None:
@@ -200,12 +220,23 @@ class World:
             self.trace.note(handle.name, "stopped")
             self._end(handle)
 
-    def _end(self, handle: NodeHandle) -> None:
-        runtime = handle.runtime
-        if runtime is not None:
-            runtime.kill()
-            self._listeners.close(runtime)
+    def _exit_now(self, handle: NodeHandle, runtime: NodeRuntime) -> None:
+        """Kill the node from within one of its own steps: fenced now, dropped when that is over."""
+        self.trace.note(handle.name, "exited at a fail-point")
+        runtime.is_alive = False
+        runtime.pause()
         handle.node = None
+        runtime.soon(lambda: self._drop(runtime))
+
+    def _end(self, handle: NodeHandle) -> None:
+        if handle.runtime is not None:
+            self._drop(handle.runtime)
+        handle.node = None
+
+    def _drop(self, runtime: NodeRuntime) -> None:
+        runtime.kill()
+        runtime.resume()
+        self._listeners.close(runtime)
 
     # ------------------------------------------------------------ ports and settings
 
@@ -235,12 +266,23 @@ class World:
                 Listener(
                     runtime,
                     plane,
-                    _kafka_handler(node, listener_name),
+                    self._kafka_handler(handle.node_id, node, listener_name),
                     KAFKA_BY_CODEC if self.topology.through_codecs else KAFKA_BY_VALUE,
                     answers_in_order=True,
                 ),
             )
         return node
+
+    def _kafka_handler(
+        self, broker_id: int, node: BrokerNode, listener_name: str
+    ) -> Callable[[KafkaRequest], Awaitable[KafkaResponse | None]]:
+        async def handle(request: KafkaRequest) -> KafkaResponse | None:
+            response = await node.handle_kafka(request, listener_name)
+            if self.on_reply is not None:
+                self.on_reply(broker_id, request, response)
+            return response
+
+        return handle
 
     def _make_controller(self, handle: NodeHandle, runtime: NodeRuntime) -> ControllerNode:
         settings = ControllerSettings(
@@ -274,16 +316,31 @@ class World:
                 runtime,
                 handle.node_id,
                 runtime.incarnation,
-                lambda event: sink(event) if runtime.is_alive else None,
+                functools.partial(self._traced, runtime, sink),
             ),
+            exit_now=functools.partial(self._exit_now, handle, runtime),
         )
 
+    def _traced(
+        self, runtime: NodeRuntime, sink: Callable[[TraceEvent], None], event: TraceEvent
+    ) -> None:
+        if runtime.is_alive:
+            sink(event)
+            if self.on_event is not None:
+                self.on_event(event)
+
     # ------------------------------------------------------------ what is so
+
+    def broker_node(self, broker_id: int) -> BrokerNode | None:
+        """Return the running broker, None while it does not run."""
+        handle = self.brokers[broker_id]
+        node = handle.node if handle.is_running else None
+        return node if isinstance(node, BrokerNode) else None
 
     def partition_state(self, topic_partition: TopicPartition) -> PartitionLeadership | None:
         """Return the partition's state znode, None while there is none."""
         path = znodes.partition_state_path(topic_partition)
-        found = self.zookeeper.dump().get(path)
+        found = self.zookeeper.data(path)
         return None if found is None else znodes.decode_partition_state(found[0], path)
 
     def replica(self, broker_id: int, topic_partition: TopicPartition) -> ReplicaSnapshot | None:
@@ -295,6 +352,16 @@ class World:
             if replica.topic_partition == topic_partition:
                 return replica
         return None
+
+    def fail_points(self, node_id: int) -> FailPoints | None:
+        """Return the running node's fail-points, None while it does not run."""
+        handle = self.handle(node_id)
+        return handle.node.fail_points if handle.node is not None and handle.is_running else None
+
+    def hosted(self, broker_id: int, topic_partition: TopicPartition) -> Partition | None:
+        """Return the replica itself, None where there is none; to be looked at only."""
+        node = self.broker_node(broker_id)
+        return None if node is None else node.replicas.get(topic_partition)
 
     def active_controller(self) -> int | None:
         """Return the one controller that acts, None when there is none or more than one."""
@@ -331,6 +398,7 @@ class World:
     def client(self, name: str) -> SimulatedClient:
         """Return a client outside the cluster that knows every broker's client listener."""
         runtime = self.kernel.runtime(name)
+        self.client_names.append(name)
         return SimulatedClient(
             runtime,
             SimulatedTransport(runtime, self.network, self._listeners),
@@ -368,7 +436,3 @@ class World:
     def close(self) -> None:
         """Drop every task; the trace stays."""
         self.kernel.close()
-
-
-def _kafka_handler(node: BrokerNode, listener_name: str) -> Callable[[Any], Any]:
-    return lambda request: node.handle_kafka(request, listener_name)

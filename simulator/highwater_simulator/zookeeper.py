@@ -60,6 +60,11 @@ class ZooKeeper:
 
     # ------------------------------------------------------------ for tests and faults
 
+    def data(self, path: str) -> tuple[bytes, Stat] | None:
+        """Return a znode's data and metadata, None when it does not exist."""
+        znode = self._tree.find(path)
+        return None if znode is None else (znode.data, znode.stat)
+
     def dump(self) -> dict[str, tuple[bytes, Stat]]:
         """Return every znode's data and metadata by path, in ascending order."""
         return self._tree.dump()

@@ -24,7 +24,12 @@ from highwater_simulator.carriage import CONTROL_BY_CODEC, KAFKA_BY_CODEC
 from highwater_simulator.network import Network, Plane
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.tasks import NodeRuntime
-from highwater_wire.kafka.messages import MetadataRequest, MetadataResponse
+from highwater_wire.kafka.messages import (
+    MetadataRequest,
+    MetadataResponse,
+    ProducePartition,
+    ProduceRequest,
+)
 
 LONG_MS = 10_000
 
@@ -54,7 +59,12 @@ class Stage:
         await self.server_runtime.sleep(self.slow_ms.get(name, 0))
         self.carried_out.append(name)
 
-    async def serve_kafka(self, request: MetadataRequest) -> MetadataResponse:
+    async def serve_kafka(
+        self, request: MetadataRequest | ProduceRequest
+    ) -> MetadataResponse | None:
+        if isinstance(request, ProduceRequest):
+            await self.serve(request.partitions[0].topic)
+            return None
         assert request.topics is not None
         await self.serve(request.topics[0])
         return MetadataResponse((), request.topics[0], NodeId(1), ())
@@ -141,7 +151,7 @@ async def real_stage(runtime: AsyncioRuntime) -> AsyncIterator[Stage]:
     stage = Stage(runtime, runtime)
     trace = TraceRecorder(runtime, 0, 1, lambda _: None)
 
-    async def serve(request: Any, _: ConnectionContext) -> MetadataResponse:
+    async def serve(request: Any, _: ConnectionContext) -> MetadataResponse | None:
         return await stage.serve_kafka(request)
 
     spec = ListenerSpec("CLIENT", 0, serve, host="127.0.0.1")
@@ -231,6 +241,30 @@ def test_kafka_call_that_timed_out_takes_all_on_its_connection_along(run: Run) -
         answers = await stage.ask_all(ask, "ab")
         assert sorted(answers) == ["a failed, sent=True", "b failed, sent=True"]
         assert await stage.ask_kafka("c") == "c"
+
+    run(body)
+
+
+def test_request_without_a_response_returns_once_sent_and_the_next_is_answered(run: Run) -> None:
+    async def body(stage: Stage) -> None:
+        stage.slow_ms = {"unanswered": 50}
+        request = ProduceRequest(0, 1_000, (ProducePartition("unanswered", 0, b"records"),))
+        for _ in range(2):  # as the connection's first request, and on an open one
+            answer = await stage.transport.call(stage.kafka_endpoint, "c", request, LONG_MS)
+            assert answer is None
+            assert stage.carried_out.count("unanswered") < 2
+        assert await stage.ask_kafka("next") == "next"
+        assert stage.carried_out.count("unanswered") == 2
+
+    run(body)
+
+
+def test_request_without_a_response_to_nobody_was_never_sent(run: Run) -> None:
+    async def body(stage: Stage) -> None:
+        request = ProduceRequest(0, 1_000, (ProducePartition("t", 0, b"records"),))
+        with pytest.raises(CallFailed) as failure:
+            await stage.transport.call(stage.nowhere, "c", request, LONG_MS)
+        assert not failure.value.sent
 
     run(body)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from highwater_simulator.files import Disk, FileNode, FolderNode, SimulatedFileSystem
+from highwater_simulator.disk import Disk
+from highwater_simulator.disk_tree import FileNode, FolderNode
+from highwater_simulator.files import SimulatedFileSystem
 from highwater_simulator.kernel import Kernel
 from highwater_simulator.rng import SeededRng
 
@@ -67,6 +69,20 @@ def test_names_are_durable_once_their_folder_is_synced() -> None:
     assert disk.root.durable_entries == {}
 
 
+def test_two_syncs_of_a_folder_at_once_make_durable_what_each_saw() -> None:
+    kernel, disk = Kernel(), Disk(SeededRng(3))
+    runtime = kernel.runtime("node")
+    files = SimulatedFileSystem(runtime, disk)
+    for name in ("a", "b", "c"):
+        files.open(name)
+        runtime.start("sync", files.sync_folder(""))
+        kernel.run_for(0)
+    files.open("d")
+    kernel.run_for(100)
+    assert list(disk.root.durable_entries) == ["a", "b", "c"]
+    assert disk.root.change_count == 4
+
+
 def test_dead_incarnation_changes_nothing_and_the_next_finds_what_was_written() -> None:
     kernel, disk = Kernel(), Disk(SeededRng(1))
     first = kernel.runtime("node")
@@ -82,6 +98,58 @@ def test_dead_incarnation_changes_nothing_and_the_next_finds_what_was_written() 
     new = SimulatedFileSystem(kernel.runtime("node"), disk)
     assert new.list("") == ["log"]
     assert new.open("log").pread(0, 100) == b"abc"
+
+
+def test_tap_hears_of_every_change_once_it_is_there_and_of_no_sync() -> None:
+    kernel, disk = Kernel(), Disk(SeededRng(1))
+    runtime = kernel.runtime("node")
+    files = SimulatedFileSystem(runtime, disk)
+    heard: list[tuple[str, str, bytes | None]] = []
+
+    def changed(path: str, operation: str) -> None:
+        content = disk.content(path)
+        heard.append((path, operation, None if content is None else bytes(content)))
+
+    disk.changed = changed
+    files.make_folder("t-0")
+    file = files.open("t-0/log")
+    file.append([b"abc"])
+    file.truncate(1)
+    runtime.start("sync", file.sync())
+    runtime.start("sync", files.sync_folder("t-0"))
+    kernel.run_for(100)
+    files.rename("t-0/log", "t-0/old")
+    files.rename("t-0", "t-0-stray")
+    files.remove("t-0-stray")
+    runtime.kill()
+    file.append([b"never"])
+    assert heard == [
+        ("t-0/log", "name", b""),
+        ("t-0/log", "append", b"abc"),
+        ("t-0/log", "truncate", b"a"),
+        ("t-0/log", "name", None),
+        ("t-0/old", "name", b"a"),
+        ("t-0", "name", None),
+        ("t-0-stray", "name", None),
+        ("t-0-stray", "name", None),
+    ]
+
+
+def test_content_is_read_in_parts_without_a_copy_of_the_whole() -> None:
+    disk = Disk(SeededRng(1))
+    files = SimulatedFileSystem(Kernel().runtime("node"), disk)
+    files.make_folder("t-0/deep")
+    file = files.open("t-0/b.log")
+    files.open("t-0/a.log")
+    file.append([b"abc"])
+    content = disk.content("t-0/b.log")
+    file.append([b"def"])
+    assert disk.content("t-0/b.log") is content
+    assert disk.read("t-0/b.log", 2, 3) == b"cde"
+    assert disk.read("missing", 0, 3) == b""
+    assert disk.content("t-0") is None
+    assert disk.paths("t-0") == ["t-0/a.log", "t-0/b.log"]
+    assert disk.paths("missing") == []
 
 
 def test_streams_draw_by_name_unmoved_by_each_other() -> None:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from highwater_broker.log.record_batch import build_batch
 from highwater_checker.history import OperationType
 from highwater_core.events import EventKind, TraceEvent
 from highwater_simulator.failover_story import ORDERS
 from highwater_simulator.files import FileNode
 from highwater_simulator.trace_log import Entry
 from highwater_simulator.verification import read_replica, verify
+from highwater_wire.kafka.record_batch import build_batch
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from highwater_broker.log.checkpoints import TEMPORARY_SUFFIX, CorruptCheckpoint
 from highwater_broker.log.epoch_file import EpochFile
 from highwater_broker.log.log_config import LogConfig
-from highwater_broker.log.record_batch import BatchHeader, LogRefused
+from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.log.segment import (
     LOG_SUFFIX,
     SCAN_CHUNK_BYTES,
@@ -26,6 +26,7 @@ from highwater_broker.log.segment_index import CorruptIndex
 from highwater_broker.logic.epoch_cache import EpochCache
 from highwater_core.ids import LeaderEpoch, Offset
 from highwater_core.ports import FileSystem
+from highwater_wire.kafka.record_batch import BatchHeader
 
 _SEGMENT_NAME = re.compile(r"([0-9]{20})\.log")
 _LOG_END = 1 << 62

@@ -12,16 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from crc32c import crc32c
 
-from highwater_broker.log.record_batch import (
-    CRC_START,
-    HEADER_BYTES,
-    MAGIC,
-    NO_TIMESTAMP,
-    BatchHeader,
-    LogRefused,
-    check_framing,
-    parse_header,
-)
+from highwater_broker.log.record_batch import NO_TIMESTAMP, LogRefused, check_framing
 from highwater_broker.log.segment_index import (
     CorruptIndex,
     IndexFile,
@@ -30,6 +21,13 @@ from highwater_broker.log.segment_index import (
 )
 from highwater_core.errors import ErrorCode
 from highwater_core.ports import Buffer, File, FileSystem
+from highwater_wire.kafka.record_batch import (
+    CRC_START,
+    HEADER_BYTES,
+    MAGIC,
+    BatchHeader,
+    parse_header,
+)
 
 TAIL_BATCHES = 2048
 """At least so many of the newest batches are found without reading the file."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from highwater_broker.log.record_batch import BatchHeader, decode_records
+from highwater_broker.log.record_batch import decode_records
 from highwater_broker.log.segment import Segment
 from highwater_core.ids import LeaderEpoch, Offset
+from highwater_wire.kafka.record_batch import BatchHeader
 
 
 class FoundOffset(NamedTuple):

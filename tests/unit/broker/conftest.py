@@ -11,12 +11,12 @@ from highwater_broker.fetcher import FetcherContext
 from highwater_broker.fetcher_registry import FetcherRegistry
 from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
-from highwater_broker.log.record_batch import build_batch
 from highwater_broker.partition import Partition
 from highwater_broker.partition_context import PartitionContext
 from highwater_broker.settings import BrokerSettings
 from highwater_core.config import Preset, Toggles, resolve_toggles
 from highwater_core.events import EventKind, TraceEvent
+from highwater_core.fail_points import BROKER_FAIL_POINTS, FailPoints
 from highwater_core.ids import (
     NO_TOPIC_ID,
     BrokerEpoch,
@@ -35,6 +35,7 @@ from highwater_simulator.files import Disk, SimulatedFileSystem
 from highwater_simulator.kernel import Kernel
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.tasks import NodeRuntime
+from highwater_wire.kafka.record_batch import build_batch
 
 ME, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 T0 = TopicPartition("t", 0)
@@ -102,6 +103,10 @@ class Bench:
             topic_id=NO_TOPIC_ID,
         )
 
+    def fail_points(self) -> FailPoints:
+        ports = self.ports
+        return FailPoints(ports.runtime, ports.trace, ports.exit_now, BROKER_FAIL_POINTS)
+
     def fetchers(self) -> FetcherRegistry:
         async def write_recovery_points() -> None:
             self.written_recovery_points += 1
@@ -113,6 +118,7 @@ class Bench:
             endpoint_of=lambda broker: Endpoint(f"broker-{broker}", 9093),
             broker_epoch=lambda: BrokerEpoch(7),
             write_recovery_points=write_recovery_points,
+            fail_points=self.fail_points(),
         )
         return FetcherRegistry(context, self.runtime.scope("fetchers"))
 
@@ -139,6 +145,7 @@ def make_bench() -> Iterator[Callable[..., Bench]]:
             files=SimulatedFileSystem(runtime, Disk(rng.stream("disk"))),
             rng=rng,
             trace=TraceRecorder(runtime, ME, 1, events.append),
+            exit_now=runtime.kill,
         )
         return Bench(resolve_toggles(preset, toggles), kernel, runtime, ports, transport, events)
 

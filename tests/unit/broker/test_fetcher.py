@@ -8,7 +8,7 @@ import pytest
 
 from highwater_broker.become_follower import become_follower
 from highwater_broker.fetcher_registry import FetcherRegistry
-from highwater_broker.log.record_batch import split_batches, stamp
+from highwater_broker.log.record_batch import stamp
 from highwater_broker.partition import Partition
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
@@ -27,6 +27,7 @@ from highwater_wire.kafka.messages import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
+from highwater_wire.kafka.record_batch import split_batches
 
 from .conftest import CONTROLLER, THREE, TWO, Bench, batch, command
 

@@ -136,6 +136,7 @@ def ask(scene: Scene, *answers: Callable[[AlterPartitionRequest], AlterPartition
         controller,  # type: ignore[arg-type]
         scene.current,
         Registered(),
+        scene.bench.fail_points(),
     )
     writer.submit(scene.partition)
     scene.run(writer.run(), 1_000)
@@ -203,7 +204,9 @@ def test_after_a_lost_answer_the_leader_adopts_what_is_written(make_scene: Calla
 def write(scene: Scene) -> None:
     settings = BrokerSettings(node_id=ME)
     notifier = IsrChangeNotifier(settings, scene.bench.runtime, scene.current)
-    writer = ConditionalWriter(ME, scene.bench.runtime, scene.current, notifier)
+    writer = ConditionalWriter(
+        ME, scene.bench.runtime, scene.current, notifier, scene.bench.fail_points()
+    )
     writer.submit(scene.partition)
     scene.run(notifier.run(), 0)
     scene.run(writer.run(), 20_000)

@@ -8,7 +8,6 @@ import pytest
 
 from highwater_broker.become_follower import become_follower
 from highwater_broker.become_leader import become_leader
-from highwater_broker.log.record_batch import split_batches
 from highwater_broker.partition import Partition
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
@@ -23,6 +22,7 @@ from highwater_core.ids import (
     PartitionEpoch,
 )
 from highwater_core.messages import LeaderAndIsrPartition
+from highwater_wire.kafka.record_batch import split_batches
 
 from .conftest import CONTROLLER, LAG_MS, ME, T0, THREE, TWO, Bench, batch, command
 

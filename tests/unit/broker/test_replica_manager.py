@@ -71,7 +71,9 @@ class Broker:
         self.manager = ReplicaManager(
             context,
             bench.ports,
-            ReplicaLogs(bench.ports.files, trace, ME, "cluster", topics.log_config),
+            ReplicaLogs(
+                bench.ports.files, trace, ME, "cluster", topics.log_config, bench.fail_points()
+            ),
             topics,
             self.metadata,
             bench.fetchers(),

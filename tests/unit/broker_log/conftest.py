@@ -10,13 +10,13 @@ import pytest
 
 from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
-from highwater_broker.log.record_batch import build_batch, split_batches
 from highwater_broker.log.recovery import RecoveryReport
 from highwater_core.ids import LeaderEpoch, Offset
 from highwater_core.ports import Buffer
-from highwater_simulator.files import Disk, FileNode, FolderNode, SimulatedFile, SimulatedFileSystem
+from highwater_simulator.files import Disk, FileNode, SimulatedFile, SimulatedFileSystem
 from highwater_simulator.kernel import Kernel
 from highwater_simulator.rng import SeededRng
+from highwater_wire.kafka.record_batch import build_batch, split_batches
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class Machine:
     def lose_power(self) -> None:
         """Keep only what was synced, of names and of bytes."""
         self.runtime.kill()
-        _keep_durable(self.disk.root)
+        self.disk.lose_power(spares_nothing=True)
         self._boot()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -106,16 +106,6 @@ class Machine:
 
     def names(self, suffix: str = "") -> list[str]:
         return [name for name in self.files.list(FOLDER) if name.endswith(suffix)]
-
-
-def _keep_durable(folder: FolderNode) -> None:
-    folder.entries = dict(folder.durable_entries)
-    for node in folder.entries.values():
-        if isinstance(node, FolderNode):
-            _keep_durable(node)
-        else:
-            node.content = bytearray(node.durable())
-            node.synced_size, node.lost_tail = len(node.content), b""
 
 
 def batch(*values: bytes, offset: int = 0, epoch: int = -1, timestamp: int = 1_000) -> bytes:

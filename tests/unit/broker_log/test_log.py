@@ -9,9 +9,10 @@ import pytest
 
 from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
-from highwater_broker.log.record_batch import LogRefused, decode_records, split_batches
+from highwater_broker.log.record_batch import LogRefused
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import LeaderEpoch, Offset
+from highwater_wire.kafka.record_batch import decode_records, split_batches
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
-from highwater_broker.log.record_batch import build_batch, split_batches
 from highwater_broker.logic.epoch_cache import EpochCache
 from highwater_core.ids import LeaderEpoch, Offset
+from highwater_wire.kafka.record_batch import build_batch, split_batches
 
 steps = st.lists(
     st.one_of(

@@ -11,18 +11,20 @@ from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from highwater_broker.log.record_batch import (
-    CRC_START,
-    HEADER_BYTES,
     LogRefused,
-    build_batch,
     check_produced,
     decode_records,
-    parse_header,
     split_batches,
     stamp,
 )
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import LeaderEpoch
+from highwater_wire.kafka.record_batch import (
+    CRC_START,
+    HEADER_BYTES,
+    build_batch,
+    parse_header,
+)
 
 optional_bytes = st.none() | st.binary(max_size=300)
 records = st.lists(

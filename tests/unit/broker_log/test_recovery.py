@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater_broker.log.log_config import LogConfig
-from highwater_broker.log.record_batch import build_batch, split_batches
 from highwater_core.ids import LeaderEpoch, Offset
+from highwater_wire.kafka.record_batch import build_batch, split_batches
 
 SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100)
 

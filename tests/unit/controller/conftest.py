@@ -191,6 +191,7 @@ class Cluster:
             files=SimulatedFileSystem(runtime, Disk(self.rng.stream(f"disk/{name}"))),
             rng=self.rng.stream(name),
             trace=TraceRecorder(runtime, controller_id, runtime.incarnation, self.trace.sink(name)),
+            exit_now=runtime.kill,
         )
         node = ControllerNode(
             ControllerSettings(

@@ -148,6 +148,11 @@ class ProduceRequest:
     transactional_id: str | None = None
 
 
+def expects_response(request: object) -> bool:
+    """Return whether the broker answers at all: not to a produce with acks 0."""
+    return not (isinstance(request, ProduceRequest) and request.acks == 0)
+
+
 @dataclass(frozen=True, slots=True)
 class ProducePartitionResult:
     topic: str

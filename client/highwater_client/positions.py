@@ -1,0 +1,74 @@
+"""Where a consumer stands in each of its partitions, and whether it has read them to the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from highwater_core.ids import Endpoint, Offset
+from highwater_core.runtime import Event, Runtime
+from highwater_wire.kafka.messages import FetchPartition
+
+
+class AssignedPartition:
+    """One partition of a consumer.
+
+    position: the offset that is read next; None until it is asked for. leader: the broker that
+    it is fetched from; None while it has none. has_been_placed: a position that is asked for
+    again follows the reset policy.
+    """
+
+    __slots__ = (
+        "_fetch",
+        "has_been_placed",
+        "has_ended",
+        "high_watermark",
+        "is_resting",
+        "leader",
+        "max_bytes",
+        "partition",
+        "position",
+        "topic",
+    )
+
+    def __init__(self, topic: str, partition: int, max_bytes: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.max_bytes = max_bytes
+        self.position: int | None = None
+        self.high_watermark = -1
+        self.leader: Endpoint | None = None
+        self.is_resting = False
+        self.has_been_placed = False
+        self.has_ended = False
+        self._fetch: FetchPartition | None = None
+
+    def fetch_partition(self) -> FetchPartition:
+        """Return what to ask the leader for; the same value while the position is."""
+        position = Offset(self.position or 0)
+        if self._fetch is None or self._fetch.fetch_offset != position:
+            self._fetch = FetchPartition(self.topic, self.partition, position, self.max_bytes)
+        return self._fetch
+
+
+class Progress:
+    """Tells when every partition has been read to the high watermark of its leader's answer."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._behind: dict[AssignedPartition, None] = {}
+        self._caught_up: Event = runtime.event()
+
+    def answered(self, item: AssignedPartition) -> None:
+        """Note what has been read by an answer and its high watermark."""
+        if item in self._behind and (item.position or 0) >= item.high_watermark:
+            self.ended(item)
+
+    def ended(self, item: AssignedPartition) -> None:
+        """Wait for the partition no longer."""
+        self._behind.pop(item, None)
+        if not self._behind:
+            self._caught_up.set()
+
+    async def caught_up(self, items: Iterable[AssignedPartition], within_ms: int) -> bool:
+        self._behind = dict.fromkeys(item for item in items if not item.has_ended)
+        self._caught_up.clear()
+        return not self._behind or await self._caught_up.wait(within_ms)

@@ -1,0 +1,73 @@
+"""Writes one client's history: the events of highwater_checker.history, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from highwater_checker.history import HistoryEvent, OperationType
+from highwater_core.runtime import Runtime
+
+SEND = "send"
+POLL = "poll"
+"""One record that was read, or a poll that met an error."""
+RESET = "reset"
+"""The consumer went to another offset, by the policy that `value` names."""
+HIGH_WATERMARK = "high_watermark"
+LATEST = "latest"
+"""What ListOffsets said of the partition's latest offset."""
+
+
+class HistoryRecorder:
+    """One client's history.
+
+    Units: start_ns is the runtime's clock at the run's start. on_event, where given, is told of
+    each event as it is recorded.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        process: str,
+        *,
+        start_ns: int = 0,
+        on_event: Callable[[HistoryEvent], None] | None = None,
+    ) -> None:
+        self.events: list[HistoryEvent] = []
+        self._runtime = runtime
+        self._process = process
+        self._start_ns = start_ns
+        self._on_event = on_event
+        self._next_operation_id = 0
+
+    def new_operation(self) -> int:
+        """Return an id that no other operation of this client has."""
+        operation_id = self._next_operation_id
+        self._next_operation_id += 1
+        return operation_id
+
+    def record(
+        self,
+        kind: OperationType,
+        operation_id: int,
+        function: str,
+        topic: str,
+        partition: int,
+        value: str,
+        offset: int = -1,
+        error: str = "",
+    ) -> None:
+        event = HistoryEvent(
+            self._runtime.now_ns() - self._start_ns,
+            kind,
+            operation_id,
+            self._process,
+            function,
+            topic,
+            partition,
+            value,
+            offset,
+            error,
+        )
+        self.events.append(event)
+        if self._on_event is not None:
+            self._on_event(event)

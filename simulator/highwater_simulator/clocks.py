@@ -1,0 +1,54 @@
+"""A node's two clocks: what they show at a virtual time. Integer arithmetic, no state but its own.
+
+The monotonic clock may run faster or slower than virtual time, and the wall clock with it, which
+may besides be off and may jump, as when an operator or NTP sets it.
+"""
+
+from __future__ import annotations
+
+from highwater_core.check import check
+
+NS_PER_MS = 1_000_000
+
+TRUE_RATE_PPM = 1_000_000
+
+WALL_CLOCK_START_MS = 1_767_225_600_000
+"""What the wall clock shows when virtual time begins: 2026-01-01T00:00:00Z."""
+
+
+class NodeClock:
+    """One node's clocks; they go on while no incarnation of it runs.
+
+    Units: rate_ppm is the node's nanoseconds in a million of virtual time.
+    Invariant: shown_ns never falls, whatever the rate changes to.
+    """
+
+    __slots__ = ("_shown_ns", "_since_ns", "is_true", "rate_ppm", "wall_clock_offset_ms")
+
+    def __init__(self) -> None:
+        self.wall_clock_offset_ms = 0
+        self.rate_ppm = TRUE_RATE_PPM
+        self.is_true = True
+        """Whether the monotonic clock has always shown virtual time."""
+        self._since_ns = 0
+        self._shown_ns = 0
+
+    def shown_ns(self, time_ns: int) -> int:
+        """Return what the monotonic clock shows at a virtual time since the last change of rate."""
+        return self._shown_ns + (time_ns - self._since_ns) * self.rate_ppm // TRUE_RATE_PPM
+
+    def time_ns(self, shown_ns: int) -> int:
+        """Return the first virtual time at which the monotonic clock shows as much."""
+        left = (shown_ns - self._shown_ns) * TRUE_RATE_PPM
+        return self._since_ns - (-left // self.rate_ppm)
+
+    def set_rate(self, rate_ppm: int, time_ns: int) -> None:
+        """Run at another rate from this virtual time on, without a jump."""
+        check(rate_ppm > 0, "a clock never stands still")
+        self._shown_ns, self._since_ns = self.shown_ns(time_ns), time_ns
+        self.rate_ppm = rate_ppm
+        self.is_true = False
+
+    def wall_clock_ms(self, shown_ns: int) -> int:
+        """Return what the wall clock shows when the monotonic one shows shown_ns."""
+        return WALL_CLOCK_START_MS + shown_ns // NS_PER_MS + self.wall_clock_offset_ms

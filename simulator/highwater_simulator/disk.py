@@ -1,0 +1,177 @@
+"""A node's disk: what the page cache holds, what of it is durable, what a power loss leaves.
+
+A Disk outlives its node's incarnations; they reach it through highwater_simulator.files. It draws
+from a random stream of its own for each kind of fault, and only while one is at work.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+
+from highwater_chaos.faults import DiskOperation, FileKind
+from highwater_core.check import check
+from highwater_core.ports import Rng
+from highwater_simulator.disk_faults import DiskFaults, flippable_files
+from highwater_simulator.disk_tree import FileNode, FolderNode, Node
+from highwater_simulator.power_loss import Loss, lose_unsynced
+
+SYNC_MINIMUM_NS = 200_000
+SYNC_MAXIMUM_NS = 5_000_000
+
+
+class Disk:
+    """A node's volume.
+
+    changed is called with (path, "append" | "truncate" | "name") after a node changed a file's
+    content or a name in the page cache; a renamed or removed folder stands for all in it, and an
+    open file goes by the name under which it was opened. What faults do to the disk is returned
+    by the methods that do it instead.
+    """
+
+    def __init__(self, rng: Rng) -> None:
+        self.root = FolderNode()
+        self.faults: DiskFaults | None = None
+        """What ails the disk now; None while it is well."""
+        self.changed: Callable[[str, str], None] | None = None
+        self._rng = rng
+        self._fault_rngs: dict[str, Rng] = {}
+
+    # ------------------------------------------------------------ what is on it
+
+    def find(self, path: str) -> Node | None:
+        node: Node | None = self.root
+        for part in path_parts(path):
+            node = node.entries.get(part) if isinstance(node, FolderNode) else None
+        return node
+
+    def folder_of(self, path: str) -> tuple[FolderNode, str]:
+        """Return the folder that holds or would hold the path, and the name in it.
+
+        Raises:
+            OSError: there is no such folder.
+        """
+        *folders, name = path_parts(path) or [""]
+        folder = self.find("/".join(folders))
+        if folder is None:
+            raise FileNotFoundError(errno.ENOENT, "no such folder", path)
+        if not isinstance(folder, FolderNode):
+            raise NotADirectoryError(errno.ENOTDIR, "not a folder", path)
+        return folder, name
+
+    def files(self) -> dict[str, bytes]:
+        """Return every file's content as a reader sees it, by path in ascending order."""
+        return {path: bytes(node.content) for path, node in self.root.files().items()}
+
+    def paths(self, folder: str) -> list[str]:
+        """Return the paths of the files in the folder itself, ascending; none without one."""
+        node = self.find(folder)
+        if not isinstance(node, FolderNode):
+            return []
+        prefix = f"{folder}/" if folder else ""
+        names = sorted(node.entries)
+        return [f"{prefix}{name}" for name in names if isinstance(node.entries[name], FileNode)]
+
+    def content(self, path: str) -> bytearray | None:
+        """Return the file's bytes themselves, neither to be changed nor kept; None without one."""
+        node = self.find(path)
+        return node.content if isinstance(node, FileNode) else None
+
+    def read(self, path: str, position: int, length: int) -> bytes:
+        """Return up to length bytes of the file; nothing when there is none."""
+        content = self.content(path)
+        return b"" if content is None else bytes(content[position : position + length])
+
+    def sync_duration_ns(self) -> int:
+        duration_ns = self._rng.randrange(SYNC_MINIMUM_NS, SYNC_MAXIMUM_NS)
+        return duration_ns if self.faults is None else self.faults.slowed_ns(duration_ns)
+
+    # ------------------------------------------------------------ faults that last
+
+    def fill(self, free_bytes: int = 0) -> None:
+        """Let the disk be full once free_bytes more are written: ENOSPC.
+
+        Nothing is created any more from now on.
+        """
+        self._ail().free_bytes = free_bytes
+
+    def make_room(self) -> None:
+        """Undo fill."""
+        if self.faults is not None:
+            self.faults.free_bytes = None
+            self._maybe_recover()
+
+    def fail(self, operation: DiskOperation, percent: int = 100, count: int | None = None) -> None:
+        """Refuse the operation with EIO, each with the probability, or the next `count` ones.
+
+        A sync that fails has lost what it was to make durable: the kernel takes those pages for
+        clean and no later sync writes them (fsyncgate). Only reading them from the cache works.
+        """
+        self._ail().fail(operation, percent, count)
+
+    def mend(self, operation: DiskOperation) -> None:
+        """Undo fail."""
+        if self.faults is not None:
+            self.faults.mend(operation)
+            self._maybe_recover()
+
+    def slow_down(self, delay_ms: int = 0, factor: int = 1) -> None:
+        """Let every sync that begins from now on take factor times as long and delay_ms more."""
+        self._ail().slow_down(delay_ms, factor)
+
+    def speed_up(self) -> None:
+        """Undo slow_down."""
+        self.slow_down()
+        self._maybe_recover()
+
+    def heal(self) -> None:
+        """Undo all of these."""
+        self.faults = None
+
+    def _ail(self) -> DiskFaults:
+        if self.faults is None:
+            self.faults = DiskFaults(self._fault_rng("errors"))
+        return self.faults
+
+    def _maybe_recover(self) -> None:
+        if self.faults is not None and self.faults.is_over:
+            self.faults = None
+
+    def _fault_rng(self, kind: str) -> Rng:
+        return self._fault_rngs.setdefault(kind, self._rng.stream(kind))
+
+    # ------------------------------------------------------------ faults that strike once
+
+    def lose_power(self, *, spares_nothing: bool = False) -> tuple[Loss, ...]:
+        """Keep what was synced and a drawn part of the rest; the node must be dead.
+
+        spares_nothing: all that was not synced is gone, and nothing is drawn.
+        """
+        return lose_unsynced(self.root, None if spares_nothing else self._fault_rng("power"))
+
+    def wipe(self) -> tuple[Loss, ...]:
+        """Put an empty disk in its place; the node must be dead."""
+        before, self.root = self.root.files(), FolderNode()
+        return tuple(Loss(path, 0, len(node.content), "wiped") for path, node in before.items())
+
+    def flip_bit(self, kind: FileKind) -> tuple[str, int] | None:
+        """Flip one bit of one file of the kind; return path and byte position, or None.
+
+        Only durable bytes flip: what is dirty in the page cache cannot be read from the medium,
+        which is where bits flip. None when no file of the kind has any. The node must be dead,
+        for else it might hold what it read before.
+        """
+        files = flippable_files(self.root.files(), kind)
+        if not files:
+            return None
+        rng = self._fault_rng("flips")
+        path, node = files[rng.randrange(0, len(files))]
+        position = rng.randrange(0, node.synced_size)
+        node.content[position] ^= 1 << rng.randrange(0, 8)
+        return path, position
+
+
+def path_parts(path: str) -> list[str]:
+    parts = path.split("/")
+    check(not path.startswith("/") and ".." not in parts, f"{path!r} leaves the node's folder")
+    return [part for part in parts if part not in ("", ".")]

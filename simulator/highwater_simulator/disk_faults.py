@@ -1,0 +1,111 @@
+"""Faults that last on a disk: full, failing, slow; and which files a bit may flip in."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from highwater_chaos.faults import DiskOperation, FileKind
+from highwater_core.ports import Rng
+from highwater_simulator.disk_tree import FileNode
+
+_NS_PER_MS = 1_000_000
+
+_SUFFIXES: Mapping[FileKind, tuple[str, ...]] = {
+    FileKind.LOG: (".log",),
+    FileKind.INDEX: (".index", ".timeindex"),
+    FileKind.CHECKPOINT: ("-offset-checkpoint",),
+    FileKind.EPOCHS: ("/leader-epoch-checkpoint",),
+}
+
+
+@dataclass(slots=True)
+class _Failing:
+    """How often an operation fails: with the probability, or the next `left` times."""
+
+    percent: int
+    left: int | None
+
+
+class DiskFaults:
+    """What ails a disk."""
+
+    def __init__(self, rng: Rng) -> None:
+        self.free_bytes: int | None = None
+        """How much can be written until the disk is full; None: it never is."""
+        self._rng = rng
+        self._failing: dict[DiskOperation, _Failing] = {}
+        self._delay_ns = 0
+        self._factor = 1
+
+    @property
+    def is_over(self) -> bool:
+        return (
+            self.free_bytes is None
+            and not self._failing
+            and (self._delay_ns, self._factor) == (0, 1)
+        )
+
+    # ------------------------------------------------------------ arming
+
+    def fail(self, operation: DiskOperation, percent: int, count: int | None) -> None:
+        self._failing[operation] = _Failing(percent, count)
+
+    def mend(self, operation: DiskOperation) -> None:
+        self._failing.pop(operation, None)
+
+    def slow_down(self, delay_ms: int, factor: int) -> None:
+        self._delay_ns, self._factor = delay_ms * _NS_PER_MS, factor
+
+    # ------------------------------------------------------------ what operations meet
+
+    def meet(self, operation: DiskOperation, path: str) -> None:
+        """Let the operation pass or fail.
+
+        Raises:
+            OSError: EIO.
+        """
+        failing = self._failing.get(operation)
+        if failing is None:
+            return
+        if failing.percent < 100 and self._rng.randrange(0, 100) >= failing.percent:
+            return
+        if failing.left is not None:
+            failing.left -= 1
+            if failing.left <= 0:
+                del self._failing[operation]
+        raise OSError(errno.EIO, "input/output error", path)
+
+    def take_space(self, size_bytes: int, path: str) -> None:
+        """Let so many bytes be written, or nothing.
+
+        Raises:
+            OSError: ENOSPC.
+        """
+        if self.free_bytes is None:
+            return
+        if size_bytes > self.free_bytes:
+            raise OSError(errno.ENOSPC, "no space left on device", path)
+        self.free_bytes -= size_bytes
+
+    def take_name(self, path: str) -> None:
+        """Let a file or folder be created, or not.
+
+        Raises:
+            OSError: ENOSPC.
+        """
+        if self.free_bytes is not None:
+            raise OSError(errno.ENOSPC, "no space left on device", path)
+
+    def slowed_ns(self, duration_ns: int) -> int:
+        return duration_ns * self._factor + self._delay_ns
+
+
+def flippable_files(files: Mapping[str, FileNode], kind: FileKind) -> list[tuple[str, FileNode]]:
+    """Return the files of the kind that have durable bytes, in the order given."""
+    return [
+        (path, node)
+        for path, node in files.items()
+        if node.synced_size and path.endswith(_SUFFIXES[kind])
+    ]

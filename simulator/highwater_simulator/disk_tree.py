@@ -1,0 +1,110 @@
+"""Files and folders in memory: what readers see of each, and what of it is durable.
+
+Content and names are durable apart: a file's bytes by a sync of the file, its name by a sync of
+its folder. Neither draws nor knows of faults.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True, eq=False)
+class FileNode:
+    """A file's bytes.
+
+    Invariant: content[:synced_size] is durable; the durable file is that followed by lost_tail,
+    what was durable behind it before a truncation that has not been synced.
+    """
+
+    content: bytearray = field(default_factory=bytearray)
+    synced_size: int = 0
+    lost_tail: bytes = b""
+    syncs: list[list[int]] = field(default_factory=list)
+    """One-element lists: how much each sync under way will have made durable."""
+    unsyncable_from: int | None = None
+    """From here on a failed sync lost what it covered; later ones write nothing of it either."""
+
+    def truncate(self, size: int) -> None:
+        if size < self.synced_size:
+            self.lost_tail = bytes(self.content[size : self.synced_size]) + self.lost_tail
+            self.synced_size = size
+        for covered in self.syncs:
+            covered[0] = min(covered[0], size)
+        if self.unsyncable_from is not None and size <= self.unsyncable_from:
+            self.unsyncable_from = None
+        del self.content[size:]
+
+    def mark_synced(self, size: int) -> None:
+        if self.unsyncable_from is not None:
+            size = min(size, self.unsyncable_from)
+        self.synced_size = max(self.synced_size, size)
+        self.lost_tail = b""
+
+    def mark_sync_failed(self, size: int) -> None:
+        """Take what a sync of so many bytes was to make durable as lost to every later one."""
+        if size > self.synced_size and self.unsyncable_from is None:
+            self.unsyncable_from = self.synced_size
+
+    def durable(self) -> bytes:
+        return bytes(self.content[: self.synced_size]) + self.lost_tail
+
+
+Assignment = tuple[str, "FileNode | FolderNode | None"]
+"""A name and what it stands for from now on; None: it is gone."""
+
+
+@dataclass(slots=True, eq=False)
+class FolderNode:
+    """A folder's entries, and those that were there when it was last synced.
+
+    Invariant: durable_entries, changed by `changes` in their order, are the entries. Each change
+    is one operation, of which a power loss leaves all or nothing.
+    """
+
+    entries: dict[str, Node] = field(default_factory=dict)
+    durable_entries: dict[str, Node] = field(default_factory=dict)
+    changes: list[tuple[Assignment, ...]] = field(default_factory=list)
+    settled: int = 0
+    """How many changes have become durable so far."""
+
+    def assign(self, *change: Assignment) -> None:
+        """Change names as one operation."""
+        self.changes.append(change)
+        _apply(change, self.entries)
+
+    def mark_synced(self, change_count: int) -> None:
+        """Make all but those durable that came after the first change_count changes ever."""
+        for change in self.changes[: max(0, change_count - self.settled)]:
+            _apply(change, self.durable_entries)
+            del self.changes[0]
+            self.settled += 1
+
+    @property
+    def change_count(self) -> int:
+        """How many changes there have ever been."""
+        return self.settled + len(self.changes)
+
+    def files(self) -> dict[str, FileNode]:
+        """Return every file below, by path in ascending order."""
+        found: dict[str, FileNode] = {}
+        stack: list[tuple[str, Node]] = [("", self)]
+        while stack:
+            path, node = stack.pop()
+            if isinstance(node, FileNode):
+                found[path] = node
+            else:
+                prefix = f"{path}/" if path else ""
+                stack.extend((f"{prefix}{name}", child) for name, child in node.entries.items())
+        return dict(sorted(found.items()))
+
+
+Node = FileNode | FolderNode
+
+
+def _apply(change: tuple[Assignment, ...], entries: dict[str, Node]) -> None:
+    for name, node in change:
+        if node is None:
+            entries.pop(name, None)
+        else:
+            entries[name] = node

@@ -1,0 +1,164 @@
+"""What a run's end must show, by the bytes on the disks and by what clients were told.
+
+Names of anomalies are those of reference/history-checks.md section 2.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from highwater_checker.history import HistoryEvent, OperationType
+from highwater_core.ids import TopicPartition
+from highwater_simulator.oracle.batches import Batch, is_sound, parse_batches
+from highwater_simulator.world import World
+from highwater_wire.kafka.record_batch import decode_records
+
+LOG_SUFFIX = ".log"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong at the end, by invariant or anomaly."""
+
+    invariant: str
+    message: str
+    topic_partition: TopicPartition
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class SentBy:
+    """A producer's history, and whether its settings keep its records in order and unrepeated."""
+
+    history: Sequence[HistoryEvent]
+    acks: int
+    keeps_order: bool
+
+
+class LogReader:
+    """Reads logs from disks; a batch that several replicas hold is decoded once."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._values: dict[bytes, tuple[tuple[int, str], ...]] = {}
+
+    def read(self, broker: int, at: TopicPartition) -> tuple[list[tuple[int, str]], Problem | None]:
+        """Return (offset, value) of each record in order, and what was unreadable."""
+        values: list[tuple[int, str]] = []
+        for path, content in self._segments(broker, at):
+            end = 0
+            for batch in parse_batches(content, 0):
+                if not is_sound(content, batch):
+                    break
+                values.extend(self._decode(content, batch))
+                end = batch.position + batch.size_bytes
+            if end != len(content):
+                what = f"broker {broker}: {path} is damaged from byte {end} on"
+                return values, Problem("I3", what, at, values[-1][0] + 1 if values else 0)
+        return values, None
+
+    def _segments(self, broker: int, at: TopicPartition) -> list[tuple[str, bytes]]:
+        disk = self._world.brokers[broker].disk
+        paths = [path for path in disk.paths(str(at)) if path.endswith(LOG_SUFFIX)]
+        return [(path, bytes(disk.content(path) or b"")) for path in paths]
+
+    def _decode(self, content: bytes, batch: Batch) -> tuple[tuple[int, str], ...]:
+        data = content[batch.position : batch.position + batch.size_bytes]
+        if data not in self._values:
+            self._values[data] = tuple(
+                (record.offset, (record.value or b"").decode()) for record in decode_records(data)
+            )
+        return self._values[data]
+
+
+def check_end(
+    world: World,
+    isr_by_partition: Mapping[TopicPartition, Sequence[int]],
+    senders: Iterable[SentBy],
+    readers: Iterable[Sequence[HistoryEvent]],
+    excused: Sequence[tuple[TopicPartition, int]],
+) -> Iterator[Problem]:
+    """Yield what is wrong with each partition's log and with what clients were told of it.
+
+    excused: partition and offset from which on disks alone lost what was there; of records that
+    were acknowledged or read there nothing is asked.
+    """
+    reader = LogReader(world)
+    logs: dict[TopicPartition, dict[int, str]] = {}
+    for at, isr in isr_by_partition.items():
+        found = {broker: reader.read(broker, at) for broker in isr}
+        for broker, (values, damage) in found.items():
+            if damage is not None:
+                yield damage
+            if values != found[isr[0]][0]:
+                yield Problem("I3", f"brokers {isr[0]} and {broker} hold different logs", at)
+        logs[at] = dict(found[isr[0]][0])
+    cuts: dict[TopicPartition, int] = {}
+    for at, offset in excused:
+        cuts[at] = min(offset, cuts.get(at, offset))
+    for sender in senders:
+        yield from _check_sender(sender, logs, cuts)
+    for history in readers:
+        yield from _check_reader(history, logs, cuts)
+
+
+def _check_sender(
+    sender: SentBy,
+    logs: Mapping[TopicPartition, Mapping[int, str]],
+    cuts: Mapping[TopicPartition, int],
+) -> Iterator[Problem]:
+    places: dict[TopicPartition, dict[str, list[int]]] = {at: {} for at in logs}
+    for at, log in logs.items():
+        for offset, value in log.items():
+            places[at].setdefault(value, []).append(offset)
+    order: dict[TopicPartition, list[tuple[int, str]]] = {}
+    for event in sender.history:
+        at = TopicPartition(event.topic, event.partition)
+        if event.function != "send" or at not in logs:
+            continue
+        offsets = places[at].get(event.value, [])
+        if event.type is OperationType.FAIL and offsets:
+            yield Problem("aborted-read", f"{event.value} failed, and is there", at, offsets[0])
+        if event.type is not OperationType.OK:
+            continue
+        if offsets:
+            order.setdefault(at, []).append((offsets[0], event.value))
+        is_excused = at in cuts and event.offset >= cuts[at]
+        if sender.acks == -1 and logs[at].get(event.offset) != event.value and not is_excused:
+            found = logs[at].get(event.offset, "nothing")
+            yield Problem("I1", f"acknowledged {event.value} is lost: {found}", at, event.offset)
+    if sender.keeps_order and not cuts:
+        yield from _check_order(order)
+
+
+def _check_order(order: Mapping[TopicPartition, list[tuple[int, str]]]) -> Iterator[Problem]:
+    """One batch in flight: what was acknowledged later lies later."""
+    for at, found in order.items():
+        for (before, first), (after, second) in itertools.pairwise(found):
+            if after <= before:
+                message = f"{second}, acknowledged after {first}, lies before it"
+                yield Problem("nonmonotonic-send", message, at, after)
+
+
+def _check_reader(
+    history: Sequence[HistoryEvent],
+    logs: Mapping[TopicPartition, Mapping[int, str]],
+    cuts: Mapping[TopicPartition, int],
+) -> Iterator[Problem]:
+    """I9: what was read is still there; I1: everything was read that is there."""
+    read: dict[TopicPartition, set[int]] = {}
+    for event in history:
+        at = TopicPartition(event.topic, event.partition)
+        if event.function != "poll" or event.type is not OperationType.OK or at not in logs:
+            continue
+        read.setdefault(at, set()).add(event.offset)
+        is_excused = at in cuts and event.offset >= cuts[at]
+        if logs[at].get(event.offset) != event.value and not is_excused:
+            found = logs[at].get(event.offset, "nothing")
+            yield Problem("I9", f"{event.value} was read; there is now {found}", at, event.offset)
+    for at, offsets in read.items():
+        unread = [offset for offset in logs[at] if offset not in offsets]
+        if unread and at not in cuts:
+            yield Problem("unseen", f"{len(unread)} records were never read", at, unread[0])

@@ -1,0 +1,191 @@
+"""What a healed cluster must come to: L1-L8 and L10 of one moment, asked until nothing is missing.
+
+The core is what was healed for good; whatever the rest does, the core must make progress. What it
+cannot do without the rest is excused by computation, never by assumption.
+Source: reference/replication.md section 2, "Liveness"; reference/simulation.md section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from highwater_core import znodes
+from highwater_core.ids import TopicPartition
+from highwater_core.znodes import PartitionLeadership
+from highwater_simulator.world import World
+
+_BUSY_COUNTERS = ("events_waiting", "commands_waiting")
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """One thing that is not so yet, by the liveness property that demands it."""
+
+    invariant: str
+    message: str
+    topic_partition: TopicPartition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """The nodes that were healed for good."""
+
+    brokers: tuple[int, ...]
+    controllers: tuple[int, ...]
+
+    def is_whole(self, world: World) -> bool:
+        return len(self.brokers) == len(world.brokers)
+
+
+def extend_core(world: World, core: Core) -> Core:
+    """Return the core with an ISR member of each partition: without one nobody may lead it."""
+    brokers = list(core.brokers)
+    for at in partitions_of(world):
+        leadership = world.partition_state(at)
+        if leadership is not None and not any(int(b) in brokers for b in leadership.isr):
+            brokers.extend(int(broker) for broker in leadership.isr[:1])
+    return Core(tuple(sorted(brokers)), core.controllers)
+
+
+def partitions_of(world: World) -> list[TopicPartition]:
+    """Return every partition that ZooKeeper knows, sorted."""
+    return sorted(assignments_of(world))
+
+
+def assignments_of(world: World) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return the assigned replicas of every partition that ZooKeeper knows."""
+    found: dict[TopicPartition, tuple[int, ...]] = {}
+    prefix = f"{znodes.TOPICS}/"
+    for path, (data, _) in world.zookeeper.dump().items():
+        if path.startswith(prefix) and path.count("/") == 3:
+            topic = path.removeprefix(prefix)
+            for at, replicas in znodes.decode_topic(data, topic)[0].items():
+                found[at] = tuple(int(broker) for broker in replicas)
+    return found
+
+
+def missing(world: World, core: Core) -> Iterator[Missing]:
+    """Yield what the core has not come to yet."""
+    yield from _controller(world, core)
+    deleting = any(path.startswith(f"{znodes.DELETE_TOPICS}/") for path in world.zookeeper.dump())
+    if deleting and core.is_whole(world):
+        yield Missing("L6", "a topic's deletion is under way")
+    assigned = assignments_of(world)
+    for at, replicas in assigned.items():
+        if not _is_being_deleted(world, at.topic):
+            yield from _partition(world, core, at, replicas)
+    yield from _replicas_left_over(world, core, assigned)
+
+
+def _is_being_deleted(world: World, topic: str) -> bool:
+    return world.zookeeper.data(znodes.delete_topic_path(topic)) is not None
+
+
+def _controller(world: World, core: Core) -> Iterator[Missing]:
+    active = [
+        controller
+        for controller in core.controllers
+        if (snapshot := world.snapshot(controller)) is not None and snapshot.active_controller
+    ]
+    if len(active) != 1:
+        yield Missing("L1", f"{active or 'no controller'} active in the core")
+        return
+    snapshot = world.snapshot(active[0])
+    if snapshot is None:
+        return
+    if sorted(int(b) for b in snapshot.live_brokers) != sorted(core.brokers):
+        yield Missing("L1", f"the controller takes {list(snapshot.live_brokers)} for alive")
+    busy = [name for name, count in snapshot.counters if name in _BUSY_COUNTERS and count]
+    if busy:
+        yield Missing("L10", f"the controller's queues are not empty: {', '.join(busy)}")
+
+
+def _partition(
+    world: World, core: Core, at: TopicPartition, replicas: tuple[int, ...]
+) -> Iterator[Missing]:
+    leadership = world.partition_state(at)
+    if leadership is None:
+        yield Missing("L2", "it has no state", at)
+        return
+    wanted = [broker for broker in replicas if broker in core.brokers]
+    if not any(int(broker) in core.brokers for broker in leadership.isr):
+        return  # nobody in the core may lead it; extend_core leaves none, short of a new topic
+    if leadership.leader < 0 or leadership.leader not in core.brokers:
+        yield Missing("L2", f"its leader is {leadership.leader}", at)
+        return
+    if sorted(leadership.isr) != sorted(wanted):
+        yield Missing("L4", f"its ISR is {list(leadership.isr)}, not {sorted(wanted)}", at)
+    yield from _leader(world, at, leadership)
+    for broker in wanted:
+        if broker != leadership.leader:
+            yield from _follower(world, at, leadership, broker)
+    for broker in core.brokers:
+        yield from _metadata(world, at, leadership, broker)
+
+
+def _leader(world: World, at: TopicPartition, leadership: PartitionLeadership) -> Iterator[Missing]:
+    replica = world.replica(int(leadership.leader), at)
+    if replica is None or replica.role != "leader":
+        yield Missing("L3", f"broker {leadership.leader} does not know that it leads", at)
+        return
+    found = world.zookeeper.data(znodes.partition_state_path(at))
+    written = -1 if found is None else found[1].node_version
+    known = (replica.leader_epoch, tuple(sorted(replica.isr)), replica.partition_epoch)
+    if known != (leadership.leader_epoch, tuple(sorted(leadership.isr)), written):
+        yield Missing(
+            "L3",
+            f"its leader knows epoch, ISR and partition epoch {known}; written: "
+            f"{leadership.leader_epoch}, {list(leadership.isr)}, {written}",
+            at,
+        )
+    if replica.high_watermark != replica.log_end_offset:
+        yield Missing(
+            "L5",
+            f"its high watermark is {replica.high_watermark}, its end {replica.log_end_offset}",
+            at,
+        )
+
+
+def _follower(
+    world: World, at: TopicPartition, leadership: PartitionLeadership, broker: int
+) -> Iterator[Missing]:
+    replica = world.replica(broker, at)
+    leader = world.replica(int(leadership.leader), at)
+    if replica is None or (replica.role, replica.leader, replica.leader_epoch) != (
+        "follower",
+        leadership.leader,
+        leadership.leader_epoch,
+    ):
+        role = "no replica" if replica is None else f"{replica.role} in {replica.leader_epoch}"
+        yield Missing("L8", f"broker {broker} does not follow the leader: {role}", at)
+        return
+    ends = replica.log_end_offset, replica.high_watermark
+    if leader is not None and ends != (leader.log_end_offset, leader.high_watermark):
+        yield Missing("L8", f"broker {broker} has end and high watermark {ends}", at)
+
+
+def _metadata(
+    world: World, at: TopicPartition, leadership: PartitionLeadership, broker: int
+) -> Iterator[Missing]:
+    node = world.broker_node(broker)
+    cached = None if node is None else node.metadata.partition(at.topic, at.partition)
+    told = None if cached is None else (cached.leader, cached.leader_epoch, sorted(cached.isr))
+    wanted = (leadership.leader, leadership.leader_epoch, sorted(leadership.isr))
+    if told != wanted:
+        yield Missing("L3", f"broker {broker} tells clients {told}, not {wanted}", at)
+
+
+def _replicas_left_over(
+    world: World, core: Core, assigned: dict[TopicPartition, tuple[int, ...]]
+) -> Iterator[Missing]:
+    """I13: what no topic assigns is on no broker, once nothing is being deleted."""
+    for broker in core.brokers:
+        snapshot = world.snapshot(broker)
+        if snapshot is None:
+            yield Missing("L1", f"broker {broker} does not run")
+            continue
+        for replica in snapshot.replicas:
+            at = replica.topic_partition
+            if broker not in assigned.get(at, ()):
+                yield Missing("I13", f"broker {broker} hosts a replica that nobody assigned", at)

@@ -1,0 +1,50 @@
+"""I8 and I16's controller part: one controller per epoch, and none that acts after the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from highwater_core.events import TraceEvent
+from highwater_core.ids import TopicPartition
+from highwater_core.znodes import PartitionLeadership
+
+Report = Callable[[TopicPartition | None, str, str], None]
+
+
+class ControllerChecks:
+    """Follows /controller_epoch and who wrote what under it."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._elected: dict[int, int] = {}
+        self._epoch = 0
+
+    def elected(self, event: TraceEvent) -> None:
+        """I8: a controller epoch belongs to one controller."""
+        if event.controller_epoch is None:
+            return
+        known = self._elected.setdefault(event.controller_epoch, event.node)
+        if known != event.node:
+            self._report(
+                None, "I8", f"{known} and {event.node} both hold controller epoch "
+                f"{event.controller_epoch}",
+            )  # fmt: skip
+
+    def epoch_written(self, data: bytes) -> None:
+        """I7: the controller epoch only rises."""
+        epoch = int(data or b"0")
+        if epoch < self._epoch:
+            self._report(None, "I7", f"the controller epoch fell from {self._epoch} to {epoch}")
+        self._epoch = epoch
+
+    def leadership_written(
+        self, at: TopicPartition, author: str, after: PartitionLeadership
+    ) -> None:
+        """I8: no controller writes under an epoch that another has succeeded."""
+        if author.startswith("controller") and after.controller_epoch < self._epoch:
+            self._report(
+                at,
+                "I8",
+                f"{author} wrote with controller epoch {after.controller_epoch}; "
+                f"{self._epoch} is elected",
+            )

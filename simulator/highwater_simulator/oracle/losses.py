@@ -1,0 +1,27 @@
+"""Whether the loss of a committed record is excused by what disks lost.
+
+Source: reference/source-documents.md, "Power loss": excused only if every replica that held it
+lost it that way before another had it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from highwater_simulator.oracle.shadow import ReplicaShadow
+
+
+def is_excused(offset: int, elected: int, shadows: Mapping[int, ReplicaShadow]) -> bool:
+    """Return whether nobody holds the committed record at offset, and only disks took it.
+
+    The elected replica must itself have lost it by its disk. Another one that still holds it, or
+    that cut it off on a leader's word, makes the loss the protocol's.
+    """
+    return _lost_by_disk(shadows[elected], offset) and all(
+        shadow.held_end <= offset and (shadow.cut_from is None or shadow.cut_from > offset)
+        for shadow in shadows.values()
+    )
+
+
+def _lost_by_disk(shadow: ReplicaShadow, offset: int) -> bool:
+    return shadow.lost_from is not None and shadow.lost_from <= offset

@@ -1,0 +1,301 @@
+"""The oracle of a world: fed by taps, it judges after every event what that event touched.
+
+Taps only take note; judging happens once the event is over, when no node is in the middle of
+anything. The first violation ends the simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from highwater_broker.partition import Partition
+from highwater_core import znodes
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind, TraceEvent
+from highwater_core.ids import TopicPartition
+from highwater_core.znodes import PartitionLeadership
+from highwater_simulator.oracle.batches import parse_batches
+from highwater_simulator.oracle.controllers import ControllerChecks
+from highwater_simulator.oracle.partition_oracle import PartitionOracle
+from highwater_simulator.oracle.restarts import RestartChecks
+from highwater_simulator.oracle.shadow import LOG_SUFFIX, ReplicaShadow
+from highwater_simulator.oracle.violation import InvariantBroken, Violation
+from highwater_wire.kafka.messages import CONSUMER, FetchRequest, ProduceRequest
+
+if TYPE_CHECKING:
+    from highwater_simulator.world import World
+
+_STATE_SUFFIX = "/state"
+_TOPICS_PREFIX = f"{znodes.TOPICS}/"
+_ALL_ISR = -1
+
+
+class Oracle:
+    """Judges one world; min_insync_replicas by topic, 1 for those that it does not name."""
+
+    def __init__(
+        self, world: World, min_insync_replicas: Mapping[str, int], flagged: tuple[str, ...] = ()
+    ) -> None:
+        self._world = world
+        self._flagged = flagged
+        self.flags: list[Violation] = []
+        """Violations of flagged invariants, which do not end the run."""
+        self._min_insync_replicas = dict(min_insync_replicas)
+        self._shadows: dict[str, dict[int, ReplicaShadow]] = {}
+        """By folder, then broker."""
+        self.partitions: dict[TopicPartition, PartitionOracle] = {}
+        self._dirty: dict[tuple[int, TopicPartition], None] = {}
+        self._changed_logs: dict[tuple[int, TopicPartition], None] = {}
+        self._judgements: list[Callable[[], None]] = []
+        self._replies: list[Callable[[], None]] = []
+        self._controllers = ControllerChecks(self.report)
+        self._restarts = RestartChecks(world, self.report)
+        self.judged = 0
+        """How many events were followed by a judgement."""
+        for broker, handle in world.brokers.items():
+            handle.disk.changed = self._disk_tap(broker)
+        world.zookeeper.applied = self._znodes_changed
+        world.on_event = self._event_traced
+        world.on_reply = self._replied
+        world.kernel.after_event = self._after_event
+
+    # ------------------------------------------------------------ what is known
+
+    @property
+    def excused(self) -> list[tuple[TopicPartition, int]]:
+        """Partition and offset from which on disks alone lost what was committed."""
+        return [
+            (at, offset) for at, each in self.partitions.items() for offset in each.excused_from
+        ]
+
+    def shadow(self, broker: int, topic_partition: TopicPartition) -> ReplicaShadow:
+        return self._shadows_of(topic_partition)[broker]
+
+    def _shadows_of(self, topic_partition: TopicPartition) -> dict[int, ReplicaShadow]:
+        folder = str(topic_partition)
+        found = self._shadows.get(folder)
+        if found is None:
+            found = {
+                broker: ReplicaShadow(handle.disk, folder)
+                for broker, handle in self._world.brokers.items()
+            }
+            self._shadows[folder] = found
+        return found
+
+    def report(
+        self, at: TopicPartition | None, invariant: str, message: str, offset: int = -1
+    ) -> None:
+        """End the simulation with this violation, unless its invariant is only flagged.
+
+        Raises:
+            InvariantBroken: it is not.
+        """
+        topic, partition = ("", -1) if at is None else (at.topic, at.partition)
+        now_ns = self._world.kernel.now_ns()
+        violation = Violation(invariant, message, now_ns, topic, partition, offset)
+        self._world.trace.note("oracle", str(violation))
+        if invariant in self._flagged:
+            self.flags.append(violation)
+            return
+        raise InvariantBroken(violation)
+
+    # ------------------------------------------------------------ taps
+
+    def _disk_tap(self, broker: int) -> Callable[[str, str], None]:
+        def changed(path: str, operation: str) -> None:
+            folder = path.split("/", 1)[0]
+            shadows = self._shadows.get(folder)
+            is_folder = folder == path
+            if shadows is None or not (path.endswith(LOG_SUFFIX) or is_folder):
+                return
+            shadow = shadows[broker]
+            at = _partition_of(folder)
+            partition = self.partitions.get(at)
+
+            def added(batch: Any, chain: int) -> None:
+                if partition is not None and not shadow.is_of_deleted_topic:
+                    self._judgements.append(lambda: partition.batch_added(broker, batch, chain))
+
+            if operation == "append":
+                shadow.appended(path, added)
+            elif operation == "truncate":
+                shadow.truncated(path)
+            else:
+                shadow.renamed(path, added)
+                if not shadow.chain.batches:
+                    shadow.is_of_deleted_topic = False
+            self._dirty[broker, at] = None
+            self._changed_logs[broker, at] = None
+
+        return changed
+
+    def _event_traced(self, event: TraceEvent) -> None:
+        kind = event.kind
+        if event.node in self._world.controllers:
+            if kind is EventKind.CONTROLLER_ELECTED:
+                self._judgements.append(lambda: self._controllers.elected(event))
+            return
+        if event.topic is not None and event.partition is not None:
+            self._dirty[event.node, TopicPartition(event.topic, event.partition)] = None
+        elif kind is EventKind.CHECKPOINT_WRITTEN:
+            self._dirty.update(dict.fromkeys((event.node, at) for at in self.partitions))
+        self._restarts.event_traced(event)
+
+    def _znodes_changed(self, author: str, paths: tuple[str, ...]) -> None:
+        for path in paths:
+            if path.endswith(_STATE_SUFFIX) and path.startswith(_TOPICS_PREFIX):
+                self._leadership_changed(author, path)
+            elif path.startswith(_TOPICS_PREFIX) and path.count("/") == 3:
+                self._topic_changed(path)
+            elif path == znodes.CONTROLLER_EPOCH:
+                found = self._world.zookeeper.data(path)
+                self._controllers.epoch_written(found[0] if found else b"")
+
+    def _topic_changed(self, path: str) -> None:
+        """Forget a deleted topic; what its replicas still hold is no part of a later one."""
+        topic = path.split("/")[3]
+        if self._world.zookeeper.data(path) is not None:
+            return
+        for at in [at for at in self.partitions if at.topic == topic]:
+            del self.partitions[at]
+            for shadow in self._shadows[str(at)].values():
+                shadow.is_of_deleted_topic = bool(shadow.chain.batches)
+
+    def _leadership_changed(self, author: str, path: str) -> None:
+        found = self._world.zookeeper.data(path)
+        if found is None:
+            return
+        _, _, _, topic, _, number, _ = path.split("/")
+        at = TopicPartition(topic, int(number))
+        after = znodes.decode_partition_state(found[0], path)
+        partition = self.partitions.get(at)
+        if partition is None:
+            partition = self._new_partition(at)
+        before, partition.leadership = partition.leadership, after
+        self._judgements.append(lambda: self._judge_leadership(partition, author, before, after))
+
+    def _judge_leadership(
+        self, partition: PartitionOracle, author: str,
+        before: PartitionLeadership | None, after: PartitionLeadership,
+    ) -> None:  # fmt: skip
+        self._controllers.leadership_written(partition.topic_partition, author, after)
+        partition.leadership_written(author, before, after)
+
+    def _new_partition(self, at: TopicPartition) -> PartitionOracle:
+        partition = PartitionOracle(at, self._shadows_of(at), self.report)
+        path = znodes.topic_path(at.topic)
+        found = self._world.zookeeper.data(path)
+        if found is not None:
+            assigned = znodes.decode_topic(found[0], path)[0].get(at, ())
+            partition.assigned_replicas = tuple(int(broker) for broker in assigned)
+        partition.min_insync_replicas = self._min_insync_replicas.get(at.topic, 1)
+        self.partitions[at] = partition
+        return partition
+
+    def _replied(self, broker: int, request: Any, response: Any) -> None:
+        """Take note of what a broker tells a client."""
+        if response is None:
+            return
+        if isinstance(request, ProduceRequest) and request.acks == _ALL_ISR:
+            sent = {(each.topic, each.partition): each.records for each in request.partitions}
+            for result in response.partitions:
+                if result.error is ErrorCode.NONE:
+                    at = TopicPartition(result.topic, result.partition)
+                    records = sent[result.topic, result.partition]
+                    self._judge_acknowledged(broker, at, records, result.base_offset)
+        elif isinstance(request, FetchRequest) and request.replica_id == CONSUMER:
+            for each in response.partitions:
+                if each.error is ErrorCode.NONE and len(each.records):
+                    at = TopicPartition(each.topic, each.partition)
+                    self._judge_consumed(at, each.records)
+
+    def _judge_acknowledged(
+        self, broker: int, at: TopicPartition, records: Any, base_offset: int
+    ) -> None:
+        partition = self.partitions.get(at)
+        if partition is None:
+            return
+        hosted = self._hosted(broker, at)
+        isr_size = len(hosted.isr) if hosted is not None and hosted.is_leader else None
+        offset = base_offset
+        for batch in parse_batches(records, 0):
+            crc, base = batch.crc, offset
+            offset += batch.next_offset - batch.base_offset
+            self._replies.append(
+                lambda base=base, crc=crc: partition.check_acknowledged(base, crc, isr_size)
+            )
+
+    def _judge_consumed(self, at: TopicPartition, records: Any) -> None:
+        partition = self.partitions.get(at)
+        if partition is None:
+            return
+        data = records if isinstance(records, bytes | memoryview) else records.read()
+        for batch in parse_batches(data, 0):
+            self._replies.append(
+                lambda batch=batch: partition.check_consumed(batch.base_offset, batch.crc)
+            )
+
+    # ------------------------------------------------------------ judging
+
+    def _after_event(self) -> None:
+        if not (self._dirty or self._judgements or self._replies):
+            return
+        self.judged += 1
+        changed, self._changed_logs = self._changed_logs, {}
+        judgements, self._judgements = self._judgements, []
+        dirty, self._dirty = self._dirty, {}
+        replies, self._replies = self._replies, []
+        for broker, at in changed:
+            self._judge_log(broker, at)
+        for judge in judgements:
+            judge()
+        self._judge_replicas(dirty)
+        for judge in replies:  # last: what was committed by this event counts for its replies
+            judge()
+
+    def _judge_replicas(self, dirty: Iterable[tuple[int, TopicPartition]]) -> None:
+        for broker, at in dirty:
+            partition = self.partitions.get(at)
+            hosted = self._hosted(broker, at)
+            if partition is not None and hosted is not None:
+                if self._shadows[str(at)][broker].is_of_deleted_topic:
+                    self._judge_old_log(broker, at, hosted)
+                else:
+                    partition.check_replica(broker, hosted)
+
+    def _judge_log(self, broker: int, at: TopicPartition) -> None:
+        partition = self.partitions.get(at)
+        if partition is not None and not self._shadows[str(at)][broker].is_of_deleted_topic:
+            partition.log_changed(broker)
+
+    def _judge_old_log(self, broker: int, at: TopicPartition, hosted: Partition) -> None:
+        """I13: a deleted topic's log is not taken for that of a topic of the same name."""
+        leadership = self.partitions[at].leadership
+        if (
+            leadership is not None
+            and hosted.is_leader
+            and leadership.leader == broker
+            and leadership.leader_epoch == hosted.leader_epoch
+        ):
+            self.report(at, "I13", f"broker {broker} leads with the log of a deleted topic")
+
+    def _hosted(self, broker: int, at: TopicPartition) -> Partition | None:
+        return self._world.hosted(broker, at)
+
+    # ------------------------------------------------------------ what disks did
+
+    def disk_lost(self, broker: int) -> None:
+        """Read a disk anew after it lost something by itself, and blame nobody for it."""
+        for folder, shadows in self._shadows.items():
+            shadow = shadows[broker]
+            shadow.rescan(lambda batch, chain: None, verify=True)
+            shadow.note_lost(by_its_disk=True)
+            if not shadow.chain.batches:
+                shadow.is_of_deleted_topic = False
+            self._changed_logs.pop((broker, _partition_of(folder)), None)
+
+
+def _partition_of(folder: str) -> TopicPartition:
+    topic, _, number = folder.rpartition("-")
+    return TopicPartition(topic, int(number))

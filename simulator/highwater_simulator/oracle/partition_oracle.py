@@ -1,0 +1,279 @@
+"""What must hold of one partition after every event: I1-I5, I7, I9-I12, I17 where state shows it.
+
+Committed is what any leader's high watermark has ever passed. A record that is committed must be
+on every ISR member and stay, unchanged, on every leader after it.
+Source: reference/replication.md section 2; reference/simulation.md section 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from highwater_broker.partition import Partition
+from highwater_broker.roles import Leading
+from highwater_core.ids import TopicPartition
+from highwater_core.znodes import PartitionLeadership
+from highwater_simulator.oracle.batches import Batch, Chain
+from highwater_simulator.oracle.losses import is_excused
+from highwater_simulator.oracle.shadow import ReplicaShadow
+
+Report = Callable[[str, str, int], None]
+"""Called with the invariant, what is wrong, and the offset."""
+
+
+class PartitionOracle:
+    """One partition of one incarnation of its topic; a recreated topic gets a new one."""
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        shadows: Mapping[int, ReplicaShadow],
+        report: Callable[[TopicPartition, str, str, int], None],
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.committed = Chain()
+        self.leadership: PartitionLeadership | None = None
+        self.assigned_replicas: tuple[int, ...] = ()
+        self.min_insync_replicas = 1
+        self.excused_from: list[int] = []
+        """Offsets from which on what was committed was lost by the disks' faults alone."""
+        self._shadows = shadows
+        self._report_at = report
+        self._leaders: dict[int, int] = {}
+        self._chains: dict[tuple[int, int], tuple[int, int]] = {}
+
+    def _report(self, invariant: str, message: str, offset: int = -1) -> None:
+        self._report_at(self.topic_partition, invariant, message, offset)
+
+    # ------------------------------------------------------------ logs
+
+    def batch_added(self, broker: int, batch: Batch, chain: int) -> None:
+        """I3: one epoch and offset is one record with one past, wherever it is."""
+        key = batch.leader_epoch, batch.base_offset
+        known, holder = self._chains.setdefault(key, (chain, broker))
+        if known != chain:
+            self._report(
+                "I3",
+                f"brokers {holder} and {broker} differ at or below a record of leader epoch "
+                f"{batch.leader_epoch}",
+                batch.base_offset,
+            )
+
+    def log_changed(self, broker: int) -> None:
+        """Look at a log that lost or gained something, by its broker's doing."""
+        shadow = self._shadows[broker]
+        if shadow.end_offset < shadow.held_end:
+            self._check_cut(broker, shadow)
+            shadow.note_lost(by_its_disk=False)
+        shadow.note_held(self.committed)
+
+    def _check_cut(self, broker: int, shadow: ReplicaShadow) -> None:
+        """I11: an ISR member does not cut off what is committed."""
+        leadership = self.leadership
+        if leadership is not None and broker in leadership.isr:
+            self._report(
+                "I11",
+                f"broker {broker}, in the ISR, cut its log from {shadow.held_end} to "
+                f"{shadow.end_offset}; committed up to {self.committed.end_offset}",
+                shadow.end_offset,
+            )
+
+    # ------------------------------------------------------------ replicas
+
+    def check_replica(self, broker: int, partition: Partition) -> None:
+        """Look at one hosted replica."""
+        shadow = self._shadows[broker]
+        high_watermark, end_offset = partition.high_watermark, partition.log_end_offset
+        if not partition.log_start_offset <= high_watermark <= end_offset:
+            self._report(
+                "I4",
+                f"broker {broker}: log start {partition.log_start_offset}, high watermark "
+                f"{high_watermark}, log end {end_offset} are not in order",
+                high_watermark,
+            )
+        if shadow.end_offset not in (end_offset, shadow.chain.start_offset):
+            self._report(
+                "I4",
+                f"broker {broker} takes {end_offset} for its log end; its disk says "
+                f"{shadow.end_offset}",
+                end_offset,
+            )
+        self._check_epochs(broker, partition, shadow)
+        if isinstance(partition.role, Leading):
+            self._check_leader(broker, partition, partition.role, shadow)
+
+    def _check_epochs(self, broker: int, partition: Partition, shadow: ReplicaShadow) -> None:
+        """I10: the epoch cache fits the batches."""
+        entries = partition.log.epoch_cache.entries
+        if len(entries) > 1 and not (
+            entries[-2][0] < entries[-1][0] and entries[-2][1] < entries[-1][1]
+        ):
+            self._report("I10", f"broker {broker}: epochs do not rise: {entries[-2:]}")
+        if not shadow.chain.batches or not entries:
+            return
+        last, (epoch, start) = shadow.chain.batches[-1], entries[-1]
+        if (
+            last.leader_epoch > epoch
+            or start > partition.log_end_offset
+            or (last.leader_epoch == epoch and last.base_offset < start)
+        ):
+            self._report(
+                "I10",
+                f"broker {broker}: the last epoch is {epoch} from {start} on, the last batch of "
+                f"epoch {last.leader_epoch}",
+                last.base_offset,
+            )
+
+    def _check_leader(
+        self, broker: int, partition: Partition, role: Leading, shadow: ReplicaShadow
+    ) -> None:
+        known = self._leaders.setdefault(partition.leader_epoch, broker)
+        if known != broker:
+            self._report("I7", f"{known} and {broker} both lead epoch {partition.leader_epoch}")
+        leadership, high_watermark = self.leadership, partition.high_watermark
+        is_current = leadership is not None and leadership.leader_epoch == partition.leader_epoch
+        if is_current and leadership is not None:
+            outside = [b for b in leadership.isr if b != broker and not role.is_in_maximal_isr(b)]
+            if outside:
+                self._report("I5", f"leader {broker} does not wait for {outside}, in the ISR")
+        self._check_committed_prefix(broker, shadow, high_watermark, is_current=is_current)
+        if high_watermark > self.committed.end_offset:
+            self._commit(broker, role, shadow, high_watermark)
+
+    def _check_committed_prefix(
+        self, broker: int, shadow: ReplicaShadow, high_watermark: int, *, is_current: bool
+    ) -> None:
+        end_offset = min(high_watermark, self.committed.end_offset)
+        if not shadow.holds(self.committed, end_offset):
+            at = shadow.chain.first_difference(self.committed, end_offset)
+            if not self._lost_physically(broker, at):
+                self._report(
+                    "I1" if is_current else "I3",
+                    f"leader {broker} holds other records below its high watermark "
+                    f"{high_watermark} than were committed",
+                    at,
+                )
+
+    def _commit(
+        self, leader: int, role: Leading, shadow: ReplicaShadow, high_watermark: int
+    ) -> None:
+        """Take what the leader's high watermark has passed as committed; look who has it."""
+        for batch in shadow.chain.batches[
+            shadow.chain.index_below(self.committed.end_offset) + 1 :
+        ]:
+            if batch.base_offset >= high_watermark:
+                break
+            self.committed.append(batch)
+        isr = () if self.leadership is None else self.leadership.isr
+        members = dict.fromkeys((leader, *isr, *role.isr))
+        for member in members:
+            self._check_member(member, "I2" if member in isr else "I4")
+        for broker, each in self._shadows.items():
+            if broker not in members:
+                each.note_held(self.committed)
+
+    def _check_member(self, broker: int, invariant: str) -> None:
+        shadow = self._shadows[broker]
+        if shadow.holds(self.committed, self.committed.end_offset):
+            shadow.note_held(self.committed)
+        elif not self._lost_physically(
+            broker, at := shadow.chain.first_difference(self.committed, self.committed.end_offset)
+        ):
+            self._report(
+                invariant,
+                f"broker {broker}, in the ISR, does not hold what is committed up to "
+                f"{self.committed.end_offset}",
+                at,
+            )
+
+    def _lost_physically(self, broker: int, offset: int) -> bool:
+        lost_from = self._shadows[broker].lost_from
+        return lost_from is not None and lost_from <= offset
+
+    # ------------------------------------------------------------ leadership
+
+    def leadership_written(
+        self, author: str, before: PartitionLeadership | None, after: PartitionLeadership
+    ) -> None:
+        """I6, I7, I12 of what was written; I2 and I4 of who leads and who is in the ISR now."""
+        self.leadership = after
+        self._check_written(after)
+        if before is not None:
+            self._check_step(author, before, after)
+        for member in after.isr:
+            if member != after.leader:
+                self._check_member(member, "I2")
+        if after.leader >= 0 and (before is None or before.leader != after.leader):
+            self._check_elected(int(after.leader))
+
+    def _check_written(self, after: PartitionLeadership) -> None:
+        outside = [broker for broker in after.isr if broker not in self.assigned_replicas]
+        if outside and self.assigned_replicas:
+            self._report("I6", f"{outside} in the ISR, not in {list(self.assigned_replicas)}")
+        if not after.isr:
+            self._report("I6", "the ISR is empty")
+        if after.leader >= 0 and after.leader not in after.isr:
+            self._report("I6", f"leader {after.leader} is not in the ISR {list(after.isr)}")
+
+    def _check_step(
+        self, author: str, before: PartitionLeadership, after: PartitionLeadership
+    ) -> None:
+        epochs = f"{before.leader_epoch} -> {after.leader_epoch}"
+        if after.leader_epoch not in (before.leader_epoch, before.leader_epoch + 1):
+            self._report("I7", f"{author} took the leader epoch {epochs}")
+        if after.leader != before.leader and after.leader_epoch == before.leader_epoch:
+            self._report("I7", f"{author} changed the leader within epoch {after.leader_epoch}")
+        if author.startswith("broker") and after.leader_epoch != before.leader_epoch:
+            self._report("I7", f"{author}, no controller, took the leader epoch {epochs}")
+        if after.controller_epoch < before.controller_epoch and author.startswith("controller"):
+            self._report(
+                "I8",
+                f"{author} wrote with controller epoch {after.controller_epoch} after "
+                f"{before.controller_epoch}",
+            )
+        if after.leader >= 0 and after.leader not in before.isr and after.leader != before.leader:
+            self._report("I12", f"{after.leader} was elected from outside {list(before.isr)}")
+
+    def _check_elected(self, leader: int) -> None:
+        """I4: a new leader has all that is committed, unless its loss is excused."""
+        shadow, end_offset = self._shadows[leader], self.committed.end_offset
+        if shadow.holds(self.committed, end_offset):
+            shadow.note_held(self.committed)
+            return
+        at = shadow.chain.first_difference(self.committed, end_offset)
+        if is_excused(at, leader, self._shadows):
+            self.excused_from.append(at)
+            self.committed.keep(self.committed.index_below(at) + 1)
+            for each in self._shadows.values():
+                each.forget_beyond(at)
+            return
+        self._report(
+            "I4",
+            f"broker {leader} was elected without what is committed from {at} to {end_offset}",
+            at,
+        )
+
+    # ------------------------------------------------------------ what clients are told
+
+    def check_acknowledged(self, base_offset: int, crc: int, isr_size: int | None) -> None:
+        """I1, I17: acks=all is answered only for what is committed, with enough in sync."""
+        batch = self.committed.at(base_offset)
+        if batch is None or batch.crc != crc:
+            what = "nothing" if batch is None else f"a batch with CRC {batch.crc:08x}"
+            self._report(
+                "I1",
+                f"acknowledged to a client with CRC {crc:08x}; committed there: {what}",
+                base_offset,
+            )
+        if isr_size is not None and isr_size < self.min_insync_replicas:
+            self._report(
+                "I17",
+                f"acknowledged with {isr_size} in sync, of {self.min_insync_replicas} needed",
+                base_offset,
+            )
+
+    def check_consumed(self, base_offset: int, crc: int) -> None:
+        """I9: a consumer gets only what is committed, and always the same."""
+        batch = self.committed.at(base_offset)
+        if batch is None or batch.crc != crc:
+            self._report("I9", "a consumer got a record that is not committed", base_offset)

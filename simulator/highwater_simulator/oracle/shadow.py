@@ -1,0 +1,141 @@
+"""What a replica's log holds, followed through the bytes on its disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from highwater_simulator.files import Disk, FileNode, FolderNode
+from highwater_simulator.oracle.batches import Batch, Chain, is_sound, parse_batches
+
+LOG_SUFFIX = ".log"
+
+
+class ReplicaShadow:
+    """One replica's batches, in the order of its segments.
+
+    held_end: how far it holds what is committed. Of what it held before and no longer does,
+    lost_from says from where a fault of its disk took it, cut_from from where its broker did.
+    """
+
+    def __init__(self, disk: Disk, folder: str) -> None:
+        self._disk = disk
+        self._folder = folder
+        self.chain = Chain()
+        self._places: list[str] = []
+        self._parsed: dict[str, int] = {}
+        self.is_of_deleted_topic = False
+        self.held_end = 0
+        self.lost_from: int | None = None
+        self.cut_from: int | None = None
+
+    @property
+    def end_offset(self) -> int:
+        return self.chain.end_offset
+
+    # ------------------------------------------------------------ following the disk
+
+    def appended(self, path: str, added: Callable[[Batch, int], None]) -> None:
+        """Take up what was written to a segment; `added` gets each batch and its chain value."""
+        content = self._disk.content(path)
+        if content is None:
+            return
+        for batch in parse_batches(content, self._parsed.get(path, 0)):
+            if not self.chain.batches and batch.base_offset != self.chain.start_offset:
+                self.chain = Chain(batch.base_offset, self.chain.seed)
+            chain = self.chain.append(batch)
+            self._places.append(path)
+            self._parsed[path] = batch.position + batch.size_bytes
+            added(batch, chain)
+
+    def truncated(self, path: str) -> None:
+        """Drop the batches that a segment no longer holds."""
+        content = self._disk.content(path)
+        size_bytes = 0 if content is None else len(content)
+        count = len(self._places)
+        while count and self._places[count - 1] == path:
+            batch = self.chain.batches[count - 1]
+            if batch.position + batch.size_bytes <= size_bytes:
+                break
+            count -= 1
+        self.chain.keep(count)
+        del self._places[count:]
+        self._parsed[path] = min(self._parsed.get(path, 0), size_bytes)
+
+    def renamed(self, path: str, added: Callable[[Batch, int], None]) -> None:
+        """Take up that a file or the folder was created, renamed or removed."""
+        is_next_segment = (
+            path.endswith(LOG_SUFFIX)
+            and path not in self._parsed
+            and all(path > known for known in self._parsed)
+            and not self._disk.content(path)
+        )
+        if is_next_segment:
+            self._parsed[path] = 0
+        else:
+            self.rescan(added)
+
+    def rescan(self, added: Callable[[Batch, int], None], *, verify: bool = False) -> None:
+        """Read the folder anew; with verify, up to the first batch whose CRC is wrong."""
+        folder = self._disk.find(self._folder)
+        names = sorted(folder.entries) if isinstance(folder, FolderNode) else []
+        self.chain, self._places, self._parsed = Chain(0, self.chain.seed), [], {}
+        for name in names:
+            path = f"{self._folder}/{name}"
+            if name.endswith(LOG_SUFFIX) and isinstance(self._disk.find(path), FileNode):
+                self._parsed[path] = 0
+                self.appended(path, added)
+                if verify and self._drop_damaged(path):
+                    return
+
+    def _drop_damaged(self, path: str) -> bool:
+        """Drop the segment's batches from the first damaged one on; return whether there is one."""
+        content = self._disk.content(path) or b""
+        first = self._places.index(path) if path in self._places else len(self._places)
+        for index in range(first, len(self._places)):
+            batch = self.chain.batches[index]
+            if not is_sound(content, batch):
+                self.chain.keep(index)
+                del self._places[index:]
+                self._parsed[path] = batch.position
+                return True
+        return self._parsed[path] < len(content)
+
+    # ------------------------------------------------------------ what is committed
+
+    def holds(self, committed: Chain, end_offset: int) -> bool:
+        """Return whether it has every committed batch below end_offset, unchanged."""
+        if end_offset <= self.chain.start_offset:
+            return True
+        return self.end_offset >= end_offset and (
+            self.chain.chain_below(end_offset) == committed.chain_below(end_offset)
+        )
+
+    def note_held(self, committed: Chain) -> None:
+        """Bring held_end up to date, and what was lost of it before and is there again."""
+        end_offset = min(self.end_offset, committed.end_offset)
+        if not self.holds(committed, end_offset):
+            end_offset = self.chain.first_difference(committed, end_offset)
+        self.held_end = end_offset
+        if self.lost_from is not None and end_offset > self.lost_from:
+            self.lost_from = None
+        if self.cut_from is not None and end_offset > self.cut_from:
+            self.cut_from = None
+
+    def forget_beyond(self, end_offset: int) -> None:
+        """Take what lay beyond as never held: its loss was excused."""
+        self.held_end = min(self.held_end, end_offset)
+
+    def note_lost(self, *, by_its_disk: bool) -> None:
+        """Remember that some of what was held is gone, and whose doing that was."""
+        end_offset = self.end_offset
+        if end_offset >= self.held_end:
+            return
+        if by_its_disk:
+            self.lost_from = _lower(self.lost_from, end_offset)
+        else:
+            self.cut_from = _lower(self.cut_from, end_offset)
+        self.held_end = end_offset
+
+
+def _lower(known: int | None, offset: int) -> int:
+    return offset if known is None else min(known, offset)

@@ -1,0 +1,89 @@
+"""What a planted bug is, and how node code has it for a while.
+
+A bug is other values of toggles, other functions in place of node code's, or both. They hold for
+the whole process, in every node that is made while they hold. Whoever generates schedules, judges
+runs or reads traces is not told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import ModuleType
+
+import msgspec
+
+from highwater_core.check import check
+from highwater_core.config import PRESETS, Preset, resolve_toggles
+
+
+class FaultFamily(StrEnum):
+    """Faults under which a bug shows; any one of a bug's families is enough."""
+
+    PROCESS = "process"
+    """Nodes killed, stopped, paused and started again."""
+    NETWORK = "network"
+    """Links cut, slow or lossy; calls and answers late or lost."""
+    POWER_LOSS = "power_loss"
+    """Nodes that lose what was not synced."""
+    LOST_DISK = "lost_disk"
+    """Brokers started again on an empty disk."""
+    TOPICS = "topics"
+    """Topics deleted and created again."""
+    NONE = "none"
+    """It shows without any fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """One attribute of a module or class, and what takes its place."""
+
+    owner: ModuleType | type
+    attribute: str
+    planted: object
+
+
+@dataclass(frozen=True, slots=True)
+class PlantedBug:
+    """One mistake in the protocol.
+
+    breaks: the invariants that it should break, the likeliest to be seen first. toggles: in place
+    of preset fenced's; a topology's own overrides still count more.
+    """
+
+    name: str
+    summary: str
+    source: str
+    """The JIRA or KIP that tells of it, or "own"."""
+    breaks: tuple[str, ...]
+    shows_under: tuple[FaultFamily, ...]
+    toggles: Mapping[str, str | bool] = field(default_factory=dict)
+    replacements: tuple[Replacement, ...] = ()
+
+    @property
+    def toggles_json(self) -> str:
+        """The toggles as a node's setting takes them."""
+        return msgspec.json.encode(self.toggles).decode()
+
+    @contextmanager
+    def apply(self) -> Iterator[None]:
+        """Have the bug in all node code of this process for as long as the block lasts."""
+        sound = PRESETS[Preset.FENCED]
+        originals: list[tuple[Replacement, object]] = []
+        for each in self.replacements:
+            check(
+                each.attribute in vars(each.owner),
+                f"{self.name}: {each.owner.__name__} has no {each.attribute}",
+            )
+            originals.append((each, vars(each.owner)[each.attribute]))
+        PRESETS[Preset.FENCED] = resolve_toggles(Preset.FENCED, self.toggles_json)
+        try:
+            for each, _ in originals:
+                setattr(each.owner, each.attribute, each.planted)
+            yield
+        finally:
+            PRESETS[Preset.FENCED] = sound
+            for each, original in reversed(originals):
+                setattr(each.owner, each.attribute, original)

@@ -1,0 +1,298 @@
+"""Runs one plan: start, faults under load, healing, progress, and what the end must show.
+
+Everything of a run follows from its plan (and the planted bug, where a test planted one). Phases:
+the topics exist and are replicated; faults until quiet_after_ms; the core healed for good, where
+liveness is demanded within a bound; the last reads; the checks of the end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from highwater_chaos.plan import Plan
+from highwater_checker.history import HistoryEvent, encode
+from highwater_core.check import BugFound
+from highwater_core.config import PROMISES
+from highwater_core.errors import ErrorCode
+from highwater_core.events import TraceEvent
+from highwater_core.ids import TopicPartition
+from highwater_simulator import liveness
+from highwater_simulator.coverage import Coverage
+from highwater_simulator.final_checks import check_end
+from highwater_simulator.injector import FaultInjector, Outcome
+from highwater_simulator.kernel import SimulationFailed
+from highwater_simulator.liveness import Core, Missing
+from highwater_simulator.load import Load
+from highwater_simulator.oracle.oracle import Oracle
+from highwater_simulator.oracle.violation import InvariantBroken, Violation
+from highwater_simulator.trace_log import TraceLog
+from highwater_simulator.world import Topology, World, broker_name, controller_name
+
+READY_WITHIN_MS = 20_000
+WRITE_ON_MS = 400
+"""How long clients go on writing once all is healed."""
+SETTLE_WITHIN_MS = 40_000
+PROBE_WITHIN_MS = 10_000
+READ_WITHIN_MS = 10_000
+STEP_MS = 20
+"""How often a phase's end is looked for."""
+
+CRASH = "crash"
+"""The name of a violation that is a node's error or a livelock."""
+NOT_READY = "not ready"
+
+
+@dataclass(slots=True)
+class RunResult:
+    """How a run ended; violation None is a pass.
+
+    Units: simulated_ns is virtual time. flags: what was broken and is only flagged.
+    """
+
+    plan: Plan
+    violation: Violation | None
+    flags: tuple[Violation, ...]
+    excused: tuple[tuple[TopicPartition, int], ...]
+    acknowledged: int
+    events: int
+    simulated_ns: int
+    marks: Counter[str]
+    outcome: Outcome
+    trace: TraceLog = field(repr=False)
+    history: list[HistoryEvent] = field(repr=False)
+
+    @property
+    def passed(self) -> bool:
+        return self.violation is None
+
+    def digest(self) -> str:
+        """Return a SHA-256 over trace and history: equal digests mean equal runs."""
+        found = hashlib.sha256(self.trace.digest().encode())
+        for event in self.history:
+            found.update(encode(event))
+        return found.hexdigest()
+
+
+class _Failed(Exception):
+    """A phase did not come to its end."""
+
+    def __init__(self, missing: Missing) -> None:
+        super().__init__(missing.message)
+        self.missing = missing
+
+
+class PlanRun:
+    """One run of one plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        network = plan.network
+        self.world = World(
+            plan.seed,
+            Topology(
+                broker_count=plan.topology.brokers,
+                controller_count=plan.topology.controllers,
+                preset=plan.topology.preset,
+                toggles=plan.topology.toggles,
+                broker_settings=plan.topology.broker_settings,
+                controller_settings=plan.topology.controller_settings,
+                through_codecs=network.through_codecs,
+                shuffles_ties=network.shuffles_ties,
+
+            ),
+        )
+        minima = {topic.name: topic.min_insync_replicas for topic in plan.workload.topics}
+        flagged = tuple(name for name in ("I12",) if PROMISES[plan.topology.preset][name].rows)
+        self.oracle = Oracle(self.world, minima, flagged)
+        self.coverage = Coverage()
+        self.injector = FaultInjector(self.world, self.oracle, plan.steps)
+        self.load = Load(self.world, plan)
+        judge = self.world.on_event
+
+        def on_event(event: TraceEvent) -> None:
+            if judge is not None:
+                judge(event)
+            self.coverage.event_traced(event)
+            self.injector.event_traced(event)
+
+        self.world.on_event = on_event
+
+    # ------------------------------------------------------------ phases
+
+    def run(self) -> RunResult:
+        """Run all phases, or as far as the first violation."""
+        violation: Violation | None = None
+        try:
+            self._get_ready()
+            self._do_faults()
+            core = self._heal()
+            self._settle(core)
+            self._probe(core)
+            self._read_to_the_end()
+            self._check_end()
+        except InvariantBroken as broken:
+            violation = broken.violation
+        except _Failed as failed:
+            violation = self._violation(
+                failed.missing.invariant, failed.missing.message, failed.missing.topic_partition
+            )
+        except (SimulationFailed, BugFound) as failure:
+            violation = self._violation(CRASH, str(failure).split("\n", 1)[0])
+        finally:
+            self.world.close()
+        return self._result(violation)
+
+    def _get_ready(self) -> None:
+        self.world.start_all()
+        self.load.create_topics()
+        brokers = {at: self._replicas(at) for at in self.load.partitions}
+
+        def missing() -> Missing | None:
+            for at in self.load.partitions:
+                brokers[at] = brokers[at] or self._replicas(at)
+                if not brokers[at] or not self.world.is_replicated(at, brokers[at]):
+                    return Missing(NOT_READY, "the topic is not fully replicated", at)
+            return None
+
+        self._await(missing, READY_WITHIN_MS)
+
+    def _replicas(self, at: TopicPartition) -> tuple[int, ...]:
+        return liveness.assignments_of(self.world).get(at, ())
+
+    def _do_faults(self) -> None:
+        self.world.trace.note("plan", "faults begin")
+        self.injector.begin()
+        self.load.begin()
+        self.world.kernel.run_for(self.plan.quiet_after_ms)
+
+    def _heal(self) -> Core:
+        core = liveness.extend_core(self.world, self._planned_core())
+        self.injector.heal(core)
+        self.world.trace.note("plan", "healed", core=[*core.brokers, *core.controllers])
+        self.world.kernel.run_for(WRITE_ON_MS)
+        self.load.stop_writing()
+        return core
+
+    def _planned_core(self) -> Core:
+        names, world = self.plan.core, self.world
+        return Core(
+            tuple(broker for broker in world.brokers if not names or broker_name(broker) in names),
+            tuple(
+                controller
+                for controller in world.controllers
+                if not names or controller_name(controller) in names
+            ),
+        )
+
+    def _settle(self, core: Core) -> None:
+        def missing() -> Missing | None:
+            if not self.load.has_stopped_writing():
+                return Missing("L5", "a producer still waits for an outcome")
+            stopping = [node for node in self.injector.asked_to_stop if node in core.brokers]
+            if stopping:
+                return Missing("L7", f"{stopping} were asked to stop and have not")
+            return next(liveness.missing(self.world, core), None)
+
+        self._await(missing, SETTLE_WITHIN_MS)
+
+    def _probe(self, core: Core) -> None:
+        """L5: every partition takes a record, if enough of the core can be in sync."""
+        for topic in self.plan.workload.topics:
+            for number in range(topic.partitions):
+                at = TopicPartition(topic.name, number)
+                able = [broker for broker in self._replicas(at) if broker in core.brokers]
+                if len(able) >= topic.min_insync_replicas:
+                    self._probe_one(at)
+
+    def _probe_one(self, at: TopicPartition) -> None:
+        outcomes: list[str] = []
+
+        async def send() -> None:
+            outcome = await self.load.admin.send(
+                at.topic, at.partition, f"probe-{at}", PROBE_WITHIN_MS
+            )
+            outcomes.append(outcome.error or ErrorCode.NONE.name)
+
+        self.load.admin.runtime.start("probe", send())
+
+        def missing() -> Missing | None:
+            if outcomes == [ErrorCode.NONE.name]:
+                return None
+            return Missing("L5", f"a record is not acknowledged: {outcomes}", at)
+
+        self._await(missing, 2 * PROBE_WITHIN_MS)
+
+    def _read_to_the_end(self) -> None:
+        def missing() -> Missing | None:
+            ends = {
+                at: replica.high_watermark
+                for at in self.load.partitions
+                if (leadership := self.world.partition_state(at)) is not None
+                and (replica := self.world.replica(int(leadership.leader), at)) is not None
+            }
+            if self.load.have_read_up_to(ends):
+                return None
+            return Missing("unseen", f"the consumers have not read up to {ends}")
+
+        self._await(missing, READ_WITHIN_MS)
+
+    def _check_end(self) -> None:
+        isrs = {
+            at: [int(broker) for broker in leadership.isr]
+            for at in self.load.partitions
+            if (leadership := self.world.partition_state(at)) is not None
+        }
+        readers = [consumer.history for _, consumer in self.load.consumers]
+        for problem in check_end(self.world, isrs, self.load.sent(), readers, self.oracle.excused):
+            self.oracle.report(
+                problem.topic_partition, problem.invariant, problem.message, problem.offset
+            )
+
+    # ------------------------------------------------------------ helpers
+
+    def _await(self, missing: Callable[[], Missing | None], within_ms: int) -> None:
+        """Let the world go on until nothing is missing.
+
+        Raises:
+            _Failed: something still is after within_ms.
+        """
+        kernel = self.world.kernel
+        for _ in range(within_ms // STEP_MS):
+            if missing() is None:
+                return
+            kernel.run_for(STEP_MS)
+        last = missing()
+        if last is not None:
+            raise _Failed(last)
+
+    def _violation(
+        self, invariant: str, message: str, at: TopicPartition | None = None
+    ) -> Violation:
+        topic, partition = ("", -1) if at is None else (at.topic, at.partition)
+        violation = Violation(invariant, message, self.world.kernel.now_ns(), topic, partition)
+        self.world.trace.note("oracle", str(violation))
+        return violation
+
+    def _result(self, violation: Violation | None) -> RunResult:
+        history = self.load.histories()
+        return RunResult(
+            plan=self.plan,
+            violation=violation,
+            flags=tuple(self.oracle.flags),
+            excused=tuple(self.oracle.excused),
+            acknowledged=self.load.acknowledged(),
+            events=self.world.kernel.event_count,
+            simulated_ns=self.world.kernel.now_ns(),
+            marks=self.coverage.marks,
+            outcome=self.injector.outcome,
+            trace=self.world.trace,
+            history=history,
+        )
+
+
+def run_plan(plan: Plan) -> RunResult:
+    """Run the plan in a world of its own."""
+    return PlanRun(plan).run()

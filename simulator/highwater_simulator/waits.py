@@ -1,0 +1,218 @@
+"""What a task waits for in virtual time: events, futures and queues, as the Runtime port has them.
+
+A wait ends once: it is woken, its deadline passes, or its task is cancelled. Whoever ends it has
+the task scheduled at that instant; nothing here runs a task.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from highwater_core.check import check
+from highwater_core.runtime import TaskCancelled, TimedOut
+
+if TYPE_CHECKING:
+    from highwater_simulator.tasks import NodeRuntime, SimulatedTask
+
+T = TypeVar("T")
+
+
+class Timer:
+    """An action at a virtual time; cancelling it leaves its place in the kernel's heap empty."""
+
+    __slots__ = ("action",)
+
+    def __init__(self, action: Callable[[], None] | None) -> None:
+        self.action = action
+
+    @property
+    def owner(self) -> object:
+        """What the action is a method of."""
+        return getattr(self.action, "__self__", None)
+
+    def cancel(self) -> None:
+        self.action = None
+
+    def run(self) -> None:
+        """Carry the action out, unless it was cancelled."""
+        action, self.action = self.action, None
+        if action is not None:
+            action()
+
+
+class Wait(Timer):
+    """One await of one task, and the timer of its deadline, which is in its node's time."""
+
+    __slots__ = ("_runtime", "_task", "deadline_ns", "is_over", "is_woken")
+
+    def __init__(self, runtime: NodeRuntime, deadline_ns: int | None) -> None:
+        self._runtime = runtime
+        self._task: SimulatedTask | None = None
+        self.deadline_ns = deadline_ns
+        self.is_over = False
+        self.is_woken = False
+        self.action = None
+        if deadline_ns is not None:
+            self.action = self._end
+            runtime.arm(self, deadline_ns)
+
+    @property
+    def owner(self) -> object:
+        return self._runtime
+
+    def __await__(self) -> Generator[Wait, None, bool]:
+        """Return whether it was woken; False when its time passed first."""
+        yield self
+        return self.is_woken
+
+    def attach(self, task: SimulatedTask) -> None:
+        self._task = task
+        if self.is_over:
+            task.schedule()
+
+    def wake(self) -> bool:
+        """End the wait; return whether it had not ended before."""
+        if self.is_over:
+            return False
+        self.is_woken = True
+        self._end()
+        return True
+
+    def abandon(self) -> None:
+        """End the wait of a cancelled or dropped task, which is not resumed by it."""
+        self.is_over = True
+        self.action = self._task = None
+
+    def _end(self) -> None:
+        self.is_over = True
+        self.action = None
+        if self._task is not None:
+            self._task.schedule()
+
+
+class SimulatedEvent:
+    """The Event protocol."""
+
+    __slots__ = ("_is_set", "_runtime", "_waits")
+
+    def __init__(self, runtime: NodeRuntime) -> None:
+        self._runtime = runtime
+        self._waits: dict[Wait, None] = {}
+        self._is_set = False
+
+    def set(self) -> None:
+        self._is_set = True
+        if self._waits:
+            waits, self._waits = self._waits, {}
+            for wait in waits:
+                wait.wake()
+
+    def clear(self) -> None:
+        self._is_set = False
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    async def wait(self, timeout_ms: int | None = None) -> bool:
+        if self._is_set:
+            return True
+        wait = Wait(self._runtime, self._runtime.deadline_after(timeout_ms))
+        self._waits[wait] = None
+        try:
+            return await wait
+        finally:
+            self._waits.pop(wait, None)
+
+
+class SimulatedFuture(Generic[T]):
+    """The Future protocol."""
+
+    __slots__ = ("_is_set", "_runtime", "_value", "_waits")
+
+    _value: T
+
+    def __init__(self, runtime: NodeRuntime) -> None:
+        self._runtime = runtime
+        self._waits: dict[Wait, None] = {}
+        self._is_set = False
+
+    def set(self, value: T) -> None:
+        check(not self._is_set, "a future is set once")
+        self._is_set = True
+        self._value = value
+        waits, self._waits = self._waits, {}
+        for wait in waits:
+            wait.wake()
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    async def wait(self, timeout_ms: int | None = None) -> T:
+        if not self._is_set:
+            wait = Wait(self._runtime, self._runtime.deadline_after(timeout_ms))
+            self._waits[wait] = None
+            try:
+                await wait
+            finally:
+                self._waits.pop(wait, None)
+            if not self._is_set:
+                raise TimedOut(f"no value within {timeout_ms} ms")
+        return self._value
+
+
+class SimulatedQueue(Generic[T]):
+    """The Queue protocol.
+
+    A woken task takes the item that is first when it runs: one that put_first inserted since
+    comes before the one that woke it.
+    """
+
+    __slots__ = ("_items", "_runtime", "_waits")
+
+    def __init__(self, runtime: NodeRuntime) -> None:
+        self._runtime = runtime
+        self._waits: dict[Wait, None] = {}
+        self._items: deque[T] = deque()
+
+    def put(self, item: T) -> None:
+        self._items.append(item)
+        self._wake_first()
+
+    def put_first(self, item: T) -> None:
+        self._items.appendleft(item)
+        self._wake_first()
+
+    def drain(self) -> list[T]:
+        items = list(self._items)
+        self._items.clear()
+        return items
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    async def get(self, timeout_ms: int | None = None) -> T:
+        deadline_ns = self._runtime.deadline_after(timeout_ms)
+        while not self._items:
+            wait = Wait(self._runtime, deadline_ns)
+            self._waits[wait] = None
+            try:
+                woken = await wait
+            except TaskCancelled:
+                if self._items:  # perhaps woken, then cancelled before it ran: the next one's turn
+                    self._waits.pop(wait, None)
+                    self._wake_first()
+                raise
+            finally:
+                self._waits.pop(wait, None)
+            if not woken and not self._items:
+                raise TimedOut(f"no item within {timeout_ms} ms")
+        return self._items.popleft()
+
+    def _wake_first(self) -> None:
+        while self._waits:
+            wait = next(iter(self._waits))
+            del self._waits[wait]
+            if wait.wake():
+                return

@@ -1,0 +1,196 @@
+"""Each seam of the nodes is reached in a cluster's life, and a node may wait or die there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+import pytest
+
+from highwater_core.config import Preset
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.fail_points import BROKER_FAIL_POINTS, CONTROLLER_FAIL_POINTS, FailPoint
+from highwater_core.ids import Endpoint
+from highwater_core.messages import (
+    FailPointAction,
+    InspectRequest,
+    NodeSnapshot,
+    SetFailPointRequest,
+    SetFailPointResponse,
+)
+from highwater_simulator.calls import SimulatedControlPlane
+from highwater_simulator.carriage import CONTROL_BY_CODEC
+from highwater_simulator.client import SimulatedClient
+from highwater_simulator.world import CONTROL_PORT, World, broker_name
+
+Story = Callable[[Any], Coroutine[Any, Any, None]]
+
+
+SESSION_TIMEOUT_MS, PAST_SESSION_MS = 1_500, 2_500
+QUICK = {
+    "broker_settings": {
+        "session_timeout_ms": SESSION_TIMEOUT_MS,
+        "high_watermark_checkpoint_interval_ms": 1_000,
+        "log_flush_interval_ms": 1_000,
+    },
+    "controller_settings": {"session_timeout_ms": SESSION_TIMEOUT_MS},
+}
+
+
+class Cluster(Protocol):
+    world: World
+    client: SimulatedClient
+
+    def run(self, story: Story) -> None: ...
+    async def begin(self, records: int = 20) -> None: ...
+    async def send(self, count: int) -> None: ...
+    async def full_isr(self) -> None: ...
+    def leader(self) -> int: ...
+    def controller(self) -> int: ...
+
+
+class Armed:
+    """A cluster whose nodes, and their next incarnations, have fail-points armed."""
+
+    def __init__(self, c: Cluster, action: FailPointAction, *points: FailPoint) -> None:
+        self.c = c
+        self._action = action
+        self._points = points
+
+    def arm(self, node_id: int, action: FailPointAction) -> None:
+        node = self.c.world.handle(node_id).node
+        own = BROKER_FAIL_POINTS if node_id in self.c.world.brokers else CONTROLLER_FAIL_POINTS
+        assert node is not None
+        for point in self._points:
+            error = node.fail_points.arm(point, action, count=1, delay_ms=400)
+            assert (error is ErrorCode.NONE) == (point in own)
+
+    def arm_all(self, action: FailPointAction) -> None:
+        for node_id in (*self.c.world.controllers, *self.c.world.brokers):
+            if self.c.world.handle(node_id).is_running:
+                self.arm(node_id, action)
+
+    async def revive(self) -> None:
+        """Disarm all, start what has died, and wait until all is replicated."""
+        await self.c.world.sleep(PAST_SESSION_MS)
+        self.arm_all(FailPointAction.OFF)
+        for node_id in (*self.c.world.controllers, *self.c.world.brokers):
+            if not self.c.world.handle(node_id).is_running:
+                self.c.world.start(node_id)
+        await self.c.full_isr()
+
+    async def end(self, node_id: int, how: Callable[[int], None]) -> None:
+        """End the node, write without it, and start it again, armed from its first step on."""
+        world = self.c.world
+        self.arm_all(self._action)
+        if world.handle(node_id).is_running:
+            how(node_id)
+        await self.c.send(2)
+        await world.sleep(PAST_SESSION_MS)
+        await world.eventually(lambda: not world.handle(node_id).is_running, 30_000, "its end")
+        world.start(node_id)
+        self.arm(node_id, self._action)
+        await self.c.send(2)
+        await self.revive()
+
+    async def crash_a_leader(self) -> None:
+        await self.end(self.c.leader(), self.c.world.kill)
+
+    async def stop_a_leader_and_crash_the_controller(self) -> None:
+        world = self.c.world
+        await self.end(self.c.leader(), world.request_stop)
+        await world.eventually(
+            lambda: world.active_controller() is not None, 20_000, "an active controller"
+        )
+        await self.end(self.c.controller(), world.kill)
+
+
+def hit(cluster: Cluster) -> list[str]:
+    found = cluster.world.trace.events(EventKind.FAIL_POINT_HIT)
+    return sorted({event.detail["name"] for event in found})
+
+
+@pytest.mark.parametrize("preset", list(Preset))
+def test_every_seam_is_reached_and_a_wait_there_breaks_no_promise(
+    make_cluster: Callable[..., Cluster], preset: Preset
+) -> None:
+    cluster = make_cluster(preset=preset, **QUICK)
+
+    async def story(c: Cluster) -> None:
+        await c.begin()
+        armed = Armed(c, FailPointAction.DELAY, *FailPoint)
+        await armed.crash_a_leader()
+        await armed.stop_a_leader_and_crash_the_controller()
+
+    cluster.run(story)
+    unreached = {FailPoint.BEFORE_TRUNCATION} if preset is Preset.V3 else set()
+    assert hit(cluster) == sorted(set(FailPoint) - unreached)
+
+
+@pytest.mark.parametrize("point", list(FailPoint))
+def test_nodes_that_die_at_a_seam_lose_nothing(
+    make_cluster: Callable[..., Cluster], point: FailPoint
+) -> None:
+    cluster = make_cluster(**QUICK)
+
+    async def story(c: Cluster) -> None:
+        await c.begin()
+        armed = Armed(c, FailPointAction.EXIT, point)
+        if point in BROKER_FAIL_POINTS:
+            await armed.crash_a_leader()
+        else:
+            await armed.stop_a_leader_and_crash_the_controller()
+
+    cluster.run(story)
+    assert hit(cluster) == [point]
+
+
+def test_a_node_that_dies_at_a_seam_does_nothing_after_it(
+    make_cluster: Callable[..., Cluster],
+) -> None:
+    cluster = make_cluster(**QUICK)
+
+    async def story(c: Cluster) -> None:
+        await c.begin()
+        node = c.world.handle(0).node
+        assert node is not None
+        node.fail_points.arm("before_high_watermark_checkpoint", FailPointAction.EXIT)
+        await c.world.eventually(
+            lambda: not c.world.handle(0).is_running, 20_000, "the broker's death"
+        )
+        c.world.start(0)
+        await c.full_isr()
+
+    cluster.run(story)
+    first_life = [e for e in cluster.world.trace.events() if e.node == 0 and e.incarnation == 1]
+    assert first_life[-1].kind is EventKind.FAIL_POINT_HIT
+
+
+def test_fail_points_are_armed_over_the_control_plane(
+    make_cluster: Callable[..., Cluster],
+) -> None:
+    cluster = make_cluster(through_codecs=True, **QUICK)
+    world = cluster.world
+    operator = SimulatedControlPlane(
+        world.kernel.runtime("operator"),
+        world.network,
+        world._listeners,
+        Endpoint("operator", CONTROL_PORT),
+        CONTROL_BY_CODEC,
+    )
+    answers = []
+
+    async def story(c: Cluster) -> None:
+        await c.begin()
+        endpoint = Endpoint(broker_name(0), CONTROL_PORT)
+        for name in ("before_log_flush", "during_failover"):
+            request = SetFailPointRequest(name, FailPointAction.DELAY, count=1, delay_ms=5)
+            answers.append(await operator.call(endpoint, request, 1_000))
+        assert isinstance(await operator.call(endpoint, InspectRequest(), 1_000), NodeSnapshot)
+
+    cluster.run(story)
+    assert answers == [
+        SetFailPointResponse(ErrorCode.NONE),
+        SetFailPointResponse(ErrorCode.INVALID_REQUEST),
+    ]

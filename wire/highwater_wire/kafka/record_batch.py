@@ -1,0 +1,241 @@
+"""Kafka's v2 record batches: headers, framing, whole batches built and decoded. Does no I/O.
+
+A batch is a 61-byte header and its records. The first 16 bytes (base offset, length, partition
+leader epoch) lie outside the CRC, so a leader stamps a batch without touching the rest.
+Source: Kafka protocol guide, "Record Batch"; KIP-98.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import NO_EPOCH
+from highwater_core.ports import Buffer
+
+HEADER_BYTES = 61
+LENGTH_END = 12
+"""Where the bytes that batch_length counts begin."""
+CRC_START = 21
+"""The CRC covers everything from the attributes on."""
+
+MAGIC = 2
+COMPRESSION_MASK = 0x07
+NO_PRODUCER_ID = -1
+
+STAMP = struct.Struct(">qii")
+"""The first 16 bytes: base offset, batch length, leader epoch."""
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_CHECKED = struct.Struct(">hiqqqhii")
+
+
+class BadBatch(Exception):
+    """Bytes that are no record batches, or none that can be read; `error` says which.
+
+    CORRUPT_MESSAGE, UNSUPPORTED_FOR_MESSAGE_FORMAT, UNSUPPORTED_COMPRESSION_TYPE.
+    """
+
+    def __init__(self, error: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.error = error
+
+
+class BatchHeader(NamedTuple):
+    """A batch's header; a named tuple, since it is made for every batch that passes."""
+
+    base_offset: int
+    batch_length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        return LENGTH_END + self.batch_length
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def is_compressed(self) -> bool:
+        return bool(self.attributes & COMPRESSION_MASK)
+
+
+class Batch(NamedTuple):
+    """One whole batch, CRC checked; data is a view of the buffer it came in."""
+
+    header: BatchHeader
+    data: memoryview
+
+
+class Record(NamedTuple):
+    """A decoded record; timestamp in ms since 1970."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+
+
+def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """Return the header at position, where the buffer must hold HEADER_BYTES; checks nothing."""
+    return BatchHeader._make(_HEADER.unpack_from(buffer, position))
+
+
+def check_framing(header: BatchHeader) -> None:
+    """Refuse a header that cannot be one of a v2 batch with at least one record.
+
+    Raises:
+        BadBatch: UNSUPPORTED_FOR_MESSAGE_FORMAT for magic 0 and 1, else CORRUPT_MESSAGE.
+    """
+    if header.magic != MAGIC:
+        old = 0 <= header.magic < MAGIC
+        error = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT if old else ErrorCode.CORRUPT_MESSAGE
+        raise BadBatch(error, f"record batch of magic {header.magic}, not {MAGIC}")
+    if header.batch_length < HEADER_BYTES - LENGTH_END:
+        raise BadBatch(ErrorCode.CORRUPT_MESSAGE, f"batch length {header.batch_length}")
+    if header.last_offset_delta < 0 or header.base_offset < 0:
+        raise BadBatch(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"base offset {header.base_offset}, last offset delta {header.last_offset_delta}",
+        )
+
+
+def split_batches(buffer: Buffer) -> list[Batch]:
+    """Return the batches that fill the buffer exactly, each with its CRC checked.
+
+    Raises:
+        BadBatch: CORRUPT_MESSAGE or UNSUPPORTED_FOR_MESSAGE_FORMAT.
+    """
+    view = memoryview(buffer)
+    end = len(view)
+    batches: list[Batch] = []
+    position = 0
+    while position < end:
+        if end - position < HEADER_BYTES:
+            raise BadBatch(ErrorCode.CORRUPT_MESSAGE, f"{end - position} bytes after a batch")
+        header = parse_header(view, position)
+        check_framing(header)
+        batch_end = position + LENGTH_END + header.batch_length
+        if batch_end > end:
+            raise BadBatch(ErrorCode.CORRUPT_MESSAGE, f"batch cut short by {batch_end - end} bytes")
+        if crc32c(view[position + CRC_START : batch_end]) != header.crc:
+            raise BadBatch(ErrorCode.CORRUPT_MESSAGE, "CRC-32C does not match")
+        batches.append(Batch(header, view[position:batch_end]))
+        position = batch_end
+    return batches
+
+
+def build_batch(
+    records: Sequence[tuple[bytes | None, bytes | None, int]],
+    base_offset: int = 0,
+    leader_epoch: int = NO_EPOCH,
+) -> bytes:
+    """Return one uncompressed batch of (key, value, timestamp in ms) records, at least one."""
+    base_timestamp = records[0][2]
+    body = b"".join(
+        _encode_record(delta, timestamp - base_timestamp, key, value)
+        for delta, (key, value, timestamp) in enumerate(records)
+    )
+    max_timestamp = max(timestamp for _, _, timestamp in records)
+    checked = (
+        _CHECKED.pack(
+            0, len(records) - 1, base_timestamp, max_timestamp, NO_PRODUCER_ID, -1, -1, len(records)
+        )
+        + body
+    )
+    length = CRC_START - LENGTH_END + len(checked)
+    crc = crc32c(checked)
+    return STAMP.pack(base_offset, length, leader_epoch) + struct.pack(">bI", MAGIC, crc) + checked
+
+
+def decode_records(batch: Buffer) -> list[Record]:
+    """Return the records of one uncompressed batch.
+
+    Raises:
+        BadBatch: CORRUPT_MESSAGE, or UNSUPPORTED_COMPRESSION_TYPE when they are compressed.
+    """
+    header = parse_header(batch)
+    if header.is_compressed:
+        raise BadBatch(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "records are compressed")
+    data = bytes(batch[HEADER_BYTES : header.size_bytes])
+    records: list[Record] = []
+    position = 0
+    try:
+        for _ in range(header.record_count):
+            length, start = _varint(data, position)
+            position = start + length
+            if length < 0 or position > len(data):
+                raise BadBatch(ErrorCode.CORRUPT_MESSAGE, f"record of {length} bytes")
+            records.append(_decode_record(header, data, start + 1))
+    except IndexError:
+        raise BadBatch(ErrorCode.CORRUPT_MESSAGE, "a record ends too early") from None
+    return records
+
+
+def _encode_record(
+    offset_delta: int, timestamp_delta: int, key: bytes | None, value: bytes | None
+) -> bytes:
+    body = bytearray(1)
+    _put_varint(body, timestamp_delta)
+    _put_varint(body, offset_delta)
+    for part in (key, value):
+        _put_varint(body, -1 if part is None else len(part))
+        body += part or b""
+    _put_varint(body, 0)
+    record = bytearray()
+    _put_varint(record, len(body))
+    return bytes(record + body)
+
+
+def _decode_record(header: BatchHeader, data: bytes, position: int) -> Record:
+    timestamp_delta, position = _varint(data, position)
+    offset_delta, position = _varint(data, position)
+    key, position = _nullable_bytes(data, position)
+    value, position = _nullable_bytes(data, position)
+    return Record(
+        header.base_offset + offset_delta, header.base_timestamp + timestamp_delta, key, value
+    )
+
+
+def _nullable_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
+    length, position = _varint(data, position)
+    if length < 0:
+        return None, position
+    if position + length > len(data):
+        raise BadBatch(ErrorCode.CORRUPT_MESSAGE, f"a key or value of {length} bytes")
+    return data[position : position + length], position + length
+
+
+def _put_varint(out: bytearray, value: int) -> None:
+    unsigned = value << 1 if value >= 0 else (-value << 1) - 1
+    while unsigned > 0x7F:
+        out.append(unsigned & 0x7F | 0x80)
+        unsigned >>= 7
+    out.append(unsigned)
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    unsigned = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        unsigned |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (unsigned >> 1) ^ -(unsigned & 1), position
+        shift += 7
+        if shift > 63:
+            raise BadBatch(ErrorCode.CORRUPT_MESSAGE, "a varint of more than 10 bytes")
