@@ -13,7 +13,7 @@ _SHARED_CLUSTER = re.compile(r"\[((?:steady|brisk)-[a-z0-9]+)")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give each shared cluster, each other test in containers and each other file as one unit.
+    """Give each shared cluster, each other test in containers, each chunk of schedules, each other file as one unit.
 
     xdist's own loadgroup does this by marks, but groups nothing under pytest 9.2.
     """
@@ -33,4 +33,5 @@ def unit_of(nodeid: str) -> str:
     shared = _SHARED_CLUSTER.search(nodeid)
     if shared:
         return shared[1]
-    return nodeid if "/integration/" in nodeid else nodeid.partition("::")[0]
+    is_alone = "/integration/" in nodeid or "/test_schedules.py" in nodeid
+    return nodeid if is_alone else nodeid.partition("::")[0]

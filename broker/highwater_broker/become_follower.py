@@ -6,6 +6,7 @@ Source: V3 C become_follower; replication.md section 4 makeFollowers. It awaits 
 from __future__ import annotations
 
 from highwater_broker.fetcher_registry import FetcherRegistry
+from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.partition import Partition
 from highwater_broker.roles import Following
 from highwater_core.config import Toggles, TruncateOn, Truncation
@@ -42,7 +43,16 @@ def become_follower(
         return
 
     truncates = not (is_same_leader and toggles.truncate_on is TruncateOn.LEADER_CHANGE)
-    asks_leader = toggles.truncation is not Truncation.HIGH_WATERMARK
-    if truncates and not asks_leader:
+    if truncates and toggles.truncation is Truncation.HIGH_WATERMARK:
+        # Where the disk refuses, the fetcher tries again until it does not.
+        truncates = not _is_truncated_to_high_watermark(partition)
+    fetchers.add(partition, command.leader, truncates=truncates)
+
+
+def _is_truncated_to_high_watermark(partition: Partition) -> bool:
+    try:
         partition.truncate_to(partition.high_watermark, "to the high watermark")
-    fetchers.add(partition, command.leader, truncates=truncates and asks_leader)
+    except LogRefused as refused:
+        partition.trace(EventKind.BAD_INPUT_MET, where="truncation", what=str(refused))
+        return False
+    return True

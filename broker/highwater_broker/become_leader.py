@@ -32,8 +32,8 @@ def become_leader(
     Ordering: the fetcher is removed first, so that nothing of the old leader is appended after
     the epoch's start was taken; requests that wait look again last.
 
-    Raises:
-        LogRefused: the disk refused the epoch; the replica then has no role.
+    A disk that refuses to store the epoch is no reason not to lead: appends are refused until it
+    is stored.
     """
     fetchers.remove(partition.topic_partition)
 

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from highwater_broker.log.checkpoints import OffsetCheckpoint, write_clean_shutdown_marker
+from highwater_broker.log.checkpoints import (
+    CLEAN_SHUTDOWN_MARKER,
+    OffsetCheckpoint,
+    write_clean_shutdown_marker,
+)
 from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.partition import Partition
 from highwater_broker.replica_logs import ReplicaLogs
@@ -18,7 +22,7 @@ from highwater_broker.settings import BrokerSettings
 from highwater_core.config import Toggles
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint, FailPoints
-from highwater_core.ids import Offset, TopicPartition
+from highwater_core.ids import Offset
 from highwater_core.ports import FileSystem, Trace
 from highwater_core.runtime import Runtime, TaskScope
 
@@ -133,9 +137,8 @@ class Checkpointer:
         partitions: list[Partition] | tuple[Partition, ...],
         offset_of: Callable[[Partition], Offset],
     ) -> bool:
-        entries: dict[TopicPartition, Offset] = {
-            partition.topic_partition: offset_of(partition) for partition in partitions
-        }
+        entries = self._logs.entries_of_unopened(checkpoint)
+        entries.update((each.topic_partition, offset_of(each)) for each in partitions)
         try:
             await checkpoint.write(entries)
         except LogRefused as refused:
@@ -155,4 +158,7 @@ class Checkpointer:
                 is_clean = False
                 self._logs.bad_input(str(partition.topic_partition), str(refused))
         if is_clean:
-            await write_clean_shutdown_marker(self._files)
+            try:
+                await write_clean_shutdown_marker(self._files)
+            except OSError as error:
+                self._logs.bad_input(CLEAN_SHUTDOWN_MARKER, str(error))

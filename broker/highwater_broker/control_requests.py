@@ -31,7 +31,10 @@ from highwater_core.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from highwater_core.runtime import Event, Future, Queue, Runtime
+from highwater_core.runtime import Event, Future, Queue, Runtime, TimedOut
+
+RETRY_REFUSED_MS = 1_000
+"""How long after the last command those that the disk refused are tried again."""
 
 
 class ControlRequests:
@@ -80,6 +83,12 @@ class ControlRequests:
     async def run(self) -> None:
         await self._registered.wait()
         while True:
-            request, answer = await self._queue.get()
+            try:
+                request, answer = await self._queue.get(
+                    RETRY_REFUSED_MS if self._replicas.has_refused else None
+                )
+            except TimedOut:
+                await self._replicas.retry_refused()
+                continue
             await self._fail_points.reach(FailPoint.BEFORE_COMMAND)
             answer.set(await self._replicas.carry_out(request))

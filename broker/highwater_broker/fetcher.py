@@ -95,6 +95,14 @@ class _Followed:
     failures: int = 0
     asked_epoch: LeaderEpoch = NO_EPOCH
     """The epoch of the last OffsetForLeaderEpoch, while Truncating."""
+    item: FetchPartition | None = None
+    """How it was asked for last."""
+    nothing_new: FetchPartitionResult | None = None
+    """The last answer, if it was taken and had no records: the same again changes nothing."""
+
+    def is_answered_by(self, result: FetchPartitionResult) -> bool:
+        key = self.partition.topic_partition
+        return result.partition == key.partition and result.topic == key.topic
 
 
 class ReplicaFetcher:
@@ -150,7 +158,8 @@ class ReplicaFetcher:
                 await self._context.fail_points.reach(FailPoint.BEFORE_FIRST_FETCH)
             self._woken.clear()
             self._was_interrupted = False
-            due = [each for each in self._followed.values() if self._is_due(each)]
+            now_ms = self._runtime.now_ms()
+            due = [each for each in self._followed.values() if each.not_before_ms <= now_ms]
             truncating = [each for each in due if each.phase is Phase.TRUNCATING]
             try:
                 if any(each.partition.recovery_point_fell for each in due):
@@ -172,9 +181,6 @@ class ReplicaFetcher:
         if any(each.partition.recovery_point_fell for each in due):
             await self._woken.wait(self._context.settings.replica_fetch_backoff_max_ms)
 
-    def _is_due(self, followed: _Followed) -> bool:
-        return followed.not_before_ms <= self._runtime.now_ms()
-
     def _pause_ms(self) -> int | None:
         waits = [each.not_before_ms for each in self._followed.values()]
         return max(1, min(waits) - self._runtime.now_ms()) if waits else None
@@ -190,6 +196,7 @@ class ReplicaFetcher:
                 EventKind.REQUEST_REFUSED, request="fetch", error=error.name, by=self._leader
             )
         followed.failures += 1
+        followed.nothing_new = None
         pause_ms = self._backoff_ms(followed.failures)
         followed.not_before_ms = self._runtime.now_ms() + pause_ms
 
@@ -224,7 +231,6 @@ class ReplicaFetcher:
 
     async def _fetch(self, ready: list[_Followed]) -> None:
         settings = self._context.settings
-        asked = {each.partition.topic_partition: each for each in ready}
         request = FetchRequest(
             replica_id=settings.broker_id,
             max_wait_ms=settings.replica_fetch_wait_max_ms,
@@ -241,20 +247,35 @@ class ReplicaFetcher:
         if response.error is not ErrorCode.NONE:
             raise CallFailed(f"broker {self._leader} answered {response.error.name}")
         out_of_range: list[_Followed] = []
-        unanswered = dict(asked)
-        for result in response.partitions:
-            key = TopicPartition(result.topic, result.partition)
-            unanswered.pop(key, None)
-            followed = asked.get(key)
-            if followed is None or not self._is_current(followed):
+        for followed, result in self._with_news(ready, response.partitions):
+            if not self._is_current(followed):
                 continue
-            if result.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+            if result is None:
+                self._back_off(followed, ErrorCode.UNKNOWN_SERVER_ERROR)
+            elif result.error is ErrorCode.OFFSET_OUT_OF_RANGE:
                 out_of_range.append(followed)
             else:
                 self._take(followed, result)
-        self._back_off_all(unanswered)
         for followed in out_of_range:
             await self._back_in_range(followed)
+
+    def _with_news(
+        self, ready: list[_Followed], results: tuple[FetchPartitionResult, ...]
+    ) -> list[tuple[_Followed, FetchPartitionResult | None]]:
+        """Return what was answered otherwise than before, and what a sound leader never leaves out.
+
+        A leader answers in the order of the request; only then is it quick.
+        """
+        if len(ready) == len(results):
+            pairs: list[tuple[_Followed, FetchPartitionResult | None]] = [
+                (followed, result)
+                for followed, result in zip(ready, results, strict=True)
+                if result is not followed.nothing_new and result != followed.nothing_new
+            ]
+            if all(result and each.is_answered_by(result) for each, result in pairs):
+                return pairs
+        answers = {TopicPartition(each.topic, each.partition): each for each in results}
+        return [(each, answers.get(each.partition.topic_partition)) for each in ready]
 
     def _back_off_all(self, unanswered: Mapping[TopicPartition, _Followed]) -> None:
         """Ask again later for what an answer left out, which a sound leader's never does."""
@@ -263,8 +284,16 @@ class ReplicaFetcher:
                 self._back_off(followed, ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def _fetch_partition(self, followed: _Followed) -> FetchPartition:
-        partition = followed.partition
-        return FetchPartition(
+        """Return how to ask for it: the same object as before where nothing changed since."""
+        partition, item = followed.partition, followed.item
+        if (
+            item is not None
+            and item.fetch_offset == partition.log.log_end_offset
+            and item.log_start_offset == partition.log.log_start_offset
+            and item.topic_id == partition.topic_id
+        ):
+            return item
+        followed.item = FetchPartition(
             topic=partition.topic_partition.topic,
             partition=partition.topic_partition.partition,
             fetch_offset=partition.log_end_offset,
@@ -273,10 +302,12 @@ class ReplicaFetcher:
             log_start_offset=partition.log_start_offset,
             topic_id=partition.topic_id,
         )
+        return followed.item
 
     def _take(self, followed: _Followed, result: FetchPartitionResult) -> None:
         """Append what came, without copying it."""
         error = result.error
+        followed.nothing_new = None
         if error is ErrorCode.NONE:
             records = result.records
             if not isinstance(records, bytes | memoryview):
@@ -291,6 +322,8 @@ class ReplicaFetcher:
                 # Next time after those that got nothing: a full response starves nobody.
                 key = followed.partition.topic_partition
                 self._followed[key] = self._followed.pop(key)
+            else:
+                followed.nothing_new = result
         if error is ErrorCode.NONE:
             followed.failures = 0
         else:

@@ -33,7 +33,7 @@ from highwater_core.events import EventKind
 from highwater_core.fail_points import BROKER_FAIL_POINTS, FailPoints
 from highwater_core.ids import BrokerEpoch, Endpoint, NodeId
 from highwater_core.messages import ControlledShutdownRequest, NodeSnapshot, TaskSnapshot
-from highwater_core.ports import CallFailed, Ports
+from highwater_core.ports import CallFailed, CannotStart, Ports
 from highwater_wire.kafka.messages import KafkaRequest, KafkaResponse
 from highwater_wire.kafka.versions import VERSION_PROFILE
 
@@ -161,13 +161,20 @@ class BrokerNode:
     # ------------------------------------------------------------ life
 
     async def run(self) -> None:
-        """Serve until a stop is requested; return when everything is flushed and closed."""
+        """Serve until a stop is requested; return when everything is flushed and closed.
+
+        Raises:
+            CannotStart: the folder is another broker's, or the disk refused it.
+        """
         settings = self._settings
         self._ports.trace.emit(
             EventKind.NODE_STARTED, node_kind="broker", preset=settings.preset.value
         )
         self._ports.control.serve(self._control.handle)
-        await self._replicas.load()
+        try:
+            await self._replicas.load()
+        except OSError as error:
+            raise CannotStart(f"the disk refused: {error}") from error
         self._scope.spawn("Registration", self._registration.run())
         self._scope.spawn("ControlRequestHandler", self._control.run())
         self._scope.spawn("TopicSettings", self._topics.run())

@@ -180,6 +180,20 @@ class Partition(Replica):
             self.changed()
         return ErrorCode.NONE
 
+    def record_repeated_fetch(self, replica_id: NodeId, now_ms: int) -> bool:
+        """Note the time of a fetch that is like the follower's last, in an unchanged partition.
+
+        False, and nothing is noted, unless a member of the ISR asks again from the log's end.
+        """
+        role = self.role
+        if not isinstance(role, Leading) or replica_id not in role.isr:
+            return False
+        progress = role.followers.get(replica_id)
+        if progress is None or progress.log_end_offset != self.log.log_end_offset:
+            return False
+        progress.last_caught_up_ms = progress.last_fetch_ms = now_ms
+        return True
+
     def _maybe_propose_expansion(self, role: Leading, replica_id: NodeId, now_ms: int) -> None:
         if role.proposal is not None or replica_id in role.isr:
             return
@@ -277,16 +291,17 @@ class Partition(Replica):
     def maybe_advance_high_watermark(self) -> bool:
         """Raise the high watermark as far as the replicas that must have a record have it."""
         role = self.role
-        if not isinstance(role, Leading) or self._high_watermark == self.log_end_offset:
+        log_end_offset = self.log.log_end_offset
+        if not isinstance(role, Leading) or self._high_watermark == log_end_offset:
             return False
         advanced = next_high_watermark(
             self._high_watermark,
-            self.log_end_offset,
-            (
+            log_end_offset,
+            [
                 progress.log_end_offset
                 for broker, progress in role.followers.items()
                 if self._must_have(role, broker, progress)
-            ),
+            ],
             frozen=is_frozen(
                 len(role.isr),
                 self.min_insync_replicas,

@@ -58,6 +58,19 @@ class _Waiting:
         self.in_turn.pop(waiter, None)
 
 
+class Watch:
+    """A standing listing under many keys, of one who comes to wait again and again.
+
+    `touched` is told each key that is checked, also while nobody waits.
+    """
+
+    __slots__ = ("touched", "waiter")
+
+    def __init__(self, touched: Callable[[TopicPartition], None]) -> None:
+        self.touched = touched
+        self.waiter: _Waiter | None = None
+
+
 class Purgatory:
     """Requests that wait, by partition, each key's in the order in which they began to wait.
 
@@ -69,6 +82,7 @@ class Purgatory:
         self._runtime = runtime
         self._max_waiters = max_waiters
         self._waiting: dict[TopicPartition, _Waiting] = {}
+        self._watches: dict[TopicPartition, dict[Watch, None]] = {}
         self._waiting_count = 0
         self._is_checking = False
         self._deferred: list[TopicPartition] = []
@@ -87,7 +101,7 @@ class Purgatory:
 
         A check from within a waiter's predicate is carried out after the one that runs.
         """
-        if key not in self._waiting:
+        if key not in self._waiting and key not in self._watches:
             return
         if self._is_checking:
             self._deferred.append(key)
@@ -105,6 +119,12 @@ class Purgatory:
             self._deferred.clear()
 
     def _wake_done(self, key: TopicPartition) -> None:
+        for watch in self._watches.get(key, ()):
+            watch.touched(key)
+            waiter = watch.waiter
+            if waiter is not None and not waiter.is_done and waiter.is_complete():
+                waiter.is_done = True
+                waiter.woken.set()
         waiting = self._waiting.get(key)
         if waiting is None:
             return
@@ -149,6 +169,33 @@ class Purgatory:
         finally:
             self._waiting_count -= 1
             self._forget(waiter, keys)
+        return waiter.is_done
+
+    def watch(self, key: TopicPartition, watch: Watch) -> None:
+        self._watches.setdefault(key, {})[watch] = None
+
+    def unwatch(self, key: TopicPartition, watch: Watch) -> None:
+        watches = self._watches[key]
+        del watches[watch]
+        if not watches:
+            del self._watches[key]
+
+    async def wait_watching(
+        self, watch: Watch, is_complete: Callable[[], bool], timeout_ms: int
+    ) -> bool:
+        """Wait as wait does, for all the keys of a watch; one waits on it at a time."""
+        check(watch.waiter is None, "purgatory: two wait on one watch")
+        if is_complete():
+            return True
+        if timeout_ms <= 0 or self._waiting_count >= self._max_waiters:
+            return False
+        watch.waiter = waiter = _Waiter(is_complete, self._runtime.event())
+        self._waiting_count += 1
+        try:
+            await waiter.woken.wait(min(timeout_ms, MAX_TIMEOUT_MS))
+        finally:
+            self._waiting_count -= 1
+            watch.waiter = None
         return waiter.is_done
 
     def _forget(self, waiter: _Waiter, keys: Sequence[TopicPartition]) -> None:

@@ -5,6 +5,8 @@ It awaits nothing, so each method is atomic. What a leader does with it is parti
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from highwater_broker.log.log import Log
 from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.logic.high_watermark import (
@@ -201,9 +203,7 @@ class Replica:
         Raises:
             LogRefused: the disk refused.
         """
-        before = self.log_end_offset, self._high_watermark, self.log.recovery_point
-        if self.log.truncate_to(offset):
-            self._after_truncation(*before, reason)
+        self._truncate(lambda: self.log.truncate_to(offset), reason)
 
     def truncate_fully(self, start_offset: Offset, reason: str) -> None:
         """Drop the whole log and start over at start_offset.
@@ -211,9 +211,16 @@ class Replica:
         Raises:
             LogRefused: the disk refused.
         """
+        self._truncate(lambda: self.log.truncate_fully_and_start_at(start_offset), reason)
+
+    def _truncate(self, truncate: Callable[[], object], reason: str) -> None:
+        start_offset = self.log_start_offset
         before = self.log_end_offset, self._high_watermark, self.log.recovery_point
-        self.log.truncate_fully_and_start_at(start_offset)
-        self._after_truncation(*before, reason)
+        try:
+            truncate()
+        finally:  # one that the disk refused may have gone part of its way
+            if (self.log_start_offset, self.log_end_offset) != (start_offset, before[0]):
+                self._after_truncation(*before, reason)
 
     def _after_truncation(
         self, from_offset: Offset, high_watermark: Offset, recovery_point: Offset, reason: str

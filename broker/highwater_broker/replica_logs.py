@@ -70,6 +70,8 @@ class ReplicaLogs:
         self.high_watermarks = OffsetCheckpoint(files, HIGH_WATERMARK_CHECKPOINT)
         self.recovery_points = OffsetCheckpoint(files, RECOVERY_POINT_CHECKPOINT)
         self.log_starts = OffsetCheckpoint(files, LOG_START_CHECKPOINT)
+        self._unopened: dict[TopicPartition, None] = {}
+        """Logs that the disk refused to open at the start."""
 
     async def load(self) -> list[HostedLog]:
         """Open every log of the folder.
@@ -96,6 +98,7 @@ class ReplicaLogs:
                 )
             except LogRefused as refused:
                 self.bad_input(str(key), str(refused))
+                self._unopened[key] = None
                 continue
             metadata = read_partition_metadata(self._files, partition_folder(key))
             if metadata.problem:
@@ -143,7 +146,8 @@ class ReplicaLogs:
     async def create(self, key: TopicPartition, topic_id: TopicId, config: LogConfig) -> HostedLog:
         """Create the partition's folder, or open one that could not be opened at start.
 
-        One that is left of an earlier topic of that name is set aside (KIP-516).
+        One that is left of an earlier topic of that name is set aside (KIP-516), and what the
+        checkpoints say of that topic is forgotten.
 
         Ordering: the topic id is on the disk before the replica serves. `sync` makes the folder
         itself durable.
@@ -154,16 +158,29 @@ class ReplicaLogs:
         if self._holds_other_topic(key, topic_id):
             stray = rename_aside(self._files, partition_folder(key), STRAY_SUFFIX)
             self.bad_input(str(key), f"an earlier topic's folder, now {stray}")
+        if not self._files.exists(partition_folder(key)):
+            for checkpoint in (self.high_watermarks, self.recovery_points, self.log_starts):
+                await checkpoint.forget(key)
         log = self._open(
             key,
             config,
             clean_shutdown=False,
-            recovery_point=NO_ENTRY,
-            log_start_offset=NO_ENTRY,
+            recovery_point=self.recovery_points.entries.get(key, NO_ENTRY),
+            log_start_offset=self.log_starts.entries.get(key, NO_ENTRY),
         )
         if topic_id != NO_TOPIC_ID:
             await self.write_topic_id(key, topic_id)
-        return HostedLog(key, log, Offset(0), topic_id)
+        self._unopened.pop(key, None)
+        high_watermark = self.high_watermarks.entries.get(key, NO_ENTRY)
+        return HostedLog(key, log, high_watermark, topic_id)
+
+    def entries_of_unopened(self, checkpoint: OffsetCheckpoint) -> dict[TopicPartition, Offset]:
+        """Return what the checkpoint says of logs that are not open, to be written again.
+
+        Source: I15; KAFKA-1647.
+        """
+        listed = checkpoint.entries
+        return {key: listed[key] for key in self._unopened if key in listed}
 
     def _holds_other_topic(self, key: TopicPartition, topic_id: TopicId) -> bool:
         """Return whether the partition's folder says that it is of another topic id."""
@@ -181,6 +198,7 @@ class ReplicaLogs:
         folder = partition_folder(key)
         if self._files.exists(folder) and not self._holds_other_topic(key, topic_id):
             self._files.remove(rename_aside(self._files, folder, DELETE_SUFFIX))
+            self._unopened.pop(key, None)
 
     async def write_topic_id(self, key: TopicPartition, topic_id: TopicId) -> None:
         await write_partition_metadata(self._files, partition_folder(key), topic_id)

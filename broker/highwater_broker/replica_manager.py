@@ -8,6 +8,7 @@ Source: V3 C; replication.md section 4 "LISR".
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 from highwater_broker.become_follower import become_follower
@@ -82,6 +83,8 @@ class ReplicaManager:
         self.controller_epoch: ControllerEpoch = NO_CONTROLLER_EPOCH
         self._last_init = NO_CONTROLLER_EPOCH, NO_BROKER_EPOCH
         """Of whom, and to which registration, the last init command was that was carried out."""
+        self._refused: dict[TopicPartition, LeaderAndIsrRequest] = {}
+        """The last command to each partition that the disk refused to start."""
         self.commanded = ports.runtime.event()
         """Set once a LeaderAndIsr was carried out: from then on checkpoints may be written."""
 
@@ -179,6 +182,7 @@ class ReplicaManager:
             request=type(request).__name__.removesuffix("Request"),
             controller_id=request.controller_id,
             broker_epoch=request.broker_epoch,
+            correlation_id=request.correlation_id,
             **detail,
         )
 
@@ -194,9 +198,13 @@ class ReplicaManager:
         for command in request.partitions:
             verdict, error = self._judge(command)
             if verdict is Verdict.APPLY:
+                self._refused.pop(command.topic_partition, None)
                 partition = await self._start_replica(command)
                 if partition is None:
                     error = ErrorCode.KAFKA_STORAGE_ERROR
+                    self._refused[command.topic_partition] = replace(
+                        request, is_init=False, partitions=(command,)
+                    )
                 else:
                     accepted.append((partition, command))
             errors[command.topic_partition] = error
@@ -209,9 +217,7 @@ class ReplicaManager:
         # From here on nothing waits: the roles change together.
         accepted.sort(key=lambda each: each[1].leader != self._context.broker_id)
         for partition, command in accepted:
-            error = self._take_role(partition, command, request.controller_epoch)
-            if error is not ErrorCode.NONE:
-                errors[command.topic_partition] = error
+            self._take_role(partition, command, request.controller_epoch)
         if request.is_init and self._is_first_init(request):
             self._drop_unlisted(request)
         self.commanded.set()
@@ -220,28 +226,34 @@ class ReplicaManager:
 
     def _take_role(
         self, partition: Partition, command: LeaderAndIsrPartition, told_by: ControllerEpoch
-    ) -> ErrorCode:
-        """Become leader or follower; where the disk refuses, the replica is left without a role."""
-        try:
-            if command.leader == self._context.broker_id:
-                become_leader(
-                    partition,
-                    command,
-                    told_by,
-                    fetchers=self._fetchers,
-                    toggles=self._toggles,
-                    now_ms=self._ports.runtime.now_ms(),
-                )
-            else:
-                become_follower(
-                    partition, command, told_by, fetchers=self._fetchers, toggles=self._toggles
-                )
-        except LogRefused as refused:
-            self._logs.bad_input(str(partition.topic_partition), str(refused))
-            self._fetchers.remove(partition.topic_partition)
-            partition.stop(partition.leader_epoch)
-            return refused.error
-        return ErrorCode.NONE
+    ) -> None:
+        if command.leader == self._context.broker_id:
+            become_leader(
+                partition,
+                command,
+                told_by,
+                fetchers=self._fetchers,
+                toggles=self._toggles,
+                now_ms=self._ports.runtime.now_ms(),
+            )
+        else:
+            become_follower(
+                partition, command, told_by, fetchers=self._fetchers, toggles=self._toggles
+            )
+
+    @property
+    def has_refused(self) -> bool:
+        """Whether `retry_refused` has something to do."""
+        return bool(self._refused)
+
+    async def retry_refused(self) -> None:
+        """Carry out again the commands to partitions that the disk refused to start.
+
+        The controller does not repeat them: it takes a refused partition for a commanded one.
+        """
+        refused, self._refused = self._refused, {}
+        for request in refused.values():
+            await self.carry_out(request)
 
     def _judge(self, command: LeaderAndIsrPartition) -> tuple[Verdict, ErrorCode]:
         partition = self._partitions.get(command.topic_partition)
@@ -299,6 +311,7 @@ class ReplicaManager:
 
         A folder may be left of it, which the disk refused to open or to delete.
         """
+        self._refused.pop(command.topic_partition, None)
         partition = self._partitions.get(command.topic_partition)
         if partition is None:
             return self._delete_leftover(command) if command.delete_partition else ErrorCode.NONE

@@ -145,6 +145,8 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     """Of the violation, where the verdict is fail."""
     rows: tuple[int, ...] = ()
     """The rows of the catalogue that explain it."""
+    planted: str = ""
+    """The planted bug that every node has, in the simulator; empty for none."""
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -167,9 +169,40 @@ _ENCODER = msgspec.json.Encoder(order="deterministic")
 _DECODER = msgspec.json.Decoder(Plan)
 
 
-def encode_plan(plan: Plan) -> bytes:
-    """Return the plan as indented JSON; equal plans give equal bytes."""
-    return msgspec.json.format(_ENCODER.encode(plan), indent=2) + b"\n"
+def encode_plan(plan: Plan, *, omit_defaults: bool = False) -> bytes:
+    """Return the plan as indented JSON; equal plans give equal bytes.
+
+    omit_defaults: only what differs from the defaults is written, for readers; a plan that must
+    mean the same after a change of defaults is written whole.
+    """
+    if omit_defaults:
+        content = {"title": plan.title, **_without_defaults(plan), "format": plan.format}
+        text = msgspec.json.encode(content)  # in the order of the fields' declaration
+    else:
+        text = _ENCODER.encode(plan)
+    return msgspec.json.format(text, indent=2) + b"\n"
+
+
+def _without_defaults(value: msgspec.Struct) -> dict[str, object]:
+    config = value.__struct_config__
+    kept: dict[str, object] = {} if config.tag is None else {str(config.tag_field): config.tag}
+    for field in msgspec.structs.fields(value):
+        own = getattr(value, field.name)
+        if field.required or own != _default_of(field):
+            kept[field.name] = _plain(own)
+    return kept
+
+
+def _default_of(field: msgspec.structs.FieldInfo) -> object:
+    return field.default_factory() if callable(field.default_factory) else field.default
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, msgspec.Struct):
+        return _without_defaults(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value
 
 
 def decode_plan(text: bytes, source: PurePath | str = "plan") -> Plan:

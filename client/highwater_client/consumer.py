@@ -14,7 +14,7 @@ from highwater_checker.history import HistoryEvent, OperationType
 from highwater_client.metadata import Brokers, Leaders
 from highwater_client.positions import AssignedPartition, Progress
 from highwater_client.recorder import HIGH_WATERMARK, LATEST, POLL, RESET, HistoryRecorder
-from highwater_client.settings import ConsumerSettings, OffsetReset
+from highwater_client.settings import ConsumerSettings, OffsetReset, backoff_after
 from highwater_core.errors import MEANINGS, ErrorCode
 from highwater_core.ids import Endpoint
 from highwater_core.ports import CallFailed, Transport
@@ -83,7 +83,11 @@ class Consumer:
         return self._partitions[partition].position
 
     async def caught_up(self, within_ms: int) -> bool:
-        """Return True once an answer from now on shows each partition read to its end."""
+        """Return True once each partition has been read to the high watermark of an answer.
+
+        Only answers to requests that are sent from now on count: what was committed when this
+        was called has then been read, if the answering leader knew of it.
+        """
         return await self._progress.caught_up(self._partitions.values(), within_ms)
 
     async def run(self) -> None:
@@ -126,10 +130,12 @@ class Consumer:
                 self._by_leader[item.leader].pop(item)
                 item.leader = None
                 item.is_resting = True
+                item.failures += 1
         self._scope.spawn("Retry", self._assign_later(items))
 
     async def _assign_later(self, items: Sequence[AssignedPartition]) -> None:
-        await self._runtime.sleep(self._settings.retry_backoff_ms)
+        failures = min(item.failures for item in items)
+        await self._runtime.sleep(backoff_after(failures, self._settings.retry_backoff_ms))
         for item in items:
             item.is_resting = False
         self._assign()
@@ -158,18 +164,21 @@ class Consumer:
             tuple([item.fetch_partition() for item in items]),
         )
         timeout_ms = settings.max_wait_ms + settings.request_timeout_ms
+        asked_in_round = self._progress.round
         response = await self._transport.call(leader, "fetch", request, timeout_ms)
         asked = {(item.topic, item.partition): item for item in items}
         failed: list[AssignedPartition] = []
         for result in response.partitions:
             item = asked.pop((result.topic, result.partition))
             if result.error is ErrorCode.NONE and self._take(item, result):
+                self._progress.answered(item, asked_in_round)
                 continue
             if result.error is ErrorCode.OFFSET_OUT_OF_RANGE:
                 self._reset(item)
-                continue
-            self._note_error(item, result.error)
-            failed.append(item)
+            else:
+                self._note_error(item, result.error)
+            if not item.has_ended:
+                failed.append(item)
         failed.extend(asked.values())
         if failed:
             self._put_aside(failed)
@@ -187,7 +196,7 @@ class Consumer:
         elif self._settings.record_high_watermarks and high_watermark != item.high_watermark:
             self._record(HIGH_WATERMARK, item, "", high_watermark)
         item.high_watermark = high_watermark
-        self._progress.answered(item)
+        item.failures = 0
         return True
 
     def _read(self, item: AssignedPartition, data: bytes, high_watermark: int) -> None:
@@ -221,7 +230,7 @@ class Consumer:
     # ------------------------------------------------------------ offsets
 
     def _reset(self, item: AssignedPartition) -> None:
-        """Go on where the policy says: its offset is asked for before the next fetch."""
+        """Have the offset asked for at which the policy goes on; under NONE read no further."""
         policy = self._settings.offset_reset
         self._fail(item, ErrorCode.OFFSET_OUT_OF_RANGE.name)
         if policy is OffsetReset.NONE:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from highwater_client.settings import backoff_after
 from highwater_core.ids import Endpoint
 from highwater_core.ports import CallFailed, Transport
 from highwater_core.runtime import Runtime
@@ -49,7 +50,7 @@ class Brokers:
 class Leaders:
     """The leader of each partition of the topics that its client asked for.
 
-    A background task refreshes: at once when a leader is missing, after backoff_ms when the last
+    A background task refreshes: at once when a leader is missing, after a backoff when the last
     answer did not have it, and every max_age_ms. on_refresh is called after each answer, and
     after each round in which nobody answered.
     """
@@ -94,6 +95,7 @@ class Leaders:
         self._scope.cancel()
 
     async def _refresh_when_needed(self) -> None:
+        failures = 0
         while True:
             await self._is_needed.wait(self._max_age_ms)
             response = await self._brokers.ask_any(
@@ -103,8 +105,9 @@ class Leaders:
                 self._take(response)
             self._is_needed.clear()
             self._on_refresh()
-            if self._is_needed.is_set():
-                await self._runtime.sleep(self._backoff_ms)
+            failures = failures + 1 if self._is_needed.is_set() else 0
+            if failures:
+                await self._runtime.sleep(backoff_after(failures, self._backoff_ms))
 
     def _take(self, response: MetadataResponse) -> None:
         self._brokers.learn(response)

@@ -13,12 +13,13 @@ class AssignedPartition:
     """One partition of a consumer.
 
     position: the offset that is read next; None until it is asked for. leader: the broker that
-    it is fetched from; None while it has none. has_been_placed: a position that is asked for
-    again follows the reset policy.
+    it is fetched from; None while it has none. failures: in a row. has_been_placed: a position
+    that is asked for again follows the reset policy.
     """
 
     __slots__ = (
         "_fetch",
+        "failures",
         "has_been_placed",
         "has_ended",
         "high_watermark",
@@ -38,6 +39,7 @@ class AssignedPartition:
         self.high_watermark = -1
         self.leader: Endpoint | None = None
         self.is_resting = False
+        self.failures = 0
         self.has_been_placed = False
         self.has_ended = False
         self._fetch: FetchPartition | None = None
@@ -54,12 +56,18 @@ class Progress:
     """Tells when every partition has been read to the high watermark of its leader's answer."""
 
     def __init__(self, runtime: Runtime) -> None:
+        self.round = 0
+        """Counts the calls of caught_up; a request belongs to the round in which it was sent."""
         self._behind: dict[AssignedPartition, None] = {}
         self._caught_up: Event = runtime.event()
 
-    def answered(self, item: AssignedPartition) -> None:
+    def answered(self, item: AssignedPartition, asked_in_round: int) -> None:
         """Note what has been read by an answer and its high watermark."""
-        if item in self._behind and (item.position or 0) >= item.high_watermark:
+        if (
+            asked_in_round == self.round
+            and item in self._behind
+            and (item.position or 0) >= item.high_watermark
+        ):
             self.ended(item)
 
     def ended(self, item: AssignedPartition) -> None:
@@ -69,6 +77,7 @@ class Progress:
             self._caught_up.set()
 
     async def caught_up(self, items: Iterable[AssignedPartition], within_ms: int) -> bool:
+        self.round += 1
         self._behind = dict.fromkeys(item for item in items if not item.has_ended)
         self._caught_up.clear()
         return not self._behind or await self._caught_up.wait(within_ms)

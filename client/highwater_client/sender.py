@@ -22,7 +22,7 @@ from highwater_client.outcomes import (
     outcome_of_failure,
 )
 from highwater_client.recorder import SEND, HistoryRecorder
-from highwater_client.settings import ACKS_NONE, ProducerSettings
+from highwater_client.settings import ACKS_NONE, ProducerSettings, backoff_after
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Endpoint
 from highwater_core.ports import CallFailed, Transport
@@ -179,7 +179,8 @@ class RecordSender:
     async def _deliver(self, queue: PartitionQueue, batch: PendingBatch, leader: Endpoint) -> None:
         base_offset, result = await self._try(queue, batch, leader)
         batch.tried(result)
-        again_ms = self._runtime.now_ms() + self._settings.retry_backoff_ms
+        rest_ms = backoff_after(batch.tries, self._settings.retry_backoff_ms)
+        again_ms = self._runtime.now_ms() + rest_ms
         if result.may_retry:
             self._leaders.forget(queue.topic, queue.partition, leader)
         if not result.error:

@@ -169,5 +169,6 @@ def _describe(command: BrokerCommand) -> dict[str, Any]:
     return {
         "is_init": isinstance(command, LeaderAndIsrRequest) and command.is_init,
         "broker_epoch": command.broker_epoch,
+        "correlation_id": command.correlation_id,
         "partitions": [str(partition) for partition in named],
     }

@@ -191,6 +191,14 @@ async def _write(
         controller_epoch=term.epoch.controller_epoch,
         isr=decision.isr,
     )
+    term.emit(
+        EventKind.LEADERSHIP_DECIDED,
+        partition,
+        leader_epoch=leadership.leader_epoch,
+        leader=decision.leader,
+        isr=list(decision.isr),
+        unclean=decision.unclean,
+    )
     if current is None:
         written = await term.store.create_leadership(partition, leadership)
     else:

@@ -111,6 +111,14 @@ async def _remove_from_isr(term: Term, partition: TopicPartition, gone: tuple[No
             controller_epoch=term.epoch.controller_epoch,
             isr=shrunk.isr,
         )
+        term.emit(
+            EventKind.LEADERSHIP_DECIDED,
+            partition,
+            leader_epoch=leadership.leader_epoch,
+            leader=leadership.leader,
+            isr=list(leadership.isr),
+            unclean=False,
+        )
         written = await term.store.set_leadership(partition, leadership, current.partition_epoch)
         if written is None:
             continue

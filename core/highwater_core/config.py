@@ -175,24 +175,24 @@ INVARIANTS: tuple[str, ...] = (
 )
 
 # Under v3 these may break, by the rows of the catalogue whose trigger must then be in the trace.
+# The reasons are in highwater_checker.catalogue.rows, which a test holds to this table.
 _V3_MAY_BREAK: dict[str, tuple[int, ...]] = {
-    "I1": (1, 2, 4, 7, 8, 9, 10),
-    "I2": (1, 7, 8, 10),
-    "I3": (2, 5, 6, 10),
-    "I4": (1, 7, 10),
-    "I5": (8, 13),
-    "I6": (19,),
+    "I1": (1, 2, 7, 8, 9, 10),
+    "I2": (1, 5, 6, 7, 8, 10, 16),
+    "I3": (1, 2, 5, 6, 10, 24),
+    "I4": (1, 2, 5, 6, 7, 8, 9, 10),
     "I7": (13,),
     "I8": (13,),
-    "I9": (1, 7, 10, 23),
+    "I9": (1, 2, 7, 8, 9, 10),
     "I10": (4,),
-    "I11": (1, 4),
-    "I13": (15, 16, 24),
-    "I15": (15,),
-    "I16": (6, 15, 16),
+    "I11": (1, 10),
+    "I12": (10,),
+    "I13": (24,),
+    "I16": (6, 16),
     "L2": (13,),
-    "L3": (13,),
-    "L4": (13,),
+    "L3": (13, 15),
+    "L4": (13, 15, 16),
+    "L5": (15,),
     "L8": (15, 16),
 }
 

@@ -31,10 +31,11 @@ class EventKind(StrEnum):
     TOPICS_CHANGED = "topics_changed"  # [created, deleted]
     PARTITION_STATE_CHANGED = "partition_state_changed"  # [from_state, to_state]
     REPLICA_STATE_CHANGED = "replica_state_changed"  # [replica, from_state, to_state]
+    LEADERSHIP_DECIDED = "leadership_decided"  # a new epoch, to be written [leader, isr, unclean]
     LEADER_ELECTED = "leader_elected"  # [leader, isr, unclean, selector]
     ISR_WRITTEN = "isr_written"  # [leader, isr, partition_epoch] by the controller
     WRITE_CONFLICTED = "write_conflicted"  # [path] a conditional write met another version
-    COMMAND_SENT = "command_sent"  # [broker, request, is_init, partitions]
+    COMMAND_SENT = "command_sent"  # [broker, request, correlation_id, is_init, partitions]
     COMMAND_ANSWERED = "command_answered"  # [broker, request, error]
     COMMAND_TIMED_OUT = "command_timed_out"  # the alert of V3's discussion [broker, request]
     TOPIC_CREATED = "topic_created"  # [assignment]
@@ -42,7 +43,7 @@ class EventKind(StrEnum):
 
     # Broker
     BROKER_REGISTERED = "broker_registered"  # [broker_epoch]
-    REQUEST_HANDLED = "request_handled"  # [request, controller_id, broker_epoch, ...]
+    REQUEST_HANDLED = "request_handled"  # [request, controller_id, correlation_id, ...]
     BECAME_LEADER = "became_leader"  # offset: log end [isr, high_watermark]
     BECAME_FOLLOWER = "became_follower"  # offset: log end [leader, high_watermark]
     REPLICA_STARTED = "replica_started"  # offset: log end [high_watermark, topic_id]

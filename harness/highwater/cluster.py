@@ -226,6 +226,18 @@ class Cluster:
     def unpause(self, node: int) -> None:
         self._engine.api.unpause(self._name(node))
 
+    def cut_off(self, node: int) -> None:
+        """Take the node off the cluster's network: its connections hang, nobody is told."""
+        self._engine.api.disconnect_container_from_network(
+            self._name(node), self.network_name, force=True
+        )
+
+    def rejoin(self, node: int) -> None:
+        """Put the node back on the cluster's network, at its address."""
+        self._engine.api.connect_container_to_network(
+            self._name(node), self.network_name, ipv4_address=self.address(node)
+        )
+
     def status(self, node: int) -> str:
         """Return the engine's word: running, paused, exited, created, dead; "gone" when removed."""
         try:

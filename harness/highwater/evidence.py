@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from highwater.observation import Look, leaderships, replicas_of
 from highwater_checker.finding import CheckResult, Finding
-from highwater_checker.history import Sends, decode, sends_of
+from highwater_checker.history import HistoryEvent, Sends, decode, sends_of
 from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
 from highwater_checker.invariants.isr import PartitionRecord, check_isr
 from highwater_checker.invariants.leader_uniqueness import check_leader_uniqueness
@@ -59,11 +59,17 @@ def read_evidence(folder: Path, final_look: Look, topics: Sequence[str]) -> Evid
     )
 
 
-def read_sends(history_folder: Path) -> Sends:
-    """Return the sends of every history file in the folder."""
+def read_history(path: Path) -> list[HistoryEvent]:
+    """Return what one client wrote down."""
+    return decode(path.read_bytes().splitlines())
+
+
+def read_sends(history_folder: Path, wanted: Callable[[str], bool] = lambda name: True) -> Sends:
+    """Return the sends of every history file in the folder, or of those of the wanted names."""
     parts = [
-        sends_of(decode(path.read_bytes().splitlines()))
+        sends_of(read_history(path))
         for path in sorted(history_folder.glob("*.jsonl"))
+        if wanted(path.stem)
     ]
     return Sends(
         acknowledged=tuple(ack for part in parts for ack in part.acknowledged),

@@ -1,7 +1,8 @@
 """Calls over the simulated network: the Transport and ControlPlane ports.
 
 A connection is opened by a handshake, carries requests and answers in order and breaks when the
-peer dies. A call whose time passes has been sent, and may still be carried out.
+peer dies or a fault resets it. A call whose time passes has been sent, and may still be carried
+out: late, even after its own repetition on the next connection (KAFKA-9539, KIP-570).
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from highwater_core.ids import Endpoint
 from highwater_core.messages import ControlRequest, ControlResponse
 from highwater_core.ports import CallFailed, ControlHandler
 from highwater_core.runtime import TimedOut
+from highwater_simulator.clocks import NS_PER_MS
 from highwater_simulator.network import Network, Pipe, Plane
 from highwater_simulator.tasks import NodeRuntime, SimulatedFuture
 from highwater_wire.kafka.messages import expects_response
 
 Handler = Callable[[Any], Awaitable[Any]]
+
+KEEPALIVE_MS = 15_000
+"""gRPC gives a connection up on which nothing was heard for so long (its pings included)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,8 @@ class Listeners:
         return self._planes.get(endpoint, Plane.CLIENT)
 
     def accepted(self, side: ServerSide, runtime: NodeRuntime) -> None:
-        self._accepted.setdefault(runtime, []).append(side)
+        live = [known for known in self._accepted.get(runtime, []) if not known.is_over]
+        self._accepted[runtime] = [*live, side]
 
     def close(self, runtime: NodeRuntime) -> None:
         """Stop answering for a dead incarnation: its peers see their connections reset."""
@@ -114,24 +120,56 @@ class ServerSide:
         self._to_client = to_client
         self._to_client.sender = listener.runtime
         self._exchanges: deque[_Exchange] = deque()
+        self._unread: list[tuple[_Exchange, Any]] = []
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the client has closed it."""
+        return self._client.is_over
+
+    @property
+    def is_responsive(self) -> bool:
+        """Whether this side would answer a ping now."""
+        return self._listener.runtime.is_alive and not self._listener.runtime.is_paused
 
     def receive(self, call_id: int, request: Any) -> None:
-        if not self._listener.runtime.is_alive:
+        runtime = self._listener.runtime
+        if not runtime.is_alive:
             self.break_off("the peer died")
             return
         exchange = _Exchange(call_id)
         if self._listener.answers_in_order:
             self._exchanges.append(exchange)
-        self._listener.runtime.start("Connection", self._handle(exchange, request))
+        if runtime.is_paused or self._unread:
+            self._read_later(exchange, request)
+        else:
+            runtime.start("Connection", self._handle(exchange, request))
+
+    def _read_later(self, exchange: _Exchange, request: Any) -> None:
+        self._unread.append((exchange, request))
+        if len(self._unread) == 1:
+            pause_ns = self._to_client.link.pause_ns()
+            self._listener.runtime.start("Connection", self._read_after_pause(pause_ns))
+
+    async def _read_after_pause(self, pause_ns: int) -> None:
+        """Read what came while the node was paused; which connection first is a matter of luck."""
+        await self._listener.runtime.sleep_ns(pause_ns)
+        unread, self._unread = self._unread, []
+        for exchange, request in unread:
+            self._listener.runtime.start("Connection", self._handle(exchange, request))
 
     def break_off(self, why: str) -> None:
         client = self._client
-        self._to_client.send(lambda: client.broken(CallFailed(why)))
+        self._to_client.send(lambda: client.end(CallFailed(why)))
 
     async def _handle(self, exchange: _Exchange, request: Any) -> None:
         carriage = self._listener.carriage
         value = await self._listener.handler(carriage.request(request))
-        exchange.answer = _Answer(carriage.response(request, value))
+        try:
+            exchange.answer = _Answer(carriage.response(request, value))
+        except OSError as error:  # of records to be sent; the real server's sendfile meets it
+            self.break_off(f"records could not be read: {error}")
+            return
         if not self._listener.answers_in_order:
             self._send(exchange, exchange.answer)
         while self._exchanges and (answer := self._exchanges[0].answer) is not None:
@@ -153,14 +191,30 @@ class ClientSide:
         self._runtime = runtime
         self._listeners = listeners
         self._endpoint = endpoint
-        self._to_server = network.pipe(runtime.node_name, endpoint.host, plane, runtime)
-        self._to_client = network.pipe(endpoint.host, runtime.node_name, plane)
+        self._connection = network.connect(runtime, endpoint.host, plane, self._reset)
+        self._to_server, self._to_client = self._connection.there, self._connection.back
         self._server: ServerSide | None = None
         self._unsent: list[tuple[int, Any]] = []
         self._pending: dict[int, SimulatedFuture[_Answer]] = {}
         self._next_call_id = 0
+        self._unheard_since_ns: int | None = None
+        """When the oldest request was sent after which nothing was heard."""
         self.is_closed = False
         self._to_server.send(self._accept)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody waits here for anything: closed, or its node is dead."""
+        return self._connection.is_over
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the peer has been mute for so long that a keepalive gives the connection up."""
+        if self._unheard_since_ns is None or self._server is None:
+            return False
+        if self._connection.is_whole and self._server.is_responsive:
+            return False
+        return self._runtime.now_ns() - self._unheard_since_ns >= KEEPALIVE_MS * NS_PER_MS
 
     async def call(self, request: Any, timeout_ms: int) -> Any:
         call_id = self._next_call_id
@@ -185,29 +239,36 @@ class ClientSide:
         return answer.value
 
     def answered(self, call_id: int, answer: _Answer) -> None:
+        self._unheard_since_ns = None
         future = self._pending.pop(call_id, None)
         if future is not None and not self.is_closed:
             future.set(answer)
 
-    def broken(self, failure: CallFailed) -> None:
+    def close(self, why: str) -> None:
+        """Close from this side; what was sent may still arrive at the peer."""
+        self.end(CallFailed(why))
+
+    def _reset(self) -> None:
+        self.end(CallFailed(f"{self._endpoint}: the connection was reset"))
+
+    def end(self, failure: CallFailed) -> None:
         """Fail what is pending; the next call needs a new connection."""
         if self.is_closed:
             return
         self.is_closed = True
+        if self._server is None:
+            self._connection.abort()
+        else:
+            self._connection.give_up()
         pending, self._pending = self._pending, {}
         unsent = {call_id for call_id, _ in self._unsent}
         for call_id, future in pending.items():
             sent = failure.sent and call_id not in unsent
             future.set(_Answer(failure=CallFailed(str(failure), sent=sent)))
 
-    def close(self, why: str) -> None:
-        """Close from this side; what was sent may still arrive at the peer."""
-        self.broken(CallFailed(why))
-        self._to_client.reset()
-        if self._server is None:
-            self._to_server.reset()
-
     def _send(self, server: ServerSide, call_id: int, request: Any) -> None:
+        if self._unheard_since_ns is None:
+            self._unheard_since_ns = self._runtime.now_ns()
         self._to_server.send(lambda: server.receive(call_id, request))
         if not expects_response(request):
             self.answered(call_id, _Answer())
@@ -217,7 +278,7 @@ class ClientSide:
         listener = self._listeners.find(self._endpoint)
         if listener is None:
             refusal = CallFailed(f"{self._endpoint} refused the connection", sent=False)
-            self._to_client.send(lambda: self.broken(refusal))
+            self._to_client.send(lambda: self.end(refusal))
             return
         server = ServerSide(listener, self, self._to_client)
         self._listeners.accepted(server, listener.runtime)
@@ -290,7 +351,7 @@ class SimulatedControlPlane:
     async def call(
         self, endpoint: Endpoint, request: ControlRequest, timeout_ms: int
     ) -> ControlResponse:
-        """Return the answer; an attempt to connect that was not accepted in time is given up.
+        """Return the answer; a connection that was not accepted in time or fell mute is given up.
 
         Else one would wait for ever for a peer that died before its acceptance arrived.
         """
@@ -298,8 +359,8 @@ class SimulatedControlPlane:
         try:
             response: ControlResponse = await connection.call(request, timeout_ms)
         except CallFailed as failure:
-            if not failure.sent:
-                self._connections.close(endpoint, "control", str(failure))
+            if not failure.sent or connection.is_silent:
+                connection.close(str(failure))
             raise
         return response
 

@@ -1,18 +1,56 @@
 """Shows a simulation's trace: one aligned line per event.
 
 Columns: virtual time in ms, node, event, partition, e<leader epoch> c<controller epoch>, @offset,
-detail as key=value.
+detail as key=value. What no node traced is marked: * by the world, > by the plan, ! by the oracle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
 from typing import Any
 
-from highwater_core.events import TraceEvent
-from highwater_simulator.trace_log import Entry
+from highwater_core.events import EventKind, TraceEvent
+from highwater_simulator.trace_log import Entry, Note
+
+PLAN, ORACLE = "plan", "oracle"
+"""Who writes the notes of a plan's steps and of what was found broken."""
 
 _NS_PER_MS = 1_000_000
+_TURNING_POINTS = frozenset(
+    {
+        EventKind.CONTROLLER_ELECTED,
+        EventKind.CONTROLLER_RESIGNED,
+        EventKind.LEADER_ELECTED,
+        EventKind.BECAME_LEADER,
+        EventKind.BECAME_FOLLOWER,
+        EventKind.LOG_TRUNCATED,
+        EventKind.ISR_WRITTEN,
+        EventKind.ISR_CHANGED,
+        EventKind.SESSION_LOST,
+        EventKind.FAIL_POINT_HIT,
+        EventKind.BAD_INPUT_MET,
+    }
+)
+
+
+class Role(StrEnum):
+    """What a piece of a line is, for whoever gives it a colour."""
+
+    TIME = "time"
+    WHO = "who"
+    EVENT = "event"
+    TURNING_POINT = "turning_point"
+    """An event that changes who leads, who is in sync or what a log holds."""
+    PLACE = "place"
+    """Partition, epochs and offset."""
+    DETAIL = "detail"
+    PLAN = "plan"
+    ORACLE = "oracle"
+    WORLD = "world"
+
+
+Piece = tuple[str, Role]
 
 
 def display(entries: Iterable[Entry]) -> Iterator[str]:
@@ -22,10 +60,38 @@ def display(entries: Iterable[Entry]) -> Iterator[str]:
 
 
 def display_line(entry: Entry) -> str:
+    return "".join(text for text, _ in pieces(entry)).rstrip()
+
+
+def pieces(entry: Entry) -> tuple[Piece, ...]:
+    """Return the line's pieces in order, spaces included."""
     event = entry.event
-    head = f"{entry.at_ns / _NS_PER_MS:12.3f}  {entry.who:<16}"
-    if not isinstance(event, TraceEvent):
-        return f"{head}  * {event.what}{_detail(event.detail)}"
+    time = f"{entry.at_ns / _NS_PER_MS:12.3f}  ", Role.TIME
+    if isinstance(event, Note):
+        return time, *_note(entry.who, event)
+    role = Role.TURNING_POINT if event.kind in _TURNING_POINTS else Role.EVENT
+    return (
+        time,
+        (f"{entry.who:<16}  ", Role.WHO),
+        (f"{event.kind:<24} ", role),
+        (_place(event), Role.PLACE),
+        (_detail(event.detail), Role.DETAIL),
+    )
+
+
+def _note(who: str, note: Note) -> tuple[Piece, ...]:
+    if who == ORACLE:
+        return ((f"{who:<16}! {note.what}{_detail(note.detail)}", Role.ORACLE),)
+    if who == PLAN:
+        return ((f"{who:<16}> {note.what}{_detail(note.detail)}", Role.PLAN),)
+    return (
+        (f"{who:<16}", Role.WHO),
+        (f"* {note.what}", Role.WORLD),
+        (_detail(note.detail), Role.DETAIL),
+    )
+
+
+def _place(event: TraceEvent) -> str:
     partition = ""
     if event.topic is not None:
         number = "" if event.partition is None else f"-{event.partition}"
@@ -33,14 +99,10 @@ def display_line(entry: Entry) -> str:
     leader_epoch = "" if event.leader_epoch is None else f"e{event.leader_epoch}"
     controller_epoch = "" if event.controller_epoch is None else f"c{event.controller_epoch}"
     offset = "" if event.offset is None else f"@{event.offset}"
-    line = (
-        f"{head}  {event.kind:<24} {partition:<12} {leader_epoch:>3} {controller_epoch:>3} "
-        f"{offset:>6}{_detail(event.detail)}"
-    )
-    return line.rstrip()
+    return f"{partition:<8} {leader_epoch:>3} {controller_epoch:>3} {offset:>6}"
 
 
-def _detail(detail: dict[str, Any]) -> str:
+def _detail(detail: Mapping[str, Any]) -> str:
     return "".join(f"  {key}={_value(value)}" for key, value in detail.items())
 
 

@@ -76,6 +76,7 @@ class LogReader:
 def check_end(
     world: World,
     isr_by_partition: Mapping[TopicPartition, Sequence[int]],
+    high_watermarks: Mapping[TopicPartition, int],
     senders: Iterable[SentBy],
     readers: Iterable[Sequence[HistoryEvent]],
     excused: Sequence[tuple[TopicPartition, int]],
@@ -101,7 +102,7 @@ def check_end(
     for sender in senders:
         yield from _check_sender(sender, logs, cuts)
     for history in readers:
-        yield from _check_reader(history, logs, cuts)
+        yield from _check_reader(history, logs, cuts, high_watermarks)
 
 
 def _check_sender(
@@ -146,6 +147,7 @@ def _check_reader(
     history: Sequence[HistoryEvent],
     logs: Mapping[TopicPartition, Mapping[int, str]],
     cuts: Mapping[TopicPartition, int],
+    high_watermarks: Mapping[TopicPartition, int],
 ) -> Iterator[Problem]:
     """I9: what was read is still there; I1: everything was read that is there."""
     read: dict[TopicPartition, set[int]] = {}
@@ -159,6 +161,7 @@ def _check_reader(
             found = logs[at].get(event.offset, "nothing")
             yield Problem("I9", f"{event.value} was read; there is now {found}", at, event.offset)
     for at, offsets in read.items():
-        unread = [offset for offset in logs[at] if offset not in offsets]
+        end_offset = high_watermarks.get(at, 0)
+        unread = [offset for offset in logs[at] if offset < end_offset and offset not in offsets]
         if unread and at not in cuts:
             yield Problem("unseen", f"{len(unread)} records were never read", at, unread[0])

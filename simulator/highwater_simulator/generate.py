@@ -216,7 +216,7 @@ def _steps(
         at_ms = draw.between(0, quiet_after_ms)
         when = _when(draw, targets) if draw.chance(0.35) else None
         steps.append(Step(at_ms=at_ms, do=make(targets), when=when))
-    return _within_budget(tuple(sorted(steps, key=lambda step: step.at_ms)))
+    return within_budget(tuple(sorted(steps, key=lambda step: step.at_ms)))
 
 
 def _when(draw: Draw, targets: _Targets) -> When:
@@ -354,7 +354,7 @@ def _kinds(family: Family) -> tuple[tuple[Make, int], ...]:
 _LOSING = (f.PowerLoss, f.FlipBit)
 
 
-def _within_budget(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+def within_budget(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """Keep the first fault that makes a disk lose something, and drop the others.
 
     Kafka acknowledges before it syncs: it promises to survive fewer such losses than

@@ -7,7 +7,7 @@ Source: reference/replication.md section 2, "Liveness"; reference/simulation.md 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from highwater_core import znodes
@@ -65,8 +65,8 @@ def assignments_of(world: World) -> dict[TopicPartition, tuple[int, ...]]:
     return found
 
 
-def missing(world: World, core: Core) -> Iterator[Missing]:
-    """Yield what the core has not come to yet."""
+def missing(world: World, core: Core, min_insync_replicas: Mapping[str, int]) -> Iterator[Missing]:
+    """Yield what the core has not come to yet; min_insync_replicas by topic, else 1."""
     yield from _controller(world, core)
     deleting = any(path.startswith(f"{znodes.DELETE_TOPICS}/") for path in world.zookeeper.dump())
     if deleting and core.is_whole(world):
@@ -74,7 +74,8 @@ def missing(world: World, core: Core) -> Iterator[Missing]:
     assigned = assignments_of(world)
     for at, replicas in assigned.items():
         if not _is_being_deleted(world, at.topic):
-            yield from _partition(world, core, at, replicas)
+            minimum = min_insync_replicas.get(at.topic, 1)
+            yield from _partition(world, core, at, replicas, minimum)
     yield from _replicas_left_over(world, core, assigned)
 
 
@@ -102,7 +103,7 @@ def _controller(world: World, core: Core) -> Iterator[Missing]:
 
 
 def _partition(
-    world: World, core: Core, at: TopicPartition, replicas: tuple[int, ...]
+    world: World, core: Core, at: TopicPartition, replicas: tuple[int, ...], minimum: int
 ) -> Iterator[Missing]:
     leadership = world.partition_state(at)
     if leadership is None:
@@ -116,7 +117,8 @@ def _partition(
         return
     if sorted(leadership.isr) != sorted(wanted):
         yield Missing("L4", f"its ISR is {list(leadership.isr)}, not {sorted(wanted)}", at)
-    yield from _leader(world, at, leadership)
+    # With fewer in sync than min.insync.replicas nothing is committed, and nothing need be.
+    yield from _leader(world, at, leadership, commits=len(wanted) >= minimum)
     for broker in wanted:
         if broker != leadership.leader:
             yield from _follower(world, at, leadership, broker)
@@ -124,7 +126,9 @@ def _partition(
         yield from _metadata(world, at, leadership, broker)
 
 
-def _leader(world: World, at: TopicPartition, leadership: PartitionLeadership) -> Iterator[Missing]:
+def _leader(
+    world: World, at: TopicPartition, leadership: PartitionLeadership, *, commits: bool
+) -> Iterator[Missing]:
     replica = world.replica(int(leadership.leader), at)
     if replica is None or replica.role != "leader":
         yield Missing("L3", f"broker {leadership.leader} does not know that it leads", at)
@@ -139,7 +143,7 @@ def _leader(world: World, at: TopicPartition, leadership: PartitionLeadership) -
             f"{leadership.leader_epoch}, {list(leadership.isr)}, {written}",
             at,
         )
-    if replica.high_watermark != replica.log_end_offset:
+    if commits and replica.high_watermark != replica.log_end_offset:
         yield Missing(
             "L5",
             f"its high watermark is {replica.high_watermark}, its end {replica.log_end_offset}",

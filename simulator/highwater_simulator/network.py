@@ -1,8 +1,14 @@
-"""Links between hosts and the pipes over them: latency, order, cuts. Knows nothing of requests.
+"""Links between hosts, and connections over them: latency, order, faults. No word of requests.
 
-A link is directed, source -> target : plane. Each has its own random stream, so that traffic on
-one never shifts the latencies of another. A cut link holds what arrives on it, as TCP's
-retransmission does, until it is healed or the connection is reset.
+A link is directed, source -> target : plane. Each has its own random streams, one for its
+latencies and one for its faults, so that neither traffic nor a fault on one shifts another's.
+Connections keep TCP's promises: nothing is lost, doubled or overtaken within one while it lives;
+what is sent twice is sent on two connections, and those overtake each other freely.
+
+What a cut link holds arrives when it is healed, at once: a deviation from TCP, whose next
+retransmission may take as long again as the cut. A connection that its opener had given up keeps
+that delay with a chance, so that a request may arrive after its own repetition on the next
+connection (KAFKA-9539).
 """
 
 from __future__ import annotations
@@ -11,11 +17,18 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from highwater_core.check import check
 from highwater_core.ports import Rng
+from highwater_simulator.clocks import NS_PER_MS
 from highwater_simulator.kernel import Kernel
 from highwater_simulator.tasks import NodeRuntime
+
+RETRANSMISSION_TIMEOUT_MS = 200
+"""Until a lost segment is sent again, the first time; it doubles with each loss (RFC 6298)."""
+MAX_RETRANSMISSIONS = 5
+"""A segment is lost at most so often in a row, so that it is late by 6.2 s at most."""
 
 
 class Plane(StrEnum):
@@ -27,67 +40,38 @@ class Plane(StrEnum):
     ZOOKEEPER = "zookeeper"
 
 
+class Latency(Protocol):
+    """How long one way over a link takes."""
+
+    def draw_ns(self, rng: Rng) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
-class Latency:
-    """One way over a link: drawn evenly from [minimum_ns, maximum_ns)."""
+class EvenLatency:
+    """Drawn evenly from [minimum_ns, maximum_ns)."""
 
     minimum_ns: int = 100_000
     maximum_ns: int = 600_000
 
+    def draw_ns(self, rng: Rng) -> int:
+        return rng.randrange(self.minimum_ns, self.maximum_ns)
 
-class Pipe:
-    """One direction of one connection: what is sent arrives once, in order, after a latency.
 
-    What a cut link holds is lost when its sender has died by the time of the heal: a container's
-    network goes with it, and nobody retransmits.
+@dataclass(frozen=True, slots=True)
+class HeavyTailedLatency:
+    """Mostly near minimum_ns, seldom far beyond maximum_ns: Pareto's second kind with shape one.
+
+    With the span maximum_ns - minimum_ns, the median is a fifteenth of it above the minimum, one
+    in 16 takes longer than the maximum, one in a thousand 66 spans, and none 274. In integers:
+    libm's last digit may differ from host to host.
     """
 
-    def __init__(self, link: Link, sender: NodeRuntime | None = None) -> None:
-        self.sender = sender
-        self._link = link
-        self._last_arrival_ns = 0
-        self._under_way: deque[Callable[[], None]] = deque()
-        self._stalled = 0
-        self._is_reset = False
+    minimum_ns: int = 100_000
+    maximum_ns: int = 600_000
 
-    def send(self, deliver: Callable[[], None]) -> None:
-        if not self._is_reset:
-            self._under_way.append(deliver)
-            self._arrive_later()
-
-    def reset(self) -> None:
-        """Lose what is still under way and all that is sent from now on."""
-        self._is_reset = True
-        self._under_way.clear()
-        self._stalled = 0
-
-    def resume(self) -> None:
-        """Let what stalled on the cut link arrive, in order."""
-        stalled, self._stalled = self._stalled, 0
-        for _ in range(stalled):
-            if self._is_orphan():
-                self._under_way.popleft()
-            else:
-                self._arrive_later()
-
-    def _arrive_later(self) -> None:
-        arrival_ns = max(self._last_arrival_ns, self._link.arrival_ns())
-        self._last_arrival_ns = arrival_ns
-        self._link.kernel.call_at(arrival_ns, self._arrive)
-
-    def _arrive(self) -> None:
-        if not self._under_way:
-            return
-        if self._link.is_cut and self._is_orphan():
-            self._under_way.popleft()
-        elif self._link.is_cut:
-            self._stalled += 1
-            self._link.hold(self)
-        else:
-            self._under_way.popleft()()
-
-    def _is_orphan(self) -> bool:
-        return self.sender is not None and not self.sender.is_alive
+    def draw_ns(self, rng: Rng) -> int:
+        rank = rng.randrange(1, 4_097)
+        return self.minimum_ns + (self.maximum_ns - self.minimum_ns) * (4_096 - rank) // (15 * rank)
 
 
 class Link:
@@ -95,24 +79,219 @@ class Link:
 
     def __init__(self, kernel: Kernel, rng: Rng, latency: Latency) -> None:
         self.kernel = kernel
+        self.latency = latency
         self.is_cut = False
+        self.retransmits = False
+        """Whether what is under way may need its sender again: on a cut or a lossy link."""
         self._rng = rng
-        self._latency = latency
+        self._fault_rng: Rng | None = None
+        self._is_delayed = False
+        self._slower_by_ms = (0, 0)
+        self._loss_percent = 0
         self._held: dict[Pipe, None] = {}
+
+    @property
+    def is_whole(self) -> bool:
+        return not (self.is_cut or self._is_delayed)
 
     def arrival_ns(self) -> int:
         """Return when something sent now arrives."""
-        delay_ns = self._rng.randrange(self._latency.minimum_ns, self._latency.maximum_ns)
-        return self.kernel.now_ns() + delay_ns
+        delay_ns = self.latency.draw_ns(self._rng)
+        if self._is_delayed:
+            delay_ns += self._fault_delay_ns()
+        return self.kernel.time_ns + delay_ns
 
     def hold(self, pipe: Pipe) -> None:
         self._held[pipe] = None
 
+    def retransmission_ns(self, silent_since_ns: int) -> int:
+        """Draw when TCP sends again after a silence: with its backoff, or by chance at once."""
+        now_ns = self.kernel.time_ns
+        rng = self._faults()
+        if rng.randrange(0, 2) == 0:
+            return now_ns
+        return now_ns + rng.randrange(0, now_ns - silent_since_ns + 1)
+
+    def pause_ns(self) -> int:
+        """Draw how long one of several connections that became readable at once waits its turn."""
+        return self._faults().randrange(0, NS_PER_MS)
+
+    # ------------------------------------------------------------ faults
+
+    def cut(self) -> None:
+        self.is_cut = self.retransmits = True
+
     def heal(self) -> None:
         self.is_cut = False
+        self.retransmits = self._loss_percent > 0
         held, self._held = self._held, {}
         for pipe in held:
             pipe.resume()
+
+    def slow_down(self, latency_ms: int, jitter_ms: int) -> None:
+        self._slower_by_ms = (latency_ms, jitter_ms)
+        self._is_delayed = self._slower_by_ms != (0, 0) or self._loss_percent > 0
+
+    def lose(self, percent: int) -> None:
+        check(0 <= percent < 100, "a link that loses everything is a cut one")
+        self._loss_percent = percent
+        self.retransmits = self.is_cut or percent > 0
+        self._is_delayed = self._slower_by_ms != (0, 0) or percent > 0
+
+    def describe(self) -> str:
+        """Return its faults in words; nothing when it is whole."""
+        words = ["cut"] if self.is_cut else []
+        if self._slower_by_ms != (0, 0):
+            latency_ms, jitter_ms = self._slower_by_ms
+            words.append(f"slower by {latency_ms} to {latency_ms + jitter_ms} ms")
+        if self._loss_percent:
+            words.append(f"loses {self._loss_percent} %")
+        return ", ".join(words)
+
+    def _fault_delay_ns(self) -> int:
+        rng = self._faults()
+        latency_ms, jitter_ms = self._slower_by_ms
+        delay_ns = latency_ms * NS_PER_MS
+        if jitter_ms:
+            delay_ns += rng.randrange(0, jitter_ms * NS_PER_MS + 1)
+        timeout_ns = RETRANSMISSION_TIMEOUT_MS * NS_PER_MS
+        if self._loss_percent:
+            for _ in range(MAX_RETRANSMISSIONS):
+                if rng.randrange(0, 100) >= self._loss_percent:
+                    break
+                delay_ns += timeout_ns
+                timeout_ns *= 2
+        return delay_ns
+
+    def _faults(self) -> Rng:
+        if self._fault_rng is None:
+            self._fault_rng = self._rng.stream("faults")
+        return self._fault_rng
+
+
+class Pipe:
+    """One direction of one connection: what is sent arrives once, in order, after a latency.
+
+    What a cut or lossy link holds is lost when its sender has died by then: a container's network
+    goes with it, and nobody retransmits.
+    """
+
+    def __init__(self, link: Link, sender: NodeRuntime | None = None) -> None:
+        self.sender = sender
+        self.is_given_up = False
+        """Whether the sender has closed it: what it had sent may still arrive."""
+        self.is_reset = False
+        self.link = link
+        self._last_arrival_ns = 0
+        self._under_way: deque[Callable[[], None]] = deque()
+        self._stalled = 0
+        self._stalled_since_ns = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether what is sent now arrives, and no later than it should."""
+        return not self.is_reset and self.link.is_whole
+
+    def send(self, deliver: Callable[[], None]) -> None:
+        if not self.is_reset:
+            self._under_way.append(deliver)
+            self._arrive_later(self.link.arrival_ns())
+
+    def reset(self) -> None:
+        """Lose what is still under way and all that is sent from now on."""
+        self.is_reset = True
+        self._under_way.clear()
+        self._stalled = 0
+
+    def resume(self) -> None:
+        """Let what stalled on the cut link arrive, in order."""
+        stalled, self._stalled = self._stalled, 0
+        if not stalled:
+            return
+        if self._is_orphan():
+            for _ in range(stalled):
+                self._under_way.popleft()
+        else:
+            if self.is_given_up:
+                again_ns = self.link.retransmission_ns(self._stalled_since_ns)
+                self._last_arrival_ns = max(self._last_arrival_ns, again_ns)
+            for _ in range(stalled):
+                self._arrive_later(self.link.arrival_ns())
+
+    def _arrive_later(self, arrival_ns: int) -> None:
+        if arrival_ns < self._last_arrival_ns:
+            arrival_ns = self._last_arrival_ns
+        self._last_arrival_ns = arrival_ns
+        self.link.kernel.call_at(arrival_ns, self._arrive)
+
+    def _arrive(self) -> None:
+        if not self._under_way:
+            return
+        if not self.link.retransmits:
+            self._under_way.popleft()()
+        elif self._is_orphan():
+            self._under_way.popleft()
+        elif not self.link.is_cut:
+            self._under_way.popleft()()
+        else:
+            if not self._stalled:
+                self._stalled_since_ns = self.link.kernel.time_ns
+            self._stalled += 1
+            self.link.hold(self)
+
+    def _is_orphan(self) -> bool:
+        return self.sender is not None and not self.sender.is_alive
+
+
+class Connection:
+    """Two pipes, to the one who accepted a connection and back to the one who opened it.
+
+    Only the opener is told of a reset: the acceptor would do no more than answer nobody.
+    """
+
+    def __init__(
+        self, opener: NodeRuntime, there: Pipe, back: Pipe, on_reset: Callable[[], None]
+    ) -> None:
+        self.there = there
+        self.back = back
+        self._opener = opener
+        self._on_reset = on_reset
+        self._is_closed = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its opener has nothing to do with it any more."""
+        return self._is_closed or not self._opener.is_alive
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether both directions work as they should."""
+        return self.there.is_whole and self.back.is_whole
+
+    def reset(self) -> None:
+        """Break it for both sides; what is under way is lost."""
+        if self._is_closed:
+            return
+        self.vanish()
+        self._is_closed = True
+        if self._opener.is_alive:
+            self._on_reset()
+
+    def vanish(self) -> None:
+        """Have the acceptor forget it: its opener sends into nothing and hears nothing."""
+        self.there.reset()
+        self.back.reset()
+
+    def give_up(self) -> None:
+        """Close it from the opener's side; what was sent may still arrive, perhaps late."""
+        self._is_closed = True
+        self.there.is_given_up = True
+        self.back.reset()
+
+    def abort(self) -> None:
+        """Close it before it was accepted: nothing was sent."""
+        self._is_closed = True
+        self.vanish()
 
 
 class Network:
@@ -121,8 +300,10 @@ class Network:
     def __init__(self, kernel: Kernel, rng: Rng, latency: Latency | None = None) -> None:
         self.kernel = kernel
         self._rng = rng
-        self._latency = latency or Latency()
+        self._latency: Latency = latency or EvenLatency()
         self._links: dict[tuple[str, str, Plane], Link] = {}
+        self._connections: dict[tuple[str, str, Plane], dict[Connection, None]] = {}
+        """By who opened them, to whom."""
 
     def link(self, source: str, target: str, plane: Plane) -> Link:
         key = (source, target, plane)
@@ -137,9 +318,31 @@ class Network:
     ) -> Pipe:
         return Pipe(self.link(source, target, plane), sender)
 
+    def connect(
+        self, opener: NodeRuntime, target: str, plane: Plane, on_reset: Callable[[], None]
+    ) -> Connection:
+        """Return the pipes of a new connection; on_reset tells its opener that it broke."""
+        source = opener.node_name
+        there, back = self.pipe(source, target, plane, opener), self.pipe(target, source, plane)
+        connection = Connection(opener, there, back, on_reset)
+        live = self._live_connections(source, target, plane)
+        live[connection] = None
+        self._connections[source, target, plane] = live
+        return connection
+
+    def is_connected(self, a: str, b: str, plane: Plane) -> bool:
+        """Return whether neither direction is cut."""
+        return not (self.link(a, b, plane).is_cut or self.link(b, a, plane).is_cut)
+
+    def set_latency(self, source: str, target: str, plane: Plane, latency: Latency) -> None:
+        """Give one link a nature of its own. No fault: heal_all leaves it."""
+        self.link(source, target, plane).latency = latency
+
+    # ------------------------------------------------------------ faults that last
+
     def cut(self, source: str, target: str, plane: Plane) -> None:
         """Drop what goes from source to target on that plane."""
-        self.link(source, target, plane).is_cut = True
+        self.link(source, target, plane).cut()
 
     def heal(self, source: str, target: str, plane: Plane) -> None:
         """Undo a cut; what TCP still retransmits arrives now."""
@@ -149,11 +352,55 @@ class Network:
         self.cut(a, b, plane)
         self.cut(b, a, plane)
 
+    def slow_down(
+        self, source: str, target: str, plane: Plane, latency_ms: int, jitter_ms: int = 0
+    ) -> None:
+        """Add [latency_ms, latency_ms + jitter_ms] to every way; instead of what was added."""
+        self.link(source, target, plane).slow_down(latency_ms, jitter_ms)
+
+    def speed_up(self, source: str, target: str, plane: Plane) -> None:
+        """Undo slow_down; what is under way keeps its time, and what follows it its order."""
+        self.link(source, target, plane).slow_down(0, 0)
+
+    def lose(self, source: str, target: str, plane: Plane, percent: int) -> None:
+        """Lose a share of all segments, each until TCP sends it again; 0 ends it."""
+        self.link(source, target, plane).lose(percent)
+
     def heal_all(self) -> None:
+        """Undo every cut, slowness and loss."""
         for link in self._links.values():
+            link.slow_down(0, 0)
+            link.lose(0)
             if link.is_cut:
                 link.heal()
 
-    def is_connected(self, a: str, b: str, plane: Plane) -> bool:
-        """Return whether both directions are whole."""
-        return not (self.link(a, b, plane).is_cut or self.link(b, a, plane).is_cut)
+    def describe(self) -> list[str]:
+        """Return each link that is not whole and its faults; nothing once all is healed."""
+        return [
+            f"{source} -> {target} : {plane}: {words}"
+            for (source, target, plane), link in self._links.items()
+            if (words := link.describe())
+        ]
+
+    # ------------------------------------------------------------ faults of a moment
+
+    def reset_connections(self, a: str, b: str, plane: Plane) -> None:
+        """Break every connection between the two, whoever opened it; both sides are told."""
+        for source, target in ((a, b), (b, a)):
+            for connection in self._live_connections(source, target, plane):
+                connection.reset()
+
+    def break_half_open(self, source: str, target: str, plane: Plane) -> None:
+        """Have target forget every connection between the two; source is not told.
+
+        What source sends into them disappears until it gives them up for their silence.
+        """
+        for connection in self._live_connections(source, target, plane):
+            connection.vanish()
+        for connection in self._live_connections(target, source, plane):
+            connection.reset()
+
+    def _live_connections(self, source: str, target: str, plane: Plane) -> dict[Connection, None]:
+        """Return those that source opened to target and has not closed, oldest first."""
+        known = self._connections.get((source, target, plane), {})
+        return {connection: None for connection in known if not connection.is_over}

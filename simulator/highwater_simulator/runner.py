@@ -101,12 +101,11 @@ class PlanRun:
                 controller_settings=plan.topology.controller_settings,
                 through_codecs=network.through_codecs,
                 shuffles_ties=network.shuffles_ties,
-
             ),
         )
-        minima = {topic.name: topic.min_insync_replicas for topic in plan.workload.topics}
+        self._minima = {topic.name: topic.min_insync_replicas for topic in plan.workload.topics}
         flagged = tuple(name for name in ("I12",) if PROMISES[plan.topology.preset][name].rows)
-        self.oracle = Oracle(self.world, minima, flagged)
+        self.oracle = Oracle(self.world, self._minima, flagged)
         self.coverage = Coverage()
         self.injector = FaultInjector(self.world, self.oracle, plan.steps)
         self.load = Load(self.world, plan)
@@ -194,7 +193,7 @@ class PlanRun:
             stopping = [node for node in self.injector.asked_to_stop if node in core.brokers]
             if stopping:
                 return Missing("L7", f"{stopping} were asked to stop and have not")
-            return next(liveness.missing(self.world, core), None)
+            return next(liveness.missing(self.world, core, self._minima), None)
 
         self._await(missing, SETTLE_WITHIN_MS)
 
@@ -204,7 +203,9 @@ class PlanRun:
             for number in range(topic.partitions):
                 at = TopicPartition(topic.name, number)
                 able = [broker for broker in self._replicas(at) if broker in core.brokers]
-                if len(able) >= topic.min_insync_replicas:
+                leadership = self.world.partition_state(at)
+                has_leader = leadership is not None and leadership.leader in core.brokers
+                if has_leader and len(able) >= topic.min_insync_replicas:
                     self._probe_one(at)
 
     def _probe_one(self, at: TopicPartition) -> None:
@@ -227,17 +228,22 @@ class PlanRun:
 
     def _read_to_the_end(self) -> None:
         def missing() -> Missing | None:
-            ends = {
-                at: replica.high_watermark
-                for at in self.load.partitions
-                if (leadership := self.world.partition_state(at)) is not None
-                and (replica := self.world.replica(int(leadership.leader), at)) is not None
-            }
+            ends = self._high_watermarks()
             if self.load.have_read_up_to(ends):
                 return None
             return Missing("unseen", f"the consumers have not read up to {ends}")
 
         self._await(missing, READ_WITHIN_MS)
+
+    def _high_watermarks(self) -> dict[TopicPartition, int]:
+        """Return each partition's high watermark, as its leader has it."""
+        return {
+            at: replica.high_watermark
+            for at in self.load.partitions
+            if (leadership := self.world.partition_state(at)) is not None
+            and leadership.leader in self.world.brokers
+            and (replica := self.world.replica(int(leadership.leader), at)) is not None
+        }
 
     def _check_end(self) -> None:
         isrs = {
@@ -246,7 +252,10 @@ class PlanRun:
             if (leadership := self.world.partition_state(at)) is not None
         }
         readers = [consumer.history for _, consumer in self.load.consumers]
-        for problem in check_end(self.world, isrs, self.load.sent(), readers, self.oracle.excused):
+        ends = self._high_watermarks()
+        for problem in check_end(
+            self.world, isrs, ends, self.load.sent(), readers, self.oracle.excused
+        ):
             self.oracle.report(
                 problem.topic_partition, problem.invariant, problem.message, problem.offset
             )

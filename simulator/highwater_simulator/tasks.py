@@ -61,10 +61,9 @@ class SimulatedTask:
         self._name = name
         self._work = work
         self._wait: Wait | None = None
-        self._is_scheduled = True
+        self._is_scheduled = False
         self._is_cancelled = False
         self._is_done = False
-        runtime.clockwork.soon(self.step, runtime)
 
     @property
     def name(self) -> str:
@@ -95,6 +94,7 @@ class SimulatedTask:
             return
         runtime = self._runtime
         if runtime.is_paused:
+            self._is_scheduled = True
             runtime.hold(self)
             return
         self._is_scheduled = False
@@ -257,9 +257,23 @@ class NodeRuntime:
         """Run the coroutine as a task of this node; a dead node's is dropped at once."""
         task = SimulatedTask(self, name, work)
         self._tasks[task] = None
-        if not self.is_alive:
+        if self.is_alive:
+            task.schedule()
+        else:
             task.drop()
         return task
+
+    def start_now(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        """Start a task and take its first step within this event, which is done after that.
+
+        Only for the simulator's own actions, never for a task's.
+        """
+        if not self.is_alive:
+            work.close()
+            return
+        task = SimulatedTask(self, name, work)
+        self._tasks[task] = None
+        task.step()
 
     def forget(self, task: SimulatedTask) -> None:
         """Let go of a task that is done."""

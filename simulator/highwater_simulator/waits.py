@@ -55,7 +55,7 @@ class Wait(Timer):
         self.is_woken = False
         self.action = None
         if deadline_ns is not None:
-            self.action = self._end
+            self.action = self._expire
             runtime.arm(self, deadline_ns)
 
     @property
@@ -76,8 +76,10 @@ class Wait(Timer):
         """End the wait; return whether it had not ended before."""
         if self.is_over:
             return False
-        self.is_woken = True
-        self._end()
+        self.is_over = self.is_woken = True
+        self.action = None
+        if self._task is not None:
+            self._task.schedule()
         return True
 
     def abandon(self) -> None:
@@ -85,11 +87,17 @@ class Wait(Timer):
         self.is_over = True
         self.action = self._task = None
 
-    def _end(self) -> None:
+    def end_now(self) -> None:
+        """End the wait and let its task go on within this event, which must do nothing after it."""
+        self.is_woken = True
+        self._expire()
+
+    def _expire(self) -> None:
+        """Let the task go on within the timer's event."""
         self.is_over = True
         self.action = None
         if self._task is not None:
-            self._task.schedule()
+            self._task.step()
 
 
 class SimulatedEvent:
@@ -145,6 +153,20 @@ class SimulatedFuture(Generic[T]):
         waits, self._waits = self._waits, {}
         for wait in waits:
             wait.wake()
+
+    def set_now(self, value: T) -> None:
+        """Set it and let the one that waits go on within this event, which is done after that.
+
+        Only for the simulator's own actions, never for a task's.
+        """
+        if len(self._waits) != 1:
+            self.set(value)
+            return
+        check(not self._is_set, "a future is set once")
+        self._is_set = True
+        self._value = value
+        wait, _ = self._waits.popitem()
+        wait.end_now()
 
     def is_set(self) -> bool:
         return self._is_set

@@ -22,7 +22,7 @@ from highwater_core.events import TraceEvent
 from highwater_core.fail_points import FailPoints
 from highwater_core.ids import FIRST_CONTROLLER_ID, Endpoint, NodeId, TopicPartition
 from highwater_core.messages import NodeSnapshot, ReplicaSnapshot
-from highwater_core.ports import Ports
+from highwater_core.ports import CannotStart, Ports
 from highwater_core.traces import TraceRecorder
 from highwater_core.znodes import PartitionLeadership
 from highwater_simulator.calls import (
@@ -112,9 +112,7 @@ class World:
         self.topology = topology or Topology()
         self.seed = seed
         self.rng = SeededRng(seed)
-        self.kernel = Kernel(
-            ties=self.rng.stream("ties") if self.topology.shuffles_ties else None
-        )
+        self.kernel = Kernel(ties=self.rng.stream("ties") if self.topology.shuffles_ties else None)
         self.network = Network(self.kernel, self.rng.stream("network"))
         self.zookeeper = ZooKeeper(self.kernel, self.network)
         self.trace = TraceLog(self.kernel.now_ns)
@@ -212,7 +210,10 @@ class World:
         return runtime  # type: ignore[return-value]
 
     async def _run_node(self, handle: NodeHandle, runtime: NodeRuntime, node: Node) -> None:
-        await node.run()
+        try:
+            await node.run()
+        except CannotStart as error:
+            self.trace.note(handle.name, "cannot start", why=str(error))
         runtime.soon(lambda: self._stopped(handle, runtime))
 
     def _stopped(self, handle: NodeHandle, runtime: NodeRuntime) -> None:

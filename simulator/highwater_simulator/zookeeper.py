@@ -13,15 +13,18 @@ from dataclasses import dataclass, field
 
 from highwater_core.check import check
 from highwater_core.ports import (
+    ANY_VERSION,
     Coordination,
     CoordinationEvent,
     CoordinationEventKind,
     SessionExpired,
     Stat,
 )
-from highwater_simulator.kernel import NS_PER_MS, Kernel
-from highwater_simulator.network import Network, Plane
+from highwater_simulator.clocks import NS_PER_MS
+from highwater_simulator.kernel import Kernel
+from highwater_simulator.network import Connection, Network
 from highwater_simulator.tasks import NodeRuntime
+from highwater_simulator.waits import Timer
 from highwater_simulator.znode_tree import Change, ZnodeTree, parent_of
 from highwater_simulator.zookeeper_session import SimulatedCoordination
 
@@ -29,7 +32,6 @@ HOST = "zookeeper"
 FIRST_SESSION_ID = 0x1000_0000_0000_0001
 HEARTBEATS_PER_TIMEOUT = 30
 """How often within a session's timeout its client and the server hear of each other."""
-CONNECT_RETRY_MS = 100
 
 
 @dataclass(slots=True, eq=False)
@@ -39,10 +41,10 @@ class Session:
     session_id: int
     timeout_ns: int
     client: SimulatedCoordination
+    connection: Connection
+    """The one that the server serves: it closes any other."""
     last_heard_ns: int
     is_over: bool = False
-    is_attached: bool = True
-    """Whether the client's connection is the one that the server knows."""
     unseen: deque[CoordinationEvent] = field(default_factory=deque)
 
 
@@ -50,6 +52,10 @@ class ZooKeeper:
     """The server; its tree and sessions outlive every node."""
 
     def __init__(self, kernel: Kernel, network: Network) -> None:
+        self.applied: Callable[[str, tuple[str, ...]], None] | None = None
+        """Hears of each operation that changed something: whose it was (empty: the server's own,
+        an expiry) and the changed paths in order."""
+        self.is_up = True
         self._kernel = kernel
         self._network = network
         self._tree = ZnodeTree()
@@ -57,8 +63,12 @@ class ZooKeeper:
         self._next_session_id = FIRST_SESSION_ID
         self._data_watches: dict[str, dict[Session, None]] = {}
         self._child_watches: dict[str, dict[Session, None]] = {}
+        self._replies_to_lose: dict[str, int] = {}
+        self._delay_ns = 0
+        self._last_turn_ns = 0
+        self._backlog: deque[tuple[Timer, Callable[[], None]]] = deque()
 
-    # ------------------------------------------------------------ for tests and faults
+    # ------------------------------------------------------------ what is so
 
     def data(self, path: str) -> tuple[bytes, Stat] | None:
         """Return a znode's data and metadata, None when it does not exist."""
@@ -73,93 +83,176 @@ class ZooKeeper:
         """Return the live sessions of the node, oldest first."""
         return [
             session.session_id
-            for session in self._sessions.values()
-            if session.client.node_name == node_name and not session.is_over
+            for session in self._live_sessions()
+            if session.client.node_name == node_name
         ]
 
+    @property
+    def is_prompt(self) -> bool:
+        """Whether requests are carried out as they arrive."""
+        return self.is_up and not self._delay_ns and not self._backlog
+
+    # ------------------------------------------------------------ faults
+
     def expire(self, session_id: int) -> None:
-        """End the session now, as if its timeout had passed; its client is told."""
-        session = self._sessions[session_id]
-        self._end(session)
-        session.client.notify_expired()
+        """End the session now, as if its timeout had passed; its client learns it by and by."""
+        self._end(self._sessions[session_id])
 
     def lose_connection(self, session_id: int) -> None:
         """Break the client's connection: calls in flight raise ConnectionLost; it reconnects."""
-        self._sessions[session_id].client.suspend()
+        self._sessions[session_id].client.lose_connection()
+
+    def lose_replies(self, node_name: str, count: int) -> None:
+        """Break the node's connection after each of its next `count` changes, before the reply."""
+        self._replies_to_lose[node_name] = self._replies_to_lose.get(node_name, 0) + count
+
+    def slow_down(self, delay_ms: int) -> None:
+        """Carry out each request, a heartbeat's answer too, delay_ms after its arrival; 0 ends it.
+
+        Requests keep their order, all sessions' together, as in ZooKeeper's pipeline behind a
+        slow quorum; the server still notes at their arrival that a session is alive.
+        """
+        self._delay_ns = delay_ms * NS_PER_MS
+
+    def stop(self) -> None:
+        """Go down: all connections and all requests not carried out yet are lost."""
+        self.is_up = False
+        for timer, _ in self._backlog:
+            timer.cancel()
+        self._backlog.clear()
+        for session in self._live_sessions():
+            session.client.lose_connection()
+
+    def go_on(self) -> None:
+        """Come up again with tree and sessions, each with its whole timeout before it."""
+        if self.is_up:
+            return
+        self.is_up = True
+        for session in self._live_sessions():
+            session.last_heard_ns = self._kernel.time_ns
+
+    def heal(self) -> None:
+        """Undo stop and slow_down; lose no more replies."""
+        self.go_on()
+        self.slow_down(0)
+        self._replies_to_lose.clear()
+
+    def describe(self) -> list[str]:
+        """Return what is wrong with the server, in words; nothing once all is healed."""
+        words = [] if self.is_up else ["zookeeper is down"]
+        if self._delay_ns:
+            words.append(f"zookeeper is slower by {self._delay_ns // NS_PER_MS} ms")
+        for node_name, count in self._replies_to_lose.items():
+            words.append(f"zookeeper loses {count} replies to {node_name}")
+        return words
 
     # ------------------------------------------------------------ sessions
 
     def factory(self, runtime: NodeRuntime) -> SimulatedCoordinationFactory:
         return SimulatedCoordinationFactory(self, runtime, self._network)
 
-    def open_session(self, client: SimulatedCoordination, timeout_ms: int) -> Session:
-        session = Session(
-            self._next_session_id, timeout_ms * NS_PER_MS, client, self._kernel.now_ns()
-        )
+    def receive(self, connection: Connection, work: Callable[[], None]) -> None:
+        """Do the work of a request that arrived, when its turn comes."""
+        if not self.is_up:
+            connection.reset()
+        elif not self._delay_ns and not self._backlog:
+            work()
+        else:
+            self._last_turn_ns = max(self._last_turn_ns, self._kernel.time_ns + self._delay_ns)
+            self._backlog.append((self._kernel.call_at(self._last_turn_ns, self._next_turn), work))
+
+    def _next_turn(self) -> None:
+        self._backlog.popleft()[1]()
+
+    def open_session(
+        self, client: SimulatedCoordination, connection: Connection, timeout_ms: int
+    ) -> None:
+        timeout_ns, now_ns = timeout_ms * NS_PER_MS, self._kernel.time_ns
+        session = Session(self._next_session_id, timeout_ns, client, connection, now_ns)
         self._next_session_id += 1
         self._sessions[session.session_id] = session
+        connection.back.send(lambda: client.opened(session))
         self._beat_later(session)
-        return session
 
-    def reconnect(self, session: Session) -> None:
-        """Take the session up again and send what its watches saw meanwhile."""
+    def reconnect(self, session: Session, connection: Connection) -> None:
+        """Note that the session is alive; take it up again when it is the request's turn."""
+        if self.is_up and not session.is_over:
+            session.last_heard_ns = self._kernel.time_ns
+        self.receive(connection, lambda: self._take_up(session, connection))
+
+    def _take_up(self, session: Session, connection: Connection) -> None:
+        """Serve the session on this connection, and send what its watches saw meanwhile."""
         if session.is_over:
-            session.client.notify_expired()
-            return
-        session.last_heard_ns = self._kernel.now_ns()
-        session.is_attached = True
-        session.client.welcome()
-        for _ in session.unseen:
-            session.client.send_unseen(session)
+            connection.back.send(session.client.expired)
+        elif not connection.is_over:
+            session.connection = connection
+            connection.back.send(session.client.connected)
+            for _ in session.unseen:
+                self._send_unseen(session)
+
+    def serves(self, session: Session, connection: Connection) -> bool:
+        """Return whether a request of the session on that connection is read, not refused."""
+        return session.connection is connection and not session.is_over
 
     def detach(self, session: Session) -> None:
-        """Lose the client's connection; each of its watches fires once after it is back.
+        """Have each of the session's watches fire once after its next connection.
 
         kazoo forgets its watches with the connection, and its port makes up for that likewise.
         """
-        session.is_attached = False
         for kind, watches in (
-            (CoordinationEventKind.NODE_CHANGED, self._data_watches),
             (CoordinationEventKind.CHILDREN_CHANGED, self._child_watches),
+            (CoordinationEventKind.NODE_CHANGED, self._data_watches),
         ):
             for path, sessions in watches.items():
                 if session in sessions:
                     del sessions[session]
                     session.unseen.append(CoordinationEvent(kind, path))
 
-    def close_session(self, session: Session) -> None:
+    def close_session(self, session: Session) -> tuple[None, list[Change]]:
+        """End the session by its client's wish; an operation that tells of its changes itself."""
         if not session.is_over:
-            self._end(session)
+            self._end(session, author=session.client.node_name)
+        return None, []
+
+    def ping(self, session: Session, connection: Connection) -> None:
+        """Note that the session is alive, and answer like any other request."""
+        if self.serves(session, connection) and self.is_up:
+            session.last_heard_ns = self._kernel.time_ns
+            self.receive(connection, lambda: connection.back.send(session.client.heard))
+
+    def _live_sessions(self) -> list[Session]:
+        return [session for session in self._sessions.values() if not session.is_over]
 
     def _beat_later(self, session: Session) -> None:
         interval_ns = session.timeout_ns // HEARTBEATS_PER_TIMEOUT
         self._kernel.call_later(interval_ns, lambda: self._beat(session))
 
     def _beat(self, session: Session) -> None:
-        """Exchange a heartbeat if both ends and the links between are up; expire if none came."""
-        if session.is_over and not session.client.awaits_verdict:
-            return
-        now_ns = self._kernel.now_ns()
+        """Let the client show that it is alive; end the session if it has not for too long."""
         client = session.client
-        if client.can_talk():
-            if client.is_connected and session.is_over:
-                client.suspend()  # the server closed the connection when the session ended
-            if client.is_connected:
-                session.last_heard_ns = client.last_heard_ns = now_ns
-            else:
-                client.reconnect()
-        elif client.is_connected and 3 * (now_ns - client.last_heard_ns) >= 2 * session.timeout_ns:
-            client.suspend()
-        if not session.is_over and now_ns - session.last_heard_ns >= session.timeout_ns:
+        if client.holds(session):
+            client.beat()
+        elif session.is_over:
+            return
+        silence_ns = self._kernel.time_ns - session.last_heard_ns
+        if self.is_up and not session.is_over and silence_ns >= session.timeout_ns:
             self._end(session)
         self._beat_later(session)
 
-    def _end(self, session: Session) -> None:
+    def _end(self, session: Session, author: str = "") -> None:
+        """End the session and, unless its client wished it, close the connection."""
         session.is_over = True
         for watches in (*self._data_watches.values(), *self._child_watches.values()):
             watches.pop(session, None)
-        for path in self._tree.owned_by(session.session_id):
-            self._fire(self._tree.delete(path, -1))
+        if not author:
+            session.connection.back.send(session.client.lose_connection)
+        changes = [
+            change
+            for path in self._tree.owned_by(session.session_id)
+            for change in self._tree.delete(path, ANY_VERSION)
+        ]
+        self._fire(changes)
+        self._tell(author, changes)
 
     # ------------------------------------------------------------ operations
 
@@ -174,8 +267,27 @@ class ZooKeeper:
         if session.is_over:
             raise SessionExpired(hex(session.session_id))
         result, changes = operation(self._tree)
-        self._fire(changes)
+        if changes:
+            self._fire(changes)
+            self._tell(session.client.node_name, changes)
+            if self._replies_to_lose:
+                self._maybe_lose_reply(session)
         return result
+
+    def _tell(self, author: str, changes: list[Change]) -> None:
+        if changes and self.applied is not None:
+            self.applied(author, tuple(change.path for change in changes))
+
+    def _maybe_lose_reply(self, session: Session) -> bool:
+        name = session.client.node_name
+        left = self._replies_to_lose.get(name, 0)
+        if not left:
+            return False
+        self._replies_to_lose[name] = left - 1
+        if left == 1:
+            del self._replies_to_lose[name]
+        session.connection.reset()
+        return True
 
     def watch_data(self, session: Session, path: str) -> None:
         self._data_watches.setdefault(path, {})[session] = None
@@ -200,8 +312,13 @@ class ZooKeeper:
 
     def _send(self, session: Session, event: CoordinationEvent) -> None:
         session.unseen.append(event)
-        if session.is_attached:
-            session.client.send_unseen(session)
+        if not session.connection.is_over:
+            self._send_unseen(session)
+
+    def _send_unseen(self, session: Session) -> None:
+        """Send the next watch event that has not arrived."""
+        client = session.client
+        session.connection.back.send(lambda: client.watch_fired(session.unseen.popleft()))
 
 
 class SimulatedCoordinationFactory:
@@ -214,8 +331,6 @@ class SimulatedCoordinationFactory:
 
     async def open(self, session_timeout_ms: int) -> Coordination:
         client = SimulatedCoordination(self._server, self._runtime, self._network, HOST)
-        while not self._network.is_connected(self._runtime.node_name, HOST, Plane.ZOOKEEPER):
-            await self._runtime.sleep(CONNECT_RETRY_MS)
         await client.open(session_timeout_ms)
         check(client.session_id, "a session has an id")
         return client

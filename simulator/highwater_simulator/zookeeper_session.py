@@ -6,10 +6,12 @@ flight raise ConnectionLost, whether or not the server carried them out.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from highwater_core.check import BugFound
 from highwater_core.ports import (
     ANY_VERSION,
     ConnectionLost,
@@ -17,16 +19,17 @@ from highwater_core.ports import (
     CoordinationEvent,
     CoordinationEventKind,
     MultiOp,
-    NoNode,
     SessionExpired,
     Stat,
 )
-from highwater_simulator.network import Network, Pipe, Plane
+from highwater_simulator.network import Connection, Network, Plane
 from highwater_simulator.tasks import NodeRuntime, SimulatedFuture, SimulatedQueue
 from highwater_simulator.znode_tree import NO_OWNER, Change, ZnodeTree, parent_of
 
 if TYPE_CHECKING:
     from highwater_simulator.zookeeper import Session, ZooKeeper
+
+CONNECT_RETRY_MS = 100
 
 Operation = Callable[[ZnodeTree], tuple[Any, list[Change]]]
 
@@ -40,7 +43,7 @@ class _Answer:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Call:
     operation: Operation
-    after: Callable[[Session], None] | None
+    set_watch: Callable[[Session], None] | None
     answer: SimulatedFuture[_Answer]
 
 
@@ -54,15 +57,17 @@ class SimulatedCoordination:
         self._runtime = runtime
         self._network = network
         self._host = host
-        self._to_server, self._to_client = self._pipes()
+        self._connection: Connection | None = None
+        """The current one, or an attempt at it."""
         self._session: Session | None = None
+        self._opened = runtime.event()
         self._events: SimulatedQueue[CoordinationEvent] = runtime.queue()
         self._in_flight: dict[_Call, None] = {}
         self._waiting: list[_Call] = []
         self._is_expired = False
-        self._is_reconnecting = False
+        self._is_closed = False
+        self._heard_ns = 0
         self.is_connected = False
-        self.last_heard_ns = 0
 
     # ------------------------------------------------------------ the port
 
@@ -134,12 +139,13 @@ class SimulatedCoordination:
         return stats
 
     async def close(self) -> None:
-        if self._is_expired:
-            return
-        session = self._session
+        """End the session; one that cannot be reached is left to expire."""
+        session = self._session if self.is_connected else None
+        self._is_closed = True
         if session is not None:
-            await self._call(lambda _: (None, []), self._server.close_session)
-        self._is_expired = True
+            with contextlib.suppress(ConnectionLost, SessionExpired):
+                await self._ask(self._new_call(lambda _: self._server.close_session(session)))
+        self._end()
 
     # ------------------------------------------------------------ the connection
 
@@ -147,93 +153,139 @@ class SimulatedCoordination:
     def node_name(self) -> str:
         return self._runtime.node_name
 
-    @property
-    def awaits_verdict(self) -> bool:
-        """Whether this client does not know yet that its session is over, and may learn it."""
-        return self._runtime.is_alive and not self._is_expired
-
-    def can_talk(self) -> bool:
-        if not self._runtime.is_alive or self._runtime.is_paused:
-            return False
-        return self._network.is_connected(self.node_name, self._host, Plane.ZOOKEEPER)
+    def holds(self, session: Session) -> bool:
+        """Return whether this client has the session and does not know that it is over."""
+        return self._runtime.is_alive and not self._is_expired and self._session is session
 
     async def open(self, session_timeout_ms: int) -> None:
-        """Ask the server for a session and wait until there is one."""
-        opened: SimulatedFuture[Session] = self._runtime.future()
+        """Ask the server for a session, again and again, and wait until there is one."""
+        while not self._can_reach_server() or not await self._try_to_open(session_timeout_ms):
+            await self._runtime.sleep(CONNECT_RETRY_MS)
 
-        def accept() -> None:
-            session = self._server.open_session(self, session_timeout_ms)
-            self._to_client.send(lambda: opened.set(session))
+    async def _try_to_open(self, session_timeout_ms: int) -> bool:
+        """Return whether the server gave a session; one that comes too late expires unused."""
+        self._opened.clear()
+        connection = self._connect()
+        connection.there.send(
+            lambda: self._server.receive(
+                connection,
+                lambda: self._server.open_session(self, connection, session_timeout_ms),
+            )
+        )
+        await self._opened.wait(_silence_limit(session_timeout_ms))
+        if self._session is None:
+            self._drop_connection()
+        return self._session is not None
 
-        self._to_server.send(accept)
-        self._session = await opened.wait()
-        self._connected()
-
-    def reconnect(self) -> None:
-        """Connect anew within the session; the server says whether it still exists."""
-        session = self._session
-        if session is None or self._is_reconnecting or self._is_expired:
+    def beat(self) -> None:
+        """Exchange a heartbeat, or reconnect; a stopped process does neither and misses nothing."""
+        session, connection, now_ns = self._session, self._connection, self._now_ns()
+        if session is None:
             return
-        self._is_reconnecting = True
-        self._to_server, self._to_client = self._pipes()
-        self._to_server.send(lambda: self._server.reconnect(session))
+        if self._runtime.is_paused:
+            self._heard_ns = now_ns
+        elif connection is None:
+            if self._can_reach_server():
+                self._reconnect(session)
+        elif now_ns - self._heard_ns >= _silence_limit(session.timeout_ns):
+            connection.give_up()
+            self._suspend()
+        elif self.is_connected:
+            self._ping(session, connection)
 
-    def suspend(self) -> None:
+    def _ping(self, session: Session, connection: Connection) -> None:
+        """Hear of each other: at once where nothing is wrong, else by messages."""
+        server = self._server
+        if connection.is_whole and server.is_prompt and server.serves(session, connection):
+            session.last_heard_ns = self._heard_ns = self._now_ns()
+        else:
+            connection.there.send(lambda: server.ping(session, connection))
+
+    def _reconnect(self, session: Session) -> None:
+        """Connect anew within the session; the server says whether it still exists."""
+        connection = self._connect()
+        connection.there.send(lambda: self._server.reconnect(session, connection))
+
+    def _connect(self) -> Connection:
+        self._heard_ns = self._now_ns()
+        self._connection = self._network.connect(
+            self._runtime, self._host, Plane.ZOOKEEPER, self._suspend
+        )
+        return self._connection
+
+    def _can_reach_server(self) -> bool:
+        return self._server.is_up and self._network.is_connected(
+            self.node_name, self._host, Plane.ZOOKEEPER
+        )
+
+    def _now_ns(self) -> int:
+        return self._network.kernel.time_ns
+
+    def lose_connection(self) -> None:
         """Lose the connection and what is under way on it."""
-        self._to_server.reset()
-        self._to_client.reset()
-        self._is_reconnecting = False
-        if self._session is not None:
-            self._server.detach(self._session)
+        if self._connection is not None:
+            self._connection.reset()
+
+    def _drop_connection(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.give_up()
+        self.is_connected = False
+
+    def _end(self) -> None:
+        """Do nothing any more: the session is over for this client."""
+        self._is_expired = True
+        self._drop_connection()
+        calls, self._in_flight, self._waiting = [*self._in_flight, *self._waiting], {}, []
+        for call in calls:
+            call.answer.set(_Answer(error=SessionExpired(hex(self.session_id))))
+
+    def _suspend(self) -> None:
+        """Go on without a connection: calls in flight may or may not have been carried out."""
+        self._connection = None
+        if self._session is None:
+            self._opened.set()
+            return
+        self._server.detach(self._session)
         if not self.is_connected:
             return
         self.is_connected = False
-        self._events.put(CoordinationEvent(CoordinationEventKind.SESSION_SUSPENDED))
+        if not self._is_closed:
+            self._events.put(CoordinationEvent(CoordinationEventKind.SESSION_SUSPENDED))
         in_flight, self._in_flight = self._in_flight, {}
         for call in in_flight:
             call.answer.set(_Answer(error=ConnectionLost("no answer: the connection was lost")))
 
-    def welcome(self) -> None:
-        """Tell this client that it is connected again, from the server."""
-        self._to_client.send(self._connected)
+    # ------------------------------------------------------------ what the server sends
 
-    def send_unseen(self, session: Session) -> None:
-        """Send the next watch event that has not arrived, from the server."""
-        self._to_client.send(lambda: self._watch_fired(session.unseen.popleft()))
+    def opened(self, session: Session) -> None:
+        if self._runtime.is_alive and self._session is None:
+            self._session = session
+            self._opened.set()
+            self.connected()
 
-    def notify_expired(self) -> None:
-        self._to_client.send(self._expire)
-
-    def _watch_fired(self, event: CoordinationEvent) -> None:
-        if self._runtime.is_alive:
-            self._events.put(event)
-
-    def _connected(self) -> None:
+    def connected(self) -> None:
         if not self._runtime.is_alive:
             return
         self.is_connected = True
-        self._is_reconnecting = False
-        self.last_heard_ns = self._runtime.now_ns()
+        self._heard_ns = self._now_ns()
         self._events.put(CoordinationEvent(CoordinationEventKind.SESSION_ESTABLISHED))
         waiting, self._waiting = self._waiting, []
         for call in waiting:
             self._send(call)
 
-    def _expire(self) -> None:
+    def heard(self) -> None:
+        self._heard_ns = self._now_ns()
+
+    def watch_fired(self, event: CoordinationEvent) -> None:
+        if self._runtime.is_alive:
+            self._events.put(event)
+
+    def expired(self) -> None:
         if self._is_expired or not self._runtime.is_alive:
             return
-        self._is_expired = True
-        self.is_connected = False
         self._events.put(CoordinationEvent(CoordinationEventKind.SESSION_EXPIRED))
-        calls, self._in_flight = [*self._in_flight, *self._waiting], {}
-        self._waiting = []
-        for call in calls:
-            call.answer.set(_Answer(error=SessionExpired(hex(self.session_id))))
-
-    def _pipes(self) -> tuple[Pipe, Pipe]:
-        there = self._network.pipe(self.node_name, self._host, Plane.ZOOKEEPER, self._runtime)
-        back = self._network.pipe(self._host, self.node_name, Plane.ZOOKEEPER)
-        return there, back
+        self._end()
 
     # ------------------------------------------------------------ calls
 
@@ -243,12 +295,19 @@ class SimulatedCoordination:
         return lambda session: self._server.watch_data(session, path)
 
     async def _call(
-        self, operation: Operation, after: Callable[[Session], None] | None = None
+        self, operation: Operation, set_watch: Callable[[Session], None] | None = None
     ) -> Any:
-        """Carry out the operation at the server, then `after` when it was not refused."""
-        if self._is_expired:
+        """Carry out the operation at the server, and set the watch when it was not refused."""
+        if self._is_expired or self._is_closed:
             raise SessionExpired(hex(self.session_id))
-        call = _Call(operation, after, self._runtime.future())
+        return await self._ask(self._new_call(operation, set_watch))
+
+    def _new_call(
+        self, operation: Operation, set_watch: Callable[[Session], None] | None = None
+    ) -> _Call:
+        return _Call(operation, set_watch, self._runtime.future())
+
+    async def _ask(self, call: _Call) -> Any:
         if self.is_connected:
             self._send(call)
         else:
@@ -259,24 +318,36 @@ class SimulatedCoordination:
         return answer.result
 
     def _send(self, call: _Call) -> None:
+        session, connection = self._session, self._connection
+        if session is None or connection is None:
+            raise BugFound("a call was sent without a connection")
         self._in_flight[call] = None
-        self._to_server.send(lambda: self._carry_out(call))
+        connection.there.send(lambda: self._arrived(call, session, connection))
 
-    def _carry_out(self, call: _Call) -> None:
-        """Run at the server when the request arrives."""
-        session = self._session
-        if session is None:
-            raise NoNode("a call before its session")
+    def _arrived(self, call: _Call, session: Session, connection: Connection) -> None:
+        """Run at the server, which reads nothing more from a connection that it closed."""
+        if self._server.serves(session, connection):
+            session.last_heard_ns = self._now_ns()
+            self._server.receive(connection, lambda: self._carry_out(call, session, connection))
+
+    def _carry_out(self, call: _Call, session: Session, connection: Connection) -> None:
+        """Run at the server when it is the request's turn."""
         try:
             answer = _Answer(result=self._server.apply(session, call.operation))
         except CoordinationError as error:
             answer = _Answer(error=error)
         else:
-            if call.after is not None:
-                call.after(session)
-        self._to_client.send(lambda: self._answered(call, answer))
+            if call.set_watch is not None and not connection.is_over:
+                call.set_watch(session)
+        connection.back.send(lambda: self._answered(call, answer))
 
     def _answered(self, call: _Call, answer: _Answer) -> None:
+        self._heard_ns = self._now_ns()
         if call in self._in_flight and self._runtime.is_alive:
             del self._in_flight[call]
             call.answer.set(answer)
+
+
+def _silence_limit(session_timeout: int) -> int:
+    """Return for how long a client believes in a mute connection, in the timeout's unit."""
+    return 2 * session_timeout // 3

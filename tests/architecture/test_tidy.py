@@ -22,6 +22,8 @@ PACKAGES = (
     "controller/highwater_controller",
     "broker/highwater_broker",
     "checker/highwater_checker",
+    "chaos/highwater_chaos",
+    "client/highwater_client",
     "simulator/highwater_simulator",
     "harness/highwater",
 )
@@ -81,7 +83,9 @@ def test_no_assert_statement_outside_tests(package: str) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("package", [*NODE_PACKAGES, "simulator/highwater_simulator"])
+@pytest.mark.parametrize(
+    "package", [*NODE_PACKAGES, "client/highwater_client", "simulator/highwater_simulator"]
+)
 def test_node_code_iterates_no_set(package: str) -> None:
     """A set's order differs between processes; sort it, or use a dict or a tuple.
 

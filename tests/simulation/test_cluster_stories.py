@@ -185,6 +185,7 @@ def test_deposed_leader_truncates_the_tail_that_nobody_else_has(
         lonely = await c.client.send("orders", 0, "tail", 2_000, acks=1)
         assert lonely.offset == 20
         assert replica(c.world, leader).log_end_offset == 21
+        await c.world.sleep(10)  # what was under way to the others is held by the cut
         await c.world.sleep(10)  # what the leader sent its followers has reached the cut
         c.world.kill(leader)
         c.world.heal_all()

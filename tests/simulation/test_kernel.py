@@ -173,3 +173,72 @@ def test_run_that_never_ends_is_found() -> None:
     with pytest.raises(BugFound, match="more than 1000 events"):
         kernel.run_for(1_000_000)
     kernel.close()
+
+
+def test_cancelled_timers_do_not_pile_up() -> None:
+    kernel, ran = Kernel(), []
+    kept = [kernel.call_at(1_000_000 + number, lambda: ran.append(1)) for number in range(10)]
+    for _ in range(20_000):
+        kernel.call_later(3_000_000_000, lambda: ran.append(2)).cancel()
+    assert len(kernel._heap) <= 2_048
+    kernel.run_for(10_000)
+    assert ran == [1] * len(kept)
+
+
+def test_whoever_looks_after_each_event_sees_it_done() -> None:
+    kernel, seen = Kernel(), []
+    done: list[int] = []
+    kernel.after_event = lambda: seen.append((kernel.event_count, len(done)))
+    for number in range(3):
+        kernel.call_at(number, lambda: done.append(1))
+    kernel.run_for(1)
+    assert seen == [(1, 1), (2, 2), (3, 3)]
+
+
+def test_step_and_answer_within_one_event() -> None:
+    kernel = Kernel()
+    runtime, steps = kernel.runtime("node"), []
+    future = runtime.future()
+
+    async def work() -> None:
+        steps.append("began")
+        steps.append(await future.wait())
+
+    kernel.call_at(5, lambda: runtime.start_now("work", work()))
+    kernel.call_at(9, lambda: future.set_now("answer"))
+    kernel.run_for(1)
+    assert (steps, kernel.event_count) == (["began", "answer"], 2)
+
+
+def test_paused_node_takes_no_step_within_the_event_either() -> None:
+    kernel = Kernel()
+    runtime, steps = kernel.runtime("node"), []
+    future = runtime.future()
+
+    async def work() -> None:
+        steps.append("began")
+        steps.append(await future.wait())
+
+    runtime.pause()
+    runtime.start_now("work", work())
+    runtime.resume()
+    kernel.run_for(1)
+    runtime.pause()
+    future.set_now("answer")
+    assert steps == ["began"]
+    runtime.resume()
+    kernel.run_for(1)
+    assert steps == ["began", "answer"]
+
+
+def test_dead_node_starts_nothing_within_an_event() -> None:
+    kernel = Kernel()
+    runtime, steps = kernel.runtime("node"), []
+
+    async def work() -> None:
+        steps.append("began")
+
+    runtime.kill()
+    runtime.start_now("work", work())
+    kernel.run_for(1)
+    assert steps == []

@@ -104,7 +104,7 @@ def test_call_that_timed_out_over_a_cut_link_may_be_carried_out_after_later_ones
     pair.kernel.run_for(100)
     pair.network.heal("client", "server", PLANE)
     pair.ask("next")
-    pair.kernel.run_for(10)
+    pair.kernel.run_for(200)
     assert sorted(pair.arrived) == ["a", "late", "next"]
     assert pair.answers == ["a", "late failed, sent=True", "next"]
 

@@ -31,7 +31,7 @@ from highwater_broker.kafka_api.seams import (
 from highwater_broker.kafka_api.topic_waits import TopicWaits
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.purgatory import Purgatory
-from highwater_core.check import check
+from highwater_core.check import BugFound
 from highwater_core.ports import Ports
 from highwater_wire.kafka.messages import (
     ApiVersionsRequest,
@@ -73,7 +73,7 @@ class KafkaApi:
         limits = FetchLimits(settings.fetch_response_max_bytes, settings.high_watermark_linger_ms)
         fetch = FetchHandler(lookup, purgatory, runtime, trace, limits)
         metadata.listen(
-            lambda topic: None if metadata.has_topic(topic) else fetch.sent.forget_topic(topic)
+            lambda topic: None if metadata.has_topic(topic) else fetch.forget_topic(topic)
         )
         self._handlers: dict[type, Handler] = {
             ProduceRequest: ProduceHandler(lookup, purgatory, runtime, trace).handle,
@@ -93,10 +93,12 @@ class KafkaApi:
             UnsupportedRequest: versions.handle_unsupported,
         }
 
-    async def handle(self, request: KafkaRequest, listener: str) -> KafkaResponse | None:
-        """Return the response, or None where the protocol has none (Produce with acks=0).
+    def handle(self, request: KafkaRequest, listener: str) -> Awaitable[KafkaResponse | None]:
+        """Return what gives the response, None where the protocol has none (Produce with acks=0).
 
         listener is the name of the listener that the request came through (seams.Listener).
         """
-        check(type(request) in self._handlers, f"no handler for {type(request).__name__}")
-        return await self._handlers[type(request)](request, listener)
+        handler = self._handlers.get(type(request))
+        if handler is None:
+            raise BugFound(f"no handler for {type(request).__name__}")
+        return handler(request, listener)

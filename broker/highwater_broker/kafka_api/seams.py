@@ -92,6 +92,13 @@ class Partition(Protocol):
         self, replica_id: NodeId, replica_epoch: BrokerEpoch, fetch_offset: Offset, now_ms: int
     ) -> ErrorCode: ...
 
+    def record_repeated_fetch(self, replica_id: NodeId, now_ms: int) -> bool:
+        """Count a fetch like the last one, in a partition that has not changed since.
+
+        False, and nothing is counted, where more than its time is to be noted.
+        """
+        ...
+
     def offset_for_leader_epoch(
         self, leader_epoch: LeaderEpoch
     ) -> tuple[ErrorCode, LeaderEpoch, Offset]: ...

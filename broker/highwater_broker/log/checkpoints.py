@@ -9,7 +9,10 @@ Source: Kafka's CheckpointFile, PartitionMetadataFile, BrokerMetadataCheckpoint.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+
+from crc32c import crc32c
 
 from highwater_broker.log.record_batch import LogRefused
 from highwater_core.errors import ErrorCode
@@ -23,6 +26,8 @@ CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
 PARTITION_METADATA = "partition.metadata"
 BROKER_IDENTITY = "meta.properties"
 TEMPORARY_SUFFIX = ".tmp"
+CHECKSUM_NAME = "#crc32c"
+"""What the last row of a checkpoint begins with: no topic's name."""
 
 _VERSION = "0"
 
@@ -50,6 +55,8 @@ class OffsetCheckpoint:
         self._name = name
         self._begun = 0
         self._renamed = 0
+        self.entries: Mapping[TopicPartition, Offset] = {}
+        """What the file may list: what was read, then what was written or is being written."""
 
     @property
     def name(self) -> str:
@@ -64,7 +71,18 @@ class OffsetCheckpoint:
             entries = {TopicPartition(row[0], int(row[1])): _offset(row[2]) for row in rows}
         except (CorruptCheckpoint, ValueError) as error:
             return Checkpoint({}, f"{self._name}: {error}")
+        self.entries = entries
         return Checkpoint(entries)
+
+    async def forget(self, topic_partition: TopicPartition) -> None:
+        """Return once the file does not list the partition.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR.
+        """
+        if topic_partition in self.entries:
+            others = {key: at for key, at in self.entries.items() if key != topic_partition}
+            await self.write(others)
 
     async def write(self, entries: Mapping[TopicPartition, Offset]) -> None:
         """Return once the entries, taken when called, are on the disk.
@@ -75,16 +93,21 @@ class OffsetCheckpoint:
         rows = [(p.topic, str(p.partition), str(offset)) for p, offset in sorted(entries.items())]
         self._begun += 1
         number = self._begun
+        self.entries = {**self.entries, **entries}
         temporary = f"{self._name}.{number}{TEMPORARY_SUFFIX}"
         try:
-            await _write_synced(self._files, temporary, encode_rows(rows))
+            await _write_synced(self._files, temporary, encode_rows(rows, columns=3))
             if number < self._renamed:
                 self._files.remove(temporary)
                 return
             self._files.rename(temporary, self._name)
             self._renamed = number
             await self._files.sync_folder("")
+            if number == self._begun:
+                self.entries = entries
         except OSError as error:
+            with suppress(OSError):  # else it is removed at the next start
+                self._files.remove(temporary)
             raise LogRefused(ErrorCode.KAFKA_STORAGE_ERROR, f"{self._name}: {error}") from error
 
 
@@ -164,10 +187,20 @@ async def write_clean_shutdown_marker(files: FileSystem) -> None:
 # ---------------------------------------------------------------- text and files
 
 
-def encode_rows(rows: Sequence[tuple[str, ...]]) -> str:
-    """Return Kafka's checkpoint format: version, row count, one row a line."""
-    lines = [_VERSION, str(len(rows)), *(" ".join(row) for row in rows)]
-    return "\n".join(lines) + "\n"
+def encode_rows(rows: Sequence[tuple[str, ...]], columns: int) -> str:
+    """Return Kafka's checkpoint format: version, row count, one row a line.
+
+    Deviation: the last row, of the same number of columns, is a checksum of the others. Without
+    one a flipped bit of a log's start offset would make the log, and its followers' logs, shorter.
+    """
+    lines = [" ".join(row) for row in rows]
+    lines.append(" ".join(_checksum_row(lines, columns)))
+    return "\n".join([_VERSION, str(len(lines)), *lines]) + "\n"
+
+
+def _checksum_row(lines: Sequence[str], columns: int) -> list[str]:
+    checksum = crc32c("\n".join(lines).encode())
+    return [CHECKSUM_NAME, *["0"] * (columns - 2), str(checksum)]
 
 
 def parse_rows(text: str, columns: int) -> list[list[str]]:
@@ -186,6 +219,8 @@ def parse_rows(text: str, columns: int) -> list[list[str]]:
         raise CorruptCheckpoint(f"{len(rows)} rows, {lines[1][:20]!r} announced")
     if any(len(row) != columns for row in rows):
         raise CorruptCheckpoint(f"a row has not {columns} columns")
+    if not rows or rows.pop() != _checksum_row(lines[2:-1], columns):
+        raise CorruptCheckpoint("the checksum does not match")
     return rows
 
 

@@ -19,6 +19,7 @@ from highwater_broker.log.checkpoints import (
     parse_rows,
     read_text,
 )
+from highwater_broker.log.syncing import synced
 from highwater_broker.logic.epoch_cache import EpochCache, EpochStart
 from highwater_core.ids import LeaderEpoch, Offset
 from highwater_core.ports import FileSystem
@@ -32,7 +33,8 @@ class EpochFile:
     def __init__(self, files: FileSystem, folder: str) -> None:
         self._files = files
         self._path = f"{folder}/{EPOCH_CHECKPOINT}"
-        self._is_stale = False
+        self.is_stale = False
+        """Whether the file lacks what was to be stored last, or holds what was taken back."""
         self._writes = 0
         self._synced_writes = 0
 
@@ -65,32 +67,32 @@ class EpochFile:
         Raises:
             OSError: the content is the former one; `sync` will try again.
         """
-        self._is_stale = True
+        self.is_stale = True
         rows = [(str(epoch), str(offset)) for epoch, offset in cache.entries]
         file = self._files.open(self._path + TEMPORARY_SUFFIX)
         try:
             file.truncate(0)
-            file.append([encode_rows(rows).encode()])
+            file.append([encode_rows(rows, columns=2).encode()])
         finally:
             file.close()
         self._files.rename(self._path + TEMPORARY_SUFFIX, self._path)
-        self._is_stale = False
+        self.is_stale = False
         self._writes += 1
 
     def mark_stale(self) -> None:
         """The file holds an entry that was taken back; the next sync rewrites it."""
-        self._is_stale = True
+        self.is_stale = True
 
     async def sync(self, cache: EpochCache) -> bool:
         """Return once the content is on the disk; True when its folder must be synced too."""
-        if self._is_stale:
+        if self.is_stale:
             self.store(cache)
         writes = self._writes
         if self._synced_writes == writes:
             return False
         file = self._files.open(self._path)
         try:
-            await file.sync()
+            await synced(file.sync())
         finally:
             file.close()
         self._synced_writes = max(self._synced_writes, writes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from contextlib import suppress
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from highwater_broker.log.record_batch import (
 from highwater_broker.log.recovery import RecoveryReport, recover
 from highwater_broker.log.retention import count_deletable, must_roll
 from highwater_broker.log.segment import Segment, SegmentRecords
+from highwater_broker.log.syncing import SyncFailed, synced
 from highwater_broker.log.time_lookup import FoundOffset, find_by_timestamp
 from highwater_broker.logic.epoch_cache import EpochCache
 from highwater_core.check import check
@@ -185,11 +187,7 @@ class Log:
         return AppendResult(base_offset, self.log_end_offset, len(records))
 
     def assign_epoch(self, leader_epoch: LeaderEpoch) -> None:
-        """Enter that the epoch begins at the log's end: a new leader's first act (KAFKA-7415).
-
-        Raises:
-            LogRefused: KAFKA_STORAGE_ERROR; the cache is as it was.
-        """
+        """Enter that the epoch begins at the log's end: a new leader's first act (KAFKA-7415)."""
         self._set_epochs(self.epoch_cache.assign(leader_epoch, self.log_end_offset))
 
     def _append(
@@ -206,7 +204,7 @@ class Log:
         try:
             if must_roll(self.config, segment, size_bytes, last_offset, max_timestamp, now_ms):
                 segment = self._roll()
-            if cache is not self.epoch_cache:
+            if cache is not self.epoch_cache or self._epoch_file.is_stale:
                 self._epoch_file.store(cache)
                 self._name_changes += 1
             position = segment.write(buffers)
@@ -231,14 +229,13 @@ class Log:
         return Segment(self._files, self.folder, base_offset, self.config.index_interval_bytes)
 
     def _set_epochs(self, cache: EpochCache) -> None:
+        """Take the cache and store it; where the disk refuses, no append comes before it is."""
         if cache is self.epoch_cache:
             return
-        try:
-            self._epoch_file.store(cache)
-        except OSError as error:
-            raise _refused_by_disk(self.folder, error) from error
-        self._name_changes += 1
         self.epoch_cache = cache
+        self._name_changes += 1
+        with suppress(OSError):  # the file is stale then: the next append or flush says so
+            self._epoch_file.store(cache)
 
     # ------------------------------------------------------------ reading
 
@@ -318,10 +315,11 @@ class Log:
         self._truncations += 1
         self._name_changes += 1
         try:
-            while self._segments[-1].base_offset > offset:
-                self._segments[-1].remove()
-                self._segments.pop()
-            self._segments[-1].truncate_to(offset)
+            count = bisect_right(self._segments, offset, key=_BASE_OFFSET)
+            self._segments[count - 1].truncate_to(offset)
+            removed = self._segments[count:]
+            del self._segments[count:]
+            _remove(removed)
         except OSError as error:
             raise _refused_by_disk(self.folder, error) from error
         finally:
@@ -335,18 +333,25 @@ class Log:
         """Remove all batches and epochs; the log is empty and begins at the offset.
 
         Raises:
-            LogRefused: KAFKA_STORAGE_ERROR.
+            LogRefused: KAFKA_STORAGE_ERROR; the log is as it was, or done but for old files.
         """
-        self._truncations += 1
         try:
-            while self._segments:
-                self._segments[-1].remove()
-                self._segments.pop()
-            self._segments.append(self._new_segment(offset))
+            start = next((each for each in self._segments if each.base_offset == offset), None)
+            if start is None:
+                start = self._new_segment(offset)
+            start.truncate_to(offset)
         except OSError as error:
             raise _refused_by_disk(self.folder, error) from error
+        self._truncations += 1
+        self._name_changes += 1
+        removed = [segment for segment in self._segments if segment is not start]
+        self._segments = [start]
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
         self._set_epochs(EpochCache())
+        try:
+            _remove(removed)
+        except OSError as error:
+            raise _refused_by_disk(self.folder, error) from error
 
     def delete_old_segments(self, now_ms: int, high_watermark: Offset) -> int:
         """Remove the oldest segments that retention no longer keeps; return how many.
@@ -393,8 +398,8 @@ class Log:
         A truncation meanwhile leaves the recovery point where it put it.
 
         Raises:
-            LogRefused: KAFKA_STORAGE_ERROR, from then on always: after a failed sync nobody
-                knows what the disk has.
+            LogRefused: KAFKA_STORAGE_ERROR; after a failed sync from then on always, since
+                nobody knows what the disk has.
         """
         end_offset, truncations = self.log_end_offset, self._truncations
         if self._sync_failed:
@@ -403,7 +408,7 @@ class Log:
             await self._sync()
         except OSError as error:
             if not self._is_closed:
-                self._sync_failed = True
+                self._sync_failed = isinstance(error, SyncFailed)
                 raise _refused_by_disk(self.folder, error) from error
         if not self._is_closed and truncations == self._truncations:
             self.recovery_point = max(self.recovery_point, end_offset)
@@ -418,9 +423,9 @@ class Log:
         name_changes = self._name_changes
         if self._synced_name_changes == name_changes or self._is_closed:
             return
-        await self._files.sync_folder(self.folder)
+        await synced(self._files.sync_folder(self.folder))
         if not self._synced_name_changes:
-            await self._files.sync_folder(self.folder.rpartition("/")[0])
+            await synced(self._files.sync_folder(self.folder.rpartition("/")[0]))
         self._synced_name_changes = max(self._synced_name_changes, name_changes)
 
     def close(self) -> None:
@@ -445,7 +450,11 @@ class Log:
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR; the log is closed.
         """
-        deleted_folder = self._leave(DELETE_SUFFIX)
+        self._is_closed = True
+        segments, self._segments = self._segments, []
+        for segment in segments:
+            segment.let_go()
+        deleted_folder = self._rename_aside(DELETE_SUFFIX)
         try:
             self._files.remove(deleted_folder)
         except OSError as error:
@@ -457,14 +466,20 @@ class Log:
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR; the log is closed.
         """
-        return self._leave(STRAY_SUFFIX)
-
-    def _leave(self, suffix: str) -> str:
         self.close()
+        return self._rename_aside(STRAY_SUFFIX)
+
+    def _rename_aside(self, suffix: str) -> str:
         try:
             return rename_aside(self._files, self.folder, suffix)
         except OSError as error:
             raise _refused_by_disk(self.folder, error) from error
+
+
+def _remove(segments: Sequence[Segment]) -> None:
+    """Remove the segments' files, the newest first: what a power loss leaves is contiguous."""
+    for segment in reversed(segments):
+        segment.remove()
 
 
 def _refused_by_disk(folder: str, error: Exception) -> LogRefused:

@@ -19,6 +19,7 @@ from highwater_broker.log.segment_index import (
     OffsetIndex,
     TimeIndex,
 )
+from highwater_broker.log.syncing import synced
 from highwater_core.errors import ErrorCode
 from highwater_core.ports import Buffer, File, FileSystem
 from highwater_wire.kafka.record_batch import (
@@ -292,6 +293,9 @@ class Segment:
         """
         start = self._trusted(self._offset_index.before_offset(from_offset - 1))
         self._forget_from(start)
+        if start:
+            self.next_offset = self._header_in_file(start).base_offset
+            self.rolling_timestamp = self._header_in_file(0).max_timestamp
         for position, header in read_batches(
             self._file, start, self._file.size_bytes, check_crc=check_crc, chunk_bytes=chunk_bytes
         ):
@@ -312,13 +316,28 @@ class Segment:
         The index files are cut at once: a process that dies next must not leave entries that
         point into the batches that will take this place.
 
+        Ordering: all reading comes before the cut, so that it happens whole or not at all.
+
         Raises:
-            OSError: the batches are cut, or nothing is.
+            OSError, LogRefused: nothing was cut.
         """
+        end = self.position_of(offset)
+        start = self._trusted(self._offset_index.before_offset(offset - 1))
+        kept = list(read_batches(self._file, start, end, check_crc=False))
+        self._file.truncate(end)
         self._changes += 1
-        self._file.truncate(self.position_of(offset))
-        for _ in self.scan(offset, check_crc=False):
-            pass
+        rolling_timestamp = self.rolling_timestamp
+        self._forget_from(start)
+        for position, header in kept:
+            self.note(
+                position,
+                header.size_bytes,
+                header.base_offset,
+                header.last_offset,
+                header.max_timestamp,
+            )
+        if start:
+            self.rolling_timestamp = rolling_timestamp
 
     def cut_garbage(self) -> int:
         """Cut what lies beyond the last noted batch; return how many bytes that were."""
@@ -345,11 +364,7 @@ class Segment:
         self.size_bytes = position
         self.next_offset = self.base_offset
         self.rolling_timestamp = NO_TIMESTAMP
-        self._bytes_since_index = 0
-        if position:
-            self.next_offset = self._header_in_file(position).base_offset
-            self.rolling_timestamp = self._header_in_file(0).max_timestamp
-            self._bytes_since_index = self._index_interval_bytes + 1
+        self._bytes_since_index = self._index_interval_bytes + 1 if position else 0
 
     def _header_in_file(self, position: int) -> BatchHeader:
         return parse_header(self._file.pread(position, HEADER_BYTES))
@@ -367,7 +382,7 @@ class Segment:
         A segment that is removed meanwhile is left alone.
         """
         held, changes = self._open_file, self._changes
-        await held.file.sync()
+        await synced(held.file.sync())
         for index_file in self._index_files:
             if self._is_gone:
                 return
@@ -386,6 +401,10 @@ class Segment:
         """Store the indexes; the file closes with its last view."""
         self.seal()
         self.store_indexes()
+        self._is_gone = True
+
+    def let_go(self) -> None:
+        """Close without storing the indexes: the segment is about to be deleted."""
         self._is_gone = True
 
     def remove(self) -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left, bisect_right
+from contextlib import suppress
 
+from highwater_broker.log.syncing import synced
 from highwater_core.ports import File, FileSystem
 
 _OFFSET_ENTRY = struct.Struct(">ii")
@@ -192,10 +194,16 @@ class IndexFile:
         self._is_stored = True
 
     def after_cut(self) -> None:
-        """Cut the file to the entries that the index still has; call it after each cut."""
+        """Cut the file to the entries that the index still has; call it after each cut.
+
+        Where the disk refuses, the next `store` does it. A process that dies before leaves entries
+        that the recovery drops: they lie behind the recovery point, which the cut lowered.
+        """
         if self._written_entries > len(self._index):
             self._written_entries = len(self._index)
-            self._open_and_write(b"").close()
+            self._is_stored = False
+            with suppress(OSError):
+                self._open_and_write(b"").close()
 
     def store(self) -> None:
         """Write what the file lacks, into the page cache."""
@@ -212,7 +220,7 @@ class IndexFile:
             return
         file = self._files.open(self._path)
         try:
-            await file.sync()
+            await synced(file.sync())
         finally:
             file.close()
         self._synced_writes = max(self._synced_writes, writes)
@@ -220,10 +228,14 @@ class IndexFile:
     def _open_and_write(self, entries: bytes) -> File:
         file = self._files.open(self._path)
         kept_bytes = self._written_entries * self._index.ENTRY_BYTES
-        if file.size_bytes != kept_bytes:
-            file.truncate(kept_bytes)
-        if entries:
-            file.append([entries])
+        try:
+            if file.size_bytes != kept_bytes:
+                file.truncate(kept_bytes)
+            if entries:
+                file.append([entries])
+        except OSError:
+            file.close()
+            raise
         self._is_stored = True
         self._writes += 1
         return file

@@ -15,9 +15,12 @@ from highwater_core.ids import NO_BROKER_EPOCH, NO_OFFSET, BrokerEpoch, NodeId, 
 NEVER_MS = -1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FollowerProgress:
     """What a leader knows of one follower in its present leadership.
+
+    The times of a follower that asks again from the leader's end move in place: that is most
+    fetches of most partitions.
 
     Units: log_end_offset is the offset of its last fetch, NO_OFFSET before the first; the _ms
     fields are the leader's monotonic milliseconds.

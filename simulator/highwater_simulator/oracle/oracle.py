@@ -6,6 +6,7 @@ anything. The first violation ends the simulation.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,8 @@ from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
 from highwater_core.znodes import PartitionLeadership
-from highwater_simulator.oracle.batches import parse_batches
+from highwater_simulator.oracle.batches import Batch, parse_batches
+from highwater_simulator.oracle.checkpoints import CheckpointChecks
 from highwater_simulator.oracle.controllers import ControllerChecks
 from highwater_simulator.oracle.partition_oracle import PartitionOracle
 from highwater_simulator.oracle.restarts import RestartChecks
@@ -50,7 +52,8 @@ class Oracle:
         self._judgements: list[Callable[[], None]] = []
         self._replies: list[Callable[[], None]] = []
         self._controllers = ControllerChecks(self.report)
-        self._restarts = RestartChecks(world, self.report)
+        self._restarts = RestartChecks(world, self._report_when_over)
+        self._checkpoints = CheckpointChecks(world, self._shadows, self.report)
         self.judged = 0
         """How many events were followed by a judgement."""
         for broker, handle in world.brokers.items():
@@ -100,6 +103,12 @@ class Oracle:
             return
         raise InvariantBroken(violation)
 
+    def _report_when_over(
+        self, at: TopicPartition | None, invariant: str, message: str, offset: int
+    ) -> None:
+        """Report what a tap saw, once the node's step is over."""
+        self._judgements.append(lambda: self.report(at, invariant, message, offset))
+
     # ------------------------------------------------------------ taps
 
     def _disk_tap(self, broker: int) -> Callable[[str, str], None]:
@@ -109,26 +118,28 @@ class Oracle:
             is_folder = folder == path
             if shadows is None or not (path.endswith(LOG_SUFFIX) or is_folder):
                 return
-            shadow = shadows[broker]
-            at = _partition_of(folder)
-            partition = self.partitions.get(at)
-
-            def added(batch: Any, chain: int) -> None:
-                if partition is not None and not shadow.is_of_deleted_topic:
-                    self._judgements.append(lambda: partition.batch_added(broker, batch, chain))
-
+            shadow, at = shadows[broker], _partition_of(folder)
             if operation == "append":
-                shadow.appended(path, added)
+                shadow.appended(path, self._batch_taps(broker, at))
             elif operation == "truncate":
                 shadow.truncated(path)
             else:
-                shadow.renamed(path, added)
-                if not shadow.chain.batches:
-                    shadow.is_of_deleted_topic = False
+                shadow.renamed(path)
             self._dirty[broker, at] = None
             self._changed_logs[broker, at] = None
 
         return changed
+
+    def _batch_taps(self, broker: int, at: TopicPartition) -> Callable[[Batch, int], None]:
+        """Return what is told of each batch that a replica gains."""
+        partition = self.partitions.get(at)
+        if partition is None or self._shadows[str(at)][broker].is_of_deleted_topic:
+            return lambda batch, chain: None
+
+        def added(batch: Batch, chain: int) -> None:
+            self._judgements.append(lambda: partition.batch_added(broker, batch, chain))
+
+        return added
 
     def _event_traced(self, event: TraceEvent) -> None:
         kind = event.kind
@@ -140,6 +151,7 @@ class Oracle:
             self._dirty[event.node, TopicPartition(event.topic, event.partition)] = None
         elif kind is EventKind.CHECKPOINT_WRITTEN:
             self._dirty.update(dict.fromkeys((event.node, at) for at in self.partitions))
+            self._judgements.append(lambda: self._checkpoints.written(event))
         self._restarts.event_traced(event)
 
     def _znodes_changed(self, author: str, paths: tuple[str, ...]) -> None:
@@ -223,7 +235,7 @@ class Oracle:
             crc, base = batch.crc, offset
             offset += batch.next_offset - batch.base_offset
             self._replies.append(
-                lambda base=base, crc=crc: partition.check_acknowledged(base, crc, isr_size)
+                functools.partial(partition.check_acknowledged, base, crc, isr_size)
             )
 
     def _judge_consumed(self, at: TopicPartition, records: Any) -> None:
@@ -233,7 +245,7 @@ class Oracle:
         data = records if isinstance(records, bytes | memoryview) else records.read()
         for batch in parse_batches(data, 0):
             self._replies.append(
-                lambda batch=batch: partition.check_consumed(batch.base_offset, batch.crc)
+                functools.partial(partition.check_consumed, batch.base_offset, batch.crc)
             )
 
     # ------------------------------------------------------------ judging
@@ -243,11 +255,11 @@ class Oracle:
             return
         self.judged += 1
         changed, self._changed_logs = self._changed_logs, {}
+        for broker, at in changed:
+            self._judge_log(broker, at)
         judgements, self._judgements = self._judgements, []
         dirty, self._dirty = self._dirty, {}
         replies, self._replies = self._replies, []
-        for broker, at in changed:
-            self._judge_log(broker, at)
         for judge in judgements:
             judge()
         self._judge_replicas(dirty)
@@ -265,8 +277,13 @@ class Oracle:
                     partition.check_replica(broker, hosted)
 
     def _judge_log(self, broker: int, at: TopicPartition) -> None:
+        shadow = self._shadows[str(at)][broker]
+        if shadow.is_stale:
+            shadow.rescan(self._batch_taps(broker, at))
+            if not shadow.chain.batches:
+                shadow.is_of_deleted_topic = False
         partition = self.partitions.get(at)
-        if partition is not None and not self._shadows[str(at)][broker].is_of_deleted_topic:
+        if partition is not None and not shadow.is_of_deleted_topic:
             partition.log_changed(broker)
 
     def _judge_old_log(self, broker: int, at: TopicPartition, hosted: Partition) -> None:

@@ -109,6 +109,12 @@ class PartitionOracle:
             entries[-2][0] < entries[-1][0] and entries[-2][1] < entries[-1][1]
         ):
             self._report("I10", f"broker {broker}: epochs do not rise: {entries[-2:]}")
+        if partition.is_leader and (not entries or entries[-1][0] != partition.leader_epoch):
+            self._report(
+                "I10",
+                f"broker {broker} leads in epoch {partition.leader_epoch}; its last is "
+                f"{entries[-1:]}",
+            )
         if not shadow.chain.batches or not entries:
             return
         last, (epoch, start) = shadow.chain.batches[-1], entries[-1]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from highwater_simulator.files import Disk, FileNode, FolderNode
+from highwater_simulator.disk import Disk
+from highwater_simulator.disk_tree import FileNode, FolderNode
 from highwater_simulator.oracle.batches import Batch, Chain, is_sound, parse_batches
 
 LOG_SUFFIX = ".log"
@@ -24,6 +25,8 @@ class ReplicaShadow:
         self._places: list[str] = []
         self._parsed: dict[str, int] = {}
         self.is_of_deleted_topic = False
+        self.is_stale = False
+        """Whether names changed since it was read: several may, one after the other."""
         self.held_end = 0
         self.lost_from: int | None = None
         self.cut_from: int | None = None
@@ -37,7 +40,7 @@ class ReplicaShadow:
     def appended(self, path: str, added: Callable[[Batch, int], None]) -> None:
         """Take up what was written to a segment; `added` gets each batch and its chain value."""
         content = self._disk.content(path)
-        if content is None:
+        if content is None or self.is_stale:
             return
         for batch in parse_batches(content, self._parsed.get(path, 0)):
             if not self.chain.batches and batch.base_offset != self.chain.start_offset:
@@ -49,6 +52,8 @@ class ReplicaShadow:
 
     def truncated(self, path: str) -> None:
         """Drop the batches that a segment no longer holds."""
+        if self.is_stale:
+            return
         content = self._disk.content(path)
         size_bytes = 0 if content is None else len(content)
         count = len(self._places)
@@ -61,8 +66,8 @@ class ReplicaShadow:
         del self._places[count:]
         self._parsed[path] = min(self._parsed.get(path, 0), size_bytes)
 
-    def renamed(self, path: str, added: Callable[[Batch, int], None]) -> None:
-        """Take up that a file or the folder was created, renamed or removed."""
+    def renamed(self, path: str) -> None:
+        """Take note that a file or the folder was created, renamed or removed."""
         is_next_segment = (
             path.endswith(LOG_SUFFIX)
             and path not in self._parsed
@@ -72,10 +77,11 @@ class ReplicaShadow:
         if is_next_segment:
             self._parsed[path] = 0
         else:
-            self.rescan(added)
+            self.is_stale = True
 
     def rescan(self, added: Callable[[Batch, int], None], *, verify: bool = False) -> None:
         """Read the folder anew; with verify, up to the first batch whose CRC is wrong."""
+        self.is_stale = False
         folder = self._disk.find(self._folder)
         names = sorted(folder.entries) if isinstance(folder, FolderNode) else []
         self.chain, self._places, self._parsed = Chain(0, self.chain.seed), [], {}
@@ -99,6 +105,17 @@ class ReplicaShadow:
                 self._parsed[path] = batch.position
                 return True
         return self._parsed[path] < len(content)
+
+    def durable_end(self) -> int:
+        """Return up to which offset its batches are on the disk itself."""
+        end_offset = self.chain.start_offset
+        for path, batch in zip(self._places, self.chain.batches, strict=True):
+            node = self._disk.find(path)
+            synced = node.synced_size if isinstance(node, FileNode) else 0
+            if batch.position + batch.size_bytes > synced:
+                break
+            end_offset = batch.next_offset
+        return end_offset
 
     # ------------------------------------------------------------ what is committed
 

@@ -61,6 +61,8 @@ class PlantedBug:
     shows_under: tuple[FaultFamily, ...]
     toggles: Mapping[str, str | bool] = field(default_factory=dict)
     replacements: tuple[Replacement, ...] = ()
+    is_rare: bool = False
+    """It takes several faults in one order to show: thousands of schedules, not tens."""
 
     @property
     def toggles_json(self) -> str:

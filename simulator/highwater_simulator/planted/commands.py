@@ -51,6 +51,7 @@ BUGS = (
         breaks=("I16", "I7", "L3"),
         shows_under=(FaultFamily.NETWORK,),
         replacements=(Replacement(replica_manager, "judge_leader_and_isr", _apply_older_epochs),),
+        is_rare=True,
     ),
     PlantedBug(
         name="earlier_registration_accepted",

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from highwater_broker import partition, replica
 from highwater_broker.kafka_api.fetch import FetchHandler
 from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.logic.high_watermark import next_high_watermark
+from highwater_broker.logic.isr import FollowerProgress, after_fetch
 from highwater_broker.partition import Partition
 from highwater_broker.partition_context import AppendOutcome, ReadOutcome
 from highwater_broker.roles import Following, Leading
 from highwater_broker.topic_settings import TopicSettings
 from highwater_core.errors import ErrorCode
-from highwater_core.ids import NO_OFFSET, LeaderEpoch, NodeId, Offset
+from highwater_core.ids import NO_OFFSET, BrokerEpoch, LeaderEpoch, NodeId, Offset
 from highwater_simulator.planted.bug import FaultFamily, PlantedBug, Replacement
 
 _acks_all_status = Partition.acks_all_status
@@ -43,6 +45,17 @@ def _of_those_that_fetched(
 ) -> Offset:
     known = [offset for offset in required_log_end_offsets if offset != NO_OFFSET]
     return next_high_watermark(current, leader_log_end_offset, known, frozen=frozen)
+
+
+def _count_when_sent(
+    progress: FollowerProgress,
+    fetch_offset: Offset,
+    leader_log_end_offset: Offset,
+    broker_epoch: BrokerEpoch,
+    now_ms: int,
+) -> FollowerProgress:
+    counted = after_fetch(progress, fetch_offset, leader_log_end_offset, broker_epoch, now_ms)
+    return replace(counted, log_end_offset=leader_log_end_offset)
 
 
 def _is_in_proposed_isr(self: Leading, broker_id: NodeId) -> bool:
@@ -113,6 +126,14 @@ BUGS = (
         replacements=(Replacement(partition, "next_high_watermark", _of_those_that_fetched),),
     ),
     PlantedBug(
+        name="high_watermark_counts_what_was_sent",
+        summary="records count as copied when they are sent, not when the next fetch confirms them",
+        source="own; V3, commit thread",
+        breaks=("I4", "I2", "I1"),
+        shows_under=(FaultFamily.NONE, FaultFamily.PROCESS),
+        replacements=(Replacement(partition, "after_fetch", _count_when_sent),),
+    ),
+    PlantedBug(
         name="high_watermark_over_proposed_isr",
         summary="a smaller ISR counts for the high watermark before it is written",
         source="KIP-497",
@@ -122,11 +143,12 @@ BUGS = (
     ),
     PlantedBug(
         name="high_watermark_counts_stale_fetchers",
-        summary="a fetch that is refused for its old leader epoch still counts as progress; rare",
+        summary="a fetch that is refused for its old leader epoch still counts as progress",
         source="own; KIP-320, KAFKA-6880",
         breaks=("I4", "I16", "I2"),
         shows_under=(FaultFamily.NETWORK, FaultFamily.PROCESS),
         replacements=(Replacement(FetchHandler, "_record_progress", _count_fenced_fetches),),
+        is_rare=True,
     ),
     PlantedBug(
         name="acknowledged_on_append",

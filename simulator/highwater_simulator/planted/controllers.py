@@ -15,11 +15,11 @@ from highwater_controller.term import Term
 from highwater_core.ids import LeaderEpoch, NodeId, TopicPartition
 from highwater_core.messages import BrokerEndpoints
 from highwater_core.ports import Ports
-from highwater_core.znodes import PartitionLeadership
 from highwater_simulator.planted.bug import FaultFamily, PlantedBug, Replacement
 from highwater_simulator.planted.reopening import ReopeningFactory
 
 _init = ControllerNode.__init__
+_write = partition_state_machine._write
 
 
 def _take_the_first_live(
@@ -38,17 +38,11 @@ async def _write_same_epoch(
     current: VersionedLeadership | None,
     decision: Elected,
 ) -> VersionedLeadership | None:
-    leadership = PartitionLeadership(
-        leader=decision.leader,
-        leader_epoch=LeaderEpoch(0) if current is None else current.leadership.leader_epoch,
-        controller_epoch=term.epoch.controller_epoch,
-        isr=decision.isr,
-    )
-    if current is None:
-        written = await term.store.create_leadership(partition, leadership)
-    else:
-        written = await term.store.set_leadership(partition, leadership, current.partition_epoch)
-    return None if written is None else VersionedLeadership(leadership, written)
+    if current is not None:
+        last = current.leadership
+        one_less = replace(last, leader_epoch=LeaderEpoch(last.leader_epoch - 1))
+        current = replace(current, leadership=one_less)
+    return await _write(term, partition, current, decision)
 
 
 async def _see_ids_only(term: Term) -> dict[NodeId, BrokerEndpoints]:
@@ -67,7 +61,7 @@ BUGS = (
         name="election_outside_isr",
         summary="the first live replica leads, in the ISR or not, though unclean election is off",
         source="own; KIP-106, KAFKA-4623",
-        breaks=("I4", "I2", "I1"),
+        breaks=("I12", "I4", "I1"),
         shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
         replacements=(Replacement(partition_state_machine, "elect_offline", _take_the_first_live),),
     ),

@@ -62,6 +62,7 @@ BUGS = (
         breaks=("I2", "I1"),
         shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
         toggles={"isr_join": "high_watermark"},
+        is_rare=True,
     ),
     PlantedBug(
         name="isr_join_ignores_broker_epoch",
@@ -70,6 +71,7 @@ BUGS = (
         breaks=("I2", "I1"),
         shows_under=(FaultFamily.LOST_DISK,),
         toggles={"isr_join_checks_broker_epoch": False},
+        is_rare=True,
     ),
     PlantedBug(
         name="isr_never_shrinks",

@@ -72,6 +72,7 @@ BUGS = (
         breaks=("I1", "I3", "I2"),
         shows_under=(FaultFamily.POWER_LOSS,),
         replacements=(Replacement(Log, "_sync", _sync_nothing),),
+        is_rare=True,
     ),
     PlantedBug(
         name="recovery_keeps_torn_batch",

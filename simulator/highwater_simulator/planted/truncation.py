@@ -66,19 +66,21 @@ BUGS = (
     ),
     PlantedBug(
         name="truncate_by_offset_only",
-        summary="the answer to OffsetForLeaderEpoch has no epoch: fast elections diverge; rare",
+        summary="the answer to OffsetForLeaderEpoch has no epoch: fast elections diverge",
         source="KIP-279, KAFKA-6361",
         breaks=("I3", "I2"),
         shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
         toggles={"truncation": "leader_epoch_offset_only"},
+        is_rare=True,
     ),
     PlantedBug(
         name="truncate_on_leader_change_only",
-        summary="a follower that missed an epoch and meets its old leader again cuts nothing; rare",
+        summary="a follower that missed an epoch and meets its old leader again cuts nothing",
         source="KAFKA-7164",
         breaks=("I3", "I2"),
         shows_under=(FaultFamily.NETWORK, FaultFamily.PROCESS),
         toggles={"truncate_on": "leader_change"},
+        is_rare=True,
     ),
     PlantedBug(
         name="epoch_not_persisted_on_election",
@@ -103,5 +105,6 @@ BUGS = (
         breaks=("I16", "I3", "I4"),
         shows_under=(FaultFamily.NETWORK, FaultFamily.PROCESS),
         toggles={"fence_fetch_by_leader_epoch": False},
+        is_rare=True,
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +61,42 @@ class NodeInTheWrongPlace(NodeThatWaits):
         raise CannotStart("this folder is another's")
 
 
+NODE_THAT_EXITS_AT_A_FAIL_POINT = """
+import sys
+from dataclasses import dataclass
+from highwater_adapters import process
+from highwater_core.events import EventKind
+from highwater_core.fail_points import FailPoint, FailPoints
+from highwater_core.messages import FailPointAction
+
+@dataclass(frozen=True)
+class Settings:
+    data_folder: str
+    node_id: int = 7
+    incarnation: int = 0
+    control_port: int = 0
+    zookeeper: str = "127.0.0.1:1"
+    trace_path: str = ""
+
+class Node:
+    def __init__(self, settings, ports):
+        self.ports = ports
+
+    def request_stop(self):
+        pass
+
+    async def run(self):
+        ports, here = self.ports, FailPoint.BEFORE_LOG_FLUSH
+        points = FailPoints(ports.runtime, ports.trace, ports.exit_now, [here])
+        points.arm(here, FailPointAction.EXIT)
+        await points.reach(here)
+        ports.trace.emit(EventKind.NODE_STOPPED)
+
+process.BIND_HOST = "127.0.0.1"
+sys.exit(process.run_node(Settings(sys.argv[1]), Node))
+"""
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(process, "set_up_logging", lambda node_id: None)
@@ -108,6 +145,16 @@ def test_a_bug_ends_the_process_with_70_and_says_where(
     assert "nobody caught this" in fields["message"]
     assert "in run" in fields["traceback"]
     assert b"log_appended" in (folder / "trace" / "1.jsonl").read_bytes()
+
+
+def test_a_fail_point_ends_the_process_as_sigkill_does_with_its_hit_in_the_trace(
+    tmp_path: Path,
+) -> None:
+    command = [sys.executable, "-c", NODE_THAT_EXITS_AT_A_FAIL_POINT, str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (ended.returncode, ended.stdout) == (137, ""), ended.stderr
+    trace = (tmp_path / "trace" / "1.jsonl").read_bytes().splitlines()
+    assert [event.kind for event in decode_events(trace)] == [EventKind.FAIL_POINT_HIT]
 
 
 def test_a_node_that_cannot_start_says_so_and_exits_1(

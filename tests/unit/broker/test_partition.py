@@ -181,6 +181,33 @@ def test_latest_offset_is_withheld_until_the_high_watermark_reaches_the_epochs_s
     assert partition.latest_offset_for_clients() == (E.NONE, 1)
 
 
+def test_a_fetch_like_the_last_keeps_an_isr_member_in_sync(make_bench: MakeBench) -> None:
+    bench, partition = leading(make_bench)
+    assert fetch(bench, partition, TWO, 0) is E.NONE
+    bench.kernel.run_for(LAG_MS + 1)
+    assert partition.record_repeated_fetch(TWO, bench.runtime.now_ms())
+    partition.append(batch("a"), -1, T0)
+    assert partition.maybe_shrink_isr(bench.runtime.now_ms())
+    proposal = partition.proposal()
+    assert proposal is not None
+    assert proposal.isr == (ME, TWO)
+
+
+def test_a_fetch_is_not_like_the_last_once_there_is_more_to_note(make_bench: MakeBench) -> None:
+    bench, partition = leading(make_bench)
+    now_ms = bench.runtime.now_ms()
+    assert not partition.record_repeated_fetch(TWO, now_ms)  # has not fetched yet
+    fetch(bench, partition, TWO, 0)
+    assert partition.record_repeated_fetch(TWO, now_ms)
+    partition.append(batch("a"), -1, T0)
+    assert not partition.record_repeated_fetch(TWO, now_ms)  # is behind now
+    fetch(bench, partition, TWO, 1)
+    lead(bench, partition, command(ME, 6, isr=(ME, THREE)))
+    assert not partition.record_repeated_fetch(TWO, now_ms)  # may be about to join
+    follow(bench, partition, command(TWO, 7))
+    assert not partition.record_repeated_fetch(THREE, now_ms)  # leads no more
+
+
 def test_an_unassigned_fetcher_is_refused_and_counts_nowhere(make_bench: MakeBench) -> None:
     bench, partition = leading(make_bench)
     assert fetch(bench, partition, NodeId(9), 0) is E.UNKNOWN_TOPIC_OR_PARTITION

@@ -299,7 +299,7 @@ def test_metadata_is_fenced_then_handed_to_the_cache(make_broker: Callable[..., 
     assert broker.metadata.controller_id == 1005
 
 
-def test_a_leader_that_the_disk_refuses_its_epoch_has_no_role(
+def test_a_leader_whose_disk_refuses_the_epoch_leads_and_refuses_records_until_it_is_stored(
     make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = make_broker()
@@ -308,8 +308,13 @@ def test_a_leader_that_the_disk_refuses_its_epoch_has_no_role(
     def refuse(source: str, target: str) -> None:
         raise OSError(28, "no space left")
 
-    monkeypatch.setattr(broker.bench.ports.files, "rename", refuse)
-    answer = broker.carry_out(lisr(command(ME, 4)))
-    assert answer.partition_errors == ((T0, E.KAFKA_STORAGE_ERROR),)
-    assert broker.role() == ("stopped", 3)
-    assert broker.bench.traced(EventKind.BAD_INPUT_MET)
+    with monkeypatch.context() as patch:
+        patch.setattr(broker.bench.ports.files, "rename", refuse)
+        answer = broker.carry_out(lisr(command(ME, 4)))
+        assert answer.partition_errors == ((T0, E.NONE),)
+        assert broker.role() == ("leader", 4)
+        partition = broker.manager.get(T0)
+        assert partition is not None
+        assert partition.append(batch("x"), 1, 0).error is E.KAFKA_STORAGE_ERROR
+    assert partition.append(batch("x"), 1, 0).error is E.NONE
+    assert partition.log.epoch_cache.latest_epoch == 4

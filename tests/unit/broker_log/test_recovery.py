@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from highwater_broker.log.checkpoints import encode_rows
 from highwater_broker.log.log_config import LogConfig
 from highwater_core.ids import LeaderEpoch, Offset
 from highwater_wire.kafka.record_batch import build_batch, split_batches
@@ -231,9 +232,15 @@ def test_no_index_content_makes_a_read_wrong(
 # ---------------------------------------------------------------- epochs
 
 
+def epochs(*rows: tuple[str, str]) -> bytes:
+    """Return an epoch file with these rows and the right checksum."""
+    return encode_rows(rows, columns=2).encode()
+
+
 @pytest.mark.parametrize(
-    "text", [None, b"", b"0\n", b"0\n1\n", b"0\n2\n0 0\n", b"junk", b"\xff\x00", b"0\n1\n0 x\n",
-             b"0\n2\n3 0\n1 10\n", b"0\n1\n-1 0\n", b"1\n1\n0 0\n"],
+    "text", [None, b"", b"0\n", b"0\n1\n", b"0\n2\n0 0\n", b"junk", b"\xff\x00",
+             epochs(("0", "x")), epochs(("3", "0"), ("1", "10")), epochs(("-1", "0")),
+             b"0\n1\n0 0\n"],
 )  # fmt: skip
 @pytest.mark.parametrize("clean", [False, True])
 def test_a_missing_or_corrupt_epoch_file_is_rebuilt_from_the_batches(

@@ -159,8 +159,17 @@ def test_broker_that_refuses_for_long_is_not_asked_without_rest(
         brokers.script[0, FetchRequest].extend([ErrorCode.NOT_LEADER_OR_FOLLOWER] * 1_000)
         reader = make(retry_backoff_ms=100)
         await reader.runtime.sleep(1_000)
-        assert 8 <= len(brokers.asked(FetchRequest)) <= 10
-        assert 8 <= len(brokers.asked(MetadataRequest)) <= 10
+        assert len(brokers.asked(FetchRequest)) == 4  # at 0, 100, 300, 700 ms
+        assert len(brokers.asked(MetadataRequest)) == 4
+        await reader.runtime.sleep(8_000)
+        assert 13 <= len(brokers.asked(FetchRequest)) <= 14  # then every 800 ms
+        brokers.script[0, FetchRequest].clear()
+        await reader.caught_up()
+        brokers.script[0, FetchRequest].append(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        await reader.runtime.sleep(1_000)
+        before = len(brokers.asked(FetchRequest))
+        await reader.runtime.sleep(500)
+        assert len(brokers.asked(FetchRequest)) > before
 
     run(story())
 

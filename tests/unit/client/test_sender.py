@@ -311,11 +311,13 @@ def test_leader_that_nobody_knows_is_asked_for_with_backoff(
     brokers: Any, run: Any, make: Any
 ) -> None:
     async def story() -> None:
-        client = make(retry_backoff_ms=100)
+        client = make(retry_backoff_ms=100, delivery_timeout_ms=20_000)
         brokers.partitions["t", 0].leader = -1
         client.send("a")
         await client.runtime.sleep(1_000)
-        assert 9 <= len(brokers.asked(MetadataRequest)) <= 11
+        assert len(brokers.asked(MetadataRequest)) == 4  # at 0, 100, 300, 700 ms
+        await client.runtime.sleep(8_000)
+        assert 13 <= len(brokers.asked(MetadataRequest)) <= 14  # then every 800 ms
         brokers.partitions["t", 0].leader = 1
         await client.sender.flush()
         assert client.kinds() == "a:ok"

@@ -54,6 +54,8 @@ class ScriptedPartition:
     below_min_isr: bool = False
     is_high_watermark_too_low: bool = False
     follower_fetches: list[tuple[int, int, int]] = field(default_factory=list)
+    repeated_fetches: list[int] = field(default_factory=list)
+    takes_repeats: bool = True
     reads: int = 0
 
     @property
@@ -120,6 +122,10 @@ class ScriptedPartition:
             self.follower_fetches.append((replica_id, replica_epoch, fetch_offset))
         return self.follower_error
 
+    def record_repeated_fetch(self, replica_id: NodeId, now_ms: int) -> bool:
+        self.repeated_fetches.append(replica_id)
+        return self.takes_repeats and self.follower_error is ErrorCode.NONE
+
     def offset_for_leader_epoch(self, leader_epoch: LeaderEpoch) -> Any:
         return ErrorCode.NONE, LeaderEpoch(leader_epoch - 1), Offset(7)
 
@@ -147,6 +153,10 @@ class ScriptedPartition:
 
     def lose_leadership(self) -> None:
         self.is_leader = False
+        self.purgatory.check(self.topic_partition)
+
+    def lead_in(self, epoch: int) -> None:
+        self.leader_epoch = LeaderEpoch(epoch)
         self.purgatory.check(self.topic_partition)
 
     def truncate(self, offset: int) -> None:

@@ -346,7 +346,7 @@ def test_a_followers_next_incarnation_is_sent_the_high_watermark_again(world: An
 def test_a_new_leader_epoch_starts_afresh(world: Any) -> None:
     partition = world.host("t")
     first_fetch(world, at("t", 0, 0))
-    partition.leader_epoch = LeaderEpoch(4)
+    partition.lead_in(4)
     asked = world.start(follow(at("t", 0, 0)), "REPLICATION")
     world.kernel.run_for(LINGER_MS)
     assert asked.took_ms == LINGER_MS
@@ -385,3 +385,72 @@ def test_what_followers_were_sent_is_forgotten_with_the_topic(world: Any, make_u
     asked = world.start(follow(at("t", 0, 0)), "REPLICATION")
     world.kernel.run_for(LINGER_MS)
     assert asked.took_ms == LINGER_MS
+
+
+# ---------------------------------------------------------------- followers that ask again
+
+
+def two_partitions_in_line(world: Any) -> tuple[Any, Any, Any]:
+    """Have a follower at the end of two partitions; return them and its unchanged request."""
+    quiet, busy = world.host("quiet"), world.host("busy")
+    request = follow(at("quiet", 0, 0), at("busy", 0, 0))
+    for _ in range(2):
+        world.ask(request, "REPLICATION")
+    return quiet, busy, request
+
+
+def test_a_fetch_like_the_last_counts_its_time_and_reads_nothing_again(world: Any) -> None:
+    quiet, _, request = two_partitions_in_line(world)
+    fetches, reads = len(quiet.follower_fetches), quiet.reads
+    repeated = len(quiet.repeated_fetches)
+    response = world.ask(request, "REPLICATION")
+    assert [one.topic for one in response.partitions] == ["quiet", "busy"]
+    assert (len(quiet.follower_fetches), quiet.reads) == (fetches, reads)
+    assert len(quiet.repeated_fetches) == repeated + 1
+
+
+def test_news_of_one_partition_come_beside_what_was_said_of_the_others(world: Any) -> None:
+    quiet, busy, request = two_partitions_in_line(world)
+    reads = quiet.reads
+    asked = world.start(request, "REPLICATION")
+    world.kernel.run_for(7)
+    busy.fill(b"a", committed=False)
+    world.kernel.run_for(0)
+    assert (asked.took_ms, sent(asked.answer)) == (7, [("NONE", b""), ("NONE", b"a")])
+    assert quiet.reads == reads
+
+
+def test_what_changed_between_two_fetches_is_seen_by_the_second(world: Any) -> None:
+    quiet, _, request = two_partitions_in_line(world)
+    quiet.lose_leadership()
+    asked = world.start(request, "REPLICATION")
+    assert asked.took_ms == 0
+    assert sent(asked.answer) == [("NOT_LEADER_OR_FOLLOWER", b""), ("NONE", b"")]
+
+
+def test_a_partition_that_wants_each_fetch_counted_gets_it(world: Any) -> None:
+    quiet, busy, request = two_partitions_in_line(world)
+    fetches = len(quiet.follower_fetches)
+    quiet.takes_repeats = False
+    world.ask(request, "REPLICATION")
+    assert len(quiet.follower_fetches) == fetches + 1
+    assert len(busy.follower_fetches) == 1
+
+
+def test_a_second_fetch_of_a_follower_whose_first_still_waits_begins_afresh(world: Any) -> None:
+    quiet, _, request = two_partitions_in_line(world)
+    reads = quiet.reads
+    first = world.start(request, "REPLICATION")
+    second = world.start(request, "REPLICATION")
+    world.kernel.run_for(500)
+    assert (first.took_ms, second.took_ms) == (500, 500)
+    assert quiet.reads == reads + 1
+
+
+def test_a_partition_that_a_follower_leaves_out_is_forgotten(world: Any) -> None:
+    quiet, busy, request = two_partitions_in_line(world)
+    world.ask(follow(at("busy", 0, 0)), "REPLICATION")
+    assert len(busy.follower_fetches) == 1
+    counted = len(quiet.follower_fetches)
+    world.ask(request, "REPLICATION")
+    assert len(quiet.follower_fetches) == counted + 1

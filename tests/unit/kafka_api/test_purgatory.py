@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from highwater_broker.purgatory import Purgatory
+from highwater_broker.purgatory import Purgatory, Watch
 from highwater_core.check import BugFound
 from highwater_core.ids import TopicPartition
 from highwater_simulator.kernel import Kernel
@@ -202,3 +202,65 @@ def test_hundreds_of_waits_come_and_go(waits: Waits) -> None:
     waits.done |= {f"w{number}" for number in range(300)}
     waits.check(A)
     assert [name for name, _, _ in waits.ended] == [f"w{number}" for number in range(300)]
+
+
+class Watched:
+    """A watch on A and B whose waiter is done once `done` says so."""
+
+    def __init__(self, waits: Waits) -> None:
+        self.waits = waits
+        self.touched: list[TopicPartition] = []
+        self.watch = Watch(self.touched.append)
+        self.is_done = False
+        self.ended: list[tuple[bool, int]] = []
+        for key in (A, B):
+            waits.purgatory.watch(key, self.watch)
+
+    def start(self, timeout_ms: int = 100) -> None:
+        async def work() -> None:
+            waits = self.waits
+            result = await waits.purgatory.wait_watching(
+                self.watch, lambda: self.is_done, timeout_ms
+            )
+            self.ended.append((result, waits.runtime.now_ms()))
+
+        self.waits.scope.spawn("watching", work())
+        self.waits.kernel.run_for(0)
+
+    def stop(self) -> None:
+        for key in (A, B):
+            self.waits.purgatory.unwatch(key, self.watch)
+
+
+def test_watch_is_told_each_check_whether_or_not_somebody_waits(waits: Waits) -> None:
+    watched = Watched(waits)
+    waits.check(B)
+    watched.start()
+    waits.check(A)
+    watched.stop()
+    waits.check(A)
+    assert watched.touched == [B, A]
+    waits.kernel.run_for(100)
+    assert watched.ended == [(False, 100)]
+
+
+def test_waiter_on_a_watch_is_woken_by_any_of_its_keys_once_it_is_done(waits: Waits) -> None:
+    watched = Watched(waits)
+    watched.start()
+    waits.check(A)
+    assert (watched.ended, waits.purgatory.waiting_count) == ([], 1)
+    watched.is_done = True
+    waits.check(B)
+    assert (watched.ended, waits.purgatory.waiting_count) == ([(True, 0)], 0)
+    watched.start()
+    assert watched.ended == [(True, 0), (True, 0)]
+    watched.stop()
+
+
+def test_two_waiters_on_one_watch_are_a_bug(waits: Waits) -> None:
+    watched = Watched(waits)
+    watched.start()
+    second = waits.purgatory.wait_watching(watched.watch, lambda: False, 100)
+    with pytest.raises(BugFound, match="two wait on one watch"):
+        second.send(None)
+    watched.stop()

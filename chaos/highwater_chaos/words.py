@@ -1,0 +1,155 @@
+"""Says plans in words: the cluster, the load and, one line a step, what is done to it when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from highwater_chaos import faults as f
+from highwater_chaos.plan import Observed, Plan, Producer, Step, Topic, Topology, When
+
+_ACKS = {-1: "all", 0: "0", 1: "1"}
+
+_PHRASES: dict[str, str] = {
+    "kill": "kill {node}",
+    "terminate": "ask {node} to stop",
+    "pause": "pause {node}",
+    "power_loss": "cut the power of {node}",
+    "crash_at": "have {node} die at {point}",
+    "delay_at": "have {node} wait {delay_ms} ms at {point}",
+    "cut": "cut {source} -> {target} on {plane}",
+    "isolate": "cut {node} off from everyone",
+    "slow_link": "slow {source} -> {target} on {plane} down by {latency_ms} ms",
+    "lossy_link": "lose {loss_percent} % of {source} -> {target} on {plane}",
+    "reset_connections": "reset the connections {source} - {target} on {plane}",
+    "half_open": "have {target} forget its connections with {source} on {plane}",
+    "expire_session": "expire the session of {node}",
+    "lose_zookeeper_connection": "break the ZooKeeper connection of {node}",
+    "lose_zookeeper_reply": "lose ZooKeeper's next replies to {node}",
+    "slow_zookeeper": "slow ZooKeeper down by {delay_ms} ms",
+    "restart_zookeeper": "stop ZooKeeper",
+    "disk_full": "fill the disk of {node}",
+    "disk_errors": "fail {percent} % of {operation} on the disk of {node}",
+    "slow_disk": "slow every sync of {node} down by {delay_ms} ms",
+    "flip_bit": "kill {node} and flip a bit of one {file} file",
+    "clock_jump": "move the clock of {node} by {by_ms} ms",
+    "clock_rate": "let the timers of {node} run {ppm} ppm faster",
+    "create_topic": "create topic {topic}",
+    "delete_topic": "delete topic {topic}",
+}
+"""One for each kind of fault, with the fault's own fields."""
+
+_RESTARTED = ("kill", "terminate", "power_loss", "flip_bit")
+_OBSERVED: dict[Observed, str] = {
+    Observed.ISR_IS_LEADER: "the ISR{of} is the leader alone",
+    Observed.FOLLOWER_BEHIND: "an ISR member{of} is behind the leader's log end",
+    Observed.HIGH_WATERMARK_BEHIND: "an ISR member{of} is behind the leader's high watermark",
+    Observed.LEADER_EPOCH: "the leader epoch{of} is {count}",
+}
+
+
+def say_fault(fault: f.Fault) -> str:
+    """Return what the fault does, and for how long."""
+    name = f.fault_name(fault)
+    words = _PHRASES[name].format_map(_Fields(fault))
+    if isinstance(fault, f.Cut) and fault.both_ways:
+        words = words.replace(" -> ", " <-> ")
+    if isinstance(fault, f.Kill) and fault.disk is f.DiskAtStart.EMPTY:
+        words += " and empty its disk"
+    if isinstance(fault, f.LoseZooKeeperReply | f.DelayAt) and fault.count != 1:
+        words += f" ({fault.count} times)"
+    if isinstance(fault, f.CrashAt) and fault.restart_after_ms is not None:
+        words += f", started again after {fault.restart_after_ms} ms"
+    for_ms = getattr(fault, "for_ms", None)
+    if for_ms is None:
+        return words
+    if name in _RESTARTED:
+        return f"{words}, started again after {for_ms} ms"
+    is_armed = isinstance(fault, f.CrashAt | f.DelayAt)
+    return f"{words}, armed for {for_ms} ms" if is_armed else f"{words} for {for_ms} ms"
+
+
+class _Fields(dict[str, object]):
+    """The fields of a fault by name, for format_map."""
+
+    def __init__(self, fault: f.Fault) -> None:
+        super().__init__({name: getattr(fault, name) for name in fault.__struct_fields__})
+
+
+def say_when(when: When) -> str:
+    """Return the condition."""
+    of = f" of {when.partition}" if when.partition else ""
+    if when.state is Observed.EVENT:
+        on = f" on {when.node}" if when.node else ""
+        times = f" {when.count} times" if when.count != 1 else ""
+        words = f"{when.event}{of}{on} was traced{times}"
+    else:
+        words = _OBSERVED[when.state].format(of=of, count=when.count)
+    return words + (f", {when.then_after_ms} ms later" if when.then_after_ms else "")
+
+
+def say_step(step: Step) -> str:
+    """Return when the step is done, and what it does."""
+    if step.when is None:
+        return f"at {step.at_ms} ms: {say_fault(step.do)}"
+    start = f"from {step.at_ms} ms on, " if step.at_ms else ""
+    return f"{start}once {say_when(step.when)}: {say_fault(step.do)}"
+
+
+def say_plan(plan: Plan) -> Iterator[str]:
+    """Yield the cluster, its settings, the load, then each step."""
+    yield _say_topology(plan.topology)
+    for owner in ("broker", "controller"):
+        settings = getattr(plan.topology, f"{owner}_settings")
+        if settings:
+            listed = ", ".join(f"{name} {value}" for name, value in settings.items())
+            yield f"{owner} settings: {listed}"
+    for topic in plan.workload.topics:
+        yield _say_topic(topic)
+    for producer in plan.workload.producers:
+        yield _say_producer(producer)
+    if plan.workload.consumers:
+        yield counted(len(plan.workload.consumers), "consumer")
+    for step in plan.steps:
+        yield say_step(step)
+    kept = f" for {', '.join(plan.core)}; the others stay cut off" if plan.core else ""
+    yield f"at {plan.quiet_after_ms} ms all is healed{kept}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return "1 broker", "2 brokers"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _say_topology(topology: Topology) -> str:
+    toggles = f" with {topology.toggles}" if topology.toggles else ""
+    return (
+        f"{counted(topology.brokers, 'broker')}, {counted(topology.controllers, 'controller')}, "
+        f"preset {topology.preset}{toggles}"
+    )
+
+
+def _say_topic(topic: Topic) -> str:
+    return (
+        f"topic {topic.name}: {counted(topic.partitions, 'partition')}, "
+        f"{counted(topic.replication_factor, 'replica')}, "
+        f"min.insync.replicas {topic.min_insync_replicas}"
+    )
+
+
+def _say_producer(producer: Producer) -> str:
+    default = Producer()
+    shown = [f"acks={_ACKS[producer.acks]}"]
+    for name, words in (
+        ("max_in_flight", "{} requests in flight"),
+        ("batch_max_records", "batches of {}"),
+        ("linger_ms", "linger {} ms"),
+        ("request_timeout_ms", "requests time out after {} ms"),
+        ("delivery_timeout_ms", "records after {} ms"),
+    ):
+        value = getattr(producer, name)
+        if value != getattr(default, name):
+            shown.append(words.format(value))
+    if not producer.retries:
+        shown.append("no retries")
+    rate = f"{producer.rate_per_s} records a second"
+    return f"a producer to {producer.topic}: {rate}, {', '.join(shown)}"

@@ -1,0 +1,158 @@
+"""Triggers of the rows about commands that reached the wrong incarnation, broker's or topic's.
+
+Rows 15 (KIP-380), 16 (KIP-570), 24 (KIP-516).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from highwater_checker.catalogue.story import PartitionStory, Seen
+from highwater_core.events import EventKind, TraceEvent
+
+_STOP_REPLICA, _LEADER_AND_ISR = "StopReplica", "LeaderAndIsr"
+
+
+# ---------------------------------------------------------------- row 15
+
+
+def restart_went_unnoticed(
+    trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
+) -> str | None:
+    """Row 15: no controller saw a broker's restart, or a command to its predecessor reached it."""
+    return _unnoticed_restart(trace, topic, partition) or _command_to_predecessor(trace)
+
+
+def _unnoticed_restart(trace: Sequence[TraceEvent], topic: str, partition: int) -> str | None:
+    """Return the evidence that a broker registered anew and no controller took notice.
+
+    Notice is taken by a failover, which commands all brokers, or by the broker's going or coming.
+    """
+    registered: dict[int, tuple[int, TraceEvent]] = {}
+    unnoticed: dict[int, TraceEvent] = {}
+    for event in trace:
+        if event.kind is EventKind.BROKER_REGISTERED:
+            earlier = registered.get(event.node)
+            registered[event.node] = (event.incarnation, event)
+            if earlier is not None and earlier[0] != event.incarnation:
+                unnoticed[event.node] = event
+        elif event.kind is EventKind.BROKERS_CHANGED:
+            for broker in (*event.detail["new"], *event.detail["dead"], *event.detail["bounced"]):
+                unnoticed.pop(broker, None)
+        elif event.kind is EventKind.CONTROLLER_ELECTED:
+            unnoticed.clear()
+        elif event.kind in (EventKind.BECAME_LEADER, EventKind.BECAME_FOLLOWER) and (
+            (event.topic, event.partition) == (topic, partition)
+        ):
+            unnoticed.pop(event.node, None)
+    for broker, event in unnoticed.items():
+        return (
+            f"broker {broker} registered anew as incarnation {event.incarnation} "
+            f"(epoch {event.detail.get('broker_epoch')}), no controller saw it go or come, and it "
+            f"was given no role since"
+        )
+    return None
+
+
+def _command_to_predecessor(trace: Sequence[TraceEvent]) -> str | None:
+    """Return the evidence that a broker carried out what was sent before it was started."""
+    sent: dict[tuple[int, int | None, str, int], int] = {}
+    started: dict[int, int] = {}
+    for place, event in enumerate(trace):
+        detail = event.detail
+        if event.kind is EventKind.NODE_STARTED:
+            started[event.node] = place
+        elif event.kind is EventKind.COMMAND_SENT:
+            sent[_command(detail["broker"], event)] = place
+        elif event.kind is EventKind.REQUEST_HANDLED:
+            at = sent.get(_command(event.node, event))
+            if at is not None and at < started.get(event.node, -1):
+                return (
+                    f"broker {event.node}'s incarnation {event.incarnation} carried out "
+                    f"{detail['request']} {detail.get('correlation_id')} of controller epoch "
+                    f"{event.controller_epoch}, which was sent to an earlier one"
+                )
+    return None
+
+
+def _command(broker: int, event: TraceEvent) -> tuple[int, int | None, str, int]:
+    request = str(event.detail["request"]).removesuffix("Request")
+    number = int(event.detail.get("correlation_id", -1))
+    return broker, event.controller_epoch, request, number
+
+
+# ---------------------------------------------------------------- row 16
+
+
+def late_copy_stopped_a_replica(
+    trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
+) -> str | None:
+    """Row 16: a copy of a StopReplica came after the LeaderAndIsr that was sent after it."""
+    story = PartitionStory(trace, topic, partition)
+    places = {seen.place for seen in story.of(EventKind.REPLICA_STOPPED)}
+    handled: dict[tuple[int, int], dict[tuple[int, int | None, str, int], int]] = {}
+    commanded: dict[int, int] = {}
+    for place, event in enumerate(trace):
+        if event.kind is not EventKind.REQUEST_HANDLED:
+            continue
+        command = _command(event.node, event)
+        of_incarnation = handled.setdefault((event.node, event.incarnation), {})
+        if event.detail["request"] == _LEADER_AND_ISR:
+            commanded[event.node] = place
+        elif event.detail["request"] == _STOP_REPLICA:
+            first = of_incarnation.setdefault(command, place)
+            since = commanded.get(event.node, -1)
+            if first < since < place and _stopped_since(trace, event, since, place, places):
+                return (
+                    f"broker {event.node} carried out StopReplica {command[3]} of controller epoch "
+                    f"{event.controller_epoch} a second time, after a later LeaderAndIsr"
+                )
+    return None
+
+
+def _stopped_since(
+    trace: Sequence[TraceEvent], event: TraceEvent, since: int, until: int, places: set[int]
+) -> bool:
+    return any(place in places and trace[place].node == event.node for place in range(since, until))
+
+
+# ---------------------------------------------------------------- row 24
+
+
+def old_log_taken_for_a_new_topic(
+    trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
+) -> str | None:
+    """Row 24: a replica's first role in a recreated topic finds records in its log."""
+    created = [
+        place
+        for place, event in enumerate(trace)
+        if event.kind is EventKind.TOPIC_CREATED and event.topic == topic
+    ]
+    if len(created) < 2:
+        return None
+    for first in _first_roles(trace, topic, partition, created[-1]).values():
+        if first.offset > 0:
+            return (
+                f"broker {first.node} took up the recreated topic, in epoch {first.epoch}, with a "
+                f"log up to {first.offset} from before it was created"
+            )
+    return None
+
+
+def _first_roles(
+    trace: Sequence[TraceEvent], topic: str, partition: int, since: int
+) -> Mapping[int, Seen]:
+    found: dict[int, Seen] = {}
+    for seen in _roles(trace, topic, partition):
+        if seen.place > since:
+            found.setdefault(seen.node, seen)
+    return found
+
+
+def _roles(trace: Sequence[TraceEvent], topic: str, partition: int) -> Iterator[Seen]:
+    for place, event in enumerate(trace):
+        if event.kind in (EventKind.BECAME_LEADER, EventKind.BECAME_FOLLOWER) and (
+            event.topic,
+            event.partition,
+        ) == (topic, partition):
+            yield Seen(place, event)

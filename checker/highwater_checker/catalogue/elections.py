@@ -1,0 +1,85 @@
+"""Triggers of the rows about who was elected, and by whom.
+
+Rows 9 (KIP-966), 10 (KIP-106), 13 (KAFKA-6082).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from highwater_checker.catalogue.story import PartitionStory, Seen, reaches
+from highwater_core.events import EventKind, TraceEvent
+
+
+def last_in_sync_lost_what_it_committed_alone(
+    trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
+) -> str | None:
+    """Row 9: the only ISR member committed alone, lost its log's end in a crash, and leads."""
+    story = PartitionStory(trace, topic, partition)
+    for recovered in story.of(EventKind.LOG_RECOVERED):
+        alone = _last_alone(story, recovered)
+        if alone is None or alone.offset <= recovered.offset:
+            continue
+        if not reaches(offset, recovered.offset):
+            continue
+        wanted = alone.offset if offset < 0 else min(alone.offset, offset + 1)
+        led = story.led_without(recovered, wanted)
+        if led is not None:
+            return (
+                f"broker {recovered.node}, alone in the ISR, committed up to {alone.offset} in "
+                f"epoch {alone.epoch}, came back from a crash with {recovered.offset} and led "
+                f"epoch {led.epoch}"
+            )
+    return None
+
+
+def _last_alone(story: PartitionStory, recovered: Seen) -> Seen | None:
+    """Return the node's last high watermark before the crash if it was then the whole ISR."""
+    advanced = [
+        seen for seen in story.of(EventKind.HIGH_WATERMARK_ADVANCED) if seen.place < recovered.place
+    ]
+    if advanced and advanced[-1].isr == (recovered.node,):
+        return advanced[-1]
+    return None
+
+
+def elected_from_outside_the_isr(
+    trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
+) -> str | None:
+    """Row 10: an unclean election, of a replica that need not have what was committed without it.
+
+    A place is asked about: it lies beyond what was committed while the elected was in the ISR.
+    """
+    story = PartitionStory(trace, topic, partition)
+    for decided in story.of(EventKind.LEADERSHIP_DECIDED, EventKind.LEADER_ELECTED):
+        if not decided.event.detail.get("unclean"):
+            continue
+        held = story.last_committed_with(decided.leader, before=decided.place)
+        if not reaches(offset, held):
+            continue
+        return (
+            f"broker {decided.leader} was elected for epoch {decided.epoch} from outside the ISR; "
+            f"with it in the ISR, no more than {held} was committed"
+        )
+    return None
+
+
+def deposed_controller_wrote(
+    trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
+) -> str | None:
+    """Row 13: a controller writes a leadership under an epoch that another has succeeded."""
+    elected = -1
+    for event in trace:
+        if event.kind is EventKind.CONTROLLER_ELECTED:
+            elected = max(elected, event.controller_epoch or 0)
+        elif (
+            event.kind is EventKind.LEADERSHIP_DECIDED
+            and (event.topic, event.partition) == (topic, partition)
+            and event.controller_epoch is not None
+            and event.controller_epoch < elected
+        ):
+            return (
+                f"controller {event.node}, of epoch {event.controller_epoch}, decided leader epoch "
+                f"{event.leader_epoch} after controller epoch {elected} had begun"
+            )
+    return None

@@ -1,0 +1,128 @@
+"""Triggers of the rows about who joined the ISR: 7 (KAFKA-7128) and 8 (KIP-903, KAFKA-14140)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from highwater_checker.catalogue.story import PartitionStory, Seen, reaches
+from highwater_core.events import EventKind, TraceEvent
+
+
+def joined_below_the_start_of_the_epoch(
+    trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
+) -> str | None:
+    """Row 7: a follower joined at a high watermark that lagged what an earlier leader committed."""
+    story = PartitionStory(trace, topic, partition)
+    for proposal, joining in _expansions(story):
+        began = _leadership_of(story, proposal)
+        if began is None:
+            continue
+        high_watermark = _high_watermark_at(story, began, proposal)
+        if high_watermark >= began.offset or not reaches(offset, high_watermark):
+            continue
+        committed = story.committed_beyond(high_watermark, before=proposal.place)
+        if committed is not None:
+            return (
+                f"leader {proposal.node} took {joining} into the ISR of epoch {proposal.epoch} at "
+                f"high watermark {high_watermark}, below the epoch's start {began.offset}; leader "
+                f"{committed.node} had committed up to {committed.offset} in epoch "
+                f"{committed.epoch}"
+            )
+    return None
+
+
+def member_restarted_before_its_isr_was_written(
+    trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
+) -> str | None:
+    """Row 8: an ISR is written for an incarnation of its new member that is over.
+
+    The member restarted before the leader knew the ISR to be written; or it had restarted before
+    the proposal, and not yet begun to fetch: its fetch was a late one.
+    """
+    story = PartitionStory(trace, topic, partition)
+    for proposal, joining in _expansions(story):
+        adopted = _adoption(story, proposal)
+        end = len(trace) if adopted is None else adopted.place
+        start = story.restarted(joining, after=proposal.place, before=end)
+        if start is None:
+            start = _start_without_fetch(story, joining, proposal)
+        if start is None:
+            continue
+        back = _end_after_restart(story, joining, start.place)
+        if back is not None and not reaches(offset, back):
+            continue
+        return (
+            f"leader {proposal.node} proposed {joining} for the ISR of epoch {proposal.epoch} for "
+            f"what its incarnation before {start.event.incarnation} had fetched; that one came "
+            f"back with {'nothing yet' if back is None else f'its log up to {back}'}"
+        )
+    return None
+
+
+def _expansions(story: PartitionStory) -> Iterator[tuple[Seen, int]]:
+    """Yield each proposal that adds a broker to the ISR that was last known, and the broker."""
+    known: tuple[int, ...] = ()
+    for seen in story.of(
+        EventKind.BECAME_LEADER, EventKind.ISR_CHANGED, EventKind.ISR_CHANGE_PROPOSED
+    ):
+        if seen.kind is not EventKind.ISR_CHANGE_PROPOSED:
+            known = seen.isr
+            continue
+        for broker in seen.isr:
+            if broker not in known and broker != seen.node:
+                yield seen, broker
+
+
+def _leadership_of(story: PartitionStory, proposal: Seen) -> Seen | None:
+    for led in reversed(story.leaderships()):
+        if led.node == proposal.node and led.place < proposal.place:
+            return led
+    return None
+
+
+def _high_watermark_at(story: PartitionStory, began: Seen, proposal: Seen) -> int:
+    """Return the leader's high watermark when it made the proposal."""
+    known = int(began.event.detail.get("high_watermark", 0))
+    for seen in story.of(EventKind.HIGH_WATERMARK_ADVANCED):
+        if seen.node == began.node and began.place < seen.place < proposal.place:
+            known = max(known, seen.offset)
+    return known
+
+
+def _adoption(story: PartitionStory, proposal: Seen) -> Seen | None:
+    """Return how the proposal ended: the next ISR, proposal or role of its leader."""
+    for seen in story.of(
+        EventKind.ISR_CHANGED,
+        EventKind.ISR_CHANGE_PROPOSED,
+        EventKind.BECAME_LEADER,
+        EventKind.BECAME_FOLLOWER,
+    ):
+        if seen.node == proposal.node and seen.place > proposal.place:
+            return seen
+    return None
+
+
+def _start_without_fetch(story: PartitionStory, broker: int, proposal: Seen) -> Seen | None:
+    """Return the broker's last start before the proposal if it has not fetched since."""
+    starts = [
+        start for start in story.starts if start.node == broker and start.place < proposal.place
+    ]
+    if not starts:
+        return None
+    fetches = any(
+        seen.node == broker and starts[-1].place < seen.place < proposal.place
+        for seen in story.of(EventKind.FETCHER_STARTED)
+    )
+    return None if fetches else starts[-1]
+
+
+def _end_after_restart(story: PartitionStory, broker: int, after: int) -> int | None:
+    """Return the least end that the broker's log is known to have had since."""
+    ends = [
+        seen.offset
+        for seen in story.of(
+            EventKind.LOG_RECOVERED, EventKind.REPLICA_STARTED, EventKind.LOG_TRUNCATED
+        )
+        if seen.node == broker and seen.place > after
+    ]
+    return min(ends, default=None)

@@ -1,0 +1,348 @@
+"""The 24 rows: what each bug is called, what it breaks, and what of a trace names it.
+
+A row without a trigger cannot show in any preset here: its fix is part of every one, or what it
+needs (a reassignment, a coordinator) does not exist. Such a row excuses nothing.
+Source: reference/replication.md section 1; the reasons quote its Symptom column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from highwater_checker.catalogue import commands, elections, in_sync, truncation
+from highwater_checker.catalogue.story import Trigger
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One historical bug.
+
+    breaks: why, by invariant. in_a_trace: what its trigger looks like, or why there is none.
+    """
+
+    number: int
+    ids: tuple[str, ...]
+    title: str
+    affected: str
+    fixed_in: str
+    breaks: Mapping[str, str] = field(hash=False)
+    in_a_trace: str
+    trigger: Trigger | None = None
+
+    @property
+    def invariants(self) -> tuple[str, ...]:
+        return tuple(self.breaks)
+
+
+def _row(
+    number: int,
+    ids: tuple[str, ...],
+    title: str,
+    *,
+    versions: tuple[str, str],
+    breaks: dict[str, str],
+    in_a_trace: str,
+    trigger: Trigger | None = None,
+) -> Row:
+    affected, fixed_in = versions
+    return Row(
+        number, ids, title, affected, fixed_in, MappingProxyType(breaks), in_a_trace, trigger
+    )
+
+
+_LOST = "what was committed is lost"
+_ELECTED = "its new leader lacks what was committed"
+_READ = "a consumer read what is lost"
+_MEMBER = "an ISR member lacks what was committed"
+_DIFFER = "who kept the records and who wrote others in their place differ"
+
+CATALOGUE: tuple[Row, ...] = (
+    _row(
+        1,
+        ("KAFKA-1211", "KIP-101"),
+        "A new follower truncates to its own high watermark, and leads before it has fetched back",
+        versions=("0.8-0.10.2", "0.11.0"),
+        breaks={
+            "I1": _LOST,
+            "I2": _MEMBER,
+            "I3": "the old leader, whose high watermark is beyond the loss, keeps its records",
+            "I4": _ELECTED,
+            "I9": _READ,
+            "I11": "the truncation itself removes it from an ISR member",
+        },
+        in_a_trace="log_truncated to the high watermark, its offset below a "
+        "high_watermark_advanced of an earlier leader, and the replica leads (or may be elected) "
+        "before its log is seen back",
+        trigger=truncation.truncated_below_what_was_committed,
+    ),
+    _row(
+        2,
+        ("KIP-101",),
+        "A replica that lost its unflushed end leads and writes the same offsets anew",
+        versions=("0.8-0.10.2", "0.11.0"),
+        breaks={
+            "I1": _LOST,
+            "I3": "the same offsets hold different records",
+            "I4": _ELECTED,
+            "I9": _READ,
+        },
+        in_a_trace="log_recovered below where the replica's log had ended and below a "
+        "high_watermark_advanced, and the replica leads from there",
+        trigger=truncation.led_after_losing_its_end,
+    ),
+    _row(
+        3,
+        ("KAFKA-6361", "KIP-279"),
+        "Fast leader changes leave epochs that only one of two logs has",
+        versions=("0.11-1.1", "2.0.0"),
+        breaks={"I3": "the offsets of those epochs differ"},
+        in_a_trace="none: it needs truncation by leader epoch without the epoch in the answer, "
+        "which is a value of the toggle `truncation` but of no preset",
+    ),
+    _row(
+        4,
+        ("KAFKA-7415",),
+        "A leader that wrote nothing in its epoch does not have the epoch in its cache",
+        versions=("0.11-2.0.0", "2.0.1, 2.1.0"),
+        breaks={"I10": "the leader's last cached epoch is not its current one"},
+        in_a_trace="became_leader with no log_appended in that epoch; it excuses no place in a "
+        "log: without truncation by leader epoch, what the same schedule loses is row 1",
+        trigger=truncation.leads_without_having_written,
+    ),
+    _row(
+        5,
+        ("KAFKA-7164",),
+        "A follower that missed an epoch keeps its log, since its leader is the same",
+        versions=("up to 2.0.0", "2.0.1, 2.1.0"),
+        breaks={
+            "I2": "the kept log lacks what the leader committed in its place",
+            "I3": "the kept records differ from the leader's",
+            "I4": "such a follower is elected",
+        },
+        in_a_trace="became_follower of the leader that it followed in an epoch before that leader "
+        "cut its log (log_truncated), with a log end beyond the cut and no log_truncated of its "
+        "own",
+        trigger=truncation.kept_its_log_for_a_leader_that_had_cut_its_own,
+    ),
+    _row(
+        6,
+        ("KAFKA-6880", "KIP-320", "KAFKA-7395"),
+        "A follower of an older epoch goes on fetching, under a tail that fits",
+        versions=("up to 2.0", "2.1.0"),
+        breaks={
+            "I2": "its fetches count for the ISR, though its log differs",
+            "I3": "its records differ under a correct tail",
+            "I4": "such a follower is elected",
+            "I16": "a stale-epoch follower's fetch is counted",
+        },
+        in_a_trace="became_follower, then nothing more to that broker while its leader cuts its "
+        "log (log_truncated) and leads again (became_leader); the follower's log end is beyond "
+        "the cut",
+        trigger=truncation.fetched_in_an_older_epoch,
+    ),
+    _row(
+        7,
+        ("KAFKA-7128",),
+        "A follower joins the ISR at a high watermark that lags what was committed",
+        versions=("up to 2.0.0", "2.0.1, 2.1.0"),
+        breaks={"I1": _LOST, "I2": _MEMBER, "I4": _ELECTED, "I9": _READ},
+        in_a_trace="isr_change_proposed adds a broker while the leader's high watermark is below "
+        "its log end at became_leader and below an earlier leader's high_watermark_advanced",
+        trigger=in_sync.joined_below_the_start_of_the_epoch,
+    ),
+    _row(
+        8,
+        ("KIP-903", "KAFKA-14139", "KIP-841", "KAFKA-14140"),
+        "An ISR write lands after its new member has restarted",
+        versions=("all with ZooKeeper", "3.5 (KRaft only); KAFKA-14140: 3.3.0"),
+        breaks={
+            "I1": "the member comes back with less, is elected, and all that is lost",
+            "I2": _MEMBER,
+            "I4": _ELECTED,
+            "I9": _READ,
+        },
+        in_a_trace="isr_change_proposed adds a broker whose node_started comes before the "
+        "leader's isr_changed, or whose next incarnation has not begun to fetch",
+        trigger=in_sync.member_restarted_before_its_isr_was_written,
+    ),
+    _row(
+        9,
+        ("KIP-966",),
+        "The last replica in sync commits alone, loses its log's end, and leads again",
+        versions=("all with ZooKeeper", "KRaft's ELR; KAFKA-15583: 3.7"),
+        breaks={
+            "I1": "good copies are truncated after one lossy crash",
+            "I4": _ELECTED,
+            "I9": _READ,
+        },
+        in_a_trace="high_watermark_advanced with the leader alone in the ISR, then its "
+        "log_recovered below that, then it leads",
+        trigger=elections.last_in_sync_lost_what_it_committed_alone,
+    ),
+    _row(
+        10,
+        ("KIP-106", "KAFKA-4623", "KAFKA-3410", "KAFKA-3861", "KAFKA-3924", "KAFKA-7414"),
+        "A leader is elected from outside the ISR",
+        versions=("default up to 0.10.2", "0.11.0"),
+        breaks={
+            "I1": _LOST,
+            "I2": "the old leader, alive and deposed, goes on committing without the new ISR",
+            "I3": _DIFFER,
+            "I4": _ELECTED,
+            "I9": _READ,
+            "I11": "followers cut what the elected leader lacks",
+            "I12": "the election itself is of a replica outside the ISR",
+        },
+        in_a_trace="leadership_decided or leader_elected with unclean=true; the place asked about "
+        "lies beyond every high_watermark_advanced with that replica in the ISR",
+        trigger=elections.elected_from_outside_the_isr,
+    ),
+    _row(
+        11,
+        ("KAFKA-1647", "KAFKA-769", "KAFKA-851", "KAFKA-858"),
+        "A replica that was never created loses its checkpointed high watermark",
+        versions=("up to 0.8.1", "0.8.2"),
+        breaks={"I1": _LOST, "I15": "the checkpoint is rewritten without the partition"},
+        in_a_trace="none: every preset checkpoints each hosted partition "
+        "(`checkpoint_every_hosted_partition`)",
+    ),
+    _row(
+        12,
+        ("KAFKA-2143",),
+        "A follower out of range wipes its log, since the leader grew before it asked",
+        versions=("up to 0.9.0.0", "0.9.0.1"),
+        breaks={"I11": "the follower wipes a good log"},
+        in_a_trace="none: a follower here starts over only where the leader's log begins beyond "
+        "its own end",
+    ),
+    _row(
+        13,
+        ("KAFKA-3083", "KAFKA-2729", "KAFKA-6082"),
+        "A deposed controller's write succeeds, and its command is refused",
+        versions=("up to 1.0; KAFKA-6082: up to 2.0", "1.1.0; 2.1.0"),
+        breaks={
+            "I7": "the state's controller epoch falls",
+            "I8": "a controller writes after the next one is elected",
+            "L2": "the write moved the leader, who is never told",
+            "L3": "the leader's partition epoch lags the state",
+            "L4": "the leader's ISR writes all meet another version",
+        },
+        in_a_trace="leadership_decided of a controller epoch below one that controller_elected "
+        "has already named",
+        trigger=elections.deposed_controller_wrote,
+    ),
+    _row(
+        14,
+        ("KAFKA-1382",),
+        "An ISR write whose reply was lost is taken for another's",
+        versions=("up to 0.8.1", "0.8.2"),
+        breaks={"L3": "the leader never learns the version of its own write"},
+        in_a_trace="none: in every preset a leader that meets another version reads again and "
+        "adopts what it wrote itself",
+    ),
+    _row(
+        15,
+        ("KAFKA-7235", "KIP-380", "KAFKA-1120"),
+        "A broker's restart goes unnoticed, or commands to its earlier incarnation reach it",
+        versions=("up to 2.1", "2.2.0"),
+        breaks={
+            "L3": "the restarted leader does not know that it leads",
+            "L4": "the restarted replica is never in sync again",
+            "L5": "nobody takes records where the restarted broker should lead",
+            "L8": "the restarted broker gets no LeaderAndIsr and starts no fetcher",
+        },
+        in_a_trace="broker_registered by a later incarnation, no brokers_changed that names it "
+        "and no controller_elected since; or request_handled of a command whose command_sent is "
+        "before the broker's node_started",
+        trigger=commands.restart_went_unnoticed,
+    ),
+    _row(
+        16,
+        ("KAFKA-9539", "KIP-570"),
+        "A late copy of a StopReplica stops what a later LeaderAndIsr has started",
+        versions=("up to 2.5", "2.6.0"),
+        breaks={
+            "L8": "its fetcher is removed",
+            "L4": "it is never in sync again",
+            "I2": "with delete=true its data is gone, while it is in the ISR",
+            "I16": "a command is applied after what came later",
+        },
+        in_a_trace="request_handled of one StopReplica (correlation_id) twice by one incarnation, "
+        "a LeaderAndIsr between, replica_stopped with the second",
+        trigger=commands.late_copy_stopped_a_replica,
+    ),
+    _row(
+        17,
+        ("KAFKA-13972",),
+        "A cancelled reassignment leaves a stray replica",
+        versions=("2.6-3.4.0 with ZooKeeper", "3.4.1, 3.5.0"),
+        breaks={"I13": "the stray outlives its assignment"},
+        in_a_trace="none: an equal leader epoch stops a replica in every preset",
+    ),
+    _row(
+        18,
+        ("KAFKA-4443",),
+        "A new controller's LeaderAndIsr comes before the brokers know who lives",
+        versions=("up to 0.10.1", "0.10.2"),
+        breaks={"L8": "the follower never fetches"},
+        in_a_trace="none: every preset sends UpdateMetadata first (`update_metadata_first`), and "
+        "a follower tries until its leader is known",
+    ),
+    _row(
+        19,
+        ("KAFKA-1097", "KAFKA-1170"),
+        "A replica that is no longer assigned is taken back into the ISR",
+        versions=("up to 0.8.0", "0.8.1"),
+        breaks={"I6": "the ISR is not within the assignment"},
+        in_a_trace="none: leaders refuse fetchers that are not assigned, in every preset",
+    ),
+    _row(
+        20,
+        ("KAFKA-1451", "KAFKA-1305", "KAFKA-2300"),
+        "A controller waits for itself",
+        versions=("up to 0.8.1; KAFKA-2300: 0.8.2", "0.8.2; 0.9"),
+        breaks={"L1": "no controller acts", "L10": "its queues do not drain"},
+        in_a_trace="none: no preset has the lock, the bounded queue or the batch that stays",
+    ),
+    _row(
+        21,
+        ("KAFKA-13091", "KIP-497"),
+        "A high watermark that a smaller ISR allows does not rise",
+        versions=("2.7-3.0", "3.1.0"),
+        breaks={"L5": "acks=all times out without traffic", "I5": "HW over the written ISR only"},
+        in_a_trace="none: every preset tries when an ISR is adopted, and waits for the maximal ISR",
+    ),
+    _row(
+        22,
+        ("KAFKA-2841", "KAFKA-10614", "KAFKA-8069"),
+        "A coordinator loads and unloads out of order",
+        versions=("up to 0.8.2; 2.8.0; 2.1.1", "0.9.0.0; 2.8.1, 3.0.0; 2.2.0"),
+        breaks={"I14": "two coordinators, or a stale one"},
+        in_a_trace="none: there is no group coordinator yet",
+    ),
+    _row(
+        23,
+        ("KAFKA-725", "KAFKA-2334", "KIP-207"),
+        "A new leader's latest offset is below the old one's",
+        versions=("up to 0.9; KIP-207: up to 2.1", "0.10.0; 2.2.0"),
+        breaks={"I9": "the latest offset decreases, or a fetch at it fails"},
+        in_a_trace="none: every preset answers an empty set up to the log's end, and no latest "
+        "offset before the epoch's start is committed",
+    ),
+    _row(
+        24,
+        ("KIP-516", "KAFKA-10545"),
+        "An old topic's log becomes the log of a new one of its name",
+        versions=("up to 2.7", "2.8"),
+        breaks={
+            "I3": "the old topic's records and the new one's differ",
+            "I13": "a broker keeps, or leads with, a deleted topic's log",
+        },
+        in_a_trace="topic_created of a name that was created before, then a replica's first "
+        "became_leader or became_follower in it with a log end above 0",
+        trigger=commands.old_log_taken_for_a_new_topic,
+    ),
+)
+"""In the order of their numbers, from 1."""

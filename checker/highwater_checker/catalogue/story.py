@@ -1,0 +1,189 @@
+"""One partition's story as its trace tells it: who led, what was committed, where logs ended.
+
+Followers do not trace what they append; a log's end is known only where an event shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from highwater_core.events import EventKind, TraceEvent
+
+Trigger = Callable[[Sequence[TraceEvent], str, int, int], str | None]
+"""Given a trace in causal order, topic, partition (none: "" and -1) and offset (none: -1), returns
+the evidence in one sentence, or None where the trigger is not in the trace."""
+
+TO_HIGH_WATERMARK = "to the high watermark"
+
+_SHOWS_LOG_END = frozenset(
+    {
+        EventKind.BECAME_LEADER,
+        EventKind.BECAME_FOLLOWER,
+        EventKind.REPLICA_STARTED,
+        EventKind.LOG_RECOVERED,
+        EventKind.LOG_TRUNCATED,
+        EventKind.FETCHER_STARTED,
+        EventKind.FETCHER_STOPPED,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An event and its place in the trace."""
+
+    place: int
+    event: TraceEvent
+
+    @property
+    def node(self) -> int:
+        return self.event.node
+
+    @property
+    def epoch(self) -> int:
+        return -1 if self.event.leader_epoch is None else self.event.leader_epoch
+
+    @property
+    def offset(self) -> int:
+        return -1 if self.event.offset is None else self.event.offset
+
+    @property
+    def kind(self) -> EventKind:
+        return self.event.kind
+
+    @property
+    def isr(self) -> tuple[int, ...]:
+        return tuple(self.event.detail.get("isr", ()))
+
+    @property
+    def leader(self) -> int:
+        return int(self.event.detail.get("leader", -1))
+
+
+class PartitionStory:
+    """A partition's events since its topic was last deleted, and the starts of all nodes."""
+
+    def __init__(self, trace: Sequence[TraceEvent], topic: str, partition: int) -> None:
+        self.seen: list[Seen] = []
+        self.starts: list[Seen] = []
+        for place, event in enumerate(trace):
+            if event.kind is EventKind.NODE_STARTED:
+                self.starts.append(Seen(place, event))
+            elif event.topic == topic and event.partition == partition:
+                self.seen.append(Seen(place, event))
+            elif _ends(event, topic):
+                self.seen.clear()
+
+    def of(self, *kinds: EventKind) -> Iterator[Seen]:
+        """Yield the partition's events of these kinds, in order."""
+        return (seen for seen in self.seen if seen.kind in kinds)
+
+    # ------------------------------------------------------------ what is committed
+
+    def committed_beyond(self, offset: int, *, before: int) -> Seen | None:
+        """Return the first sign, before that place, of a high watermark beyond the offset."""
+        for seen in self.of(EventKind.HIGH_WATERMARK_ADVANCED):
+            if seen.place < before and seen.offset > offset:
+                return seen
+        return None
+
+    def committed_by_others(self, cut: Seen) -> Seen | None:
+        """Return a sign that what the cut removed was committed: before it, or by a leader of an
+        older epoch that did not yet know itself deposed."""
+        for seen in self.of(EventKind.HIGH_WATERMARK_ADVANCED):
+            is_earlier = seen.place < cut.place or seen.epoch < cut.epoch
+            if is_earlier and seen.offset > cut.offset:
+                return seen
+        return None
+
+    def last_committed_with(self, node: int, *, before: int) -> int:
+        """Return how far the node, as leader or ISR member, surely had what was committed."""
+        return max(
+            (
+                seen.offset
+                for seen in self.of(EventKind.HIGH_WATERMARK_ADVANCED)
+                if seen.place < before and (node == seen.node or node in seen.isr)
+            ),
+            default=0,
+        )
+
+    # ------------------------------------------------------------ where a log ended
+
+    def highest_end(self, node: int, *, before: int) -> int:
+        """Return the end of the node's log as it was last known before the place, and had grown."""
+        end = -1
+        for seen in self.seen:
+            if seen.place >= before:
+                break
+            if seen.kind is EventKind.HIGH_WATERMARK_ADVANCED:
+                if node == seen.node or node in seen.isr:
+                    end = max(end, seen.offset)
+            elif seen.node == node:
+                if seen.kind is EventKind.LOG_APPENDED:
+                    end = int(seen.event.detail["end_offset"])
+                elif seen.kind in _SHOWS_LOG_END:
+                    end = seen.offset
+                elif seen.kind is EventKind.REPLICA_STOPPED and seen.event.detail.get("deleted"):
+                    end = -1
+        return end
+
+    def led_without(self, cut: Seen, end_offset: int) -> Seen | None:
+        """Return how the cut's node came to lead after it, its log not seen back at end_offset.
+
+        Also an election that was decided and is not yet carried out.
+        """
+        for seen in self.seen:
+            if seen.place <= cut.place:
+                continue
+            if seen.kind is EventKind.BECAME_LEADER and seen.node == cut.node:
+                return seen if seen.offset < end_offset else None
+            if _shows_back(seen, cut, end_offset):
+                return None
+        return self._decided_for(cut.node, after=cut.place)
+
+    def is_back(self, cut: Seen, end_offset: int) -> bool:
+        """Return whether the log of the cut's node was seen at end_offset again after it."""
+        return any(
+            _shows_back(seen, cut, end_offset) for seen in self.seen if seen.place > cut.place
+        )
+
+    def _decided_for(self, node: int, *, after: int) -> Seen | None:
+        decided = [seen for seen in self.of(EventKind.LEADERSHIP_DECIDED) if seen.place > after]
+        return decided[-1] if decided and decided[-1].leader == node else None
+
+    # ------------------------------------------------------------ roles
+
+    def leaderships(self) -> list[Seen]:
+        """Return every BECAME_LEADER, in order."""
+        return list(self.of(EventKind.BECAME_LEADER))
+
+    def latest_epoch(self) -> int:
+        """Return the highest leader epoch that any event names."""
+        return max((seen.epoch for seen in self.seen), default=-1)
+
+    def restarted(self, node: int, *, after: int, before: int) -> Seen | None:
+        """Return the node's first start between the two places."""
+        for start in self.starts:
+            if start.node == node and after < start.place < before:
+                return start
+        return None
+
+
+def _shows_back(seen: Seen, cut: Seen, end_offset: int) -> bool:
+    """A leader of an older epoch shows nothing: it counts what the follower had before the cut."""
+    if seen.kind is EventKind.HIGH_WATERMARK_ADVANCED:
+        is_counted = cut.node in (seen.node, *seen.isr) and seen.epoch >= cut.epoch
+        return is_counted and seen.offset >= end_offset
+    return seen.node == cut.node and seen.kind in _SHOWS_LOG_END and seen.offset >= end_offset
+
+
+def _ends(event: TraceEvent, topic: str) -> bool:
+    if event.kind is EventKind.TOPIC_DELETED:
+        return event.topic == topic
+    return event.kind is EventKind.TOPICS_CHANGED and topic in event.detail.get("deleted", ())
+
+
+def reaches(offset: int, lost_from: int) -> bool:
+    """Return whether what is asked about lies at or beyond what was lost; -1 asks about no place"""
+    return offset < 0 or lost_from <= offset

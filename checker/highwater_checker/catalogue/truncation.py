@@ -1,0 +1,188 @@
+"""Triggers of the rows about logs that were, or were not, brought in line with a leader's.
+
+Rows 1 (KAFKA-1211), 2 (KIP-101), 4 (KAFKA-7415), 5 (KAFKA-7164), 6 (KIP-320).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from highwater_checker.catalogue.story import (
+    TO_HIGH_WATERMARK,
+    PartitionStory,
+    Seen,
+    reaches,
+)
+from highwater_core.events import EventKind, TraceEvent
+
+
+def truncated_below_what_was_committed(
+    trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
+) -> str | None:
+    """Row 1: cut to its own high watermark, below a leader's, and leading before it was back.
+
+    Until the epoch of the cut is over, and it is not back, it may yet be elected.
+    """
+    story = PartitionStory(trace, topic, partition)
+    for cut in story.of(EventKind.LOG_TRUNCATED):
+        if cut.event.detail.get("reason") != TO_HIGH_WATERMARK or not reaches(offset, cut.offset):
+            continue
+        committed = story.committed_by_others(cut)
+        if committed is None:
+            continue
+        wanted = committed.offset if offset < 0 else min(committed.offset, offset + 1)
+        evidence = (
+            f"broker {cut.node} cut its log from {cut.event.detail.get('from_offset')} to its high "
+            f"watermark {cut.offset} in epoch {cut.epoch}; leader {committed.node} had committed "
+            f"up to {committed.offset} in epoch {committed.epoch}"
+        )
+        led = story.led_without(cut, wanted)
+        if led is not None:
+            return f"{evidence}; it then led epoch {led.epoch} without having fetched it back"
+        is_over = story.latest_epoch() > cut.epoch + 1
+        if not is_over and not story.is_back(cut, wanted):
+            return f"{evidence}; it has not fetched it back"
+    return None
+
+
+def led_after_losing_its_end(
+    trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
+) -> str | None:
+    """Row 2: a replica that lost its log's unflushed end in a crash leads, and writes it anew."""
+    story = PartitionStory(trace, topic, partition)
+    for recovered in story.of(EventKind.LOG_RECOVERED):
+        held = story.highest_end(recovered.node, before=recovered.place)
+        committed = story.committed_beyond(recovered.offset, before=recovered.place)
+        if held <= recovered.offset or committed is None or not reaches(offset, recovered.offset):
+            continue
+        wanted = min(held, offset + 1) if offset >= 0 else held
+        led = story.led_without(recovered, wanted)
+        if led is not None:
+            return (
+                f"broker {recovered.node} held offsets up to {held}, came back from a crash with "
+                f"{recovered.offset} and led epoch {led.epoch} from there; leader "
+                f"{committed.node} had committed up to {committed.offset}"
+            )
+    return None
+
+
+def leads_without_having_written(
+    trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
+) -> str | None:
+    """Row 4: only its first batch enters a leader's epoch in its cache. Asks about no offset."""
+    if offset >= 0:
+        return None
+    story = PartitionStory(trace, topic, partition)
+    appended = {(seen.node, seen.epoch) for seen in story.of(EventKind.LOG_APPENDED)}
+    leading: dict[int, Seen] = {}
+    for seen in story.of(
+        EventKind.BECAME_LEADER, EventKind.BECAME_FOLLOWER, EventKind.REPLICA_STARTED
+    ):
+        leading.pop(seen.node, None)
+        if seen.kind is EventKind.BECAME_LEADER:
+            leading[seen.node] = seen
+    for seen in leading.values():
+        if (seen.node, seen.epoch) not in appended:
+            return (
+                f"broker {seen.node} leads epoch {seen.epoch} from {seen.offset} on and has "
+                f"written nothing in it"
+            )
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _LedAgain:
+    """A leader that followed another one meanwhile, and cut its log for that one."""
+
+    leader: int
+    first: Seen
+    cut: Seen
+    again: Seen
+
+
+def kept_its_log_for_a_leader_that_had_cut_its_own(
+    trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
+) -> str | None:
+    """Row 5: told of the same leader in a later epoch, a follower that missed one truncates not."""
+    story = PartitionStory(trace, topic, partition)
+    for led in _led_again(story):
+        for before, after in _same_leader_told_again(story, led):
+            is_cut = any(
+                cut.node == after.node and before.place < cut.place
+                for cut in story.of(EventKind.LOG_TRUNCATED)
+            )
+            if not is_cut and after.offset > led.cut.offset and reaches(offset, led.cut.offset):
+                return (
+                    f"broker {after.node} followed {led.leader} in epochs {before.epoch} and "
+                    f"{after.epoch}, was told of none between, and kept its log up to "
+                    f"{after.offset}; the leader had cut its own to {led.cut.offset} in epoch "
+                    f"{led.cut.epoch}"
+                )
+    return None
+
+
+def _same_leader_told_again(story: PartitionStory, led: _LedAgain) -> list[tuple[Seen, Seen]]:
+    """Return each follower's two commands, from before the cut and after it, none between."""
+    found: list[tuple[Seen, Seen]] = []
+    last: dict[int, Seen] = {}
+    for seen in story.of(
+        EventKind.BECAME_FOLLOWER,
+        EventKind.BECAME_LEADER,
+        EventKind.REPLICA_STARTED,
+        EventKind.REPLICA_STOPPED,
+    ):
+        before = last.get(seen.node)
+        last[seen.node] = seen
+        if (
+            before is not None
+            and before.kind is seen.kind is EventKind.BECAME_FOLLOWER
+            and before.leader == seen.leader == led.leader
+            and before.epoch < led.cut.epoch < seen.epoch
+        ):
+            found.append((before, seen))
+    return found
+
+
+def fetched_in_an_older_epoch(
+    trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
+) -> str | None:
+    """Row 6: a follower that was not told of the leader's new epoch fetches from it all the same.
+
+    It followed that leader before, which meanwhile has cut its log for another one.
+    """
+    story = PartitionStory(trace, topic, partition)
+    for led in _led_again(story):
+        for told in story.of(EventKind.BECAME_FOLLOWER):
+            if told.leader != led.leader or told.epoch >= led.cut.epoch:
+                continue
+            if told.place > led.again.place or _was_told_more(story, told, led.again.place):
+                continue
+            end = max(story.highest_end(told.node, before=led.again.place), told.offset)
+            if end > led.cut.offset and reaches(offset, led.cut.offset):
+                return (
+                    f"broker {told.node} was told of {led.leader} in epoch {told.epoch} and of "
+                    f"nothing since, and fetched on with offsets up to {end} at least; the leader "
+                    f"had cut its log to {led.cut.offset} in epoch {led.cut.epoch} and led again "
+                    f"in epoch {led.again.epoch}"
+                )
+    return None
+
+
+def _was_told_more(story: PartitionStory, told: Seen, before: int) -> bool:
+    """Return whether the follower heard of something else, or was restarted, in between."""
+    roles = story.of(EventKind.BECAME_FOLLOWER, EventKind.BECAME_LEADER, EventKind.REPLICA_STOPPED)
+    return story.restarted(told.node, after=told.place, before=before) is not None or any(
+        seen.node == told.node and told.place < seen.place < before for seen in roles
+    )
+
+
+def _led_again(story: PartitionStory) -> list[_LedAgain]:
+    found: list[_LedAgain] = []
+    leaderships = story.leaderships()
+    for cut in story.of(EventKind.LOG_TRUNCATED):
+        earlier = [led for led in leaderships if led.node == cut.node and led.place < cut.place]
+        later = [led for led in leaderships if led.node == cut.node and led.place > cut.place]
+        if earlier and later:
+            found.append(_LedAgain(cut.node, earlier[-1], cut, later[0]))
+    return found

@@ -1,0 +1,56 @@
+"""I9: what a consumer read stays as it was, and what is there was read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.history import HistoryEvent, OperationType
+from highwater_checker.segments import ReplicaLog
+
+Place = tuple[str, int, int]
+"""Topic, partition, offset."""
+
+
+def check_reads(history: Sequence[HistoryEvent], replicas: Iterable[ReplicaLog]) -> CheckResult:
+    """Find records that one consumer read and that a replica does not hold there, or the reverse.
+
+    history: one consumer's, which has read every partition from its start to its end. Records
+    below a replica's log_start_offset were removed by retention and are not looked for.
+    Source: replication.md section 2, I9; history-checks.md section 2, "unseen".
+    """
+    read: dict[Place, str] = {}
+    findings: list[Finding] = []
+    for event in history:
+        if event.function != "poll" or event.type is not OperationType.OK:
+            continue
+        place = event.topic, event.partition, event.offset
+        if read.setdefault(place, event.value) != event.value:
+            findings.append(_finding("I9", place, f"read {read[place]!r}, then {event.value!r}"))
+    for replica in replicas:
+        held = {
+            (replica.topic, replica.partition, offset): (value or b"").decode("utf-8", "replace")
+            for batch in replica.batches
+            for offset, _, value in batch.records()
+        }
+        findings.extend(_differences(replica, read, held))
+    return CheckResult("what was read stays, and all was read (I9)", len(read), tuple(findings))
+
+
+def _differences(
+    replica: ReplicaLog, read: dict[Place, str], held: dict[Place, str]
+) -> Iterable[Finding]:
+    for place, value in read.items():
+        is_of_replica = place[:2] == (replica.topic, replica.partition)
+        if is_of_replica and place[2] >= replica.log_start_offset and held.get(place) != value:
+            found = repr(held[place]) if place in held else "nothing"
+            what = f"{value!r} was read; broker {replica.broker_id} holds {found}"
+            yield _finding("I9", place, what)
+    for place, value in held.items():
+        if place not in read:
+            what = f"{value!r} on broker {replica.broker_id} was never read"
+            yield _finding("unseen", place, what)
+
+
+def _finding(invariant: str, place: Place, message: str) -> Finding:
+    return Finding(invariant, message, *place)

@@ -1,0 +1,34 @@
+"""Runs a plan's clients on sockets: `python -m highwater_client JOB.json`, a LoadJob.
+
+Its owner commands it through stdin; see highwater_client.planned_load.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from highwater_adapters.client_process import ClientProcess, run_client
+from highwater_client.planned_load import LoadJob, PlannedLoad
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 1:
+        sys.stderr.write("usage: python -m highwater_client JOB.json\n")
+        return 2
+    try:
+        job = msgspec.json.decode(Path(arguments[0]).read_bytes(), type=LoadJob)
+    except (OSError, msgspec.DecodeError) as error:
+        sys.stderr.write(f"{arguments[0]}: {error}\n")
+        return 2
+
+    async def work(process: ClientProcess) -> None:
+        await PlannedLoad(job, process).run()
+
+    return run_client(work)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,35 @@
+"""From a plan's workload to the settings of its clients."""
+
+from __future__ import annotations
+
+from highwater_chaos.plan import Workload
+from highwater_client.settings import ConsumerSettings, ProducerSettings
+
+
+def producer_settings(workload: Workload) -> list[ProducerSettings]:
+    """Return the settings of each producer."""
+    partitions = {topic.name: topic.partitions for topic in workload.topics}
+    return [
+        ProducerSettings(
+            producer.topic,
+            partition_count=partitions[producer.topic],
+            rate_per_s=producer.rate_per_s,
+            acks=producer.acks,
+            linger_ms=producer.linger_ms,
+            batch_max_records=producer.batch_max_records,
+            max_in_flight=producer.max_in_flight,
+            retries=producer.retries,
+            request_timeout_ms=producer.request_timeout_ms,
+            delivery_timeout_ms=producer.delivery_timeout_ms,
+        )
+        for producer in workload.producers
+    ]
+
+
+def consumer_settings(workload: Workload) -> list[ConsumerSettings]:
+    """Return the settings of each consumer: all partitions of its topic."""
+    partitions = {topic.name: topic.partitions for topic in workload.topics}
+    return [
+        ConsumerSettings(consumer.topic, tuple(range(partitions[consumer.topic])))
+        for consumer in workload.consumers
+    ]

@@ -1,0 +1,52 @@
+"""`highwater sim replay`: one schedule again, to the byte, with a line for each event."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from highwater.output import RESULTS, print_json
+from highwater.simulation.options import Families
+from highwater_core.config import Preset
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(replay)
+
+
+def replay(
+    what: Annotated[str, typer.Argument(metavar="SEED|PLANFILE", help="What is to be run again.")],
+    preset: Annotated[
+        Preset | None, typer.Option(help="The protocol's rules, of a seed. [default: fenced]")
+    ] = None,
+    family: Annotated[
+        Families | None, typer.Option(help="Which faults, of a seed. [default: processes]")
+    ] = None,
+    planted: Annotated[str, typer.Option(help="Have all nodes make this mistake.")] = "",
+    around_violation: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="Only so many lines before and after it."),
+    ] = None,
+    digest_only: Annotated[
+        bool, typer.Option("--digest-only", help="Print nothing but the run's digest.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
+) -> None:
+    """Run a seed or a plan file again and show it; equal plans give equal digests."""
+    from highwater.simulation import replaying
+
+    replayed = replaying.replay(replaying.plan_of(what, preset, family), planted)
+    try:
+        if digest_only:
+            typer.echo(replayed.result.digest())
+        elif json:
+            print_json(replaying.report_of(replayed))
+        else:
+            replaying.print_replay(replayed, RESULTS, around_violation)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise typer.Exit(replayed.exit_code)

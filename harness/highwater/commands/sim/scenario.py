@@ -1,0 +1,42 @@
+"""`highwater sim scenario`: a plan that is kept as a test."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from highwater.errors import HarnessError
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
+FOLDER = Path("tests") / "scenarios"
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(scenario)
+
+
+def scenario(
+    plan: Annotated[Path, typer.Argument(metavar="PLANFILE", help="The plan to keep.")],
+    name: Annotated[str, typer.Option(help="The scenario's name: of a-z, 0-9 and _.")],
+    title: Annotated[str, typer.Option(help="What it tells, in a sentence.")] = "",
+    planted: Annotated[str, typer.Option(help="Have all nodes make this mistake.")] = "",
+    folder: Annotated[Path, typer.Option(file_okay=False, help="Where it is kept.")] = FOLDER,
+    force: Annotated[bool, typer.Option("--force", help="Replace one of that name.")] = False,
+) -> None:
+    """Run the plan, and write it with what the run showed as a scenario that tests hold it to."""
+    from highwater.simulation import replaying, shrinking
+
+    if not NAME.fullmatch(name):
+        raise HarnessError(f"--name {name!r}: use a-z, 0-9 and _")
+    path = folder / f"{name}.json"
+    if path.exists() and not force:
+        raise HarnessError(f"{path} is there; --force replaces it")
+    found = replaying.read_plan(plan)
+    kept = shrinking.make_scenario(found, title, shrinking.bug_of(found, planted))
+    shrinking.write_plan_file(kept, path)
+    expected = kept.expected
+    shows = "" if expected is None else f"{expected.verdict} {expected.invariant}".strip()
+    typer.echo(f"{path} must show: {shows}")

@@ -1,0 +1,83 @@
+"""`highwater sim shrink`: what is left of a failing schedule when all that is not needed is cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from highwater.output import PROGRESS, print_json
+from highwater.simulation.options import Families
+from highwater_core.config import Preset
+
+MAX_RUNS = 500
+CUT_SHORT_EXIT_CODE = 1
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(shrink)
+
+
+def shrink(
+    what: Annotated[str, typer.Argument(metavar="SEED|PLANFILE", help="What fails.")],
+    preset: Annotated[
+        Preset | None, typer.Option(help="The protocol's rules, of a seed. [default: fenced]")
+    ] = None,
+    family: Annotated[
+        Families | None, typer.Option(help="Which faults, of a seed. [default: processes]")
+    ] = None,
+    planted: Annotated[str, typer.Option(help="Have all nodes make this mistake.")] = "",
+    max_runs: Annotated[int, typer.Option(min=1, help="How many runs it may take.")] = MAX_RUNS,
+    out: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, help="The minimal plan's file. [default: in runs/shrunk/]"),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
+) -> None:
+    """Cut a failing seed or plan file down to a minimal plan, and say in words what it does.
+
+    Ends with 0 when nothing more can be left out, with 1 when its runs were used up before (the
+    plan written is the best until then), with 2 when there is nothing to shrink.
+    """
+    from highwater.simulation import replaying, shrinking
+    from highwater_simulator.shrink import ShrinkProgress, describe
+
+    plan = replaying.plan_of(what, preset, family)
+    bug = shrinking.bug_of(plan, planted)
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.fields[steps]} steps left, trying less of: {task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed} of {task.total} runs"),
+        TimeElapsedColumn(),
+        console=PROGRESS,
+        transient=True,
+    ) as progress:
+        task = progress.add_task("steps", total=max_runs, steps=len(plan.steps))
+
+        def on_progress(at: ShrinkProgress) -> None:
+            progress.update(task, completed=at.runs, description=at.doing, steps=at.steps)
+
+        shrunk = shrinking.shrink_plan(plan, bug, max_runs, on_progress)
+    name = f"{plan.seed}-{shrunk.signature.invariant.replace(' ', '-')}"
+    path = out or Path("runs") / "shrunk" / f"{name}.json"
+    shrinking.write_plan_file(shrunk.plan, path)
+    if json:
+        print_json(
+            shrinking.ShrinkReport(
+                plan=path,
+                is_minimal=shrunk.is_minimal,
+                runs=shrunk.runs,
+                invariant=shrunk.signature.invariant,
+                rows=shrunk.signature.rows,
+                words=describe(shrunk),
+            )
+        )
+    else:
+        typer.echo(describe(shrunk))
+        typer.echo(f"\n{path}")
+        for command in shrinking.commands_for(path, bug):
+            typer.echo(f"  {command}")
+    raise typer.Exit(0 if shrunk.is_minimal else CUT_SHORT_EXIT_CODE)

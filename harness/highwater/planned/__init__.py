@@ -1,0 +1,1 @@
+"""Runs plans: the same file in the simulator and on containers."""

@@ -1,0 +1,298 @@
+"""Runs a plan on containers: cluster, the plan's clients, its steps, healing, and the verdict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from highwater.cluster import Cluster
+from highwater.errors import HarnessError
+from highwater.eventually import NeverHappened
+from highwater.evidence import check_everything, read_evidence, read_history, read_sends
+from highwater.observation import Change, Look, leaderships
+from highwater.observer import Observer
+from highwater.picture import Fault, RunPicture, draw
+from highwater.planned.conditions import partition_named
+from highwater.planned.container_faults import ContainerFaults
+from highwater.planned.load_process import LoadFailed, LoadProcess
+from highwater.planned.outcome import PlanResult, write_plan
+from highwater.planned.schedule import Schedule, StepDone
+from highwater.planned.trace_watch import TraceWatch
+from highwater.planned.translation import differences, topology_of, unsupported
+from highwater.report import write_report
+from highwater.run_folder import RunFolder
+from highwater.screen import Screen, cluster_table
+from highwater.settling import await_full_isr, await_replicated
+from highwater.topology import Topology
+from highwater_chaos.plan import Observed, Plan
+from highwater_chaos.words import say_step
+from highwater_checker.history import Acknowledged
+from highwater_checker.invariants.reads import check_reads
+from highwater_checker.verdict import Requirement, Verdict, judge
+from highwater_client.planned_load import LoadJob
+from highwater_core.events import TraceEvent
+
+CREATED_WITHIN_S = 60.0
+SETTLE_WITHIN_S = 60.0
+WRITE_ON_S = 0.4
+"""How long clients go on writing once all is healed, as in the simulator."""
+STOP_MARGIN_S = 20.0
+READ_WITHIN_S = 60.0
+LEAST_SHARE_ACKNOWLEDGED = 0.1
+"""Of the records that a run without faults would acknowledge; below it little is proven."""
+
+
+class Unsupported(HarnessError):
+    """Containers cannot do what the plan asks for."""
+
+
+def check_supported(plan: Plan) -> Topology:
+    """Return the cluster that the plan needs.
+
+    Raises:
+        Unsupported: the plan has something that containers cannot do.
+    """
+    problems = unsupported(plan)
+    if problems:
+        raise Unsupported("\n".join(problems))
+    try:
+        return topology_of(plan)
+    except ValueError as error:
+        raise Unsupported(f"the plan's topology: {error}") from error
+
+
+def run_in_containers(plan: Plan, folder: RunFolder, screen: Screen) -> PlanResult:
+    """Run the plan, and return its verdict; the cluster is gone afterwards, come what may.
+
+    Raises:
+        Unsupported: the plan has something that containers cannot do; nothing was started.
+    """
+    topology = check_supported(plan)
+    write_plan(folder, plan)
+    folder.write_json("topology.json", topology)
+    notes = tuple(differences(plan))
+    for note in notes:
+        screen.say(f"unlike the plan: {note}", style="yellow")
+    with Cluster(topology, run_id=folder.run_id) as cluster:
+        cluster.start()
+        screen.say(f"the cluster is up, clients connect to {cluster.bootstrap}")
+        run = _Run(plan, folder, screen, cluster)
+        try:
+            run.play()
+        finally:
+            screen.end_live()
+            screen.say("stopping the nodes and copying their logs and traces")
+            cluster.collect(folder.path)
+    return run.conclude(notes)
+
+
+class _Run:
+    """One plan upon a running cluster, with what it leaves for the verdict."""
+
+    def __init__(self, plan: Plan, folder: RunFolder, screen: Screen, cluster: Cluster) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._screen = screen
+        self._cluster = cluster
+        self._start_ns = time.monotonic_ns()
+        self._names = {
+            spec.name: int(spec.node_id)
+            for spec in cluster.topology.nodes()
+            if spec.node_id in cluster.node_ids
+        }
+        self._observer = Observer(
+            node_ids=cluster.node_ids,
+            snapshot_of=cluster.try_snapshot,
+            now_ns=self._now_ns,
+            path=folder.path / "snapshots.jsonl",
+            listener=self._on_look,
+        )
+        self._load: LoadProcess | None = None
+        self._requirements: list[Requirement] = []
+        self._steps: list[StepDone] = []
+        self._marks: list[Fault] = []
+        self._looks: list[Look] = []
+        self._final_look = Look(0, {})
+        self._begin_s = 0.0
+
+    # ------------------------------------------------------------ phases
+
+    def play(self) -> None:
+        """Do everything that the plan says; what goes wrong becomes an unmet requirement."""
+        job = LoadJob(
+            bootstrap=tuple(
+                self._cluster.external_endpoint(b) for b in self._cluster.topology.broker_ids
+            ),
+            workload=self._plan.workload,
+            seed=self._plan.seed,
+            start_ns=self._start_ns,
+            history_folder=str(self._folder.path / "history"),
+        )
+        with LoadProcess(job, self._folder.path) as load:
+            self._load = load
+            self._observer.start()
+            try:
+                load.await_done("create", CREATED_WITHIN_S)
+                self._await_full_isrs()
+                self._do_faults(load)
+                self._settle(load)
+                self._require("the plan was run to its end", True, "")
+            except (NeverHappened, LoadFailed) as error:
+                self._screen.say(str(error), style="bold yellow")
+                self._require("the plan was run to its end", False, str(error))
+            finally:
+                self._final_look = self._observer.look_once()
+                self._looks, _ = self._observer.stop()
+
+    def _do_faults(self, load: LoadProcess) -> None:
+        faults = ContainerFaults(self._cluster)
+        watch = self._watch_traces()
+        self._begin_s = self._now_s()
+        load.do("start", STOP_MARGIN_S)
+        schedule = Schedule(
+            self._plan.steps,
+            self._names,
+            faults.apply,
+            self._observer.latest,
+            watch.news if watch is not None else _no_news,
+            self._said,
+        )
+        try:
+            schedule.run_until(self._plan.quiet_after_ms)
+        finally:
+            if watch is not None:
+                watch.stop()
+            self._steps = schedule.steps
+        self._said("all is healed")
+        faults.heal_all()
+
+    def _watch_traces(self) -> TraceWatch | None:
+        """Return a watch over all nodes, if a step waits for an event."""
+        conditions = [step.when for step in self._plan.steps if step.when is not None]
+        if not any(when.state is Observed.EVENT for when in conditions):
+            return None
+        watch = TraceWatch(
+            {int(node): self._cluster.control_endpoint(node) for node in self._cluster.node_ids}
+        )
+        watch.start()
+        watch.await_all()
+        watch.news()
+        return watch
+
+    def _settle(self, load: LoadProcess) -> None:
+        time.sleep(WRITE_ON_S)
+        longest_ms = max((p.delivery_timeout_ms for p in self._plan.workload.producers), default=0)
+        load.do("stop", longest_ms / 1000 + STOP_MARGIN_S)
+        self._await_full_isrs()
+        for topic in self._plan.workload.topics:
+            await_replicated(self._cluster, topic.name, topic.partitions, within=SETTLE_WITHIN_S)
+        load.do("read", READ_WITHIN_S)
+
+    def _await_full_isrs(self) -> None:
+        for topic in self._plan.workload.topics:
+            await_full_isr(self._cluster, topic.name, topic.partitions, within=SETTLE_WITHIN_S)
+
+    # ------------------------------------------------------------ verdict
+
+    def conclude(self, notes: tuple[str, ...]) -> PlanResult:
+        """Judge what the run left behind, and write the verdict and the report."""
+        plan, folder = self._plan, self._folder
+        topics = [topic.name for topic in plan.workload.topics]
+        history = folder.path / "history"
+        evidence = read_evidence(folder.path, self._final_look, topics)
+        promised = read_sends(history, _names_of_acks_all(plan))
+        evidence_of_promised = replace(evidence, sends=promised)
+        replicas = [replica for group in evidence.replicas.values() for replica in group]
+        checks = check_everything(evidence_of_promised)
+        for number, consumer in enumerate(plan.workload.consumers):
+            read = read_history(history / f"c{number}.jsonl")
+            own = [replica for replica in replicas if replica.topic == consumer.topic]
+            checks.append(check_reads(read, own))
+        self._require_enough(len(evidence.sends.acknowledged))
+        self._require_replicas(evidence.unread_replicas(), len(evidence.replicas))
+        for done in self._steps:
+            self._require(f"done: {say_step(done.step)}", done.has_fired, str(done))
+        verdict = judge(checks, self._requirements)
+        self._draw(verdict, evidence.sends.acknowledged)
+        folder.write_json("verdict.json", verdict)
+        folder.write_json("steps.json", [_record(done) for done in self._steps])
+        write_report(folder, verdict, (), self._marks, evidence)
+        return PlanResult(folder.path, verdict, notes, tuple(str(each) for each in self._steps))
+
+    def _require_enough(self, acknowledged: int) -> None:
+        seconds = self._plan.quiet_after_ms / 1000
+        expected = sum(p.rate_per_s for p in self._plan.workload.producers if p.acks) * seconds
+        least = max(1, int(expected * LEAST_SHARE_ACKNOWLEDGED))
+        self._require(
+            f"at least {least} records were acknowledged", acknowledged >= least, str(acknowledged)
+        )
+
+    def _require_replicas(self, unread: list[str], partitions_read: int) -> None:
+        wanted = sum(topic.partitions for topic in self._plan.workload.topics)
+        self._require(
+            "every replica of every partition was read",
+            partitions_read == wanted and not unread,
+            f"{partitions_read} of {wanted} partitions, not read: {unread}",
+        )
+
+    def _draw(self, verdict: Verdict, acknowledged: Sequence[Acknowledged]) -> None:
+        topic = self._plan.workload.topics[0].name
+        draw(
+            RunPicture(
+                title=f"Highwater {self._folder.run_id}: {verdict.outcome.value}",
+                topic_partition=partition_named(f"{topic}-0"),
+                looks=self._looks,
+                acknowledged=acknowledged,
+                faults=self._marks,
+                gaps=(),
+            ),
+            self._folder.path / "run.png",
+        )
+
+    # ------------------------------------------------------------ helpers
+
+    def _now_ns(self) -> int:
+        return time.monotonic_ns() - self._start_ns
+
+    def _now_s(self) -> float:
+        return self._now_ns() / 1e9
+
+    def _said(self, text: str) -> None:
+        now_s = self._now_s()
+        self._marks.append(Fault(now_s, text))
+        self._screen.say(text, time_s=now_s, style="bold")
+
+    def _require(self, name: str, met: bool, evidence: str) -> None:
+        self._requirements.append(Requirement(name, met, evidence))
+
+    def _on_look(self, look: Look, changes: list[Change]) -> None:
+        for change in changes:
+            self._screen.say(change.text, time_s=change.time_ns / 1e9)
+        if self._load is not None and leaderships(look):
+            told = self._load.latest
+            footer = f"{told.sent} sent, {told.acknowledged} acknowledged, {told.read} read"
+            self._screen.show_live(cluster_table(look, (footer,)))
+
+
+def _no_news() -> tuple[TraceEvent, ...]:
+    return ()
+
+
+def _names_of_acks_all(plan: Plan) -> Callable[[str], bool]:
+    """Return whether a history's file is of a producer that is promised what is acknowledged."""
+    names = [f"p{n}" for n, producer in enumerate(plan.workload.producers) if producer.acks == -1]
+    return lambda name: name in names
+
+
+def _record(done: StepDone) -> dict[str, object]:
+    return {
+        "step": done.step,
+        "fired": done.has_fired,
+        "node": done.node,
+        "due_ms": done.due_ms,
+        "begun_ms": done.begun_ms,
+        "done_ms": done.done_ms,
+        "drift_ms": done.drift_ms,
+        "missed": done.missed,
+    }

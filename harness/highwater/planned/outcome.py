@@ -1,0 +1,24 @@
+"""What a run of a plan comes to, in either world, and the plan's own file in its folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from highwater.run_folder import RunFolder
+from highwater_chaos.plan import Plan, encode_plan
+from highwater_checker.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class PlanResult:
+    """How a plan's run ended. notes: in what the run was not the plan's; steps: how each went."""
+
+    folder: Path
+    verdict: Verdict
+    notes: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+
+
+def write_plan(folder: RunFolder, plan: Plan) -> None:
+    folder.write_bytes("plan.json", encode_plan(plan))

@@ -1,0 +1,84 @@
+"""What of a plan containers can do, and what of it becomes something else there. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from highwater.topology import MIN_SESSION_TIMEOUT_MS, Topology
+from highwater_chaos import faults as f
+from highwater_chaos.plan import Network, Observed, Plan, Step
+from highwater_chaos.words import say_step
+from highwater_core.events import EventKind
+
+SUPPORTED = (f.Kill, f.Terminate, f.Pause, f.Isolate)
+_SESSION = "session_timeout_ms"
+
+
+def unsupported(plan: Plan) -> list[str]:
+    """Return what containers cannot do of the plan, one line each; empty when they can do all."""
+    found = [
+        f"unsupported here: {say_step(step)}" for step in plan.steps if not _is_supported(step)
+    ]
+    if plan.expected is not None and plan.expected.planted:
+        found.append(f"unsupported here: the planted bug {plan.expected.planted}")
+    for step in plan.steps:
+        when = step.when
+        if when is not None and when.state is Observed.EVENT and when.event not in tuple(EventKind):
+            found.append(f"no node traces {when.event!r}: {say_step(step)}")
+    return found
+
+
+def _is_supported(step: Step) -> bool:
+    keeps_its_disk = getattr(step.do, "disk", f.DiskAtStart.KEPT) is f.DiskAtStart.KEPT
+    return isinstance(step.do, SUPPORTED) and keeps_its_disk
+
+
+def topology_of(plan: Plan) -> Topology:
+    """Return the cluster to bring up.
+
+    Raises:
+        ValueError: it cannot be brought up; the message says why.
+    """
+    planned = plan.topology
+    broker_settings = {k: v for k, v in planned.broker_settings.items() if k != _SESSION}
+    controller_settings = {k: v for k, v in planned.controller_settings.items() if k != _SESSION}
+    toggles: dict[str, str | bool] = {}
+    if planned.toggles:
+        toggles = msgspec.json.decode(planned.toggles, type=dict[str, str | bool])
+    sessions = {} if (timeout_ms := _session_timeout_ms(plan)) is None else {_SESSION: timeout_ms}
+    return Topology(
+        brokers=planned.brokers,
+        controllers=planned.controllers,
+        preset=planned.preset,
+        toggles=toggles,
+        broker_settings=broker_settings,
+        controller_settings=controller_settings,
+        **sessions,
+    )
+
+
+def _session_timeout_ms(plan: Plan) -> int | None:
+    """Return the longest session timeout that the plan sets, at least what ZooKeeper grants."""
+    asked = [
+        settings[_SESSION]
+        for settings in (plan.topology.broker_settings, plan.topology.controller_settings)
+        if _SESSION in settings
+    ]
+    return max(MIN_SESSION_TIMEOUT_MS, *asked) if asked else None
+
+
+def differences(plan: Plan) -> Iterator[str]:
+    """Yield in what the run on containers is not the plan's, though nothing is refused."""
+    timeout_ms = _session_timeout_ms(plan)
+    asked = {
+        settings.get(_SESSION)
+        for settings in (plan.topology.broker_settings, plan.topology.controller_settings)
+    }
+    if timeout_ms is not None and asked != {timeout_ms}:
+        yield f"every session lasts {timeout_ms} ms: one for all nodes, and what ZooKeeper grants"
+    if plan.core:
+        yield "all nodes are healed, not the core alone"
+    if plan.network != Network():
+        yield "messages travel as the engine's network has them"

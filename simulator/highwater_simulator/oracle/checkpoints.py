@@ -1,0 +1,73 @@
+"""I15: a checkpoint lists every hosted partition, and calls nothing durable that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from highwater_core.events import TraceEvent
+from highwater_core.ids import TopicPartition
+from highwater_simulator.oracle.shadow import ReplicaShadow
+
+if TYPE_CHECKING:
+    from highwater_simulator.world import World
+
+Report = Callable[[TopicPartition | None, str, str, int], None]
+
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+
+
+class CheckpointChecks:
+    """Follows what each broker writes into its checkpoints."""
+
+    def __init__(
+        self, world: World, shadows: Mapping[str, Mapping[int, ReplicaShadow]], report: Report
+    ) -> None:
+        self._world = world
+        self._shadows = shadows
+        self._report = report
+        self._hosted: dict[int, tuple[int, tuple[TopicPartition, ...]]] = {}
+        """Incarnation and hosted partitions at a broker's last high watermark checkpoint."""
+
+    def written(self, event: TraceEvent) -> None:
+        """Judge a checkpoint that a broker has just written."""
+        if event.detail["file"] == HIGH_WATERMARKS:
+            self._check_listed(event)
+        elif event.detail["file"] == RECOVERY_POINTS:
+            self._check_durable(event)
+
+    def _check_listed(self, event: TraceEvent) -> None:
+        """What was hosted when the last one was done, and still is, is in this one."""
+        node = self._world.broker_node(event.node)
+        if node is None:
+            return
+        now = tuple(partition.topic_partition for partition in node.replicas.partitions())
+        incarnation, before = self._hosted.get(event.node, (event.incarnation, ()))
+        must = [at for at in before if at in now] if incarnation == event.incarnation else []
+        if event.detail["entries"] < len(must):
+            self._report(
+                None,
+                "I15",
+                f"broker {event.node} hosts {len(must)} partitions, its high watermark "
+                f"checkpoint lists {event.detail['entries']}",
+                -1,
+            )
+        self._hosted[event.node] = event.incarnation, now
+
+    def _check_durable(self, event: TraceEvent) -> None:
+        node = self._world.broker_node(event.node)
+        for partition in () if node is None else node.replicas.partitions():
+            at = partition.topic_partition
+            shadow = self._shadows.get(str(at), {}).get(event.node)
+            if shadow is None or shadow.is_stale:
+                continue
+            durable_end = shadow.durable_end()
+            if partition.log.recovery_point > max(durable_end, partition.log_start_offset):
+                self._report(
+                    at,
+                    "I15",
+                    f"broker {event.node} takes its log for durable up to "
+                    f"{partition.log.recovery_point}; it is up to {durable_end}",
+                    durable_end,
+                )

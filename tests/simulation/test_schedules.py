@@ -1,0 +1,41 @@
+"""Seeded schedules that must run clean: 1,000 of them in CI, a few by default.
+
+HIGHWATER_SCHEDULES says how many of each preset, HIGHWATER_FIRST_SEED where to begin.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from highwater_core.config import Preset
+from highwater_simulator.generate import Family
+from highwater_simulator.search import Chunk, chunks_of, schedules_of
+
+COUNT = int(os.environ.get("HIGHWATER_SCHEDULES", "24"))
+FIRST_SEED = int(os.environ.get("HIGHWATER_FIRST_SEED", "1"))
+CHUNK_LENGTH = 10
+CHUNKS = [
+    chunk
+    for preset in Preset
+    for chunk in chunks_of(
+        schedules_of(FIRST_SEED, COUNT, tuple(Family)), Chunk((), preset), CHUNK_LENGTH
+    )
+]
+
+
+def name_of(chunk: Chunk) -> str:
+    return f"{chunk.preset}-from-{chunk.schedules[0].seed}"
+
+
+@pytest.mark.parametrize("chunk", CHUNKS, ids=name_of)
+def test_schedules_show_nothing_but_documented_flaws_of_their_preset(chunk: Chunk) -> None:
+    failing = [
+        f"{summary.found.violation}: highwater sim replay {summary.schedule.seed} "
+        f"--family {summary.schedule.family} --preset {chunk.preset}"
+        for summary in chunk.summaries(time.process_time_ns)
+        if summary.found is not None and summary.fails
+    ]
+    assert failing == []

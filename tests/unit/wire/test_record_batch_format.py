@@ -1,0 +1,158 @@
+"""The record batch format: ours and kafka-python's codec agree, and bad bytes are told."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import LeaderEpoch
+from highwater_wire.kafka.record_batch import (
+    CRC_START,
+    HEADER_BYTES,
+    BadBatch,
+    build_batch,
+    decode_records,
+    split_batches,
+)
+
+optional_bytes = st.none() | st.binary(max_size=300)
+records = st.lists(
+    st.tuples(optional_bytes, optional_bytes, st.integers(0, 1 << 42)), min_size=1, max_size=20
+)
+
+
+def oracle_batch(
+    values: list[tuple[bytes | None, bytes | None, int]], compression: int = 0
+) -> bytes:
+    """Return the batch that kafka-python builds of these records."""
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=compression,
+        is_transactional=False,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        batch_size=1 << 20,
+    )
+    for offset, (key, value, timestamp) in enumerate(values):
+        builder.append(offset, timestamp, key, value, [])
+    return bytes(builder.build())
+
+
+def changed(batch: bytes, position: int, layout: str, value: int, *, crc: bool = True) -> bytes:
+    """Return the batch with one header field replaced, its CRC made right again."""
+    data = bytearray(batch)
+    struct.pack_into(layout, data, position, value)
+    if crc:
+        struct.pack_into(">I", data, 17, crc32c(data[CRC_START:]))
+    return bytes(data)
+
+
+BATCH = build_batch([(b"k", b"v1", 1000), (None, b"v2", 1005)])
+
+
+@given(records)
+def test_a_batch_decodes_to_its_records_here_and_in_kafka_python(
+    values: list[tuple[bytes | None, bytes | None, int]],
+) -> None:
+    batch = build_batch(values, base_offset=7)
+    assert [(r.key, r.value, r.timestamp) for r in decode_records(batch)] == values
+    assert [r.offset for r in decode_records(batch)] == list(range(7, 7 + len(values)))
+    oracle = DefaultRecordBatch(bytearray(batch))
+    assert oracle.validate_crc()
+    assert [(r.offset, r.timestamp, r.key, r.value) for r in oracle] == [
+        (7 + n, timestamp, key, value) for n, (key, value, timestamp) in enumerate(values)
+    ]
+
+
+@given(records)
+def test_batches_of_kafka_python_are_read(
+    values: list[tuple[bytes | None, bytes | None, int]],
+) -> None:
+    batch = oracle_batch(values)
+    (found,) = split_batches(batch)
+    assert found.header.record_count == len(values)
+    assert [(r.key, r.value, r.timestamp) for r in decode_records(batch)] == values
+
+
+def test_a_compressed_batch_is_split_and_not_decoded() -> None:
+    batch = oracle_batch([(None, b"x" * 1000, 5)] * 20, compression=1)
+    (found,) = split_batches(batch)
+    assert found.header.is_compressed
+    with pytest.raises(BadBatch) as bad:
+        decode_records(batch)
+    assert bad.value.error is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+
+
+def test_batches_are_split_where_they_end() -> None:
+    other = build_batch([(None, b"x", 1)], base_offset=2)
+    found = split_batches(memoryview(BATCH + other))
+    assert [bytes(batch.data) for batch in found] == [BATCH, other]
+    assert split_batches(b"") == []
+
+
+@pytest.mark.parametrize("cut", range(1, len(BATCH)))
+def test_a_torn_batch_is_corrupt(cut: int) -> None:
+    with pytest.raises(BadBatch) as bad:
+        split_batches(BATCH + BATCH[:cut])
+    assert bad.value.error is ErrorCode.CORRUPT_MESSAGE
+
+
+@pytest.mark.parametrize("position", range(17, len(BATCH)))
+def test_any_flipped_bit_under_the_crc_is_corrupt(position: int) -> None:
+    for bit in range(8):
+        data = bytearray(BATCH)
+        data[position] ^= 1 << bit
+        with pytest.raises(BadBatch) as bad:
+            split_batches(data)
+        assert bad.value.error is ErrorCode.CORRUPT_MESSAGE
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_refused_and_nothing_else_happens(garbage: bytes) -> None:
+    if garbage:
+        with pytest.raises(BadBatch):
+            split_batches(garbage)
+
+
+@given(st.binary(max_size=60), st.integers(1, 30))
+def test_garbage_records_under_a_right_crc_are_refused_when_decoded(
+    garbage: bytes, count: int
+) -> None:
+    data = bytearray(BATCH[:HEADER_BYTES] + garbage)
+    struct.pack_into(">i", data, 8, len(data) - 12)
+    struct.pack_into(">i", data, 57, count)
+    try:
+        decoded = len(decode_records(data))
+    except BadBatch:
+        decoded = count
+    assert decoded == count
+
+
+@pytest.mark.parametrize(
+    ("position", "layout", "value", "error"),
+    [
+        (16, ">b", 0, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
+        (16, ">b", 1, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
+        (16, ">b", 3, ErrorCode.CORRUPT_MESSAGE),
+        (8, ">i", 48, ErrorCode.CORRUPT_MESSAGE),
+        (8, ">i", -1, ErrorCode.CORRUPT_MESSAGE),
+        (8, ">i", 2**31 - 1, ErrorCode.CORRUPT_MESSAGE),
+        (0, ">q", -1, ErrorCode.CORRUPT_MESSAGE),
+        (23, ">i", -1, ErrorCode.CORRUPT_MESSAGE),
+    ],
+)
+def test_framing_errors(position: int, layout: str, value: int, error: ErrorCode) -> None:
+    with pytest.raises(BadBatch) as bad:
+        split_batches(changed(BATCH, position, layout, value))
+    assert bad.value.error is error
+
+
+def test_the_epoch_is_outside_the_crc() -> None:
+    assert split_batches(build_batch([(None, b"", 0)], 5, LeaderEpoch(9)))[0].header[2] == 9
