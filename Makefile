@@ -26,9 +26,7 @@ images: setup engine ## Build the images that are missing.
 	@$(BIN)/highwater images build
 
 demo: setup ## Bring up a cluster, kill its leader and its controller, prove that nothing was lost.
-	@scripts/docker-engine || { \
-	  echo "make demo needs a Docker engine. Without one, 'make unit' runs the same controller" \
-	    "and broker code in virtual time." >&2; exit 2; }
+	@scripts/docker-engine || echo "no Docker engine is to be had: the simulator plays the demo" >&2
 	@$(BIN)/highwater demo
 
 lint: setup ## Check formatting, rules, types, imports and the generated protobuf code.

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from highwater_broker.settings import BrokerSettings
+from highwater_checker.catalogue.rows import CATALOGUE, Row
 from highwater_controller.settings import ControllerSettings
 from highwater_core import config, errors
 from highwater_core.config import INVARIANTS, PRESETS, PROMISES, MayBreak, Preset, Toggles
@@ -245,8 +246,56 @@ def presets_page() -> str:
         *(values_of(enumeration) for enumeration in enumerations),
         "## Promises",
         "A violation of what may break is excused only when the trigger of one of the named rows "
-        "of\nthe bug catalogue is in the trace; it is then reported by the row's name.",
+        "of\nthe [bug catalogue](catalogue.md) is in the trace; it is then reported by the row's "
+        "name.",
         promises,
+    )
+
+
+# ---------------------------------------------------------------- catalogue
+
+
+def id_link(bug_id: str) -> str:
+    """Return a JIRA id as a link; KIPs are pages without a short address."""
+    if bug_id.startswith("KAFKA-"):
+        return f"[{bug_id}](https://issues.apache.org/jira/browse/{bug_id})"
+    return bug_id
+
+
+def row_section(row: Row) -> str:
+    reasons = "\n".join(f"- {name}: {reason}" for name, reason in row.breaks.items())
+    return "\n\n".join(
+        (
+            f"## {row.number}. {row.title}",
+            ", ".join(map(id_link, row.ids)),
+            f"Affected: {row.affected}. Fixed in: {row.fixed_in}.",
+            f"Breaks\n\n{reasons}",
+            f"In a trace: {row.in_a_trace}.",
+        )
+    )
+
+
+def catalogue_page() -> str:
+    rows = (
+        (
+            str(row.number),
+            row.ids[0],
+            row.title,
+            ", ".join(row.invariants),
+            "yes" if row.trigger else "no",
+        )
+        for row in CATALOGUE
+    )
+    return page(
+        "Historical bugs, and how a trace shows them",
+        "Failover bugs of Kafka's ZooKeeper era. A preset that lacks a fix may break what the fix "
+        "protects,\nbut only by that bug: a violation is given a row's name when the row lists the "
+        "invariant and its\ntrigger is in the trace of the run up to the violation; else it is a "
+        "failure without excuse. Rows\nthat cannot show here have no trigger and excuse nothing; "
+        '[presets.md](presets.md) says which preset\nmay break what. "Breaks" names what a run '
+        "here could show; versions are Kafka's.",
+        table(("row", "first id", "what happens", "breaks", "can show here"), rows),
+        *map(row_section, CATALOGUE),
     )
 
 
@@ -328,6 +377,7 @@ def fail_points_page() -> str:
 
 
 PAGES = {
+    "catalogue.md": catalogue_page,
     "protocol.md": protocol_page,
     "errors.md": errors_page,
     "presets.md": presets_page,

@@ -13,7 +13,8 @@ _SHARED_CLUSTER = re.compile(r"\[((?:steady|brisk)-[a-z0-9]+)")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give each shared cluster, each other test in containers, each chunk of schedules, each other file as one unit.
+    """Give as one unit: a shared cluster's tests, another test in containers, a chunk of schedules,
+    any other file.
 
     xdist's own loadgroup does this by marks, but groups nothing under pytest 9.2.
     """

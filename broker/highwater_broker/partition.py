@@ -141,14 +141,16 @@ class Partition(Replica):
             return ErrorCode.OFFSET_NOT_AVAILABLE, NO_OFFSET
         return ErrorCode.NONE, self._high_watermark
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, Offset] | None:
+    def offset_for_timestamp(
+        self, timestamp_ms: int
+    ) -> tuple[ErrorCode, tuple[int, Offset] | None]:
         """Return time and offset of the first record at or after the timestamp, or None."""
         try:
             found = self.log.offset_for_timestamp(timestamp_ms)
         except LogRefused as refused:
             self._refuse("list offsets", refused.error, what=str(refused))
-            return None
-        return (found.timestamp, found.offset) if found else None
+            return refused.error, None
+        return ErrorCode.NONE, (found.timestamp, found.offset) if found else None
 
     # ------------------------------------------------------------ leader: followers
 

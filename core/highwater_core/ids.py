@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NewType
+from typing import NamedTuple, NewType
 
 NodeId = NewType("NodeId", int)
 """Brokers count from 0, controllers from 1000."""
@@ -35,8 +34,7 @@ NO_OFFSET = Offset(-1)
 NO_TOPIC_ID = TopicId("")
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class TopicPartition:
+class TopicPartition(NamedTuple):
     """One partition of one topic; sorts by topic, then partition."""
 
     topic: str
@@ -46,8 +44,7 @@ class TopicPartition:
         return f"{self.topic}-{self.partition}"
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """Where a listener answers; the simulator's transport knows the same hosts and ports."""
 
     host: str

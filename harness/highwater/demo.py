@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -56,15 +57,26 @@ class DemoResult:
     verdict: Verdict
     gaps: tuple[Gap, ...]
     progress: Progress
+    world: str = "docker"
+    """"docker", or "sim" when it was played in virtual time."""
 
 
 @dataclass(slots=True)
-class _Timeline:
+class Timeline:
     """What was done when, and what must have come of it."""
 
     faults: list[Fault] = field(default_factory=list)
     windows: list[tuple[int, int]] = field(default_factory=list)
     requirements: list[Requirement] = field(default_factory=list)
+
+
+class Played(Protocol):
+    """A demo that has been played, in either world, with what it left for the verdict."""
+
+    timeline: Timeline
+    looks: list[Look]
+    final_look: Look
+    progress: Progress
 
 
 def run_demo(settings: DemoSettings, screen: Screen) -> DemoResult:
@@ -95,7 +107,7 @@ def run_demo(settings: DemoSettings, screen: Screen) -> DemoResult:
             screen.end_live()
             screen.say("stopping the nodes and copying their logs and traces")
             cluster.collect(folder.path)
-    return _conclude(settings, screen, folder, acts)
+    return conclude(settings, folder, acts)
 
 
 class _Acts:
@@ -124,7 +136,7 @@ class _Acts:
             path=folder.path / "snapshots.jsonl",
             listener=self._on_look,
         )
-        self.timeline = _Timeline()
+        self.timeline = Timeline()
         self.looks: list[Look] = []
         self.final_look: Look
         self.progress: Progress
@@ -276,7 +288,10 @@ def create_topic(bootstrap: str, topic: str, partition_count: int) -> None:
         future.result(20)
 
 
-def _conclude(settings: DemoSettings, screen: Screen, folder: RunFolder, acts: _Acts) -> DemoResult:
+def conclude(
+    settings: DemoSettings, folder: RunFolder, acts: Played, world: str = "docker"
+) -> DemoResult:
+    """Judge what a demo left in its folder, and write the verdict, the picture and the report."""
     evidence = read_evidence(folder.path, acts.final_look, [TOPIC])
     requirements = [
         *acts.timeline.requirements,
@@ -293,10 +308,11 @@ def _conclude(settings: DemoSettings, screen: Screen, folder: RunFolder, acts: _
     ]
     verdict = judge(check_everything(evidence), requirements)
     gaps = _gaps(evidence.sends, acts)
+    in_virtual_time = ", in virtual time" if world == "sim" else ""
     draw(
         RunPicture(
             title=f"Highwater {folder.run_id}, preset {settings.preset.value}, session timeout "
-            f"{settings.session_timeout_ms} ms: {verdict.outcome.value}",
+            f"{settings.session_timeout_ms} ms{in_virtual_time}: {verdict.outcome.value}",
             topic_partition=KILLED_PARTITION,
             looks=acts.looks,
             acknowledged=evidence.sends.acknowledged,
@@ -307,10 +323,10 @@ def _conclude(settings: DemoSettings, screen: Screen, folder: RunFolder, acts: _
     )
     folder.write_json("verdict.json", verdict)
     write_report(folder, verdict, gaps, acts.timeline.faults, evidence)
-    return DemoResult(folder.path, verdict, gaps, acts.progress)
+    return DemoResult(folder.path, verdict, gaps, acts.progress, world)
 
 
-def _gaps(sends: Sends, acts: _Acts) -> tuple[Gap, ...]:
+def _gaps(sends: Sends, acts: Played) -> tuple[Gap, ...]:
     found = (
         longest_gap(
             sends.acknowledged,

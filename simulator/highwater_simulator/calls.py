@@ -24,8 +24,9 @@ from highwater_wire.kafka.messages import expects_response
 
 Handler = Callable[[Any], Awaitable[Any]]
 
-KEEPALIVE_MS = 15_000
-"""gRPC gives a connection up on which nothing was heard for so long (its pings included)."""
+KEEPALIVE_PERCENT = 150
+"""Of a call's timeout: for so long a control connection may be mute before it is given up. That
+is gRPC's keepalive of 15 s at the default timeout of 10 s, and scaled where timeouts are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ class ServerSide:
         if runtime.is_paused or self._unread:
             self._read_later(exchange, request)
         else:
-            runtime.start("Connection", self._handle(exchange, request))
+            runtime.start_now("Connection", self._handle(exchange, request))
 
     def _read_later(self, exchange: _Exchange, request: Any) -> None:
         self._unread.append((exchange, request))
@@ -207,14 +208,13 @@ class ClientSide:
         """Whether nobody waits here for anything: closed, or its node is dead."""
         return self._connection.is_over
 
-    @property
-    def is_silent(self) -> bool:
-        """Whether the peer has been mute for so long that a keepalive gives the connection up."""
+    def is_mute(self, for_ms: int) -> bool:
+        """Return whether nothing was heard for so long from a peer that cannot be heard."""
         if self._unheard_since_ns is None or self._server is None:
             return False
         if self._connection.is_whole and self._server.is_responsive:
             return False
-        return self._runtime.now_ns() - self._unheard_since_ns >= KEEPALIVE_MS * NS_PER_MS
+        return self._runtime.now_ns() - self._unheard_since_ns >= for_ms * NS_PER_MS
 
     async def call(self, request: Any, timeout_ms: int) -> Any:
         call_id = self._next_call_id
@@ -242,7 +242,7 @@ class ClientSide:
         self._unheard_since_ns = None
         future = self._pending.pop(call_id, None)
         if future is not None and not self.is_closed:
-            future.set(answer)
+            future.set_now(answer)
 
     def close(self, why: str) -> None:
         """Close from this side; what was sent may still arrive at the peer."""
@@ -256,10 +256,7 @@ class ClientSide:
         if self.is_closed:
             return
         self.is_closed = True
-        if self._server is None:
-            self._connection.abort()
-        else:
-            self._connection.give_up()
+        self._connection.give_up()
         pending, self._pending = self._pending, {}
         unsent = {call_id for call_id, _ in self._unsent}
         for call_id, future in pending.items():
@@ -359,7 +356,7 @@ class SimulatedControlPlane:
         try:
             response: ControlResponse = await connection.call(request, timeout_ms)
         except CallFailed as failure:
-            if not failure.sent or connection.is_silent:
+            if not failure.sent or connection.is_mute(timeout_ms * KEEPALIVE_PERCENT // 100):
                 connection.close(str(failure))
             raise
         return response

@@ -36,10 +36,12 @@ def _detached(_: Any, response: Any) -> Any:
     if not isinstance(response, FetchResponse):
         return response
     partitions = tuple(
-        replace(partition, records=_bytes_of(partition.records))
+        partition
+        if type(partition.records) is bytes
+        else replace(partition, records=_bytes_of(partition.records))
         for partition in response.partitions
     )
-    return replace(response, partitions=partitions)
+    return FetchResponse(partitions, response.error)
 
 
 def _bytes_of(records: Any) -> bytes:

@@ -288,11 +288,6 @@ class Connection:
         self.there.is_given_up = True
         self.back.reset()
 
-    def abort(self) -> None:
-        """Close it before it was accepted: nothing was sent."""
-        self._is_closed = True
-        self.vanish()
-
 
 class Network:
     """All links; a host is known by its name alone."""

@@ -17,6 +17,7 @@ from highwater_chaos.faults import fault_name
 from highwater_chaos.plan import Plan, encode_plan
 from highwater_checker.catalogue.explain import explain
 from highwater_core.config import PROMISES, Preset
+from highwater_core.events import TraceEvent
 from highwater_simulator.feedback import Corpus
 from highwater_simulator.generate import Family, generate
 from highwater_simulator.oracle.violation import Violation
@@ -91,7 +92,8 @@ class Summary:
     acknowledged: int
     is_excused: bool
     """Whether the loss of a committed record was excused by what disks lost."""
-    flagged: Counter[str]
+    flagged: Counter[Kind]
+    """What was broken and named by the catalogue without ending the run."""
     fired: Counter[str]
     missed: Counter[str]
     not_reached: Counter[str]
@@ -99,6 +101,8 @@ class Summary:
     plan: bytes = b""
     is_mutant: bool = False
     """Whether its plan was made from others' instead of from the seed alone."""
+    fails_anyway: bool = False
+    """Whether its plan fails without the planted bug as well."""
 
     @property
     def fails(self) -> bool:
@@ -115,7 +119,7 @@ class Totals:
     simulated_ns: int = 0
     cpu_ns: int = 0
     acknowledged: int = 0
-    flagged: Counter[str] = field(default_factory=Counter)
+    flagged: Counter[Kind] = field(default_factory=Counter)
     fired: Counter[str] = field(default_factory=Counter)
     missed: Counter[str] = field(default_factory=Counter)
     not_reached: Counter[str] = field(default_factory=Counter)
@@ -172,10 +176,11 @@ def bug_or_none(name: str) -> AbstractContextManager[None]:
     return planted(name) if name else nullcontext()
 
 
-def summarize(schedule: Schedule, plan: Plan, cpu_ns: CpuClock, is_mutant: bool = False) -> Summary:
-    """Run the plan and sum it up."""
+def summarize(schedule: Schedule, plan: Plan, cpu_ns: CpuClock, bug: str = "") -> Summary:
+    """Run the plan, with the planted bug if there is one, and sum it up."""
     began_ns = cpu_ns()
-    result = run_plan(plan)
+    with bug_or_none(bug):
+        result = run_plan(plan)
     found = find(result)
     return Summary(
         schedule=schedule,
@@ -185,28 +190,47 @@ def summarize(schedule: Schedule, plan: Plan, cpu_ns: CpuClock, is_mutant: bool 
         cpu_ns=cpu_ns() - began_ns,
         acknowledged=result.acknowledged,
         is_excused=bool(result.excused),
-        flagged=Counter(flag.invariant for flag in result.flags),
+        flagged=Counter(explained(flag, result).kind for flag in result.flags),
         fired=Counter(fault_name(step.do) for step in result.outcome.fired),
         missed=Counter(fault_name(step.do) for step in result.outcome.missed),
         not_reached=Counter(fault_name(step.do) for step in result.outcome.not_reached),
         marks=result.marks,
         plan=encode_plan(plan) if found is not None else b"",
-        is_mutant=is_mutant,
+        fails_anyway=bool(bug) and found is not None and fails(plan),
     )
 
 
+def fails(plan: Plan) -> bool:
+    """Run the plan and say whether it shows anything but a documented flaw."""
+    found = find(run_plan(plan))
+    return found is not None and not found.is_documented
+
+
 def find(result: RunResult) -> Found | None:
-    """Return the run's violation, explained where its preset does not promise the invariant."""
-    violation = result.violation
-    if violation is None:
-        return None
+    """Return what the run has shown: its violation, else the first flag that nothing names."""
+    if result.violation is not None:
+        return explained(result.violation, result)
+    flags = (explained(flag, result) for flag in result.flags)
+    return next((flag for flag in flags if not flag.is_documented), None)
+
+
+def explained(violation: Violation, result: RunResult) -> Found:
+    """Return the violation with the catalogue's rows, if the preset may break its invariant."""
+    promises = PROMISES[result.plan.topology.preset]
+    if not any(promise.rows for promise in promises.values()):
+        return Found(violation)
+    until = [
+        entry.event
+        for entry in result.trace.entries
+        if entry.at_ns <= violation.at_ns and isinstance(entry.event, TraceEvent)
+    ]
     explanations = explain(
         violation.invariant,
         violation.topic,
         violation.partition,
         violation.offset,
-        result.trace.events(),
-        PROMISES[result.plan.topology.preset],
+        until,
+        promises,
     )
     return Found(
         violation,
@@ -221,7 +245,8 @@ def find(result: RunResult) -> Found | None:
 class Chunk:
     """Schedules that one process runs in order.
 
-    bug: the planted bug that nodes have, or "". has_feedback: whether plans that reached new marks
+    bug: the planted bug that nodes have, or ""; it alone is looked for with stops_at_first, not
+    what the same plan shows without it. has_feedback: whether plans that reached new marks
     are kept and mutated, for as long as the chunk lasts.
     """
 
@@ -238,17 +263,16 @@ class Chunk:
             for family in dict.fromkeys(schedule.family for schedule in self.schedules)
             if self.has_feedback
         }
-        with bug_or_none(self.bug):
-            for schedule in self.schedules:
-                plan = generate(schedule.seed, self.preset, schedule.family)
-                corpus = corpora.get(schedule.family)
-                mutant = corpus.maybe_mutate(plan) if corpus is not None else None
-                summary = summarize(schedule, mutant or plan, cpu_ns, mutant is not None)
-                if corpus is not None:
-                    corpus.note(mutant or plan, summary.marks)
-                yield summary
-                if self.stops_at_first and summary.found is not None:
-                    return
+        for schedule in self.schedules:
+            plan = generate(schedule.seed, self.preset, schedule.family)
+            corpus = corpora.get(schedule.family)
+            mutant = corpus.maybe_mutate(plan) if corpus is not None else None
+            summary = summarize(schedule, mutant or plan, cpu_ns, self.bug)
+            if corpus is not None:
+                corpus.note(mutant or plan, summary.marks)
+            yield replace(summary, is_mutant=mutant is not None)
+            if self.stops_at_first and summary.found is not None and not summary.fails_anyway:
+                return
 
     def after(self, count: int) -> Chunk:
         """Return what is left once count schedules are done."""

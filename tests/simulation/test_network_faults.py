@@ -10,7 +10,7 @@ import pytest
 from highwater_core.ids import Endpoint
 from highwater_core.ports import CallFailed
 from highwater_simulator.calls import (
-    KEEPALIVE_MS,
+    KEEPALIVE_PERCENT,
     Carriage,
     Listener,
     Listeners,
@@ -34,6 +34,8 @@ from highwater_simulator.tasks import NodeRuntime
 DATA, CONTROL = Plane.REPLICATION, Plane.CONTROL
 DATA_AT, CONTROL_AT = Endpoint("server", 1), Endpoint("server", 2)
 AS_IT_IS = Carriage(lambda request: request, lambda _, response: response)
+CALL_MS = 5_000
+CALLS_UNTIL_GIVEN_UP = -(-KEEPALIVE_PERCENT // 100)
 LOST_AT_MOST_MS = RETRANSMISSION_TIMEOUT_MS * (2**MAX_RETRANSMISSIONS - 1)
 
 
@@ -183,11 +185,18 @@ def test_slow_link_adds_its_latency_and_jitter_until_it_is_sped_up() -> None:
     assert min(jittered) >= 5 * NS_PER_MS
     assert 20 * NS_PER_MS < max(jittered) <= 25 * NS_PER_MS + 600_000
 
-    def slow_and_back(network: Network) -> None:
-        network.slow_down("a", "b", DATA, 50, 50)
-        network.speed_up("a", "b", DATA)
 
-    assert arrivals(slow_and_back) == plain
+def test_fault_that_is_over_has_shifted_no_latency_of_its_link() -> None:
+    def faulty_for_one(network: Network) -> None:
+        network.slow_down("a", "b", DATA, 50, 50)
+        network.lose("a", "b", DATA, 50)
+        network.link("a", "b", DATA).arrival_ns()
+        network.heal_all()
+
+    def whole(network: Network) -> None:
+        network.link("a", "b", DATA).arrival_ns()
+
+    assert arrivals(faulty_for_one) == arrivals(whole)
 
 
 def test_all_faults_are_described_until_all_are_healed(pair: Pair) -> None:
@@ -282,23 +291,22 @@ def test_control_calls_over_a_half_open_connection_time_out_until_a_keepalive_en
     pair.command("a", 1_000)
     pair.kernel.run_for(10)
     pair.network.break_half_open("client", "server", CONTROL)
-    calls = KEEPALIVE_MS // 5_000
-    for _ in range(calls):
-        pair.command("b", 5_000)
-        pair.kernel.run_for(5_000)
-    pair.command("c", 5_000)
+    for _ in range(CALLS_UNTIL_GIVEN_UP):
+        pair.command("b", CALL_MS)
+        pair.kernel.run_for(CALL_MS)
+    pair.command("c", CALL_MS)
     pair.kernel.run_for(10)
-    assert pair.answers == ["a", *["b failed, sent=True"] * calls, "c"]
+    assert pair.answers == ["a", *["b failed, sent=True"] * CALLS_UNTIL_GIVEN_UP, "c"]
     assert pair.arrived == ["a", "c"]
 
 
 def test_slow_handler_is_no_reason_to_give_a_control_connection_up(pair: Pair) -> None:
-    pair.slow_ms = 2 * KEEPALIVE_MS
-    pair.command("a", KEEPALIVE_MS + 1)
-    pair.kernel.run_for(KEEPALIVE_MS + 10)
-    pair.command("b", 10)
-    pair.command("c", 2 * KEEPALIVE_MS + 100)
-    pair.kernel.run_for(4 * KEEPALIVE_MS)
+    pair.slow_ms = 1_000
+    pair.command("a", 100)
+    pair.kernel.run_for(500)
+    pair.command("b", 100)
+    pair.command("c", 1_500)
+    pair.kernel.run_for(2_000)
     assert pair.arrived == ["a", "b", "c"]
     assert pair.answers == ["a failed, sent=True", "b failed, sent=True", "c"]
 
@@ -314,17 +322,18 @@ def test_command_given_up_on_a_cut_link_may_arrive_after_its_repetition_and_late
         pair.command("hello", 5_000)
         pair.kernel.run_for(10)
         pair.network.cut("client", "server", CONTROL)
-        for _ in range(KEEPALIVE_MS // 5_000):
-            pair.command("stop", 5_000)
-            pair.kernel.run_for(5_000)
-        pair.command("stop", 5_000)
+        for _ in range(CALLS_UNTIL_GIVEN_UP):
+            pair.command("stop", CALL_MS)
+            pair.kernel.run_for(CALL_MS)
+        pair.command("stop", CALL_MS)
         pair.kernel.run_for(10)
         pair.network.heal_all()
         pair.kernel.run_for(10)
         assert pair.answers[-1] == "stop"
-        pair.command("start", 5_000)
-        pair.kernel.run_for(2 * KEEPALIVE_MS)
-        assert sorted(pair.arrived) == ["hello", "start", "stop", "stop", "stop", "stop"]
+        pair.command("start", CALL_MS)
+        pair.kernel.run_for(4 * CALL_MS)
+        copies = CALLS_UNTIL_GIVEN_UP + 1
+        assert sorted(pair.arrived) == ["hello", "start", *["stop"] * copies]
         outcomes.append(pair.arrived[-1] == "stop")
     assert any(outcomes)
     assert not all(outcomes)

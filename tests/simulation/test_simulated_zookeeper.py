@@ -203,8 +203,8 @@ def test_expired_by_hand(ensemble: Ensemble) -> None:
         await session.create("/e", b"", ephemeral=True)
         ensemble.server.expire(session.session_id)
         assert ensemble.server.dump() == {}
-        kinds = [(await session.events.get()).kind for _ in range(2)]
-        assert kinds == [KIND.SESSION_SUSPENDED, KIND.SESSION_EXPIRED]
+        assert await session.events.get(1) == CoordinationEvent(KIND.SESSION_SUSPENDED)
+        assert await session.events.get(300) == CoordinationEvent(KIND.SESSION_EXPIRED)
         await session.close()
 
     ensemble.run(body)

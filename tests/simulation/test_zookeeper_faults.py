@@ -250,9 +250,13 @@ def test_requests_that_a_slow_server_had_not_carried_out_are_lost_when_it_stops(
     ensemble.run(body)
 
 
-@pytest.mark.parametrize("trouble", ["down", "cut", "reset", "half-open", "slow"])
+@pytest.mark.parametrize("trouble", ["down", "cut", "reset", "half-open", "slow", "slow link"])
 def test_session_is_opened_once_its_server_can_be_reached(ensemble: Ensemble, trouble: str) -> None:
     server, network = ensemble.server, ensemble.network
+    opened: list[Coordination] = []
+
+    async def open_session() -> None:
+        opened.append(await ensemble.open("a"))
 
     async def body(runtime: NodeRuntime) -> None:
         if trouble == "down":
@@ -261,26 +265,26 @@ def test_session_is_opened_once_its_server_can_be_reached(ensemble: Ensemble, tr
             network.cut("a", HOST, Plane.ZOOKEEPER)
         elif trouble == "slow":
             server.slow_down(2 * SILENCE_MS)
-        opening = runtime.start("open", _open(ensemble, "a"))
+        elif trouble == "slow link":
+            network.slow_down(HOST, "a", Plane.ZOOKEEPER, SILENCE_MS + 500)
+        runtime.start("open", open_session())
         await runtime.sleep_ns(50_000)
         if trouble == "reset":
             network.reset_connections("a", HOST, Plane.ZOOKEEPER)
         elif trouble == "half-open":
             network.break_half_open("a", HOST, Plane.ZOOKEEPER)
-        await runtime.sleep(3_000)
-        assert opening.is_done() == (trouble == "reset")
+        await runtime.sleep(SILENCE_MS - 1_000)
+        assert bool(opened) == (trouble == "reset")
+        await runtime.sleep(2_000)
         network.heal_all()
         server.heal()
-        await runtime.sleep(3 * SILENCE_MS)
-        assert opening.is_done()
+        await runtime.sleep(2 * SILENCE_MS)
+        await opened[0].create("/x", b"")
         await runtime.sleep(2 * TIMEOUT_MS)
-        assert len(server.session_ids("a")) == 1
+        assert server.session_ids("a") == [opened[0].session_id]
+        assert opened[0].events.drain() == []
 
     ensemble.run(body)
-
-
-async def _open(ensemble: Ensemble, name: str) -> None:
-    await ensemble.open(name)
 
 
 # ---------------------------------------------------------------- bad links
@@ -383,6 +387,37 @@ def test_write_of_an_old_connection_is_not_read_once_the_session_has_the_next(
         assert await session.exists("/x") is None
         await runtime.sleep(4 * SILENCE_MS)
         assert ensemble.server.dump() == {}
+        assert session.events.drain() == [SUSPENDED, ESTABLISHED]
+
+    ensemble.run(body)
+
+
+def test_attempt_to_reconnect_that_was_given_up_takes_nothing_from_the_next(
+    ensemble: Ensemble,
+) -> None:
+    async def body(runtime: NodeRuntime) -> None:
+        session = await ensemble.open("node")
+        ensemble.network.slow_down("node", HOST, Plane.ZOOKEEPER, 3 * SILENCE_MS)
+        ensemble.server.lose_connection(session.session_id)
+        await runtime.sleep(SILENCE_MS)
+        ensemble.network.speed_up("node", HOST, Plane.ZOOKEEPER)
+        await runtime.sleep(4 * SILENCE_MS)
+        assert session.events.drain() == [SUSPENDED, ESTABLISHED]
+
+    ensemble.run(body)
+
+
+def test_watch_of_a_read_that_its_client_gave_up_is_not_set(ensemble: Ensemble) -> None:
+    async def body(runtime: NodeRuntime) -> None:
+        session, other = await ensemble.open("node"), await ensemble.open("other")
+        ensemble.network.slow_down("node", HOST, Plane.ZOOKEEPER, SILENCE_MS + 1_000)
+        with pytest.raises(ConnectionLost):
+            await session.children("/", watch=True)
+        await runtime.sleep(2_000)
+        ensemble.network.speed_up("node", HOST, Plane.ZOOKEEPER)
+        await runtime.sleep(3 * SILENCE_MS)
+        await other.create("/x", b"")
+        await runtime.sleep(100)
         assert session.events.drain() == [SUSPENDED, ESTABLISHED]
 
     ensemble.run(body)

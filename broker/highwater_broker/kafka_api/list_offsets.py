@@ -68,7 +68,9 @@ def _for_client(
         if error is not ErrorCode.NONE:
             return _error(item, _unavailable(error, request_version))
         return _latest(item, partition, latest)
-    found = partition.offset_for_timestamp(item.timestamp)
+    disk_error, found = partition.offset_for_timestamp(item.timestamp)
+    if disk_error is not ErrorCode.NONE:
+        return _error(item, disk_error)
     if found is None:
         return _result(item, Offset(-1))
     timestamp, offset = found

@@ -107,8 +107,13 @@ class Partition(Protocol):
         """Return the high watermark, or OFFSET_NOT_AVAILABLE while it is too low (KIP-207)."""
         ...
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, Offset] | None:
-        """Return the first record at or after the timestamp, or None."""
+    def offset_for_timestamp(
+        self, timestamp_ms: int
+    ) -> tuple[ErrorCode, tuple[int, Offset] | None]:
+        """Return time and offset of the first record at or after the timestamp, or None.
+
+        The error is the disk's: what there is cannot be told.
+        """
         ...
 
 

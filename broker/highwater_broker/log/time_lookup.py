@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from highwater_broker.log.record_batch import decode_records
+from highwater_broker.log.record_batch import decode_records, split_batches
 from highwater_broker.log.segment import Segment
 from highwater_core.ids import LeaderEpoch, Offset
 from highwater_wire.kafka.record_batch import BatchHeader
@@ -49,8 +49,8 @@ def _in_batch(
     if header.is_compressed:
         offset = max(log_start_offset, Offset(header.base_offset))
         return FoundOffset(header.base_timestamp, offset, epoch)
-    batch = segment.records(position, position + header.size_bytes).read()
-    for record in decode_records(batch):
+    (batch,) = split_batches(segment.records(position, position + header.size_bytes).read())
+    for record in decode_records(batch.data):
         if record.timestamp >= timestamp and record.offset >= log_start_offset:
             return FoundOffset(record.timestamp, Offset(record.offset), epoch)
     return None

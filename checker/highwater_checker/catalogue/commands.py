@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from highwater_checker.catalogue.story import PartitionStory, Seen
+from highwater_checker.catalogue.story import PartitionStory, Seen, ends_topic
 from highwater_core.events import EventKind, TraceEvent
 
 _STOP_REPLICA, _LEADER_AND_ISR = "StopReplica", "LeaderAndIsr"
+_ROLES = (EventKind.BECAME_LEADER, EventKind.BECAME_FOLLOWER)
+
+Command = tuple[int, int | None, str, int]
+"""Broker, controller epoch, request, and its number on the channel."""
 
 
 # ---------------------------------------------------------------- row 15
@@ -19,8 +23,10 @@ _STOP_REPLICA, _LEADER_AND_ISR = "StopReplica", "LeaderAndIsr"
 def restart_went_unnoticed(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
-    """Row 15: no controller saw a broker's restart, or a command to its predecessor reached it."""
-    return _unnoticed_restart(trace, topic, partition) or _command_to_predecessor(trace)
+    """Row 15: no controller saw a broker's restart, or a stop of its earlier incarnation hit it."""
+    return _unnoticed_restart(trace, topic, partition) or _stopped_for_its_predecessor(
+        trace, topic, partition
+    )
 
 
 def _unnoticed_restart(trace: Sequence[TraceEvent], topic: str, partition: int) -> str | None:
@@ -41,9 +47,7 @@ def _unnoticed_restart(trace: Sequence[TraceEvent], topic: str, partition: int) 
                 unnoticed.pop(broker, None)
         elif event.kind is EventKind.CONTROLLER_ELECTED:
             unnoticed.clear()
-        elif event.kind in (EventKind.BECAME_LEADER, EventKind.BECAME_FOLLOWER) and (
-            (event.topic, event.partition) == (topic, partition)
-        ):
+        elif event.kind in _ROLES and (event.topic, event.partition) == (topic, partition):
             unnoticed.pop(event.node, None)
     for broker, event in unnoticed.items():
         return (
@@ -54,28 +58,37 @@ def _unnoticed_restart(trace: Sequence[TraceEvent], topic: str, partition: int) 
     return None
 
 
-def _command_to_predecessor(trace: Sequence[TraceEvent]) -> str | None:
-    """Return the evidence that a broker carried out what was sent before it was started."""
-    sent: dict[tuple[int, int | None, str, int], int] = {}
+def _stopped_for_its_predecessor(
+    trace: Sequence[TraceEvent], topic: str, partition: int
+) -> str | None:
+    """Return the evidence that a StopReplica sent before a broker's start stopped its replica."""
+    sent: dict[Command, int] = {}
     started: dict[int, int] = {}
+    stopped: dict[int, bool] = {}
+    found: dict[int, str] = {}
     for place, event in enumerate(trace):
-        detail = event.detail
         if event.kind is EventKind.NODE_STARTED:
             started[event.node] = place
         elif event.kind is EventKind.COMMAND_SENT:
-            sent[_command(detail["broker"], event)] = place
+            sent[_command(event.detail["broker"], event)] = place
         elif event.kind is EventKind.REQUEST_HANDLED:
-            at = sent.get(_command(event.node, event))
-            if at is not None and at < started.get(event.node, -1):
-                return (
+            at = sent.get(command := _command(event.node, event))
+            is_late = at is not None and at < started.get(event.node, -1)
+            if stopped.pop(event.node, False) and is_late:
+                found[event.node] = (
                     f"broker {event.node}'s incarnation {event.incarnation} carried out "
-                    f"{detail['request']} {detail.get('correlation_id')} of controller epoch "
-                    f"{event.controller_epoch}, which was sent to an earlier one"
+                    f"StopReplica {command[3]} of controller epoch {event.controller_epoch}, which "
+                    f"was sent to an earlier one"
                 )
-    return None
+        elif (event.topic, event.partition) == (topic, partition):
+            if event.kind is EventKind.REPLICA_STOPPED:
+                stopped[event.node] = True
+            elif event.kind in _ROLES:
+                found.pop(event.node, None)
+    return next(iter(found.values()), None)
 
 
-def _command(broker: int, event: TraceEvent) -> tuple[int, int | None, str, int]:
+def _command(broker: int, event: TraceEvent) -> Command:
     request = str(event.detail["request"]).removesuffix("Request")
     number = int(event.detail.get("correlation_id", -1))
     return broker, event.controller_epoch, request, number
@@ -90,7 +103,7 @@ def late_copy_stopped_a_replica(
     """Row 16: a copy of a StopReplica came after the LeaderAndIsr that was sent after it."""
     story = PartitionStory(trace, topic, partition)
     places = {seen.place for seen in story.of(EventKind.REPLICA_STOPPED)}
-    handled: dict[tuple[int, int], dict[tuple[int, int | None, str, int], int]] = {}
+    handled: dict[tuple[int, int], dict[Command, int]] = {}
     commanded: dict[int, int] = {}
     for place, event in enumerate(trace):
         if event.kind is not EventKind.REQUEST_HANDLED:
@@ -123,20 +136,29 @@ def old_log_taken_for_a_new_topic(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
     """Row 24: a replica's first role in a recreated topic finds records in its log."""
-    created = [
-        place
-        for place, event in enumerate(trace)
-        if event.kind is EventKind.TOPIC_CREATED and event.topic == topic
-    ]
-    if len(created) < 2:
+    since = _recreated(trace, topic)
+    if since is None:
         return None
-    for first in _first_roles(trace, topic, partition, created[-1]).values():
+    for first in _first_roles(trace, topic, partition, since).values():
         if first.offset > 0:
             return (
                 f"broker {first.node} took up the recreated topic, in epoch {first.epoch}, with a "
                 f"log up to {first.offset} from before it was created"
             )
     return None
+
+
+def _recreated(trace: Sequence[TraceEvent], topic: str) -> int | None:
+    """Return the last place at which an earlier topic of that name is over."""
+    since: int | None = None
+    was_created = False
+    for place, event in enumerate(trace):
+        if ends_topic(event, topic):
+            since = place
+        elif event.kind is EventKind.TOPIC_CREATED and event.topic == topic:
+            since = place if was_created else since
+            was_created = True
+    return since
 
 
 def _first_roles(

@@ -48,18 +48,18 @@ def elected_from_outside_the_isr(
 ) -> str | None:
     """Row 10: an unclean election, of a replica that need not have what was committed without it.
 
-    A place is asked about: it lies beyond what was committed while the elected was in the ISR.
+    A place that is asked about lies beyond what the elected surely held of what was committed.
     """
     story = PartitionStory(trace, topic, partition)
     for decided in story.of(EventKind.LEADERSHIP_DECIDED, EventKind.LEADER_ELECTED):
         if not decided.event.detail.get("unclean"):
             continue
-        held = story.last_committed_with(decided.leader, before=decided.place)
+        held = story.surely_held(decided.leader, before=decided.place)
         if not reaches(offset, held):
             continue
         return (
             f"broker {decided.leader} was elected for epoch {decided.epoch} from outside the ISR; "
-            f"with it in the ISR, no more than {held} was committed"
+            f"of what was committed it surely held no more than up to {held}"
         )
     return None
 

@@ -88,8 +88,8 @@ CATALOGUE: tuple[Row, ...] = (
             "I4": _ELECTED,
             "I9": _READ,
         },
-        in_a_trace="log_recovered below where the replica's log had ended and below a "
-        "high_watermark_advanced, and the replica leads from there",
+        in_a_trace="log_recovered below where the replica's log had ended, and the replica leads "
+        "from there",
         trigger=truncation.led_after_losing_its_end,
     ),
     _row(
@@ -185,7 +185,7 @@ CATALOGUE: tuple[Row, ...] = (
         10,
         ("KIP-106", "KAFKA-4623", "KAFKA-3410", "KAFKA-3861", "KAFKA-3924", "KAFKA-7414"),
         "A leader is elected from outside the ISR",
-        versions=("default up to 0.10.2", "0.11.0"),
+        versions=("before 0.11.0, by default", "0.11.0"),
         breaks={
             "I1": _LOST,
             "I2": "the old leader, alive and deposed, goes on committing without the new ISR",
@@ -196,14 +196,14 @@ CATALOGUE: tuple[Row, ...] = (
             "I12": "the election itself is of a replica outside the ISR",
         },
         in_a_trace="leadership_decided or leader_elected with unclean=true; the place asked about "
-        "lies beyond every high_watermark_advanced with that replica in the ISR",
+        "lies beyond each high_watermark_advanced with that replica in the ISR, or its log was cut",
         trigger=elections.elected_from_outside_the_isr,
     ),
     _row(
         11,
         ("KAFKA-1647", "KAFKA-769", "KAFKA-851", "KAFKA-858"),
         "A replica that was never created loses its checkpointed high watermark",
-        versions=("up to 0.8.1", "0.8.2"),
+        versions=("before 0.8.2", "0.8.2"),
         breaks={"I1": _LOST, "I15": "the checkpoint is rewritten without the partition"},
         in_a_trace="none: every preset checkpoints each hosted partition "
         "(`checkpoint_every_hosted_partition`)",
@@ -254,8 +254,8 @@ CATALOGUE: tuple[Row, ...] = (
             "L8": "the restarted broker gets no LeaderAndIsr and starts no fetcher",
         },
         in_a_trace="broker_registered by a later incarnation, no brokers_changed that names it "
-        "and no controller_elected since; or request_handled of a command whose command_sent is "
-        "before the broker's node_started",
+        "and no controller_elected since; or replica_stopped by a StopReplica (request_handled) "
+        "whose command_sent is before the broker's node_started, and no role since",
         trigger=commands.restart_went_unnoticed,
     ),
     _row(
@@ -294,7 +294,7 @@ CATALOGUE: tuple[Row, ...] = (
         19,
         ("KAFKA-1097", "KAFKA-1170"),
         "A replica that is no longer assigned is taken back into the ISR",
-        versions=("up to 0.8.0", "0.8.1"),
+        versions=("before 0.8.1", "0.8.1"),
         breaks={"I6": "the ISR is not within the assignment"},
         in_a_trace="none: leaders refuse fetchers that are not assigned, in every preset",
     ),
@@ -302,7 +302,7 @@ CATALOGUE: tuple[Row, ...] = (
         20,
         ("KAFKA-1451", "KAFKA-1305", "KAFKA-2300"),
         "A controller waits for itself",
-        versions=("up to 0.8.1; KAFKA-2300: 0.8.2", "0.8.2; 0.9"),
+        versions=("before 0.8.2; KAFKA-2300: before 0.9", "0.8.2; 0.9"),
         breaks={"L1": "no controller acts", "L10": "its queues do not drain"},
         in_a_trace="none: no preset has the lock, the bounded queue or the batch that stays",
     ),
@@ -318,7 +318,7 @@ CATALOGUE: tuple[Row, ...] = (
         22,
         ("KAFKA-2841", "KAFKA-10614", "KAFKA-8069"),
         "A coordinator loads and unloads out of order",
-        versions=("up to 0.8.2; 2.8.0; 2.1.1", "0.9.0.0; 2.8.1, 3.0.0; 2.2.0"),
+        versions=("before the fixes; KAFKA-8069: 2.1.0-2.1.1", "0.9.0.0; 2.8.1, 3.0.0; 2.2.0"),
         breaks={"I14": "two coordinators, or a stale one"},
         in_a_trace="none: there is no group coordinator yet",
     ),
@@ -326,7 +326,7 @@ CATALOGUE: tuple[Row, ...] = (
         23,
         ("KAFKA-725", "KAFKA-2334", "KIP-207"),
         "A new leader's latest offset is below the old one's",
-        versions=("up to 0.9; KIP-207: up to 2.1", "0.10.0; 2.2.0"),
+        versions=("before 0.10.0; KIP-207: before 2.2.0", "0.10.0; 2.2.0"),
         breaks={"I9": "the latest offset decreases, or a fetch at it fails"},
         in_a_trace="none: every preset answers an empty set up to the log's end, and no latest "
         "offset before the epoch's start is committed",
@@ -335,13 +335,14 @@ CATALOGUE: tuple[Row, ...] = (
         24,
         ("KIP-516", "KAFKA-10545"),
         "An old topic's log becomes the log of a new one of its name",
-        versions=("up to 2.7", "2.8"),
+        versions=("before 2.8", "2.8"),
         breaks={
             "I3": "the old topic's records and the new one's differ",
             "I13": "a broker keeps, or leads with, a deleted topic's log",
         },
-        in_a_trace="topic_created of a name that was created before, then a replica's first "
-        "became_leader or became_follower in it with a log end above 0",
+        in_a_trace="topic_created of a name that was created before, or topic_deleted, or "
+        "topics_changed with the topic deleted; then a replica's first became_leader or "
+        "became_follower with a log end above 0",
         trigger=commands.old_log_taken_for_a_new_topic,
     ),
 )

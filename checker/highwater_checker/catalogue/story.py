@@ -72,7 +72,7 @@ class PartitionStory:
                 self.starts.append(Seen(place, event))
             elif event.topic == topic and event.partition == partition:
                 self.seen.append(Seen(place, event))
-            elif _ends(event, topic):
+            elif ends_topic(event, topic):
                 self.seen.clear()
 
     def of(self, *kinds: EventKind) -> Iterator[Seen]:
@@ -97,16 +97,29 @@ class PartitionStory:
                 return seen
         return None
 
-    def last_committed_with(self, node: int, *, before: int) -> int:
-        """Return how far the node, as leader or ISR member, surely had what was committed."""
-        return max(
-            (
-                seen.offset
-                for seen in self.of(EventKind.HIGH_WATERMARK_ADVANCED)
-                if seen.place < before and (node == seen.node or node in seen.isr)
-            ),
-            default=0,
-        )
+    def surely_held(self, node: int, *, before: int) -> int:
+        """Return how far the node surely had what was committed when it came to the place.
+
+        It had what was committed with it in the ISR; a cut of its log takes from that, and so
+        does a restart until its log is seen again.
+        """
+        held, epoch, since_start = 0, -1, 0
+        for seen in sorted((*self.seen, *self.starts), key=lambda each: each.place):
+            if seen.place >= before:
+                break
+            if seen.kind is EventKind.HIGH_WATERMARK_ADVANCED:
+                if seen.epoch >= epoch and node in (seen.node, *seen.isr):
+                    held = max(held, seen.offset)
+            elif seen.node == node:
+                if seen.kind is EventKind.NODE_STARTED:
+                    since_start, held = held, 0
+                elif seen.kind is EventKind.LOG_RECOVERED:
+                    held = min(max(since_start, held), seen.offset)
+                elif seen.kind in _SHOWS_LOG_END:
+                    held, epoch = min(held, seen.offset), max(epoch, seen.epoch)
+                elif _deletes(seen):
+                    held = 0
+        return held
 
     # ------------------------------------------------------------ where a log ended
 
@@ -124,7 +137,7 @@ class PartitionStory:
                     end = int(seen.event.detail["end_offset"])
                 elif seen.kind in _SHOWS_LOG_END:
                     end = seen.offset
-                elif seen.kind is EventKind.REPLICA_STOPPED and seen.event.detail.get("deleted"):
+                elif _deletes(seen):
                     end = -1
         return end
 
@@ -170,6 +183,10 @@ class PartitionStory:
         return None
 
 
+def _deletes(seen: Seen) -> bool:
+    return seen.kind is EventKind.REPLICA_STOPPED and bool(seen.event.detail.get("deleted"))
+
+
 def _shows_back(seen: Seen, cut: Seen, end_offset: int) -> bool:
     """A leader of an older epoch shows nothing: it counts what the follower had before the cut."""
     if seen.kind is EventKind.HIGH_WATERMARK_ADVANCED:
@@ -178,7 +195,8 @@ def _shows_back(seen: Seen, cut: Seen, end_offset: int) -> bool:
     return seen.node == cut.node and seen.kind in _SHOWS_LOG_END and seen.offset >= end_offset
 
 
-def _ends(event: TraceEvent, topic: str) -> bool:
+def ends_topic(event: TraceEvent, topic: str) -> bool:
+    """Return whether the event says that the topic is gone: deleted, or its znode taken away."""
     if event.kind is EventKind.TOPIC_DELETED:
         return event.topic == topic
     return event.kind is EventKind.TOPICS_CHANGED and topic in event.detail.get("deleted", ())

@@ -53,16 +53,14 @@ def led_after_losing_its_end(
     story = PartitionStory(trace, topic, partition)
     for recovered in story.of(EventKind.LOG_RECOVERED):
         held = story.highest_end(recovered.node, before=recovered.place)
-        committed = story.committed_beyond(recovered.offset, before=recovered.place)
-        if held <= recovered.offset or committed is None or not reaches(offset, recovered.offset):
+        if held <= recovered.offset or not reaches(offset, recovered.offset):
             continue
-        wanted = min(held, offset + 1) if offset >= 0 else held
+        wanted = held if offset < 0 else min(held, offset + 1)
         led = story.led_without(recovered, wanted)
         if led is not None:
             return (
                 f"broker {recovered.node} held offsets up to {held}, came back from a crash with "
-                f"{recovered.offset} and led epoch {led.epoch} from there; leader "
-                f"{committed.node} had committed up to {committed.offset}"
+                f"{recovered.offset} and led epoch {led.epoch} from there"
             )
     return None
 

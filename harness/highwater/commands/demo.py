@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -18,9 +19,20 @@ from highwater_checker.verdict import EXIT_CODES, Outcome
 from highwater_core.config import Preset
 
 WITHOUT_ENGINE = (
-    "without an engine, 'python -m highwater_simulator.failover_story' kills a leader of the same "
-    "code in virtual time"
+    "THE DEMO IS PLAYED IN VIRTUAL TIME: the same controller and broker code in one process, on a "
+    "simulated network, disks and ZooKeeper; no container is started"
 )
+
+
+class DemoWorld(StrEnum):
+    """Where the demo is played."""
+
+    AUTO = "auto"
+    """On containers, or in virtual time where no engine is to be had."""
+    DOCKER = "docker"
+    SIM = "sim"
+
+
 _STYLES = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "bold yellow"}
 
 
@@ -37,6 +49,9 @@ def demo(
     runs: Annotated[Path, typer.Option(file_okay=False, help="Where run folders are kept.")] = Path(
         "runs"
     ),
+    world: Annotated[
+        DemoWorld, typer.Option(help="auto: on containers, in virtual time without an engine.")
+    ] = DemoWorld.AUTO,
     json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,
 ) -> None:
     """Kill the leader and the active controller under load, and prove that nothing was lost."""
@@ -47,15 +62,31 @@ def demo(
         records_per_second=records_per_second,
     )
     with Screen() as screen:
-        try:
-            result = run_demo(settings, screen)
-        except EngineMissing as error:
-            raise EngineMissing(f"{error}\n{WITHOUT_ENGINE}") from error
+        result = _play(settings, screen, world)
     if json:
         print_json(result)
     else:
         _print_result(result)
     raise typer.Exit(EXIT_CODES[result.verdict.outcome])
+
+
+def _play(settings: DemoSettings, screen: Screen, world: DemoWorld) -> DemoResult:
+    """Play the demo where it can be.
+
+    Raises:
+        EngineMissing: it was to be on containers alone.
+    """
+    if world is not DemoWorld.SIM:
+        try:
+            return run_demo(settings, screen)
+        except EngineMissing as error:
+            if world is DemoWorld.DOCKER:
+                raise
+            screen.say(str(error), style="yellow")
+    from highwater.simulated_demo import run_simulated_demo
+
+    screen.say(WITHOUT_ENGINE, style="bold yellow")
+    return run_simulated_demo(settings, screen)
 
 
 def _print_result(result: DemoResult) -> None:
@@ -74,6 +105,7 @@ def _print_result(result: DemoResult) -> None:
         RESULTS.print(Text(reason, style=_STYLES[verdict.outcome]))
     if len(verdict.reasons) > 20:
         RESULTS.print(f"... and {len(verdict.reasons) - 20} more in verdict.json")
-    RESULTS.print(Text(f"verdict: {verdict.outcome.value}", style=_STYLES[verdict.outcome]))
+    where = " (in virtual time: no container was started)" if result.world == "sim" else ""
+    RESULTS.print(Text(f"verdict: {verdict.outcome.value}{where}", style=_STYLES[verdict.outcome]))
     for name in ("report.html", "run.png"):
         RESULTS.print(str(result.folder / name), soft_wrap=True)

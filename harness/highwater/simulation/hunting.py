@@ -1,7 +1,7 @@
 """How soon the search finds each planted bug: hunts from several starting seeds.
 
 A hunt runs schedules of the one generator configuration, with the bug planted, until one of them
-breaks anything. What the checkers see of a bug is what it does.
+breaks anything that it does not break without the bug.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ class Hunt:
     found_by: str = ""
     """The schedule that found it."""
     lost: list[str] = field(default_factory=list)
+    not_its_own: list[str] = field(default_factory=list)
+    """Violations that the same plans show without the bug."""
 
     def add(self, outcome: Summary | Lost) -> None:
         self.schedules += 1
@@ -54,7 +56,9 @@ class Hunt:
             self.lost.append(f"{outcome.schedule}: {outcome.why}")
             return
         self.cpu_ns += outcome.cpu_ns
-        if outcome.found is not None:
+        if outcome.found is not None and outcome.fails_anyway:
+            self.not_its_own.append(f"{outcome.schedule}: {outcome.found.violation}")
+        elif outcome.found is not None:
             self.invariant = outcome.found.violation.invariant
             self.found_by = str(outcome.schedule)
 
@@ -76,6 +80,7 @@ class BugReport:
     by: dict[str, int]
     """Hunts by the invariant that was seen to break."""
     lost: tuple[str, ...]
+    not_its_own: tuple[str, ...]
 
 
 def chosen_bugs(name: str) -> tuple[str, ...]:
@@ -136,6 +141,7 @@ def _report(bug: str, hunts: Sequence[Hunt]) -> BugReport:
         median_cpu_s=_median([each.cpu_ns / 1e9 for each in found], len(hunts)),
         by=dict(Counter(each.invariant for each in found).most_common()),
         lost=tuple(why for each in hunts for why in each.lost),
+        not_its_own=tuple(what for each in hunts for what in each.not_its_own),
     )
 
 

@@ -17,6 +17,7 @@ from highwater_simulator.known_marks import never_reached, read_known_marks
 from highwater_simulator.search import Kind, Summary
 
 RAREST = 8
+NEVER_SHOWN = 20
 _NS_PER_S = 1e9
 _STYLES = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "bold yellow"}
 
@@ -103,7 +104,7 @@ def report_of(found: Search, folder: Path | None = None) -> SearchReport:
         acknowledged=totals.acknowledged,
         excused_schedules=totals.excused,
         excused_percent=round(found.excused_percent, 2),
-        flagged=dict(sorted(totals.flagged.items())),
+        flagged={str(kind): count for kind, count in sorted(totals.flagged.items())},
         faults=tuple(
             FaultCounts(name, totals.fired[name], totals.missed[name], totals.not_reached[name])
             for name in sorted({*totals.fired, *totals.missed, *totals.not_reached})
@@ -215,8 +216,10 @@ def _print_coverage(report: SearchReport, console: Console) -> None:
         console.print(
             f"  in {count} of {report.schedules} schedules: {mark}", markup=False, soft_wrap=True
         )
-    for mark in never:
+    for mark in never[:NEVER_SHOWN]:
         console.print(f"  never: {mark}", markup=False, soft_wrap=True)
+    if len(never) > NEVER_SHOWN:
+        console.print(f"  ... and {len(never) - NEVER_SHOWN} more in search.json")
 
 
 def _violations(violations: Sequence[ViolationReport]) -> Table:

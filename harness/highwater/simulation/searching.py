@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,6 +52,8 @@ class Search:
             reasons.append("it was interrupted")
         if not self.totals.schedules:
             reasons.append("no schedule was run")
+        elif not self.totals.acknowledged:
+            reasons.append("no record was acknowledged")
         if (
             self.totals.by_family[Family.DISKS] >= EXCUSED_JUDGED_FROM
             and self.excused_percent >= EXCUSED_PERCENT_MAX
@@ -86,22 +89,23 @@ def search(options: SearchOptions, heard: Callable[[Search, Summary | Lost], Non
     found = Search(options)
     began_s = time.monotonic()
     try:
-        for outcome in _outcomes(options):
-            found.wall_s = time.monotonic() - began_s
-            if isinstance(outcome, Lost):
-                found.lost.append(outcome)
-            else:
-                found.totals.add(outcome)
-            heard(found, outcome)
-            if options.stops_at_first and found.totals.failing:
-                break
+        with contextlib.closing(_outcomes(options)) as outcomes:
+            for outcome in outcomes:
+                found.wall_s = time.monotonic() - began_s
+                if isinstance(outcome, Lost):
+                    found.lost.append(outcome)
+                else:
+                    found.totals.add(outcome)
+                heard(found, outcome)
+                if options.stops_at_first and found.totals.failing:
+                    break
     except KeyboardInterrupt:
         found.was_interrupted = True
     found.wall_s = time.monotonic() - began_s
     return found
 
 
-def _outcomes(options: SearchOptions) -> Iterator[Summary | Lost]:
+def _outcomes(options: SearchOptions) -> Generator[Summary | Lost, None, None]:
     schedules = schedules_of(options.first_seed, options.schedules, families_of(options.families))
     model = Chunk((), options.preset, options.bug, options.has_feedback)
     length = FEEDBACK_CHUNK_LENGTH if options.has_feedback else CHUNK_LENGTH

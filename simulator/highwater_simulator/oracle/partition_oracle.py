@@ -209,7 +209,7 @@ class PartitionOracle:
         for member in after.isr:
             if member != after.leader:
                 self._check_member(member, "I2")
-        if after.leader >= 0 and (before is None or before.leader != after.leader):
+        if after.leader >= 0 and (before is None or before.leader_epoch != after.leader_epoch):
             self._check_elected(int(after.leader))
 
     def _check_written(self, after: PartitionLeadership) -> None:

@@ -89,9 +89,18 @@ class ReplicaShadow:
             path = f"{self._folder}/{name}"
             if name.endswith(LOG_SUFFIX) and isinstance(self._disk.find(path), FileNode):
                 self._parsed[path] = 0
+                if verify and self._leaves_a_gap(name):
+                    return
                 self.appended(path, added)
                 if verify and self._drop_damaged(path):
                     return
+
+    def _leaves_a_gap(self, segment: str) -> bool:
+        """Return whether the segment does not begin where the ones before it end."""
+        base_offset = int(segment.removesuffix(LOG_SUFFIX))
+        if len(self._parsed) == 1:
+            self.chain = Chain(base_offset, self.chain.seed)
+        return base_offset != self.end_offset
 
     def _drop_damaged(self, path: str) -> bool:
         """Drop the segment's batches from the first damaged one on; return whether there is one."""

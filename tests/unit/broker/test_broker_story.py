@@ -226,7 +226,7 @@ def test_a_deleted_topic_leaves_no_folder_and_may_be_created_again(
         await cluster.send("a")
         endpoint = Endpoint(broker_name(0), CLIENT_PORT)
         request = DeleteTopicsRequest(("t",), 20_000)
-        await cluster.client._transport.call(endpoint, "admin", request, 20_000)
+        await cluster.client.transport.call(endpoint, "admin", request, 20_000)
         await cluster.until(lambda: cluster.ends() == [], "no replica is left")
         for handle in cluster.world.brokers.values():
             assert not [path for path in handle.disk.files() if path.startswith("t-")]

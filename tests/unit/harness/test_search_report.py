@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -193,8 +194,12 @@ def test_a_bug_that_most_hunts_do_not_find_has_no_median() -> None:
 
 def test_a_hunt_counts_lost_schedules_and_ends_with_what_it_found() -> None:
     hunt = Hunt("truncate_nothing", 1)
-    for outcome in (summary_of(1), LOST, summary_of(2, found=LOSS)):
+    not_its_own = replace(summary_of(9, found=LOSS), fails_anyway=True)
+    for outcome in (not_its_own, LOST):
         hunt.add(outcome)
+    assert hunt.invariant == ""
+    assert hunt.not_its_own == ["seed 9, processes: I1 t-0 @7: a record is lost"]
+    hunt.add(summary_of(2, found=LOSS))
     assert (hunt.schedules, hunt.cpu_ns, hunt.invariant) == (3, 200_000_000, "I1")
     assert hunt.found_by == "seed 2, processes"
     assert len(hunt.lost) == 1

@@ -134,10 +134,13 @@ class ScriptedPartition:
             return ErrorCode.OFFSET_NOT_AVAILABLE, Offset(-1)
         return ErrorCode.NONE, self.high_watermark
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, Offset] | None:
+    def offset_for_timestamp(
+        self, timestamp_ms: int
+    ) -> tuple[ErrorCode, tuple[int, Offset] | None]:
         """Offset n has timestamp 1000 + n."""
         offset = max(timestamp_ms - 1000, self.log_start_offset)
-        return (1000 + offset, Offset(offset)) if offset < self.log_end_offset else None
+        found = (1000 + offset, Offset(offset)) if offset < self.log_end_offset else None
+        return ErrorCode.NONE, found
 
     # ------------------------------------------------------------ what tests do to it
 

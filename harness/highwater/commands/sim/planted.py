@@ -113,3 +113,7 @@ def _print_found(reports: list[BugReport]) -> None:
     for report in reports:
         for why in report.lost:
             RESULTS.print(Text(f"{report.bug}: {why}", style="yellow"), soft_wrap=True)
+        for what in report.not_its_own:
+            RESULTS.print(
+                Text(f"{report.bug}: not its own: {what}", style="yellow"), soft_wrap=True
+            )

@@ -1,0 +1,336 @@
+"""Rows of the catalogue as they happen: v3 breaks an invariant and is named, fenced breaks none.
+
+Each story is told to both presets; only what the historical fix governs differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from highwater_checker.catalogue.explain import Explanation, explain
+from highwater_core import znodes
+from highwater_core.config import Preset
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import TopicPartition
+from highwater_core.ports import CreateOp, DeleteOp
+from highwater_simulator import liveness
+from highwater_simulator.liveness import Core
+from highwater_simulator.network import Plane
+from highwater_simulator.oracle.oracle import Oracle
+from highwater_simulator.oracle.violation import InvariantBroken, Violation
+from highwater_simulator.world import Topology, World, broker_name, controller_name
+
+T0 = TopicPartition("t", 0)
+LONG_MS = 60_000
+FLAGGED = ("I10", "I12")
+"""Under v3 the first leader without a record breaks I10, and every unclean election I12."""
+
+
+class Tale:
+    """One story in one world, judged while it is told."""
+
+    def __init__(self, preset: Preset, **topology: Any) -> None:
+        broker_settings = {"session_timeout_ms": 1_000, **topology.pop("broker_settings", {})}
+        self.world = World(3, Topology(preset=preset, broker_settings=broker_settings, **topology))
+        self.preset = preset
+        self.oracle = Oracle(self.world, {"t": 1}, FLAGGED if preset is Preset.V3 else ())
+        self.client = self.world.client("client")
+        self.violation: Violation | None = None
+
+    def tell(self, story: Callable[[Tale], Awaitable[None]]) -> None:
+        async def told() -> None:
+            await story(self)
+
+        try:
+            self.world.run(told(), 300_000)
+        except InvariantBroken as broken:
+            self.violation = broken.violation
+
+    def rows(self) -> dict[int, Explanation]:
+        violation = self.violation
+        assert violation is not None
+        found = explain(
+            violation.invariant,
+            violation.topic,
+            violation.partition,
+            violation.offset,
+            self.world.trace.events(),
+        )
+        return {each.row: each for each in found}
+
+    # ------------------------------------------------------------ the stories' words
+
+    async def begin(self, records: int, replicas: int = 3) -> None:
+        self.world.start_all()
+        assert await self.client.create_topic("t", 1, replicas, LONG_MS) is ErrorCode.NONE
+        await self.write(records)
+        await self.until(lambda: self.is_replicated(replicas), "replicated")
+
+    async def write(self, count: int, acks: int = -1) -> None:
+        for number in range(count):
+            await self.client.send("t", 0, f"{self.world.kernel.now_ns()}-{number}", LONG_MS, acks)
+
+    def is_replicated(self, replicas: int) -> bool:
+        isr = self.isr()
+        return len(isr) == replicas and self.world.is_replicated(T0, isr)
+
+    def isr(self) -> list[int]:
+        state = self.world.partition_state(T0)
+        return [] if state is None else [int(broker) for broker in state.isr]
+
+    def leader(self) -> int:
+        state = self.world.partition_state(T0)
+        return -1 if state is None else int(state.leader)
+
+    def ends(self, broker: int) -> tuple[int, int]:
+        """Return log end and high watermark."""
+        replica = self.world.hosted(broker, T0)
+        return (-1, -1) if replica is None else (replica.log_end_offset, replica.high_watermark)
+
+    def others(self, *named: int) -> list[int]:
+        """Return the other replicas, in the order of the assignment."""
+        assigned = liveness.assignments_of(self.world)[T0]
+        return [broker for broker in assigned if broker not in named]
+
+    async def until(self, condition: Callable[[], bool], what: str) -> None:
+        await self.world.eventually(condition, LONG_MS, what)
+
+    def cut(self, a: int, b: int) -> None:
+        self.world.cut(broker_name(a), broker_name(b), Plane.REPLICATION)
+
+    def cut_off_from_controllers(self, broker: int) -> None:
+        for controller in self.world.controllers:
+            self.world.cut(broker_name(broker), controller_name(controller), Plane.CONTROL)
+
+    def expire(self, broker: int) -> None:
+        for session_id in self.world.zookeeper.session_ids(broker_name(broker)):
+            self.world.zookeeper.expire(session_id)
+
+    def knows_that_it_leads(self, broker: int) -> bool:
+        replica, state = self.world.replica(broker, T0), self.world.partition_state(T0)
+        return (
+            replica is not None
+            and state is not None
+            and (replica.role, replica.leader_epoch) == ("leader", state.leader_epoch)
+        )
+
+    async def remake_topic(self) -> None:
+        """Remove the topic's znodes and make it anew, with the same replicas."""
+        session = await self.world.zookeeper.factory(self.client.runtime).open(LONG_MS)
+        path = znodes.topic_path("t")
+        (data, _) = await session.get(path)
+        below = [each for each in self.world.zookeeper.dump() if each.startswith(f"{path}/")]
+        doomed = (*sorted(below, reverse=True), path)
+        await session.multi(tuple(DeleteOp(each) for each in doomed))
+        await self.world.sleep(2_000)
+        content = msgspec.json.decode(data)
+        if "topic_id" in content:
+            content["topic_id"] = "AAAAAAAAAAAAAAAAAAAAAQ"
+        await session.multi((CreateOp(path, msgspec.json.encode(content)),))
+        await session.close()
+
+    async def see_it_settled(self, within_ms: int = 20_000) -> None:
+        """Report the liveness property that is still missing after a while, if one is."""
+        core = Core(tuple(self.world.brokers), tuple(self.world.controllers))
+        for _ in range(within_ms // 500):
+            if next(liveness.missing(self.world, core, {}), None) is None:
+                return
+            await self.world.sleep(500)
+        lacking = next(liveness.missing(self.world, core, {}))
+        self.oracle.report(lacking.topic_partition, lacking.invariant, lacking.message)
+
+
+MakeTale = Callable[..., Tale]
+
+
+@pytest.fixture
+def make_tale() -> Iterator[MakeTale]:
+    made: list[Tale] = []
+
+    def make(preset: Preset, **topology: Any) -> Tale:
+        made.append(Tale(preset, **topology))
+        return made[-1]
+
+    yield make
+    for tale in made:
+        tale.world.close()
+
+
+def check_both(
+    make_tale: MakeTale,
+    story: Callable[[Tale], Awaitable[None]],
+    row: int,
+    invariants: tuple[str, ...],
+    **topology: Any,
+) -> None:
+    """v3 breaks one of the invariants by that row; fenced passes through the same story."""
+    flawed = make_tale(Preset.V3, **topology)
+    flawed.tell(story)
+    assert flawed.violation is not None
+    assert flawed.violation.invariant in invariants
+    assert row in flawed.rows(), (str(flawed.violation), flawed.rows())
+    sound = make_tale(Preset.FENCED, **topology)
+    sound.tell(story)
+    assert sound.violation is None
+
+
+def test_row_1_a_follower_truncates_what_its_last_leader_had_committed(
+    make_tale: MakeTale,
+) -> None:
+    """Source: KAFKA-1211, KIP-101 scenario 1."""
+
+    async def story(tale: Tale) -> None:
+        await tale.begin(5)
+        leader = tale.leader()
+        for follower in tale.others(leader):
+            tale.world.network.slow_down(
+                broker_name(leader), broker_name(follower), Plane.REPLICATION, 200, 0
+            )
+        await tale.write(2)
+        tale.world.kill(leader)
+        await tale.until(lambda: tale.leader() not in (leader, -1), "another leader")
+        tale.world.heal_all()
+        tale.world.start(leader)
+        await tale.until(lambda: tale.is_replicated(3), "replicated")
+        await tale.write(1)
+
+    check_both(make_tale, story, 1, ("I11",))
+
+
+def test_row_7_a_follower_joins_at_a_high_watermark_that_lags(make_tale: MakeTale) -> None:
+    """Source: KAFKA-7128. The new leader's other ISR member is cut off: the HW stays."""
+
+    async def story(tale: Tale) -> None:
+        await tale.begin(5, replicas=4)
+        old = tale.leader()
+        new, silent, outside = tale.others(old)
+        for broker in (old, new, silent):
+            tale.cut(outside, broker)
+        await tale.write(1)  # it waits until the one that is cut off has left the ISR
+        await tale.until(lambda: outside not in tale.isr(), "a smaller ISR")
+        await tale.until(lambda: tale.ends(new) == tale.ends(silent) == (6, 6), "all at 6")
+        for follower in (new, silent):
+            tale.world.network.slow_down(
+                broker_name(old), broker_name(follower), Plane.REPLICATION, 150, 0
+            )
+        await tale.write(1)
+        tale.world.kill(old)
+        assert tale.ends(new) == (7, 6)
+        tale.world.heal_all()
+        tale.cut(new, silent)
+        await tale.until(lambda: tale.leader() == new, "the new leader")
+        await tale.until(lambda: tale.ends(outside) == (7, 7), "the outsider is back")
+
+    settings = {"replica_lag_time_max_ms": 2_000}
+    check_both(make_tale, story, 7, ("I2",), broker_count=4, broker_settings=settings)
+
+
+def test_row_10_a_leader_from_outside_the_isr_lacks_what_was_committed(
+    make_tale: MakeTale,
+) -> None:
+    """Source: KIP-106, KAFKA-3410 (a)."""
+
+    async def story(tale: Tale) -> None:
+        await tale.begin(5)
+        leader = tale.leader()
+        for follower in tale.others(leader):
+            tale.world.kill(follower)
+        await tale.until(lambda: tale.isr() == [leader], "the leader alone")
+        await tale.write(3)
+        tale.world.kill(leader)
+        await tale.world.sleep(3_000)
+        for follower in tale.others(leader):
+            tale.world.start(follower)
+        await tale.world.sleep(10_000)
+        tale.world.start(leader)
+        await tale.until(lambda: tale.is_replicated(3), "replicated")
+
+    check_both(make_tale, story, 10, ("I4",))
+
+
+def test_row_5_a_follower_that_missed_an_epoch_keeps_its_log(make_tale: MakeTale) -> None:
+    """Source: KAFKA-7164: the first record is only on the leader and on the one cut off."""
+
+    async def story(tale: Tale) -> None:
+        await tale.begin(0)
+        first = tale.leader()
+        second, kept = tale.others(first)
+        tale.cut(first, second)
+        await tale.write(1, acks=1)
+        await tale.until(lambda: tale.ends(kept) == (1, 0), "one of the others has it")
+        for broker in (first, second):
+            tale.cut(kept, broker)
+        tale.cut_off_from_controllers(kept)
+        tale.expire(first)
+        await tale.until(lambda: tale.leader() == second, "the second leader")
+        tale.world.network.heal_all()
+        for broker in (first, second):
+            tale.cut(kept, broker)
+        tale.cut_off_from_controllers(kept)
+        await tale.until(lambda: sorted(tale.isr()) == sorted((first, second)), "two in sync")
+        assert tale.ends(first) == (0, 0)
+        controller = tale.world.active_controller()
+        assert controller is not None
+        tale.world.kill(controller)
+        tale.world.kill(second)
+        await tale.until(lambda: tale.leader() == first, "the first leader again")
+        await tale.until(lambda: tale.knows_that_it_leads(first), "it knows")
+        await tale.write(2, acks=1)
+        tale.world.heal_all()
+        await tale.until(lambda: tale.ends(kept) == (2, 2), "all that is there")
+
+    settings = {"replica_lag_time_max_ms": 2_000}
+    check_both(make_tale, story, 5, ("I3",), broker_settings=settings)
+
+
+def test_row_24_an_old_topics_log_becomes_a_new_ones(make_tale: MakeTale) -> None:
+    """Source: KIP-516. As tools of the time did, the topic is removed and made in ZooKeeper."""
+
+    async def story(tale: Tale) -> None:
+        await tale.begin(5)
+        leader = tale.leader()
+        away = tale.others(leader)[0]
+        tale.world.kill(away)
+        await tale.until(lambda: away not in tale.isr(), "it has left the ISR")
+        await tale.remake_topic()
+        await tale.until(lambda: tale.leader() >= 0, "the new topic has a leader")
+        for broker in tale.others(away):
+            tale.world.kill(broker)
+        tale.world.start(away)
+        await tale.world.sleep(10_000)
+        for broker in tale.others(away):
+            tale.world.start(broker)
+        await tale.until(lambda: tale.is_replicated(3), "replicated")
+
+    check_both(make_tale, story, 24, ("I13",))
+
+
+def test_row_15_a_restart_that_no_controller_saw_gets_no_command(make_tale: MakeTale) -> None:
+    """Source: KAFKA-7235, KIP-380: the controller is paused while the broker goes and comes."""
+
+    async def story(tale: Tale) -> None:
+        await tale.begin(5)
+        controller = tale.world.active_controller()
+        assert controller is not None
+        follower = tale.others(tale.leader())[0]
+        tale.world.pause(controller)
+        tale.world.kill(follower)
+        await tale.world.sleep(3_000)  # its registration is gone, and the controller asleep
+        tale.world.start(follower)
+        await tale.world.sleep(3_000)
+        tale.world.resume(controller)
+        await tale.write(3)
+        await tale.see_it_settled()
+
+    check_both(
+        make_tale,
+        story,
+        15,
+        ("L4", "L8"),
+        controller_count=1,
+        controller_settings={"session_timeout_ms": 30_000},
+    )

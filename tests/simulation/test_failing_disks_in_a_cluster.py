@@ -1,0 +1,256 @@
+"""Stories of brokers whose disks fill up or answer with errors: they refuse, and recover."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+import pytest
+
+from highwater_chaos.faults import DiskOperation
+from highwater_core.config import Preset
+from highwater_core.events import EventKind
+from highwater_core.ids import TopicPartition
+from highwater_simulator.client import SimulatedClient
+from highwater_simulator.disk_faults import DiskFaults
+from highwater_simulator.rng import SeededRng
+from highwater_simulator.world import World
+
+ORDERS = TopicPartition("orders", 0)
+OFTEN = {"log_flush_interval_ms": 500, "high_watermark_checkpoint_interval_ms": 300}
+
+
+class Cluster(Protocol):
+    world: World
+    client: SimulatedClient
+    sent: int
+
+    def run(self, story: Callable[[Any], Coroutine[Any, Any, None]]) -> None: ...
+    async def begin(self, records: int = 20) -> None: ...
+    async def send(self, count: int) -> None: ...
+    async def full_isr(self) -> None: ...
+    def leader(self) -> int: ...
+
+
+MakeCluster = Callable[..., Cluster]
+
+
+def follower(c: Cluster) -> int:
+    return next(broker for broker in c.world.brokers if broker != c.leader())
+
+
+def isr(world: World) -> tuple[int, ...]:
+    state = world.partition_state(ORDERS)
+    return () if state is None else tuple(state.isr)
+
+
+async def start_dead(world: World) -> None:
+    """Start whoever does not run, also those that cannot start at once."""
+
+    def all_run() -> bool:
+        for broker_id, handle in world.brokers.items():
+            if not handle.is_running:
+                world.start(broker_id)
+        return all(handle.is_running for handle in world.brokers.values())
+
+    await world.sleep(100)
+    await world.eventually(all_run, 10_000, "all brokers run")
+    await world.sleep(100)
+    await world.eventually(all_run, 10_000, "all brokers stay")
+
+
+# ---------------------------------------------------------------- full and failing disks
+
+
+@pytest.mark.parametrize("preset", list(Preset))
+def test_full_disk_of_a_leader_refuses_records_until_there_is_room(
+    preset: Preset, make_cluster: MakeCluster
+) -> None:
+    cluster = make_cluster(preset=preset, broker_settings=OFTEN)
+
+    async def story(c: Cluster) -> None:
+        await c.begin()
+        disk = c.world.brokers[c.leader()].disk
+        disk.fill()
+        outcome = await c.client.send("orders", 0, "refused", 2_000)
+        assert outcome.error == "KAFKA_STORAGE_ERROR"
+        disk.make_room()
+        await c.send(5)
+        await c.full_isr()
+
+    cluster.run(story)
+
+
+def test_follower_with_a_full_disk_leaves_the_isr_and_returns_when_there_is_room(
+    make_cluster: MakeCluster,
+) -> None:
+    cluster = make_cluster(broker_settings=OFTEN)
+
+    async def story(c: Cluster) -> None:
+        await c.begin()
+        victim = follower(c)
+        c.world.brokers[victim].disk.fill()
+        await c.send(5)
+        assert victim not in isr(c.world)
+        c.world.brokers[victim].disk.make_room()
+        await c.full_isr()
+
+    cluster.run(story)
+
+
+def test_recovery_points_advance_again_once_a_full_disk_has_room(
+    make_cluster: MakeCluster,
+) -> None:
+    cluster = make_cluster(broker_settings={**OFTEN, "index_interval_bytes": 100})
+
+    async def story(c: Cluster) -> None:
+        await c.begin()
+        handle = c.world.brokers[c.leader()]
+        handle.disk.fill(free_bytes=300)
+        await c.client.send("orders", 0, "order-0020", 1_000)
+        await c.world.sleep(2_000)
+        handle.disk.make_room()
+        await c.send(5)
+        await c.full_isr()
+        await c.world.sleep(2_000)
+        hosted = c.world.hosted(int(handle.node_id), ORDERS)
+        assert hosted is not None
+        assert hosted.log.recovery_point == hosted.log.log_end_offset
+        c.client.history[:] = [e for e in c.client.history if e.operation_id != 20]
+
+    cluster.run(story)
+
+
+@pytest.mark.parametrize("preset", list(Preset))
+@pytest.mark.parametrize("operation", list(DiskOperation))
+def test_disks_that_answer_with_errors_end_no_broker_and_all_recovers_with_them(
+    operation: DiskOperation, preset: Preset, make_cluster: MakeCluster
+) -> None:
+    """Every second operation of one kind fails, on all disks but one, while leaders change."""
+    cluster = make_cluster(seed=2, preset=preset, broker_settings=OFTEN)
+
+    async def story(c: Cluster) -> None:
+        await c.begin()
+        await c.world.sleep(1_000)
+        failing = [c.leader(), follower(c)]
+        for broker_id in failing:
+            c.world.brokers[broker_id].disk.fail(operation, percent=50)
+        for number in range(6):
+            await c.client.send("orders", 0, f"maybe-{number}", 1_500)
+        first = c.leader()
+        c.world.kill(first)
+        await c.world.eventually(lambda: c.leader() not in (first, -1), 30_000, "a leader")
+        for number in range(6, 9):
+            await c.client.send("orders", 0, f"maybe-{number}", 1_500)
+        c.world.start(first)
+        await c.world.sleep(1_000)
+        for broker_id in failing:
+            c.world.brokers[broker_id].disk.heal()
+        await start_dead(c.world)
+        await c.full_isr()
+        await c.send(3)
+        await c.full_isr()
+
+    cluster.run(story)
+
+
+@pytest.mark.parametrize("fault", ["full", "sync", "rename", "read"])
+def test_broker_that_cannot_start_on_its_disk_stops_and_starts_when_it_is_well(
+    fault: str, make_cluster: MakeCluster
+) -> None:
+    cluster = make_cluster()
+
+    async def story(c: Cluster) -> None:
+        await c.begin(5)
+        victim = follower(c)
+        disk = c.world.brokers[victim].disk
+        c.world.kill(victim)
+        disk.wipe() if fault != "read" else None
+        disk.fill() if fault == "full" else disk.fail(DiskOperation(fault))
+        c.world.start(victim)
+        await c.world.eventually(
+            lambda: not c.world.handle(victim).is_running, 5_000, "the broker's stop"
+        )
+        await c.send(3)
+        disk.heal()
+        c.world.start(victim)
+        await c.full_isr()
+
+    cluster.run(story)
+
+
+def test_broker_on_a_failing_disk_stops_cleanly_but_leaves_no_marker(
+    make_cluster: MakeCluster,
+) -> None:
+    cluster = make_cluster()
+
+    async def story(c: Cluster) -> None:
+        await c.begin(5)
+        victim = follower(c)
+        handle = c.world.brokers[victim]
+        handle.disk.fail(DiskOperation.RENAME)
+        c.world.request_stop(victim)
+        await c.world.eventually(lambda: not handle.is_running, 30_000, "a stop")
+        assert handle.disk.content(".kafka_cleanshutdown") is None
+        handle.disk.heal()
+        c.world.start(victim)
+        await c.full_isr()
+
+    cluster.run(story)
+
+
+@pytest.mark.parametrize("fault", ["full", "append"])
+def test_replica_that_the_disk_refused_to_create_is_created_when_it_is_well(
+    fault: str, make_cluster: MakeCluster
+) -> None:
+    """The controller does not repeat its command; the broker carries it out again itself."""
+    cluster = make_cluster()
+
+    async def story(c: Cluster) -> None:
+        await c.begin(5)
+        for handle in c.world.brokers.values():
+            handle.disk.fill() if fault == "full" else handle.disk.fail(DiskOperation.APPEND)
+        await c.client.create_topic("payments", 1, 3, 3_000)
+        payments = TopicPartition("payments", 0)
+        assert all(c.world.replica(broker_id, payments) is None for broker_id in c.world.brokers)
+        for handle in c.world.brokers.values():
+            handle.disk.heal()
+        await c.world.eventually(
+            lambda: c.world.is_replicated(payments, c.world.brokers), 30_000, "all replicas"
+        )
+
+    cluster.run(story)
+
+
+class FailsToReadLogs(DiskFaults):
+    """A disk that reads everything but the partition's folder."""
+
+    def meet(self, operation: DiskOperation, path: str) -> None:
+        if operation is DiskOperation.READ and path.startswith("orders-0/"):
+            raise OSError(errno.EIO, "input/output error", path)
+
+
+def test_log_that_could_not_be_read_at_the_start_keeps_its_high_watermark(
+    make_cluster: MakeCluster,
+) -> None:
+    """Source: I15; KAFKA-1647: a checkpoint must not forget a replica that is not open."""
+    cluster = make_cluster(broker_settings=OFTEN)
+
+    async def story(c: Cluster) -> None:
+        await c.begin()
+        await c.world.sleep(1_000)
+        victim = follower(c)
+        disk = c.world.brokers[victim].disk
+        c.world.kill(victim)
+        disk.faults = FailsToReadLogs(SeededRng(0))
+        c.world.start(victim)
+        await c.world.sleep(8_000)
+        assert c.world.replica(victim, ORDERS) is None
+        assert b"orders 0 20\n" in bytes(disk.content("replication-offset-checkpoint") or b"")
+        disk.heal()
+        await c.full_isr()
+
+    cluster.run(story)
+    started = cluster.world.trace.events(EventKind.REPLICA_STARTED)
+    assert [event.detail["high_watermark"] for event in started] == [0, 0, 0, 20]

@@ -1,0 +1,440 @@
+"""Each row of the catalogue is named by its trigger, and not once one ingredient is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from highwater_checker.catalogue.explain import explain
+from highwater_checker.catalogue.rows import CATALOGUE
+from highwater_core.events import EventKind as Kind
+from highwater_core.events import TraceEvent
+
+CONTROLLER = 1000
+TO_HW = "to the high watermark"
+
+
+def event(
+    kind: Kind,
+    node: int,
+    epoch: int | None = None,
+    offset: int | None = None,
+    *,
+    topic: str | None = "t",
+    controller_epoch: int | None = None,
+    incarnation: int = 1,
+    **detail: Any,
+) -> TraceEvent:
+    return TraceEvent(
+        ts_ns=0,
+        node=node,
+        incarnation=incarnation,
+        seq=0,
+        kind=kind,
+        topic=topic,
+        partition=None if topic is None else 0,
+        leader_epoch=epoch,
+        controller_epoch=controller_epoch,
+        offset=offset,
+        detail=detail,
+    )
+
+
+def leads(node: int, epoch: int, end: int, high_watermark: int = 0) -> TraceEvent:
+    return event(Kind.BECAME_LEADER, node, epoch, end, isr=(), high_watermark=high_watermark)
+
+
+def follows(node: int, leader: int, epoch: int, end: int) -> TraceEvent:
+    return event(Kind.BECAME_FOLLOWER, node, epoch, end, leader=leader, high_watermark=0)
+
+
+def commits(leader: int, epoch: int, offset: int, *isr: int) -> TraceEvent:
+    return event(Kind.HIGH_WATERMARK_ADVANCED, leader, epoch, offset, isr=(leader, *isr))
+
+
+def cuts(node: int, epoch: int, end: int, reason: str = TO_HW) -> TraceEvent:
+    return event(Kind.LOG_TRUNCATED, node, epoch, end, from_offset=99, reason=reason)
+
+
+def appends(leader: int, epoch: int, end: int) -> TraceEvent:
+    return event(Kind.LOG_APPENDED, leader, epoch, end - 1, end_offset=end)
+
+
+def recovers(node: int, end: int, incarnation: int = 2) -> TraceEvent:
+    return event(Kind.LOG_RECOVERED, node, None, end, incarnation=incarnation)
+
+
+def starts(node: int, incarnation: int = 2) -> TraceEvent:
+    return event(Kind.NODE_STARTED, node, topic=None, incarnation=incarnation)
+
+
+def decides(leader: int, epoch: int, *, unclean: bool, controller_epoch: int = 1) -> TraceEvent:
+    return event(
+        Kind.LEADERSHIP_DECIDED,
+        CONTROLLER,
+        epoch,
+        controller_epoch=controller_epoch,
+        leader=leader,
+        isr=[leader],
+        unclean=unclean,
+    )
+
+
+def proposes(leader: int, epoch: int, *isr: int) -> TraceEvent:
+    return event(Kind.ISR_CHANGE_PROPOSED, leader, epoch, isr=(leader, *isr), reason="caught up")
+
+
+def adopts(leader: int, epoch: int, *isr: int) -> TraceEvent:
+    return event(Kind.ISR_CHANGED, leader, epoch, isr=(leader, *isr), partition_epoch=9)
+
+
+def registers(node: int, incarnation: int) -> TraceEvent:
+    return event(
+        Kind.BROKER_REGISTERED, node, topic=None, incarnation=incarnation, broker_epoch=incarnation
+    )
+
+
+def sees(*, new: tuple[int, ...] = (), dead: tuple[int, ...] = ()) -> TraceEvent:
+    return event(
+        Kind.BROKERS_CHANGED, CONTROLLER, topic=None, new=list(new), dead=list(dead), bounced=[]
+    )
+
+
+def controls(controller: int, controller_epoch: int) -> TraceEvent:
+    return event(Kind.CONTROLLER_ELECTED, controller, topic=None, controller_epoch=controller_epoch)
+
+
+def command(kind: Kind, node: int, request: str, number: int, **detail: Any) -> TraceEvent:
+    incarnation = detail.pop("incarnation", 1)
+    return event(
+        kind,
+        node,
+        topic=None,
+        controller_epoch=1,
+        incarnation=incarnation,
+        request=request,
+        correlation_id=number,
+        **detail,
+    )
+
+
+def sends(broker: int, request: str, number: int) -> TraceEvent:
+    return command(Kind.COMMAND_SENT, CONTROLLER, f"{request}Request", number, broker=broker)
+
+
+def handles(broker: int, request: str, number: int, incarnation: int = 1) -> TraceEvent:
+    return command(Kind.REQUEST_HANDLED, broker, request, number, incarnation=incarnation)
+
+
+def stops(node: int, *, deleted: bool = False) -> TraceEvent:
+    return event(Kind.REPLICA_STOPPED, node, 1, 0, deleted=deleted)
+
+
+def creates() -> TraceEvent:
+    return event(Kind.TOPIC_CREATED, CONTROLLER, topic="t", assignment=[[1, 2]])
+
+
+@dataclass(frozen=True)
+class Story:
+    """A trace that names the row; without one of `needs`, or with one of `unless`, it does not."""
+
+    row: int
+    invariant: str
+    offset: int
+    steps: dict[str, TraceEvent]
+    needs: tuple[str, ...]
+    unless: dict[str, tuple[str, TraceEvent]] = field(default_factory=dict)
+    """By what it is: after which step, and the event."""
+    beyond: int | None = None
+    """An offset that the trigger does not reach."""
+
+
+STORIES = (
+    Story(
+        1,
+        "I4",
+        8,
+        {
+            "committed": commits(3, 0, 10, 1, 2),
+            "cut": cuts(1, 1, 8),
+            "led": leads(1, 2, 8),
+        },
+        needs=("committed", "cut"),
+        unless={
+            "it had fetched it back": ("cut", follows(1, 2, 1, 10)),
+            "it was counted again": ("cut", commits(2, 1, 10, 1)),
+        },
+        beyond=7,
+    ),
+    Story(
+        1,
+        "I11",
+        8,
+        {"committed": commits(3, 0, 10, 1, 2), "cut": cuts(1, 1, 8)},
+        needs=("committed", "cut"),
+    ),
+    Story(
+        1,
+        "I2",
+        8,
+        {"cut": cuts(1, 1, 8), "committed by the deposed leader": commits(3, 0, 10, 1)},
+        needs=("cut", "committed by the deposed leader"),
+    ),
+    Story(
+        2,
+        "I3",
+        5,
+        {
+            "held": appends(1, 0, 8),
+            "crash": starts(1),
+            "lost": recovers(1, 5),
+            "led": leads(1, 1, 5),
+        },
+        needs=("held", "lost", "led"),
+        unless={"it had fetched it back": ("lost", follows(1, 2, 1, 8))},
+        beyond=4,
+    ),
+    Story(
+        4,
+        "I10",
+        -1,
+        {"led": leads(1, 3, 8)},
+        needs=("led",),
+        unless={
+            "it wrote": ("led", appends(1, 3, 9)),
+            "it follows": ("led", follows(1, 2, 4, 8)),
+        },
+        beyond=0,
+    ),
+    Story(
+        5,
+        "I3",
+        2,
+        {
+            "first": leads(1, 0, 0),
+            "told": follows(3, 1, 0, 0),
+            "other": leads(2, 1, 2),
+            "cut": cuts(1, 1, 2),
+            "again": leads(1, 2, 2),
+            "told again": follows(3, 1, 2, 5),
+        },
+        needs=("first", "told", "cut", "again", "told again"),
+        unless={
+            "it was told of the epoch between": ("cut", follows(3, 2, 1, 5)),
+            "it truncated": ("told again", cuts(3, 2, 2)),
+            "it was restarted": ("again", event(Kind.REPLICA_STARTED, 3, -1, 5)),
+        },
+        beyond=1,
+    ),
+    Story(
+        6,
+        "I3",
+        40,
+        {
+            "first": leads(1, 0, 0),
+            "told": follows(2, 1, 0, 0),
+            "held": commits(1, 0, 50, 2),
+            "cut": cuts(1, 1, 40),
+            "again": leads(1, 2, 60),
+        },
+        needs=("first", "told", "held", "cut", "again"),
+        unless={
+            "it was told of the epoch between": ("cut", follows(2, 3, 1, 50)),
+            "it was restarted": ("cut", starts(2)),
+        },
+        beyond=39,
+    ),
+    Story(
+        7,
+        "I2",
+        5,
+        {
+            "committed": commits(1, 0, 10, 2),
+            "led": leads(2, 1, 10, high_watermark=5),
+            "proposed": proposes(2, 1, 1, 3),
+        },
+        needs=("committed", "led", "proposed"),
+        unless={"its high watermark had risen": ("led", commits(2, 1, 10, 1))},
+        beyond=4,
+    ),
+    Story(
+        8,
+        "I2",
+        4,
+        {
+            "led": leads(1, 0, 0),
+            "fetching": event(Kind.FETCHER_STARTED, 2, 0, 0, leader=1),
+            "proposed": proposes(1, 0, 2),
+            "restart": starts(2),
+            "came back": recovers(2, 4),
+        },
+        needs=("proposed", "restart"),
+        unless={"it was written before": ("proposed", adopts(1, 0, 2))},
+        beyond=3,
+    ),
+    Story(
+        9,
+        "I1",
+        6,
+        {
+            "alone": commits(3, 0, 9),
+            "crash": starts(3),
+            "lost": recovers(3, 6),
+            "led": leads(3, 1, 6),
+        },
+        needs=("alone", "lost", "led"),
+        unless={"others were in sync": ("alone", commits(3, 0, 10, 1))},
+        beyond=5,
+    ),
+    Story(
+        10,
+        "I4",
+        7,
+        {
+            "together": commits(1, 0, 7, 2),
+            "alone": commits(1, 0, 9),
+            "elected": decides(2, 1, unclean=True),
+        },
+        needs=("elected",),
+        unless={"it was in the ISR": ("alone", commits(1, 0, 9, 2))},
+        beyond=6,
+    ),
+    Story(
+        10,
+        "I12",
+        -1,
+        {"elected": decides(2, 1, unclean=True)},
+        needs=("elected",),
+    ),
+    Story(
+        13,
+        "I8",
+        -1,
+        {
+            "first": controls(1000, 1),
+            "second": controls(1001, 2),
+            "decided": decides(2, 1, unclean=False, controller_epoch=1),
+        },
+        needs=("second", "decided"),
+    ),
+    Story(
+        15,
+        "L8",
+        -1,
+        {
+            "registered": registers(2, 1),
+            "known": sees(new=(2,)),
+            "restart": starts(2),
+            "registered anew": registers(2, 2),
+        },
+        needs=("registered", "registered anew"),
+        unless={
+            "the controller saw it go": ("registered anew", sees(dead=(2,))),
+            "a new controller took over": ("registered anew", controls(1001, 2)),
+            "it was given a role": ("registered anew", follows(2, 1, 0, 5)),
+        },
+    ),
+    Story(
+        15,
+        "L8",
+        -1,
+        {
+            "sent": sends(2, "StopReplica", 4),
+            "restart": starts(2),
+            "stopped": stops(2),
+            "handled": handles(2, "StopReplica", 4, incarnation=2),
+        },
+        needs=("sent", "restart", "stopped", "handled"),
+        unless={
+            "it was sent to the new one": ("restart", sends(2, "StopReplica", 4)),
+            "it was given a role since": ("handled", follows(2, 1, 0, 5)),
+        },
+    ),
+    Story(
+        16,
+        "L8",
+        -1,
+        {
+            "first copy": handles(2, "StopReplica", 4),
+            "started": handles(2, "LeaderAndIsr", 5),
+            "stopped": stops(2),
+            "second copy": handles(2, "StopReplica", 4),
+        },
+        needs=("first copy", "started", "stopped", "second copy"),
+        unless={"it was started later again": ("stopped", handles(2, "LeaderAndIsr", 6))},
+    ),
+    Story(
+        24,
+        "I13",
+        -1,
+        {
+            "created": creates(),
+            "written": follows(3, 1, 0, 0),
+            "created anew": creates(),
+            "taken up": follows(3, 1, 0, 7),
+        },
+        needs=("created", "taken up"),
+        unless={"its log was empty": ("created anew", follows(3, 1, 0, 0))},
+    ),
+    Story(
+        24,
+        "I13",
+        -1,
+        {
+            "written": follows(3, 1, 0, 0),
+            "taken away": event(
+                Kind.TOPICS_CHANGED, CONTROLLER, topic=None, created=[], deleted=["t"]
+            ),
+            "taken up": follows(3, 1, 0, 7),
+        },
+        needs=("taken away", "taken up"),
+    ),
+)
+
+
+def rows_of(story: Story, trace: list[TraceEvent], offset: int) -> set[int]:
+    return {each.row for each in explain(story.invariant, "t", 0, offset, trace)}
+
+
+def variants() -> Iterator[Any]:
+    for number, story in enumerate(STORIES):
+        name = f"{story.row}-{number}"
+        for missing in story.needs:
+            steps = [each for label, each in story.steps.items() if label != missing]
+            yield pytest.param(story, steps, story.offset, id=f"{name} without {missing}")
+        for what, (after, extra) in story.unless.items():
+            steps = []
+            for label, each in story.steps.items():
+                steps.extend((each, extra) if label == after else (each,))
+            yield pytest.param(story, steps, story.offset, id=f"{name} but {what}")
+        if story.beyond is not None:
+            steps = list(story.steps.values())
+            yield pytest.param(story, steps, story.beyond, id=f"{name} at {story.beyond}")
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: f"row {story.row} {story.invariant}")
+def test_a_trigger_in_the_trace_names_its_row(story: Story) -> None:
+    assert story.row in rows_of(story, list(story.steps.values()), story.offset)
+
+
+@pytest.mark.parametrize(("story", "trace", "offset"), list(variants()))
+def test_a_trace_that_lacks_an_ingredient_does_not_name_the_row(
+    story: Story, trace: list[TraceEvent], offset: int
+) -> None:
+    assert story.row not in rows_of(story, trace, offset)
+
+
+def test_every_row_with_a_trigger_has_its_stories() -> None:
+    assert {story.row for story in STORIES} == {row.number for row in CATALOGUE if row.trigger}
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: f"row {story.row} {story.invariant}")
+def test_what_happened_to_another_partition_names_no_row(story: Story) -> None:
+    if story.row == 15 and "registered" in story.steps:
+        return  # a broker that no controller saw is so for every partition
+    trace = list(story.steps.values())
+    assert explain(story.invariant, "t", 1, story.offset, trace) == ()
+    assert explain(story.invariant, "u", 0, story.offset, trace) == ()
