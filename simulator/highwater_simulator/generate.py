@@ -331,6 +331,9 @@ _PROCESS_KINDS: tuple[tuple[Make, int], ...] = (
     (lambda t: f.DeleteTopic(t.draw.of(("x", "y"))), 1),
 )
 
+_FLIPPED = (f.FileKind.INDEX, f.FileKind.CHECKPOINT, f.FileKind.EPOCHS)
+"""Not logs: a flip below the recovery point is met by no recovery, in Kafka neither."""
+
 _DISK_KINDS: tuple[tuple[Make, int], ...] = (
     (lambda t: f.PowerLoss(t.broker(), t.for_ms()), 10),
     (lambda t: f.Kill(t.broker(), t.for_ms(), f.DiskAtStart.EMPTY), 3),
@@ -341,10 +344,6 @@ _DISK_KINDS: tuple[tuple[Make, int], ...] = (
     (lambda t: f.SlowDisk(t.broker(), t.draw.of((20, 300, 2_000)), t.for_ms()), 4),
     (lambda t: f.FlipBit(t.broker(), t.draw.of(_FLIPPED), t.for_ms()), 2),
 )  # fmt: skip
-
-
-_FLIPPED = (f.FileKind.INDEX, f.FileKind.CHECKPOINT, f.FileKind.EPOCHS)
-"""Not logs: a flip below the recovery point is met by no recovery, in Kafka neither."""
 
 
 def _kinds(family: Family) -> tuple[tuple[Make, int], ...]:

@@ -50,6 +50,7 @@ class Stage:
         self.kafka_endpoint: Endpoint
         self.control_endpoint: Endpoint
         self.nowhere: Endpoint
+        self.reset_kafka_connections: Callable[[], None]
         self.arrived: list[str] = []
         self.carried_out: list[str] = []
         self.slow_ms: dict[str, int] = {}
@@ -139,6 +140,9 @@ def simulated_stage(world: Any, runtime: NodeRuntime) -> Stage:
     SimulatedControlPlane(
         server, network, listeners, stage.control_endpoint, CONTROL_BY_CODEC
     ).serve(stage.serve_control)
+    stage.reset_kafka_connections = lambda: network.reset_connections(
+        runtime.node_name, "server", Plane.CLIENT
+    )
     stage.transport = SimulatedTransport(runtime, network, listeners)
     stage.control = SimulatedControlPlane(
         runtime, network, listeners, Endpoint("node", 2), CONTROL_BY_CODEC
@@ -167,6 +171,12 @@ async def real_stage(runtime: AsyncioRuntime) -> AsyncIterator[Stage]:
     stage.control_endpoint = Endpoint("127.0.0.1", server.port)
     stage.nowhere = Endpoint("127.0.0.1", closed.port)
     await closed.stop()
+
+    def reset() -> None:
+        for connection in tuple(listener._connections):
+            connection._transport.abort()
+
+    stage.reset_kafka_connections = reset
     stage.transport, stage.control = transport, client
     try:
         yield stage
@@ -296,6 +306,27 @@ def test_disconnect_fails_the_calls_in_flight_and_the_next_one_connects_again(ru
         stage.transport.disconnect(stage.kafka_endpoint, "unknown")
         await stage.until(lambda: failures == [True])
         assert await stage.ask_kafka("b") == "b"
+
+    run(body)
+
+
+def test_reset_fails_the_calls_in_flight_and_what_had_arrived_is_carried_out(run: Run) -> None:
+    async def body(stage: Stage) -> None:
+        stage.slow_ms = {"a": 100}
+        failures: list[bool] = []
+
+        async def ask() -> None:
+            try:
+                await stage.ask_kafka("a")
+            except CallFailed as failure:
+                failures.append(failure.sent)
+
+        stage.runtime.scope("asking").spawn("ask", ask())
+        await stage.until(lambda: stage.arrived == ["a"])
+        stage.reset_kafka_connections()
+        await stage.until(lambda: failures == [True])
+        assert await stage.ask_kafka("b") == "b"
+        await stage.until(lambda: sorted(stage.carried_out) == ["a", "b"])
 
     run(body)
 

@@ -33,11 +33,13 @@ FLAGGED = ("I10", "I12")
 class Tale:
     """One story in one world, judged while it is told."""
 
-    def __init__(self, preset: Preset, **topology: Any) -> None:
+    def __init__(self, preset: Preset, flagged: tuple[str, ...] = (), **topology: Any) -> None:
         broker_settings = {"session_timeout_ms": 1_000, **topology.pop("broker_settings", {})}
         self.world = World(3, Topology(preset=preset, broker_settings=broker_settings, **topology))
         self.preset = preset
-        self.oracle = Oracle(self.world, {"t": 1}, FLAGGED if preset is Preset.V3 else ())
+        self.oracle = Oracle(
+            self.world, {"t": 1}, (*FLAGGED, *flagged) if preset is Preset.V3 else ()
+        )
         self.client = self.world.client("client")
         self.violation: Violation | None = None
 
@@ -106,6 +108,16 @@ class Tale:
         for controller in self.world.controllers:
             self.world.cut(broker_name(broker), controller_name(controller), Plane.CONTROL)
 
+    def let_controllers_reach(self, broker: int) -> None:
+        for controller in self.world.controllers:
+            ends = broker_name(broker), controller_name(controller)
+            self.world.network.heal(*ends, Plane.CONTROL)
+            self.world.network.heal(*reversed(ends), Plane.CONTROL)
+
+    def epoch_of(self, broker: int) -> int:
+        replica = self.world.hosted(broker, T0)
+        return -1 if replica is None else replica.leader_epoch
+
     def expire(self, broker: int) -> None:
         for session_id in self.world.zookeeper.session_ids(broker_name(broker)):
             self.world.zookeeper.expire(session_id)
@@ -134,14 +146,16 @@ class Tale:
         await session.close()
 
     async def see_it_settled(self, within_ms: int = 20_000) -> None:
-        """Report the liveness property that is still missing after a while, if one is."""
+        """Take the liveness property that is still missing after a while, if one is, as broken."""
         core = Core(tuple(self.world.brokers), tuple(self.world.controllers))
         for _ in range(within_ms // 500):
             if next(liveness.missing(self.world, core, {}), None) is None:
                 return
             await self.world.sleep(500)
         lacking = next(liveness.missing(self.world, core, {}))
-        self.oracle.report(lacking.topic_partition, lacking.invariant, lacking.message)
+        assert lacking.topic_partition == T0
+        now_ns = self.world.kernel.now_ns()
+        self.violation = Violation(lacking.invariant, lacking.message, now_ns, "t", 0)
 
 
 MakeTale = Callable[..., Tale]
@@ -222,6 +236,7 @@ def test_row_7_a_follower_joins_at_a_high_watermark_that_lags(make_tale: MakeTal
         assert tale.ends(new) == (7, 6)
         tale.world.heal_all()
         tale.cut(new, silent)
+        tale.cut_off_from_controllers(silent)  # else it truncates too, which is row 1
         await tale.until(lambda: tale.leader() == new, "the new leader")
         await tale.until(lambda: tale.ends(outside) == (7, 7), "the outsider is back")
 
@@ -252,39 +267,63 @@ def test_row_10_a_leader_from_outside_the_isr_lacks_what_was_committed(
     check_both(make_tale, story, 10, ("I4",))
 
 
+async def leave_one_behind(tale: Tale) -> tuple[int, int]:
+    """Bring the first leader to write anew what it had cut; one follower knows nothing of it.
+
+    Return the leader and that follower. It has the leader's first record, is cut off from it and
+    from all controllers, and the next controller knows only of the epoch after.
+    """
+    await tale.begin(0)
+    first = tale.leader()
+    second, behind = tale.others(first)
+    tale.cut(first, second)
+    await tale.write(1, acks=1)
+    await tale.until(lambda: tale.ends(behind) == (1, 0), "one of the others has it")
+    tale.world.network.heal_all()
+    for broker in (first, second):
+        tale.cut(behind, broker)
+    tale.cut_off_from_controllers(behind)
+    tale.expire(first)
+    await tale.until(lambda: tale.leader() == second, "the second leader")
+    await tale.until(lambda: sorted(tale.isr()) == sorted((first, second)), "two in sync")
+    await tale.until(lambda: tale.ends(first) == tale.ends(second), "of one length")
+    tale.world.kill(second)
+    await tale.until(lambda: tale.knows_that_it_leads(first), "the first leader again")
+    await tale.write(2, acks=1)
+    controller = tale.world.active_controller()
+    assert controller is not None
+    tale.world.kill(controller)
+    return first, behind
+
+
+KEPT_APART = {"broker_settings": {"replica_lag_time_max_ms": 2_000}}
+
+
 def test_row_5_a_follower_that_missed_an_epoch_keeps_its_log(make_tale: MakeTale) -> None:
-    """Source: KAFKA-7164: the first record is only on the leader and on the one cut off."""
+    """Source: KAFKA-7164: told of the same leader again, it does not truncate."""
 
     async def story(tale: Tale) -> None:
-        await tale.begin(0)
-        first = tale.leader()
-        second, kept = tale.others(first)
-        tale.cut(first, second)
-        await tale.write(1, acks=1)
-        await tale.until(lambda: tale.ends(kept) == (1, 0), "one of the others has it")
-        for broker in (first, second):
-            tale.cut(kept, broker)
-        tale.cut_off_from_controllers(kept)
-        tale.expire(first)
-        await tale.until(lambda: tale.leader() == second, "the second leader")
-        tale.world.network.heal_all()
-        for broker in (first, second):
-            tale.cut(kept, broker)
-        tale.cut_off_from_controllers(kept)
-        await tale.until(lambda: sorted(tale.isr()) == sorted((first, second)), "two in sync")
-        assert tale.ends(first) == (0, 0)
-        controller = tale.world.active_controller()
-        assert controller is not None
-        tale.world.kill(controller)
-        tale.world.kill(second)
-        await tale.until(lambda: tale.leader() == first, "the first leader again")
-        await tale.until(lambda: tale.knows_that_it_leads(first), "it knows")
-        await tale.write(2, acks=1)
+        first, behind = await leave_one_behind(tale)
+        tale.let_controllers_reach(behind)
+        await tale.until(lambda: tale.epoch_of(behind) == tale.epoch_of(first), "it is told")
         tale.world.heal_all()
-        await tale.until(lambda: tale.ends(kept) == (2, 2), "all that is there")
+        await tale.until(lambda: tale.ends(behind) == tale.ends(first), "all that is there")
 
-    settings = {"replica_lag_time_max_ms": 2_000}
-    check_both(make_tale, story, 5, ("I3",), broker_settings=settings)
+    check_both(make_tale, story, 5, ("I3",), **KEPT_APART)
+
+
+def test_row_6_a_follower_of_an_older_epoch_fetches_on(make_tale: MakeTale) -> None:
+    """Source: KAFKA-6880, KIP-320: nobody has told it that its leader leads anew."""
+
+    async def story(tale: Tale) -> None:
+        first, behind = await leave_one_behind(tale)
+        tale.world.network.heal(broker_name(behind), broker_name(first), Plane.REPLICATION)
+        tale.world.network.heal(broker_name(first), broker_name(behind), Plane.REPLICATION)
+        await tale.world.sleep(2_000)
+        tale.world.heal_all()
+        await tale.until(lambda: tale.ends(behind) == tale.ends(first), "all that is there")
+
+    check_both(make_tale, story, 6, ("I3",), **KEPT_APART)
 
 
 def test_row_24_an_old_topics_log_becomes_a_new_ones(make_tale: MakeTale) -> None:
@@ -306,7 +345,8 @@ def test_row_24_an_old_topics_log_becomes_a_new_ones(make_tale: MakeTale) -> Non
             tale.world.start(broker)
         await tale.until(lambda: tale.is_replicated(3), "replicated")
 
-    check_both(make_tale, story, 24, ("I13",))
+    # Without topic ids nobody can tell that epoch 0 is another topic's: I16 is out of place.
+    check_both(make_tale, story, 24, ("I13",), flagged=("I16",))
 
 
 def test_row_15_a_restart_that_no_controller_saw_gets_no_command(make_tale: MakeTale) -> None:

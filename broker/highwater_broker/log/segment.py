@@ -84,6 +84,10 @@ class SegmentRecords:
         data = self._open_file.file.pread(self._position, self._length)
         return data if len(data) == self._length else data.ljust(self._length, b"\0")
 
+    def place(self) -> tuple[str, int, int]:
+        """Return path, position and length, for whoever looks without reading."""
+        return self._open_file.file.path, self._position, self._length
+
     def file_range(self) -> tuple[int, int, int] | None:
         descriptor = self._open_file.descriptor
         return None if descriptor is None else (descriptor, self._position, self._length)

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from highwater_broker.log.segment import SegmentRecords
 from highwater_broker.partition import Partition
 from highwater_core import znodes
 from highwater_core.errors import ErrorCode
@@ -220,7 +221,7 @@ class Oracle:
             for each in response.partitions:
                 if each.error is ErrorCode.NONE and len(each.records):
                     at = TopicPartition(each.topic, each.partition)
-                    self._judge_consumed(at, each.records)
+                    self._judge_consumed(broker, at, each.records)
 
     def _judge_acknowledged(
         self, broker: int, at: TopicPartition, records: Any, base_offset: int
@@ -238,12 +239,18 @@ class Oracle:
                 functools.partial(partition.check_acknowledged, base, crc, isr_size)
             )
 
-    def _judge_consumed(self, at: TopicPartition, records: Any) -> None:
+    def _judge_consumed(self, broker: int, at: TopicPartition, records: Any) -> None:
         partition = self.partitions.get(at)
         if partition is None:
             return
-        data = records if isinstance(records, bytes | memoryview) else records.read()
-        for batch in parse_batches(data, 0):
+        data: bytes | bytearray | memoryview | None = records
+        position, end = 0, len(records)
+        if isinstance(records, SegmentRecords):  # looked at on the disk, whatever ails reading
+            path, position, length = records.place()
+            data, end = self._world.brokers[broker].disk.content(path), position + length
+        for batch in () if data is None else parse_batches(data, position):
+            if batch.position >= end:
+                break
             self._replies.append(
                 functools.partial(partition.check_consumed, batch.base_offset, batch.crc)
             )
@@ -306,8 +313,9 @@ class Oracle:
         """Read a disk anew after it lost something by itself, and blame nobody for it."""
         for folder, shadows in self._shadows.items():
             shadow = shadows[broker]
+            before = shadow.end_offset
             shadow.rescan(lambda batch, chain: None, verify=True)
-            shadow.note_lost(by_its_disk=True)
+            shadow.note_lost_by_disk(before)
             if not shadow.chain.batches:
                 shadow.is_of_deleted_topic = False
             self._changed_logs.pop((broker, _partition_of(folder)), None)

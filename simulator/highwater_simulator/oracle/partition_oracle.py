@@ -64,7 +64,7 @@ class PartitionOracle:
         shadow = self._shadows[broker]
         if shadow.end_offset < shadow.held_end:
             self._check_cut(broker, shadow)
-            shadow.note_lost(by_its_disk=False)
+            shadow.note_cut()
         shadow.note_held(self.committed)
 
     def _check_cut(self, broker: int, shadow: ReplicaShadow) -> None:

@@ -151,16 +151,16 @@ class ReplicaShadow:
         """Take what lay beyond as never held: its loss was excused."""
         self.held_end = min(self.held_end, end_offset)
 
-    def note_lost(self, *, by_its_disk: bool) -> None:
-        """Remember that some of what was held is gone, and whose doing that was."""
-        end_offset = self.end_offset
-        if end_offset >= self.held_end:
-            return
-        if by_its_disk:
-            self.lost_from = _lower(self.lost_from, end_offset)
-        else:
-            self.cut_from = _lower(self.cut_from, end_offset)
-        self.held_end = end_offset
+    def note_lost_by_disk(self, before: int) -> None:
+        """Remember what a fault of its disk took: all from here to the end before it."""
+        if self.end_offset < before:
+            self.lost_from = _lower(self.lost_from, self.end_offset)
+            self.held_end = min(self.held_end, self.end_offset)
+
+    def note_cut(self) -> None:
+        """Remember that its broker cut off some of what was held."""
+        self.cut_from = _lower(self.cut_from, self.end_offset)
+        self.held_end = self.end_offset
 
 
 def _lower(known: int | None, offset: int) -> int:
