@@ -44,6 +44,8 @@ CANNOT_START_EXIT_CODE = 1
 KILLED_EXIT_CODE = 137
 """What a shell says of a process that SIGKILL ended."""
 BIND_HOST = "0.0.0.0"
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+"""The host's, in a container too: the page cache is the host's as well."""
 
 _LOGGER = logging.getLogger("highwater")
 
@@ -144,6 +146,7 @@ async def _run(
         rng=RandomSource(f"node-{settings.node_id}"),
         trace=trace,
         exit_now=lambda: _exit_as_by_sigkill(sink),
+        boot_id=read_boot_id(),
     )
     node = make_node(settings, ports)
     listeners = [
@@ -223,7 +226,15 @@ def _make_exception_handler(
     return handle
 
 
-# ---------------------------------------------------------------- incarnation and logging
+# ---------------------------------------------------------------- boot, incarnation, logging
+
+
+def read_boot_id(path: Path = _BOOT_ID) -> str:
+    """Return the kernel's name for the machine's boot, empty where there is none."""
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
 
 
 def raise_incarnation(folder: Path) -> int:

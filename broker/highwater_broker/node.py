@@ -19,6 +19,7 @@ from highwater_broker.isr_change_notifier import IsrChangeNotifier
 from highwater_broker.isr_writer import IsrWriter, make_isr_writer
 from highwater_broker.kafka_api.dispatcher import KafkaApi
 from highwater_broker.kafka_api.seams import KafkaApiSettings
+from highwater_broker.log.storage_identity import StorageIdentity
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.partition_context import PartitionContext
 from highwater_broker.purgatory import Purgatory
@@ -55,8 +56,9 @@ class BrokerNode:
         self._metadata = MetadataCache()
         self._purgatory = Purgatory(runtime)
         self._topics = TopicSettings(settings, runtime, trace, self._session, self._apply_topic)
+        storage = self._storage_identity()
         self._registration = Registration(
-            settings, self._toggles, ports, self._session, self._topics.on_event, points
+            settings, self._toggles, ports, self._session, self._topics.on_event, points, storage
         )
         self._controller = ControllerClient(
             self._session, ports.control, runtime, settings.controller_retry_ms
@@ -79,6 +81,7 @@ class BrokerNode:
             settings.cluster_id,
             self._topics.log_config,
             points,
+            storage,
         )
         self._fetchers = FetcherRegistry(self._fetcher_context(), self._scope)
         self._replicas = ReplicaManager(
@@ -108,6 +111,12 @@ class BrokerNode:
         )
 
     # ------------------------------------------------------------ wiring
+
+    def _storage_identity(self) -> StorageIdentity | None:
+        if not self._toggles.eligible_leader_replicas:
+            return None
+        ports = self._ports
+        return StorageIdentity(ports.files, ports.rng.stream("storage id"), ports.boot_id)
 
     def _partition_context(self) -> PartitionContext:
         return PartitionContext(

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from highwater_broker.current_session import CurrentSession
+from highwater_broker.log.storage_identity import StorageIdentity
 from highwater_broker.settings import BrokerSettings
 from highwater_core.config import Toggles
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint, FailPoints
-from highwater_core.ids import NO_BROKER_EPOCH, BrokerEpoch
+from highwater_core.ids import NO_BROKER_EPOCH, NO_STORAGE_ID, BrokerEpoch
 from highwater_core.messages import BrokerEndpoints
 from highwater_core.ports import (
     ConnectionLost,
@@ -50,6 +51,7 @@ class Registration:
         session: CurrentSession,
         on_event: Callable[[CoordinationEvent], None],
         fail_points: FailPoints,
+        storage: StorageIdentity | None = None,
     ) -> None:
         self._settings = settings
         self._waits_conflicts_out = not toggles.broker_epoch
@@ -57,6 +59,7 @@ class Registration:
         self._session = session
         self._on_event = on_event
         self._fail_points = fail_points
+        self._storage = storage
         self._path = broker_path(settings.broker_id)
         self._old_session_ids: list[int] = []
         self.broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
@@ -137,7 +140,8 @@ class Registration:
             replication=settings.replication,
             control=settings.control,
         )
-        return encode_broker(endpoints, self._ports.runtime.wall_clock_ms())
+        storage_id = NO_STORAGE_ID if self._storage is None else self._storage.storage_id
+        return encode_broker(endpoints, self._ports.runtime.wall_clock_ms(), storage_id)
 
     def _take_epoch(self, epoch: BrokerEpoch) -> None:
         if epoch != self.broker_epoch:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from highwater_broker.log.checkpoints import (
+    CLEAN_SHUTDOWN_MARKER,
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
@@ -31,6 +32,7 @@ from highwater_broker.log.folders import (
 from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.log.storage_identity import StorageIdentity
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint, FailPoints
 from highwater_core.ids import NO_TOPIC_ID, NodeId, Offset, TopicId, TopicPartition
@@ -60,6 +62,7 @@ class ReplicaLogs:
         cluster_id: str,
         log_config: Callable[[str], LogConfig],
         fail_points: FailPoints,
+        storage: StorageIdentity | None = None,
     ) -> None:
         self._files = files
         self._trace = trace
@@ -67,6 +70,8 @@ class ReplicaLogs:
         self._cluster_id = cluster_id
         self._log_config = log_config
         self._fail_points = fail_points
+        self._storage = storage
+        self._has_lost_batches = False
         self.high_watermarks = OffsetCheckpoint(files, HIGH_WATERMARK_CHECKPOINT)
         self.recovery_points = OffsetCheckpoint(files, RECOVERY_POINT_CHECKPOINT)
         self.log_starts = OffsetCheckpoint(files, LOG_START_CHECKPOINT)
@@ -81,6 +86,8 @@ class ReplicaLogs:
             OSError: the disk refused.
         """
         await claim_folder(self._files, self._broker_id, self._cluster_id)
+        if self._storage is not None:
+            await self._storage.settle(stopped_cleanly=self._files.exists(CLEAN_SHUTDOWN_MARKER))
         clean_shutdown = await take_clean_shutdown_marker(self._files)
         remove_deleted_folders(self._files)
         high_watermarks = self._read(self.high_watermarks)
@@ -106,6 +113,8 @@ class ReplicaLogs:
             high_watermark = high_watermarks.entries.get(key, NO_ENTRY)
             hosted.append(HostedLog(key, log, high_watermark, metadata.topic_id))
             await self._fail_points.reach(FailPoint.DURING_LOG_RECOVERY)
+        if self._has_lost_batches and self._storage is not None:
+            await self._storage.renew()
         return hosted
 
     def _read(self, checkpoint: OffsetCheckpoint) -> Checkpoint:
@@ -131,6 +140,7 @@ class ReplicaLogs:
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
         )
+        self._has_lost_batches |= report.has_lost_batches
         for repair in report.repairs:
             self.bad_input(str(key), repair)
         self._trace.emit(

@@ -234,6 +234,8 @@ class CreateTopic(_Fault, frozen=True, tag="create_topic"):
     topic: str
     partitions: int = 1
     replication_factor: int = 3
+    records: int = 0
+    """So many are then written to its first partition."""
 
 
 class DeleteTopic(_Fault, frozen=True, tag="delete_topic"):

@@ -86,6 +86,9 @@ class Toggles:
     """StopReplica is fenced per partition (KIP-570; equal accepted: KAFKA-13972)."""
     topic_id: bool
     """A topic's incarnation has an id (KIP-516)."""
+    eligible_leader_replicas: bool
+    """Replicas that left the ISR while nothing more could be committed may lead; one whose logs may
+    have lost something leaves ISR and ELR (KIP-966)."""
     checkpoint_every_hosted_partition: bool
     """A replica is created, its high watermark loaded, before a transition may be refused, and
     checkpoints list every hosted partition (KAFKA-1647)."""
@@ -117,6 +120,7 @@ PRESETS: dict[Preset, Toggles] = {
         broker_epoch=False,
         stop_replica_leader_epoch=False,
         topic_id=False,
+        eligible_leader_replicas=False,
         checkpoint_every_hosted_partition=True,
         update_metadata_first=True,
         unlisted_partitions=UnlistedPartitions.DELETE,
@@ -136,6 +140,7 @@ PRESETS: dict[Preset, Toggles] = {
         broker_epoch=True,
         stop_replica_leader_epoch=True,
         topic_id=True,
+        eligible_leader_replicas=True,
         checkpoint_every_hosted_partition=True,
         update_metadata_first=True,
         unlisted_partitions=UnlistedPartitions.MARK_STRAY,

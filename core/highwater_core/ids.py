@@ -18,6 +18,8 @@ Offset = NewType("Offset", int)
 """A record's place in a partition's log; ranges are half-open."""
 TopicId = NewType("TopicId", str)
 """A topic incarnation's id, 32 hex digits (KIP-516); empty when the preset has none."""
+StorageId = NewType("StorageId", str)
+"""Which contents a broker's logs are: another one whenever they may have lost something."""
 
 FIRST_CONTROLLER_ID = NodeId(1000)
 NO_LEADER = NodeId(-1)
@@ -32,6 +34,7 @@ NO_BROKER_EPOCH = BrokerEpoch(-1)
 NO_PARTITION_EPOCH = PartitionEpoch(-1)
 NO_OFFSET = Offset(-1)
 NO_TOPIC_ID = TopicId("")
+NO_STORAGE_ID = StorageId("")
 
 
 class TopicPartition(NamedTuple):

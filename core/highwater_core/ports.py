@@ -381,3 +381,6 @@ class Ports:
     trace: Trace
     exit_now: Callable[[], None]
     """Ends the process at once, as SIGKILL does; it may return, and nothing may follow."""
+    boot_id: str = ""
+    """Names the machine's boot: while it stays the same, what was written is still in the page
+    cache at least. Empty where that is unknown, which equals no other."""

@@ -10,16 +10,19 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from highwater_core.ids import (
     NO_BROKER_EPOCH,
     NO_LEADER,
+    NO_STORAGE_ID,
     NO_TOPIC_ID,
     BrokerEpoch,
     ControllerEpoch,
     Endpoint,
     LeaderEpoch,
     NodeId,
+    StorageId,
     TopicId,
     TopicPartition,
 )
@@ -131,6 +134,8 @@ class BrokerZnode:
     listener_security_protocol_map: dict[str, str]
     jmx_port: int = -1
     rack: str | None = None
+    storage_id: str | UnsetType = UNSET
+    """Which contents its logs are; Highwater's own key."""
     version: int = 4
 
 
@@ -147,12 +152,18 @@ class TopicZnode:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStateZnode:
-    """/brokers/topics/T/partitions/P/state; its ZooKeeper version is the partition epoch."""
+    """/brokers/topics/T/partitions/P/state; its ZooKeeper version is the partition epoch.
+
+    The optional keys are Highwater's own: those of PartitionLeadership.
+    """
 
     leader: Leader
     leader_epoch: Epoch
     controller_epoch: Epoch
     isr: list[Id]
+    elr: list[Id] | UnsetType = UNSET
+    leader_broker_epoch: int | UnsetType = UNSET
+    storage_ids: dict[str, str] | UnsetType = UNSET
     version: int = 1
 
 
@@ -246,21 +257,40 @@ def _is_id(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PartitionLeadership:
-    """A partition state znode's content with the field's types."""
+    """A partition state znode's content with the field's types.
+
+    The last three are written with the toggle eligible_leader_replicas only. Invariant: no broker
+    is in both isr and elr.
+    """
 
     leader: NodeId
     leader_epoch: LeaderEpoch
     controller_epoch: ControllerEpoch
     isr: tuple[NodeId, ...]
+    elr: tuple[NodeId, ...] = ()
+    """Eligible leader replicas: they left the ISR, and hold all that is committed (KIP-966)."""
+    leader_broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
+    """The registration with which the leader got its leader epoch."""
+    storage_ids: tuple[tuple[NodeId, StorageId], ...] = ()
+    """Which contents of the members of isr and elr were meant, by broker, ascending."""
+
+    def storage_id(self, broker_id: NodeId) -> StorageId:
+        """Return the member's, NO_STORAGE_ID where it is not known."""
+        return dict(self.storage_ids).get(broker_id, NO_STORAGE_ID)
 
 
 def encode_partition_state(leadership: PartitionLeadership) -> bytes:
+    storage_ids = {str(broker): storage_id for broker, storage_id in leadership.storage_ids}
+    broker_epoch = leadership.leader_broker_epoch
     return encode(
         PartitionStateZnode(
             leader=leadership.leader,
             leader_epoch=leadership.leader_epoch,
             controller_epoch=leadership.controller_epoch,
             isr=list(leadership.isr),
+            elr=list(leadership.elr) or UNSET,
+            leader_broker_epoch=UNSET if broker_epoch == NO_BROKER_EPOCH else broker_epoch,
+            storage_ids=storage_ids or UNSET,
         )
     )
 
@@ -274,6 +304,13 @@ def decode_partition_state(data: bytes, path: str) -> PartitionLeadership:
     znode = decode(PartitionStateZnode, data, path)
     if len(set(znode.isr)) != len(znode.isr):
         raise MalformedZnode(f"{path}: the ISR {znode.isr} names a broker twice")
+    elr = znode.elr or []
+    if len({*znode.isr, *elr}) != len(znode.isr) + len(elr):
+        raise MalformedZnode(f"{path}: ISR {znode.isr} and ELR {elr} name a broker twice")
+    storage_ids = znode.storage_ids or {}
+    odd = [name for name in storage_ids if not _is_id(name)]
+    if odd:
+        raise MalformedZnode(f"{path}: {odd[0][:40]!r} has a storage id, and is no broker")
     if znode.leader != NO_LEADER and znode.leader not in znode.isr:
         raise MalformedZnode(f"{path}: leader {znode.leader} is not in the ISR {znode.isr}")
     return PartitionLeadership(
@@ -281,6 +318,13 @@ def decode_partition_state(data: bytes, path: str) -> PartitionLeadership:
         leader_epoch=LeaderEpoch(znode.leader_epoch),
         controller_epoch=ControllerEpoch(znode.controller_epoch),
         isr=tuple(NodeId(broker) for broker in znode.isr),
+        elr=tuple(NodeId(broker) for broker in elr),
+        leader_broker_epoch=BrokerEpoch(
+            NO_BROKER_EPOCH if znode.leader_broker_epoch is UNSET else znode.leader_broker_epoch
+        ),
+        storage_ids=tuple(
+            sorted((NodeId(int(name)), StorageId(text)) for name, text in storage_ids.items())
+        ),
     )
 
 
@@ -305,7 +349,9 @@ def _is_port(text: str) -> bool:
 _LISTENERS = ("CLIENT", "EXTERNAL", "REPLICATION", "CONTROL")
 
 
-def encode_broker(endpoints: BrokerEndpoints, timestamp_ms: int) -> bytes:
+def encode_broker(
+    endpoints: BrokerEndpoints, timestamp_ms: int, storage_id: StorageId = NO_STORAGE_ID
+) -> bytes:
     """Return /brokers/ids/N; EXTERNAL is the client listener as the host reaches it."""
     addresses = (
         endpoints.client,
@@ -320,6 +366,7 @@ def encode_broker(endpoints: BrokerEndpoints, timestamp_ms: int) -> bytes:
             timestamp=str(timestamp_ms),
             endpoints=[f"{name}://{at}" for name, at in zip(_LISTENERS, addresses, strict=True)],
             listener_security_protocol_map=dict.fromkeys(_LISTENERS, "PLAINTEXT"),
+            storage_id=storage_id or UNSET,
         )
     )
 
@@ -352,3 +399,13 @@ def decode_broker(
         replication=found["REPLICATION"],
         control=found["CONTROL"],
     )
+
+
+def decode_storage_id(data: bytes, broker_id: NodeId) -> StorageId:
+    """Return which contents the broker's logs are, NO_STORAGE_ID when it does not say.
+
+    Raises:
+        MalformedZnode: not the documented JSON.
+    """
+    storage_id = decode(BrokerZnode, data, broker_path(broker_id)).storage_id
+    return NO_STORAGE_ID if storage_id is UNSET else StorageId(storage_id)

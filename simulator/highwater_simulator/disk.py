@@ -34,6 +34,8 @@ class Disk:
         self.faults: DiskFaults | None = None
         """What ails the disk now; None while it is well."""
         self.changed: Callable[[str, str], None] | None = None
+        self.power_losses = 0
+        """How often its machine lost power: what is in the page cache does not outlive that."""
         self._rng = rng
         self._fault_rngs: dict[str, Rng] = {}
 
@@ -147,6 +149,7 @@ class Disk:
 
         spares_nothing: all that was not synced is gone, and nothing is drawn.
         """
+        self.power_losses += 1
         return lose_unsynced(self.root, None if spares_nothing else self._fault_rng("power"))
 
     def wipe(self) -> tuple[Loss, ...]:

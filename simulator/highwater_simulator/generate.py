@@ -9,9 +9,8 @@ swarms alone found no more of crash bugs there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import StrEnum
-from typing import TypeVar
 
 from highwater_chaos import faults as f
 from highwater_chaos.plan import (
@@ -30,14 +29,10 @@ from highwater_chaos.plan import (
 )
 from highwater_core.config import Preset
 from highwater_core.fail_points import BROKER_FAIL_POINTS, CONTROLLER_FAIL_POINTS
-from highwater_core.ports import Rng
+from highwater_simulator.draws import Draw, Targets
+from highwater_simulator.motifs import MOTIFS
 from highwater_simulator.rng import SeededRng
 
-Item = TypeVar("Item")
-
-_FOREVER_MS = None
-_SHORT_MS = (1, 5, 20, 60)
-_LONG_MS = (150, 400, 900, 2_000, 4_500)
 _TRIGGERS = (
     "became_leader",
     "became_follower",
@@ -66,31 +61,6 @@ class Family(StrEnum):
     """Everything that leaves disks alone: nothing is excused."""
     DISKS = "disks"
     """Power losses and failing disks as well."""
-
-
-class Draw:
-    """Draws from one stream; every draw of a plan goes through it, in a fixed order."""
-
-    def __init__(self, rng: Rng) -> None:
-        self._rng = rng
-
-    def chance(self, probability: float) -> bool:
-        return self._rng.random() < probability
-
-    def of(self, items: Sequence[Item]) -> Item:
-        return items[self._rng.randrange(0, len(items))]
-
-    def between(self, start: int, stop: int) -> int:
-        """Return an integer in [start, stop)."""
-        return self._rng.randrange(start, stop)
-
-    def weighted(self, weights: Sequence[tuple[Item, int]]) -> Item:
-        at = self._rng.randrange(0, sum(weight for _, weight in weights))
-        for item, weight in weights:
-            if at < weight:
-                return item
-            at -= weight
-        raise AssertionError(at)
 
 
 def generate(seed: int, preset: Preset = Preset.FENCED, family: Family = Family.PROCESSES) -> Plan:
@@ -201,7 +171,7 @@ def _core(draw: Draw, topology: Topology) -> tuple[str, ...]:
 def _steps(
     draw: Draw, topology: Topology, topics: tuple[Topic, ...], family: Family, quiet_after_ms: int
 ) -> tuple[Step, ...]:
-    targets = _Targets(draw, topology, topics)
+    targets = Targets(draw, topology, topics)
     kinds = _kinds(family)
     if draw.chance(0.6):  # a swarm: some kinds not at all, the others as often as drawn
         weights = [(make, draw.of((0, 0, 1, 3, 10)) * base) for make, base in kinds]
@@ -209,8 +179,10 @@ def _steps(
         weights = list(kinds)
     if not any(weight for _, weight in weights):
         weights = list(kinds)
-    count = draw.of((2, 4, 7, 12))
     steps: list[Step] = []
+    for _ in range(draw.of((0, 0, 1, 1, 2))):
+        steps += draw.of(MOTIFS)(targets, draw.between(0, quiet_after_ms // 2))
+    count = draw.of((0, 1, 3, 6)) if steps else draw.of((2, 4, 7, 12))
     for _ in range(count):
         make = draw.weighted(weights)
         at_ms = draw.between(0, quiet_after_ms)
@@ -219,7 +191,7 @@ def _steps(
     return within_budget(tuple(sorted(steps, key=lambda step: step.at_ms)))
 
 
-def _when(draw: Draw, targets: _Targets) -> When:
+def _when(draw: Draw, targets: Targets) -> When:
     then_after_ms = draw.of((0, 0, 1, 3, 10, 40))
     if draw.chance(0.7):
         return When(
@@ -232,66 +204,19 @@ def _when(draw: Draw, targets: _Targets) -> When:
     return When(state, partition=targets.partition(), then_after_ms=then_after_ms)
 
 
-class _Targets:
-    """Draws what a fault acts on, and for how long."""
-
-    def __init__(self, draw: Draw, topology: Topology, topics: tuple[Topic, ...]) -> None:
-        self.draw = draw
-        names = node_names(topology)
-        self._brokers, self._controllers = names[: topology.brokers], names[topology.brokers :]
-        self._topic = topics[0]
-
-    def partition(self) -> str:
-        return f"{self._topic.name}-{self.draw.between(0, self._topic.partitions)}"
-
-    def broker(self) -> str:
-        kind = self.draw.between(0, 4)
-        if kind == 0:
-            return f"leader of {self.partition()}"
-        if kind == 1:
-            return f"follower of {self.partition()}"
-        return self.draw.of(self._brokers)
-
-    def controller(self) -> str:
-        return self.draw.of(("active controller", self.draw.of(self._controllers)))
-
-    def node(self) -> str:
-        return self.broker() if self.draw.chance(0.7) else self.controller()
-
-    def for_ms(self) -> int | None:
-        if self.draw.chance(0.08):
-            return _FOREVER_MS
-        return self.draw.of(_SHORT_MS if self.draw.chance(0.3) else _LONG_MS)
-
-    def link(self) -> tuple[str, str, str]:
-        """Return source, target and plane."""
-        plane = self.draw.of(("client", "replication", "replication", "control", "zookeeper"))
-        if plane == "client":
-            ends = ["any", self.broker()]
-        elif plane == "replication":
-            ends = [self.broker(), self.draw.of((self.broker(), "any"))]
-        elif plane == "control":
-            ends = [self.controller(), self.broker()]
-        else:
-            ends = [self.node(), "zookeeper"]
-        if self.draw.chance(0.5):
-            ends.reverse()
-        return ends[0], ends[1], plane
+Make = Callable[[Targets], f.Fault]
 
 
-Make = Callable[[_Targets], f.Fault]
-
-
-def _cut(t: _Targets) -> f.Fault:
+def _cut(t: Targets) -> f.Fault:
     return f.Cut(*t.link(), both_ways=t.draw.chance(0.5), for_ms=t.for_ms())
 
 
-def _slow_link(t: _Targets) -> f.Fault:
+def _slow_link(t: Targets) -> f.Fault:
     latency_ms = t.draw.of((5, 50, 300, 1_000))
     return f.SlowLink(*t.link(), latency_ms, t.draw.of((0, latency_ms)), t.for_ms())
 
 
-def _crash_at(t: _Targets) -> f.Fault:
+def _crash_at(t: Targets) -> f.Fault:
     if t.draw.chance(0.6):
         node, point = t.broker(), t.draw.of(BROKER_FAIL_POINTS)
     else:
@@ -299,7 +224,7 @@ def _crash_at(t: _Targets) -> f.Fault:
     return f.CrashAt(node, point.value, t.draw.of((1, 50, 700, 2_500)), t.for_ms())
 
 
-def _delay_at(t: _Targets) -> f.Fault:
+def _delay_at(t: Targets) -> f.Fault:
     if t.draw.chance(0.6):
         node, point = t.broker(), t.draw.of(BROKER_FAIL_POINTS)
     else:

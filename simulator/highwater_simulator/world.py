@@ -320,6 +320,7 @@ class World:
                 functools.partial(self._traced, runtime, sink),
             ),
             exit_now=functools.partial(self._exit_now, handle, runtime),
+            boot_id=f"{handle.name}-{handle.disk.power_losses}",
         )
 
     def _traced(

@@ -259,7 +259,8 @@ class WorldFaults:
 
     def _admin_work(self, fault: f.CreateTopic | f.DeleteTopic) -> Revert:
         self._admins += 1
-        client = self._world.client(f"operator-{self._admins}")
+        name = f"operator-{self._admins}"
+        client = self._world.client(name)
 
         async def work() -> None:
             try:
@@ -267,6 +268,8 @@ class WorldFaults:
                     await client.create_topic(
                         fault.topic, fault.partitions, fault.replication_factor, ADMIN_WITHIN_MS
                     )
+                    for number in range(fault.records):
+                        await client.send(fault.topic, 0, f"{name}-{number}", ADMIN_WITHIN_MS)
                 else:
                     await client.delete_topic(fault.topic, ADMIN_WITHIN_MS)
             except CallFailed as failure:

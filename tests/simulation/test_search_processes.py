@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.spawn
 import os
 import subprocess
 import sys
 from dataclasses import replace
 
-from highwater.simulation.pool import Lost, Pool, run_here
+import pytest
+
+from highwater.simulation.pool import Lost, Pool, WorkersCannotStart, run_here
 from highwater_core.config import Preset
 from highwater_simulator.generate import Family
 from highwater_simulator.search import Chunk, Summary, chunks_of, schedules_of
@@ -82,6 +85,12 @@ def test_what_a_schedule_raises_is_told_and_the_worker_goes_on() -> None:
         ]
     assert [each.schedule for each in outcomes] == SCHEDULES[:2]
     assert all(isinstance(each, Lost) and "KeyError" in each.why for each in outcomes)
+
+
+def test_workers_that_cannot_start_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multiprocessing.spawn, "get_executable", lambda: b"/bin/false")
+    with Pool(1) as pool, pytest.raises(WorkersCannotStart, match="exit code 1"):
+        list(pool.run([Chunk(tuple(SCHEDULES))]))
 
 
 def test_the_end_of_a_pool_ends_its_workers() -> None:

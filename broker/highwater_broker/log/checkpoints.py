@@ -124,7 +124,7 @@ class PartitionMetadata:
 
 def read_partition_metadata(files: FileSystem, folder: str) -> PartitionMetadata:
     path = f"{folder}/{PARTITION_METADATA}"
-    properties = _read_properties(files, path, separator=":")
+    properties = read_properties(files, path, separator=":")
     if properties is None:
         return PartitionMetadata(NO_TOPIC_ID)
     topic_id = properties.get("topic_id", "")
@@ -161,7 +161,7 @@ async def claim_folder(files: FileSystem, broker_id: NodeId, cluster_id: str) ->
         if name.endswith(TEMPORARY_SUFFIX):
             files.remove(name)
     ours = {"version": _VERSION, "broker.id": str(broker_id), "cluster.id": cluster_id}
-    found = _read_properties(files, BROKER_IDENTITY, separator="=") or {}
+    found = read_properties(files, BROKER_IDENTITY, separator="=") or {}
     if set(ours) <= set(found):
         if any(found[key] != value for key, value in ours.items()):
             raise WrongBrokerFolder(f"folder of {found}, this is {ours}")
@@ -253,7 +253,8 @@ async def _write_synced(files: FileSystem, path: str, text: str) -> None:
         file.close()
 
 
-def _read_properties(files: FileSystem, path: str, separator: str) -> dict[str, str] | None:
+def read_properties(files: FileSystem, path: str, separator: str) -> dict[str, str] | None:
+    """Return the file's keys and values, None when there is no such file."""
     text = read_text(files, path)
     if text is None:
         return None

@@ -43,6 +43,10 @@ class LogRefused(Exception):
         self.error = error
 
 
+class TornBatch(LogRefused):
+    """The bytes end within a batch: without a power loss, one whose append never ended."""
+
+
 def check_framing(header: BatchHeader) -> None:
     """Refuse a header that cannot be one of a v2 batch with at least one record.
 

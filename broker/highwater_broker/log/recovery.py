@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from highwater_broker.log.checkpoints import TEMPORARY_SUFFIX, CorruptCheckpoint
 from highwater_broker.log.epoch_file import EpochFile
 from highwater_broker.log.log_config import LogConfig
-from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.log.record_batch import LogRefused, TornBatch
 from highwater_broker.log.segment import (
     LOG_SUFFIX,
     SCAN_CHUNK_BYTES,
@@ -42,6 +42,8 @@ class RecoveryReport:
     scanned_bytes: int
     truncated_bytes: int
     repairs: tuple[str, ...]
+    has_lost_batches: bool = False
+    """Whether more is gone than a batch whose append never ended."""
 
 
 @dataclass(slots=True)
@@ -61,6 +63,7 @@ class _Recovery:
     scanned_bytes: int = 0
     truncated_bytes: int = 0
     repairs: list[str] = field(default_factory=list)
+    has_lost_batches: bool = False
 
     def load_segments(self) -> None:
         """Load the segments that follow one another; detach the others."""
@@ -87,6 +90,7 @@ class _Recovery:
             self.repairs.append(
                 f"log ends at {log_end_offset}, before its start {self.log_start_offset}"
             )
+            self.has_lost_batches = True
             while self.segments:
                 self.segments.pop().remove()
         if not self.segments:
@@ -128,6 +132,7 @@ class _Recovery:
             self.scanned_bytes,
             self.truncated_bytes,
             tuple(self.repairs),
+            self.has_lost_batches,
         )
 
     def _found_segments(self) -> list[int]:
@@ -173,6 +178,7 @@ class _Recovery:
     def _cut(self, segment: Segment, bad: LogRefused) -> bool:
         cut_bytes = segment.cut_garbage()
         self.truncated_bytes += cut_bytes
+        self.has_lost_batches |= not isinstance(bad, TornBatch)
         self.repairs.append(f"segment {segment.base_offset}: {bad}: {cut_bytes} bytes cut")
         return False
 
@@ -208,6 +214,7 @@ class _Recovery:
         for base_offset in base_offsets:
             segment = self._new_segment(base_offset)
             self.truncated_bytes += segment.file_size_bytes
+            self.has_lost_batches = True
             segment.detach()
             self.repairs.append(f"segment {base_offset} detached: {reason}")
 

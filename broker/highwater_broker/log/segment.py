@@ -12,7 +12,12 @@ from collections.abc import Iterator, Sequence
 
 from crc32c import crc32c
 
-from highwater_broker.log.record_batch import NO_TIMESTAMP, LogRefused, check_framing
+from highwater_broker.log.record_batch import (
+    NO_TIMESTAMP,
+    LogRefused,
+    TornBatch,
+    check_framing,
+)
 from highwater_broker.log.segment_index import (
     CorruptIndex,
     IndexFile,
@@ -108,12 +113,12 @@ def read_batches(
             chunk, chunk_start = memoryview(file.pread(position, chunk_bytes)), position
             at = 0
             if len(chunk) < HEADER_BYTES:
-                raise LogRefused(ErrorCode.CORRUPT_MESSAGE, f"header cut short at {position}")
+                raise TornBatch(ErrorCode.CORRUPT_MESSAGE, f"header cut short at {position}")
         header = parse_header(chunk, at)
         check_framing(header)
         size_bytes = header.size_bytes
         if position + size_bytes > end:
-            raise LogRefused(ErrorCode.CORRUPT_MESSAGE, f"batch cut short at {position}")
+            raise TornBatch(ErrorCode.CORRUPT_MESSAGE, f"batch cut short at {position}")
         if check_crc:
             if at + size_bytes > len(chunk):
                 length = max(chunk_bytes, size_bytes)

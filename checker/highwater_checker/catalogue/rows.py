@@ -137,9 +137,8 @@ CATALOGUE: tuple[Row, ...] = (
             "I4": "such a follower is elected",
             "I16": "a stale-epoch follower's fetch is counted",
         },
-        in_a_trace="became_follower, then nothing more to that broker while its leader cuts its "
-        "log (log_truncated) and leads again (became_leader); the follower's log end is beyond "
-        "the cut",
+        in_a_trace="became_follower, then nothing more to that broker until its leader has cut "
+        "its log (log_truncated) in a later epoch and leads again (became_leader)",
         trigger=truncation.fetched_in_an_older_epoch,
     ),
     _row(

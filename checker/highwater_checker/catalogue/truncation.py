@@ -154,15 +154,14 @@ def fetched_in_an_older_epoch(
         for told in story.of(EventKind.BECAME_FOLLOWER):
             if told.leader != led.leader or told.epoch >= led.cut.epoch:
                 continue
-            if told.place > led.again.place or _was_told_more(story, told, led.again.place):
+            if told.place > led.cut.place or _was_told_more(story, told, led.again.place):
                 continue
-            end = max(story.highest_end(told.node, before=led.again.place), told.offset)
-            if end > led.cut.offset and reaches(offset, led.cut.offset):
+            if reaches(offset, led.cut.offset):
                 return (
-                    f"broker {told.node} was told of {led.leader} in epoch {told.epoch} and of "
-                    f"nothing since, and fetched on with offsets up to {end} at least; the leader "
-                    f"had cut its log to {led.cut.offset} in epoch {led.cut.epoch} and led again "
-                    f"in epoch {led.again.epoch}"
+                    f"broker {told.node} was told of leader {led.leader} in epoch {told.epoch} and "
+                    f"of nothing more until that led again in epoch {led.again.epoch}; meanwhile "
+                    f"the leader had cut its log from {led.cut.event.detail.get('from_offset')} to "
+                    f"{led.cut.offset} in epoch {led.cut.epoch}"
                 )
     return None
 

@@ -88,7 +88,7 @@ class Schedule:
         self._running: list[Future[None]] = []
 
     def now_ms(self) -> int:
-        return int((self._clock() - self._begin_s) * 1000)
+        return round((self._clock() - self._begin_s) * 1000)
 
     def run_until(self, end_ms: int) -> None:
         """Do what is due until the plan's time is end_ms; return once nothing is under way.

@@ -22,6 +22,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import TracebackType
 
+from highwater.errors import HarnessError
 from highwater_simulator.search import Chunk, Schedule, Summary
 
 SCHEDULE_WITHIN_S = 60.0
@@ -45,11 +46,19 @@ class _Broke:
     why: str
 
 
+class _Ready:
+    """What a worker sends first."""
+
+
 class _ChunkDone:
     """What a worker sends at a chunk's end."""
 
 
-_Message = Summary | _Broke | _ChunkDone
+_Message = _Ready | Summary | _Broke | _ChunkDone
+
+
+class WorkersCannotStart(HarnessError):
+    """A worker ended before it could do anything; what it said is on stderr."""
 
 
 @dataclass(slots=True, eq=False)
@@ -59,6 +68,7 @@ class _Worker:
     last_words: Path
     """Where Python writes the stack of a worker that hangs or crashes."""
     chunk: Chunk | None = None
+    is_ready: bool = False
 
 
 class Pool:
@@ -90,7 +100,11 @@ class Pool:
         self._folder.cleanup()
 
     def run(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, Summary | Lost]]:
-        """Yield what becomes of every schedule, with (what was then left of) its chunk."""
+        """Yield what becomes of every schedule, with (what was then left of) its chunk.
+
+        Raises:
+            WorkersCannotStart: processes end before they have begun.
+        """
         todo = deque(chunk for chunk in chunks if chunk.schedules)
         while todo or any(worker.chunk is not None for worker in self._workers):
             self._give(todo)
@@ -137,9 +151,13 @@ class Pool:
         message: _Message
         try:
             message = worker.pipe.recv()
-        except (EOFError, ConnectionResetError):
+        except (EOFError, ConnectionResetError) as error:
             message = _Broke(self._bury(worker))
-        if isinstance(message, _ChunkDone):
+            if not worker.is_ready:
+                raise WorkersCannotStart(f"a worker ended at once: {message.why}") from error
+        if isinstance(message, _Ready):
+            worker.is_ready = True
+        elif isinstance(message, _ChunkDone):
             worker.chunk = None
         elif isinstance(message, Summary):
             worker.chunk = chunk.after(1)
@@ -188,6 +206,7 @@ def _work(pipe: Connection, last_words: Path, schedule_within_s: float) -> None:
     """Run chunks until the other end is closed."""
     with last_words.open("w") as file, contextlib.suppress(EOFError, BrokenPipeError):
         faulthandler.enable(file)
+        pipe.send(_Ready())
         while True:
             chunk: Chunk = pipe.recv()
             faulthandler.dump_traceback_later(schedule_within_s, exit=True, file=file)

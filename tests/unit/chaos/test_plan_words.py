@@ -73,9 +73,7 @@ def test_a_step_says_when_and_what(step: Step, words: str) -> None:
 
 def test_a_condition_says_how_often_and_how_much_later() -> None:
     when = When(Observed.EVENT, "t-0", "log_truncated", "broker-2", count=3, then_after_ms=4)
-    assert say_when(when) == (
-        "log_truncated of t-0 on broker-2 was traced 3 times, 4 ms later"
-    )
+    assert say_when(when) == ("log_truncated of t-0 on broker-2 was traced 3 times, 4 ms later")
 
 
 def test_a_plan_says_cluster_load_steps_and_healing() -> None:

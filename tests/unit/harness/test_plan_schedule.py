@@ -220,9 +220,7 @@ def test_a_step_that_is_not_done_says_why(step: Step, why: str) -> None:
 def test_a_fault_that_cannot_be_done_is_missed_and_not_taken_back() -> None:
     clock = Clock()
     clock.refuse = lambda fault: "node 0 is exited" if isinstance(fault, f.Kill) else ""
-    kill, pause = clock.run(
-        Step(0, f.Kill("broker-0", 10)), Step(0, f.Pause("broker-1", 10))
-    ).steps
+    kill, pause = clock.run(Step(0, f.Kill("broker-0", 10)), Step(0, f.Pause("broker-1", 10))).steps
     assert (kill.missed, pause.missed) == ("node 0 is exited", "")
     assert [node_id for node_id, _ in clock.reverted] == [1]
 

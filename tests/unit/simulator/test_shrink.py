@@ -188,9 +188,7 @@ def test_a_candidate_that_needs_other_latencies_is_found_under_another_seed() ->
 
 def test_the_search_ends_when_its_runs_are_used_up_with_the_best_until_then() -> None:
     seen: list[ShrinkProgress] = []
-    shrunk = shrink(
-        LARGE, run=breaks_if(has_kill_and_expiry), max_runs=6, on_progress=seen.append
-    )
+    shrunk = shrink(LARGE, run=breaks_if(has_kill_and_expiry), max_runs=6, on_progress=seen.append)
     assert shrunk.runs == 6
     assert not shrunk.is_minimal
     assert shrunk.result.plan == shrunk.plan

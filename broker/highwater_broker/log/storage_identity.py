@@ -1,0 +1,64 @@
+"""Which contents this broker's logs are: a name that changes whenever they may have lost something.
+
+A clean stop loses nothing, and neither does the end of a process alone: the page cache stays as
+long as the machine's boot does. After any other end, on an empty disk, and where recovery found
+less than there must have been, a new id is drawn, before the broker registers anywhere.
+Source: KIP-858 (directory.id), KIP-966 (unclean shutdowns). Deviation: Kafka takes every stop
+without marker for a loss.
+"""
+
+from __future__ import annotations
+
+from highwater_broker.log.checkpoints import read_properties, write_durably
+from highwater_core.ids import NO_STORAGE_ID, StorageId
+from highwater_core.ports import FileSystem, Rng
+
+STORAGE_IDENTITY = "storage.properties"
+_VERSION = "0"
+
+
+class StorageIdentity:
+    """The file that names the contents and the boot in which they were last known to be whole.
+
+    Invariant: storage_id is on the disk, with the present boot, once `settle` or `renew` returned.
+    """
+
+    def __init__(self, files: FileSystem, rng: Rng, boot_id: str) -> None:
+        self._files = files
+        self._rng = rng
+        self._boot_id = boot_id
+        self.storage_id: StorageId = NO_STORAGE_ID
+
+    async def settle(self, *, stopped_cleanly: bool) -> None:
+        """Keep the stored id if nothing can have been lost since, else draw another one.
+
+        Ordering: before the logs are opened and before the clean stop's marker is taken away, so
+        that a process that dies next leaves the news, or the marker.
+
+        Raises:
+            OSError: the disk refused; the id must not be used.
+        """
+        found = read_properties(self._files, STORAGE_IDENTITY, separator="=") or {}
+        stored = StorageId(found.get("storage.id", ""))
+        is_same_boot = bool(self._boot_id) and found.get("boot.id") == self._boot_id
+        is_whole = found.get("version") == _VERSION and (stopped_cleanly or is_same_boot)
+        if not stored or not is_whole:
+            await self.renew()
+            return
+        if not is_same_boot:
+            await self._write(stored)
+        self.storage_id = stored
+
+    async def renew(self) -> None:
+        """Draw another id: something may be lost.
+
+        Raises:
+            OSError: the disk refused; the id must not be used.
+        """
+        storage_id = StorageId(self._rng.hex_id())
+        await self._write(storage_id)
+        self.storage_id = storage_id
+
+    async def _write(self, storage_id: StorageId) -> None:
+        text = f"version={_VERSION}\nboot.id={self._boot_id}\nstorage.id={storage_id}\n"
+        await write_durably(self._files, "", STORAGE_IDENTITY, text)

@@ -1,0 +1,187 @@
+"""Motifs: short sequences of faults in which replication protocols are known to have failed.
+
+Each is drawn as a whole, with its own places and times, and then mixed with single faults. They
+are shapes of schedules, taken from the catalogue of historical bugs (reference/replication.md
+section 1) and from other simulators (swizzle-clogging); none knows which bug it may meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from highwater_chaos import faults as f
+from highwater_chaos.plan import Observed, Step, When
+from highwater_simulator.draws import Targets
+
+Motif = Callable[[Targets, int], list[Step]]
+
+
+def fast_failovers(t: Targets, at_ms: int) -> list[Step]:
+    """Leader after leader fails, perhaps while one follower cannot fetch from the others."""
+    leader = f"leader of {t.partition()}"
+    steps: list[Step] = []
+    if t.draw.chance(0.7):
+        for peer in t.draw.of(((t.broker(),), (t.broker(), t.broker()))):
+            cut = f.Cut(t.draw.of(t.brokers), peer, "replication", t.draw.chance(0.7), 3_000)
+            steps.append(Step(max(0, at_ms - t.draw.of((20, 100, 400))), cut))
+    gap_ms = t.draw.of((60, 300, 700, 1_300, 2_600))
+    for number in range(t.draw.of((2, 2, 3, 4))):
+        steps.append(Step(at_ms + number * gap_ms, _end_of_leadership(t, leader)))
+    return steps
+
+
+def _end_of_leadership(t: Targets, leader: str) -> f.Fault:
+    for_ms = t.draw.of((400, 1_000, 2_000, 4_000))
+    ends: tuple[f.Fault, ...] = (
+        f.Kill(leader, for_ms),
+        f.Terminate(leader, for_ms),
+        f.Isolate(leader, for_ms),
+        f.ExpireSession(leader),
+        f.Pause(leader, for_ms),
+    )
+    return t.draw.of(ends)
+
+
+def there_and_back(t: Targets, at_ms: int) -> list[Step]:
+    """Leadership goes to another broker and comes back, while one follower hears nothing of it."""
+    leader = f"leader of {t.partition()}"
+    deaf, plane = t.draw.of(t.brokers), t.draw.of(("control", "control", "zookeeper"))
+    source = "zookeeper" if plane == "zookeeper" else "any"
+    back_ms = t.draw.of((500, 1_200, 2_500))
+    slow = f.SlowLink(t.draw.of(t.brokers), t.draw.of(t.brokers), "replication", 300, 0, 600)
+    return [
+        Step(max(0, at_ms - 300), slow),
+        Step(at_ms, f.Cut(source, deaf, plane, False, 2 * back_ms + 1_500)),
+        Step(at_ms + 20, f.Kill(leader, t.draw.of((5, 300, back_ms // 2)))),
+        Step(at_ms + 20 + back_ms, _end_of_leadership(t, leader)),
+    ]
+
+
+def zombie_leader(t: Targets, at_ms: int) -> list[Step]:
+    """A leader is deposed and does not know it: clients and followers still reach it."""
+    leader = f"leader of {t.partition()}"
+    for_ms = t.draw.of((800, 2_000, 4_000))
+    steps = [
+        Step(at_ms, f.Cut(leader, "zookeeper", "zookeeper", True, for_ms)),
+        Step(at_ms, f.Cut("any", leader, "control", t.draw.chance(0.5), for_ms + 500)),
+    ]
+    if t.draw.chance(0.5):
+        follower = t.draw.of(t.brokers)
+        steps.append(Step(at_ms, f.Cut("any", follower, "control", False, for_ms + 1_000)))
+    return steps
+
+
+def lagging_follower(t: Targets, at_ms: int) -> list[Step]:
+    """A follower falls behind within the lag that is allowed; then the leader fails."""
+    at = t.partition()
+    delay_ms = t.draw.of((30, 150, 500))
+    behind: tuple[f.Fault, ...] = (
+        f.Cut(f"leader of {at}", f"follower of {at}", "replication", True, delay_ms + 200),
+        f.SlowLink(f"leader of {at}", f"follower of {at}", "replication", delay_ms, 0, 2_000),
+        f.Pause(f"follower of {at}", delay_ms),
+    )
+    when = When(
+        t.draw.of((Observed.FOLLOWER_BEHIND, Observed.HIGH_WATERMARK_BEHIND)),
+        partition=at,
+        then_after_ms=t.draw.of((0, 1, 10)),
+    )
+    end = _end_of_leadership(t, f"leader of {at}")
+    return [Step(at_ms, t.draw.of(behind)), Step(at_ms, end, when)]
+
+
+def bounce_in_a_write(t: Targets, at_ms: int) -> list[Step]:
+    """A broker is restarted while a change of the ISR is under way."""
+    at = t.partition()
+    who = t.draw.of(("active controller", f"leader of {at}"))
+    point = "before_state_write" if who == "active controller" else "before_isr_write"
+    bounced = t.broker()
+    event = t.draw.of(("isr_change_proposed", "fail_point_hit"))
+    return [
+        Step(at_ms, f.Pause(bounced, t.draw.of((400, 900, 2_200)))),
+        Step(at_ms, f.DelayAt(who, point, t.draw.of((100, 500, 1_500)), 4, 4_000)),
+        Step(
+            at_ms + 400,
+            f.Kill(bounced, t.draw.of((1, 30, 600))),
+            When(Observed.EVENT, event=event, then_after_ms=t.draw.of((0, 5, 50))),
+        ),
+    ]
+
+
+def deposed_controller(t: Targets, at_ms: int) -> list[Step]:
+    """A controller is held up in the middle of its work until another one is elected."""
+    hold_ms = t.draw.of((600, 1_500, 3_000))
+    held: tuple[f.Fault, ...] = (
+        f.Pause("active controller", hold_ms),
+        f.Cut("active controller", "zookeeper", "zookeeper", True, hold_ms),
+        f.ExpireSession("active controller"),
+    )
+    point = t.draw.of(("before_state_write", "after_state_write", "before_command_sent"))
+    return [
+        Step(at_ms, f.DelayAt("active controller", point, hold_ms, 6, hold_ms)),
+        Step(at_ms + t.draw.of((0, 20, 200)), _end_of_leadership(t, f"leader of {t.partition()}")),
+        Step(at_ms + t.draw.of((10, 250, 900)), t.draw.of(held)),
+        Step(at_ms + hold_ms // 2, f.Kill(t.broker(), t.draw.of((5, 300, 1_500)))),
+    ]
+
+
+def late_commands(t: Targets, at_ms: int) -> list[Step]:
+    """Commands to a broker arrive late, so that they are resent and overtaken."""
+    broker = t.broker()
+    late = f.SlowLink("any", broker, "control", t.draw.of((300, 900, 2_500)), 400, 3_000)
+    return [
+        Step(at_ms, late),
+        Step(at_ms + 50, f.Terminate(t.broker(), 200)),
+        Step(at_ms + 200, _end_of_leadership(t, f"leader of {t.partition()}")),
+        Step(at_ms + 600, f.ResetConnections("active controller", broker, "control")),
+        Step(at_ms + 900, f.Kill(broker, t.draw.of((1, 400)))),
+    ]
+
+
+def recreated_topic(t: Targets, at_ms: int) -> list[Step]:
+    """A topic is deleted while a replica is away, and created again."""
+    away = t.draw.of(t.brokers)
+    gap_ms = t.draw.of((300, 700))
+    factor = min(2, len(t.brokers))
+    return [
+        Step(at_ms, f.CreateTopic("x", 1, factor, records=3)),
+        Step(at_ms + gap_ms, f.Kill(away, 3 * gap_ms)),
+        Step(at_ms + gap_ms + 50, f.DeleteTopic("x")),
+        Step(at_ms + 3 * gap_ms, f.CreateTopic("x", 1, factor, records=1)),
+    ]
+
+
+def all_down(t: Targets, at_ms: int) -> list[Step]:
+    """Every broker goes down, one soon after the other; they return in another order."""
+    gap_ms = t.draw.of((0, 5, 150, 700))
+    steps = [
+        Step(at_ms + number * gap_ms, f.Kill(broker, t.draw.of((100, 800, 2_000, 3_000))))
+        for number, broker in enumerate(t.brokers)
+    ]
+    if t.draw.chance(0.3):
+        steps.append(Step(at_ms + gap_ms, f.Kill("active controller", 500)))
+    return steps
+
+
+def swizzle(t: Targets, at_ms: int) -> list[Step]:
+    """Some nodes are cut off one by one, and come back in another order."""
+    steps: list[Step] = []
+    for number in range(t.draw.of((2, 3))):
+        for_ms = t.draw.of((300, 900, 1_800, 3_000))
+        steps.append(Step(at_ms + 120 * number, f.Isolate(t.node(), for_ms)))
+    return steps
+
+
+MOTIFS: tuple[Motif, ...] = (
+    fast_failovers,
+    fast_failovers,
+    there_and_back,
+    zombie_leader,
+    lagging_follower,
+    lagging_follower,
+    bounce_in_a_write,
+    deposed_controller,
+    late_commands,
+    recreated_topic,
+    all_down,
+    swizzle,
+)

@@ -1,0 +1,75 @@
+"""Plans on containers: steps are done when they are due or seen to be, proven, and judged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from highwater.planned.in_containers import run_in_containers
+from highwater.run_folder import RunFolder
+from highwater.screen import Screen
+from highwater_chaos import faults as f
+from highwater_chaos.plan import Observed, Plan, Producer, Step, Topic, Topology, When, Workload
+from highwater_checker.verdict import Outcome
+
+pytestmark = pytest.mark.docker
+
+SESSION = {"session_timeout_ms": 2_000}
+TOPOLOGY = Topology(broker_settings=SESSION, controller_settings=SESSION)
+WORKLOAD = Workload((Topic(min_insync_replicas=2),), (Producer(rate_per_s=50),))
+DRIFT_MS = 500
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param((Step(1_000, f.Kill("leader of t-0", 4_000)),), id="leader killed"),
+        pytest.param(
+            (
+                Step(
+                    500,
+                    f.Pause("leader of t-0", 4_000),
+                    When(Observed.EVENT, event="high_watermark_advanced", count=5),
+                ),
+                Step(
+                    500,
+                    f.Terminate("active controller", 1_000),
+                    When(Observed.LEADER_EPOCH, "t-0"),
+                ),
+            ),
+            id="leader paused, then the controller stopped",
+        ),
+        pytest.param((Step(1_000, f.Isolate("leader of t-0", 4_000)),), id="leader cut off"),
+    ],
+)
+def test_plan_passes_on_containers_with_every_step_proven(
+    steps: tuple[Step, ...], tmp_path: Path
+) -> None:
+    plan = Plan(seed=1, topology=TOPOLOGY, workload=WORKLOAD, steps=steps, quiet_after_ms=8_000)
+    folder = RunFolder(tmp_path / "run")
+    with Screen() as screen:
+        result = run_in_containers(plan, folder, screen)
+    assert result.verdict.outcome is Outcome.PASS, result.verdict.reasons
+    done = json.loads((folder.path / "steps.json").read_bytes())
+    assert [each["fired"] for each in done] == [True] * len(steps)
+    assert all(0 <= each["drift_ms"] <= DRIFT_MS for each in done)
+    written = {path.name for path in folder.path.iterdir()}
+    assert written >= {"plan.json", "verdict.json", "report.html", "junit.xml", "zookeeper.json"}
+    assert {path.stem for path in (folder.path / "history").iterdir()} == {"p0", "c0"}
+
+
+def test_a_step_whose_condition_never_holds_makes_the_verdict_unknown(tmp_path: Path) -> None:
+    never = When(Observed.LEADER_EPOCH, "t-0", count=50)
+    plan = Plan(
+        seed=1,
+        topology=TOPOLOGY,
+        workload=WORKLOAD,
+        steps=(Step(0, f.Kill("leader of t-0"), never),),
+        quiet_after_ms=2_000,
+    )
+    with Screen() as screen:
+        result = run_in_containers(plan, RunFolder(tmp_path / "run"), screen)
+    assert result.verdict.outcome is Outcome.UNKNOWN
+    assert "its condition was not seen" in " ".join(result.verdict.reasons)

@@ -1,0 +1,145 @@
+"""`highwater run`, `sim shrink` and `sim scenario` as a user meets them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from msgspec.structs import replace
+from typer.testing import CliRunner, Result
+
+from highwater.cli import make_app
+from highwater.errors import HarnessError
+from highwater_chaos import faults as f
+from highwater_chaos.plan import Expected, Observed, Plan, Step, When, decode_plan, encode_plan
+
+SCENARIOS = Path(__file__).parent.parent / "scenarios"
+WITHOUT_ITS_EPOCH = SCENARIOS / "a_leader_without_its_epoch.json"
+LAGGING = SCENARIOS / "truncation_to_a_lagging_high_watermark.json"
+LEADER_KILLED = SCENARIOS / "leader_killed.json"
+
+
+def highwater(command: str, *arguments: object) -> Result:
+    texts = [command, *(str(each) for each in arguments)]
+    return CliRunner().invoke(make_app(command), texts)
+
+
+def written(plan: Plan, folder: Path) -> Path:
+    path = folder / "plan.json"
+    path.write_bytes(encode_plan(plan))
+    return path
+
+
+def padded(path: Path) -> Plan:
+    """Return a scenario's plan with faults that its violation does not need."""
+    plan = decode_plan(path.read_bytes())
+    idle = (Step(5, f.Pause("broker-0", 2)), Step(9, f.SlowZooKeeper(3, 50)))
+    return replace(plan, title="padded", steps=(*idle, *plan.steps), expected=None)
+
+
+# ---------------------------------------------------------------- sim shrink
+
+
+def test_shrink_writes_the_minimal_plan_and_says_it_in_words(tmp_path: Path) -> None:
+    out = tmp_path / "minimal.json"
+    result = highwater("sim", "shrink", written(padded(WITHOUT_ITS_EPOCH), tmp_path), "--out", out)
+    assert result.exit_code == 0
+    minimal = decode_plan(out.read_bytes())
+    assert minimal.steps == ()
+    assert minimal.title == "I10, shrunk from padded"
+    assert minimal.expected == Expected("fail", "I10")
+    assert "this broke I10" in result.stdout
+    assert f"highwater sim replay {out}" in result.stdout
+    assert highwater("run", "--plan", out, "--out", tmp_path / "run").exit_code == 1
+
+
+def test_shrink_that_used_its_runs_up_ends_with_one_and_keeps_the_best(tmp_path: Path) -> None:
+    out = tmp_path / "minimal.json"
+    plan = written(padded(LAGGING), tmp_path)
+    result = highwater("sim", "shrink", plan, "--out", out, "--max-runs", 5, "--json")
+    assert result.exit_code == 1
+    report = json.loads(result.stdout)
+    assert (report["is_minimal"], report["runs"], report["invariant"]) == (False, 5, "I11")
+    assert report["rows"] == [1]
+    assert len(decode_plan(out.read_bytes()).steps) <= 3
+
+
+def test_shrinking_what_passes_is_bad_usage(tmp_path: Path) -> None:
+    result = highwater("sim", "shrink", LEADER_KILLED, "--out", tmp_path / "minimal.json")
+    assert isinstance(result.exception, HarnessError)
+    assert "nothing to shrink" in str(result.exception)
+
+
+# ---------------------------------------------------------------- sim scenario
+
+
+def test_scenario_holds_a_plan_to_what_its_run_shows(tmp_path: Path) -> None:
+    plan = written(padded(LAGGING), tmp_path)
+    arguments = (plan, "--name", "padded", "--title", "A story", "--folder", tmp_path / "kept")
+    assert highwater("sim", "scenario", *arguments).exit_code == 0
+    kept = decode_plan((tmp_path / "kept" / "padded.json").read_bytes())
+    assert (kept.title, kept.expected) == ("A story", Expected("fail", "I11", (1,)))
+    assert "is there" in str(highwater("sim", "scenario", *arguments).exception)
+    assert highwater("sim", "scenario", *arguments, "--force").exit_code == 0
+
+
+def test_a_plan_with_a_step_that_does_nothing_is_no_scenario(tmp_path: Path) -> None:
+    never = When(Observed.LEADER_EPOCH, "t-0", count=50)
+    plan = written(Plan(seed=1, steps=(Step(0, f.Kill("broker-0"), never),)), tmp_path)
+    result = highwater("sim", "scenario", plan, "--name", "idle", "--folder", tmp_path)
+    assert "not done" in str(result.exception)
+    assert not (tmp_path / "idle.json").exists()
+
+
+def test_a_scenarios_name_is_a_plain_word(tmp_path: Path) -> None:
+    result = highwater("sim", "scenario", LEADER_KILLED, "--name", "../up", "--folder", tmp_path)
+    assert "--name" in str(result.exception)
+
+
+# ---------------------------------------------------------------- run
+
+
+def test_run_in_the_simulator_leaves_a_run_folder(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    result = highwater("run", "--plan", LEADER_KILLED, "--out", out, "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["verdict"]["outcome"] == "pass"
+    assert decode_plan((out / "plan.json").read_bytes()) == decode_plan(LEADER_KILLED.read_bytes())
+    assert (out / "trace" / "broker-0-1.jsonl").exists()
+    assert "plan" in (out / "trace.txt").read_text()
+    assert {path.name for path in (out / "history").iterdir()} >= {"p0.jsonl", "c0.jsonl"}
+    assert (out / "report.html").exists()
+    assert (out / "junit.xml").exists()
+
+
+def test_run_fails_with_the_planted_bug_that_the_plan_names(tmp_path: Path) -> None:
+    plan = replace(
+        decode_plan(WITHOUT_ITS_EPOCH.read_bytes()),
+        expected=Expected("fail", "I10", planted="epoch_not_persisted_on_election"),
+    )
+    plan = replace(plan, topology=replace(plan.topology, toggles=""))
+    result = highwater("run", "--plan", written(plan, tmp_path), "--out", tmp_path / "run")
+    assert result.exit_code == 1
+    assert "planted bug epoch_not_persisted_on_election" in result.stdout
+
+
+def test_a_step_that_was_not_done_makes_a_run_unknown(tmp_path: Path) -> None:
+    plan = Plan(seed=1, steps=(Step(0, f.Kill("leader of t-7")),), quiet_after_ms=200)
+    result = highwater("run", "--plan", written(plan, tmp_path), "--out", tmp_path / "run")
+    assert result.exit_code == 2
+    assert "verdict: unknown" in result.stdout
+
+
+def test_what_containers_cannot_do_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    plan = written(padded(LAGGING), tmp_path)
+    result = highwater("run", "--plan", plan, "--world", "docker", "--out", out)
+    assert isinstance(result.exception, HarnessError)
+    assert "unsupported here: at 9 ms: slow ZooKeeper down by 3 ms" in str(result.exception)
+    assert not out.exists()
+
+
+def test_a_file_that_is_no_plan_is_refused_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text("{}")
+    assert str(path) in str(highwater("run", "--plan", path).exception)
