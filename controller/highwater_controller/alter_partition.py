@@ -6,6 +6,7 @@ Source: KIP-497; KIP-841 and KIP-903 (who may join); Kafka's KafkaController.pro
 from __future__ import annotations
 
 from highwater_controller.context import VersionedLeadership
+from highwater_controller.eligibility import next_leadership
 from highwater_controller.request_batch import RequestBatch
 from highwater_controller.state_reader import read_leadership
 from highwater_controller.term import Term
@@ -114,10 +115,12 @@ def _is_done(term: Term, item: AlterPartitionItem) -> bool:
 async def _write(term: Term, item: AlterPartitionItem) -> ErrorCode:
     partition = item.topic_partition
     known = term.context.leaderships[partition]
-    leadership = PartitionLeadership(
+    leadership = await next_leadership(
+        term,
+        partition,
+        known.leadership,
         leader=known.leadership.leader,
         leader_epoch=known.leadership.leader_epoch,
-        controller_epoch=term.epoch.controller_epoch,
         isr=tuple(member.broker_id for member in item.new_isr),
     )
     written = await term.store.set_leadership(partition, leadership, known.partition_epoch)

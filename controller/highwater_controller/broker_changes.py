@@ -7,6 +7,7 @@ broker that registered anew in between is one that failed and started).
 from __future__ import annotations
 
 from highwater_controller.context import Replica
+from highwater_controller.eligibility import renounce_lost
 from highwater_controller.logic.partition_states import PartitionState
 from highwater_controller.logic.replica_states import ReplicaState
 from highwater_controller.partition_state_machine import elect_leaders_where_none, move_partitions
@@ -80,6 +81,7 @@ async def _on_brokers_started(term: Term, started: list[BrokerEndpoints]) -> Non
     for broker in started:
         term.channels.open(broker)
     batch = RequestBatch(term)
+    await _renounce_lost(term, batch, ids)
     batch.add_update_metadata(others, ())
     batch.add_update_metadata(ids, sorted(context.assignments))
     batch.send()
@@ -92,6 +94,18 @@ async def _on_brokers_started(term: Term, started: list[BrokerEndpoints]) -> Non
     await move_replicas(term, replicas, ReplicaState.ONLINE, init=ids)
     await elect_leaders_where_none(term)
     await resume_deletions_on(term, ids)
+
+
+async def _renounce_lost(term: Term, batch: RequestBatch, started: list[NodeId]) -> None:
+    """See what brokers that come back have lost; the others are told by the batch."""
+    context = term.context
+    hosted = {replica.topic_partition: None for replica in context.replicas_on(started)}
+    changed = await renounce_lost(term, hosted)
+    leaderless = [partition for partition in changed if not context.has_live_leader(partition)]
+    await move_partitions(term, leaderless, PartitionState.OFFLINE)
+    for partition in changed:
+        others = [broker for broker in context.assignments[partition] if broker not in started]
+        batch.add_leader_and_isr(others, partition)
 
 
 def _is_to_be_deleted(term: Term, replica: Replica) -> bool:

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from highwater_controller.logic.partition_states import PartitionState
 from highwater_controller.logic.replica_states import ReplicaState
 from highwater_core.ids import (
+    NO_STORAGE_ID,
     NO_TOPIC_ID,
     BrokerEpoch,
     ControllerEpoch,
     NodeId,
     PartitionEpoch,
+    StorageId,
     TopicId,
     TopicPartition,
 )
@@ -51,6 +53,8 @@ class ControllerContext:
     controller_id: NodeId
     controller_epoch: ControllerEpoch
     live_brokers: dict[NodeId, BrokerEndpoints] = field(default_factory=dict)
+    storage_ids: dict[BrokerEpoch, StorageId] = field(default_factory=dict)
+    """What was registered, by registration."""
     shutting_down: set[NodeId] = field(default_factory=set)
     topic_ids: dict[str, TopicId] = field(default_factory=dict)
     assignments: dict[TopicPartition, tuple[NodeId, ...]] = field(default_factory=dict)
@@ -81,6 +85,13 @@ class ControllerContext:
     def broker_epoch(self, broker_id: NodeId) -> BrokerEpoch | None:
         broker = self.live_brokers.get(broker_id)
         return None if broker is None else broker.broker_epoch
+
+    def storage_id(self, broker_id: NodeId) -> StorageId:
+        """Return which contents the live broker registered, NO_STORAGE_ID if it named none."""
+        broker_epoch = self.broker_epoch(broker_id)
+        if broker_epoch is None:
+            return NO_STORAGE_ID
+        return self.storage_ids.get(broker_epoch, NO_STORAGE_ID)
 
     # ------------------------------------------------------------ topics
 

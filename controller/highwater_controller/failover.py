@@ -6,6 +6,7 @@ our rendering elides); KAFKA-4443 (UpdateMetadata before any LeaderAndIsr).
 
 from __future__ import annotations
 
+from highwater_controller.eligibility import renounce_lost
 from highwater_controller.isr_notifications import delete_notifications
 from highwater_controller.loading import load_leaderships, put_found_states
 from highwater_controller.logic.replica_states import ReplicaState
@@ -24,8 +25,9 @@ async def fail_over(term: Term) -> None:
     """Take charge, in this order:
 
     notifications dropped, since all state is read afterwards -> brokers, topics, states loaded,
-    watches set -> deletions known -> UpdateMetadata -> live replicas Online, each broker with its
-    init command -> leaders elected where there is none -> deletions resumed.
+    watches set -> deletions known -> replicas that lost records and leaders that
+    restarted, while nobody looked, given up -> UpdateMetadata -> live replicas Online, each broker
+    with its init command -> leaders elected where there is none -> deletions resumed.
     """
     context = term.context
     await delete_notifications(term)
@@ -35,6 +37,7 @@ async def fail_over(term: Term) -> None:
     partitions = sorted(context.assignments)
     await load_leaderships(term, partitions)
     await load_deletions(term)
+    await renounce_lost(term, partitions)
     await term.fail_points.reach(FailPoint.DURING_FAILOVER)
     for broker in context.live_brokers.values():
         term.channels.open(broker)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from highwater_controller.context import VersionedLeadership
+from highwater_controller.eligibility import eligible_leaders, next_leadership
+from highwater_controller.logic.eligible_leaders import elect_eligible
 from highwater_controller.logic.leader_selectors import (
     Elected,
     Election,
@@ -31,7 +33,7 @@ from highwater_controller.term import Term
 from highwater_core.check import check
 from highwater_core.events import EventKind
 from highwater_core.ids import LeaderEpoch, NodeId, TopicPartition
-from highwater_core.znodes import PartitionLeadership, topic_path
+from highwater_core.znodes import topic_path
 
 Targets = Mapping[TopicPartition, tuple[NodeId, ...]]
 """A reassignment's target replicas, by partition."""
@@ -172,6 +174,9 @@ async def _decide(
             return elect_controlled_shutdown(assigned, isr, electable, term.context.shutting_down)
         case Selector.OFFLINE:
             clean = elect_offline(assigned, isr, electable, unclean=False)
+            if isinstance(clean, NoLeader) and current is not None:
+                elr = await eligible_leaders(term, partition, current.leadership)
+                clean = elect_eligible(assigned, elr, electable) if elr else clean
             if isinstance(clean, NoLeader) and await allows_unclean_election(term, partition.topic):
                 return elect_offline(assigned, isr, electable, unclean=True)
             return clean
@@ -185,11 +190,14 @@ async def _write(
 ) -> VersionedLeadership | None:
     """Write the decision on what was read; None on a conflict."""
     last_epoch = -1 if current is None else current.leadership.leader_epoch
-    leadership = PartitionLeadership(
+    leadership = await next_leadership(
+        term,
+        partition,
+        None if current is None else current.leadership,
         leader=decision.leader,
         leader_epoch=LeaderEpoch(last_epoch + 1),
-        controller_epoch=term.epoch.controller_epoch,
         isr=decision.isr,
+        elr=() if decision.unclean else None,
     )
     term.emit(
         EventKind.LEADERSHIP_DECIDED,

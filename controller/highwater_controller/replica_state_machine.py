@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from highwater_controller.context import Replica, VersionedLeadership
+from highwater_controller.eligibility import next_leadership
 from highwater_controller.logic.replica_states import (
     EFFECTS,
     ReplicaEffect,
@@ -21,7 +22,6 @@ from highwater_controller.term import Term
 from highwater_core.check import check
 from highwater_core.events import EventKind
 from highwater_core.ids import LeaderEpoch, NodeId, TopicPartition
-from highwater_core.znodes import PartitionLeadership
 
 
 async def move_replicas(
@@ -105,10 +105,12 @@ async def _remove_from_isr(term: Term, partition: TopicPartition, gone: tuple[No
         shrunk = without_replicas(last.leader, last.isr, gone)
         if shrunk is None:
             return False
-        leadership = PartitionLeadership(
+        leadership = await next_leadership(
+            term,
+            partition,
+            last,
             leader=shrunk.leader,
             leader_epoch=LeaderEpoch(last.leader_epoch + 1),
-            controller_epoch=term.epoch.controller_epoch,
             isr=shrunk.isr,
         )
         term.emit(

@@ -31,6 +31,8 @@ class ControllerSettings:
     """How long to wait before a command is sent again, and before a lost ZooKeeper call is."""
     default_partition_count: int = 1
     default_replication_factor: int = 1
+    default_min_insync_replicas: int = 1
+    """Of topics that do not set it; at most what the brokers' min_insync_replicas is."""
 
     def __post_init__(self) -> None:
         resolve_toggles(self.preset, self.toggles)

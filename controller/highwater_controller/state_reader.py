@@ -12,6 +12,7 @@ from highwater_controller.term import Term
 from highwater_core import znodes
 from highwater_core.events import EventKind
 from highwater_core.ids import (
+    NO_STORAGE_ID,
     NO_TOPIC_ID,
     BrokerEpoch,
     NodeId,
@@ -21,6 +22,7 @@ from highwater_core.ids import (
 )
 from highwater_core.messages import BrokerEndpoints
 from highwater_core.ports import Stat
+from highwater_core.topic_configs import BadTopicConfig, parse_topic_config
 from highwater_core.znodes import MalformedZnode
 
 
@@ -43,6 +45,9 @@ async def read_brokers(term: Term) -> dict[NodeId, BrokerEndpoints]:
         try:
             broker_id = znodes.decode_broker_id(name)
             broker = znodes.decode_broker(data, broker_id, BrokerEpoch(stat.czxid))
+            storage_id = znodes.decode_storage_id(data, broker_id)
+            if storage_id != NO_STORAGE_ID:
+                term.context.storage_ids[broker.broker_epoch] = storage_id
         except MalformedZnode as fault:
             report_malformed(term, path, fault)
             known = _known_broker(term, name)
@@ -162,3 +167,17 @@ async def allows_unclean_election(term: Term, topic: str) -> bool:
         report_malformed(term, path, fault)
         return False
     return config.get("unclean.leader.election.enable", "").strip().lower() == "true"
+
+
+async def min_insync_replicas(term: Term, topic: str) -> int:
+    """Return with how many in sync the topic's leaders commit; 1 where nobody can tell."""
+    path = znodes.topic_config_path(topic)
+    read = await term.store.get(path)
+    if read is None:
+        return term.settings.default_min_insync_replicas
+    try:
+        values = parse_topic_config(znodes.decode(znodes.TopicConfigZnode, read[0], path).config)
+    except (MalformedZnode, BadTopicConfig) as fault:
+        report_malformed(term, path, fault)
+        return 1
+    return int(values.get("min.insync.replicas", term.settings.default_min_insync_replicas))

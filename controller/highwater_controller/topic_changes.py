@@ -5,6 +5,7 @@ Source: V3 design, on_topic_change and init_leaders.
 
 from __future__ import annotations
 
+from highwater_controller.eligibility import renounce_lost
 from highwater_controller.loading import load_leaderships, put_found_states
 from highwater_controller.logic.leader_selectors import Selector
 from highwater_controller.logic.partition_states import PartitionState
@@ -65,6 +66,7 @@ async def on_partition_state_repaired(term: Term, partition: TopicPartition) -> 
     context.leaderships[partition] = found
     if context.is_to_be_deleted(partition.topic):
         return
+    await renounce_lost(term, [partition])
     if context.has_live_leader(partition):
         put_partition(term, partition, PartitionState.ONLINE)
     batch = RequestBatch(term)
@@ -91,6 +93,7 @@ async def _bring_up(term: Term, added: list[TopicPartition]) -> None:
     """Lead new partitions for the first time; take up those that have a state already."""
     context = term.context
     await load_leaderships(term, added)
+    await renounce_lost(term, added)
     found = [
         partition
         for partition in added

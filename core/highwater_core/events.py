@@ -34,6 +34,7 @@ class EventKind(StrEnum):
     LEADERSHIP_DECIDED = "leadership_decided"  # a new epoch, to be written [leader, isr, unclean]
     LEADER_ELECTED = "leader_elected"  # [leader, isr, unclean, selector]
     ISR_WRITTEN = "isr_written"  # [leader, isr, partition_epoch] by the controller
+    REPLICAS_RENOUNCED = "replicas_renounced"  # out of ISR, ELR, lead [lost, leader, isr, elr]
     WRITE_CONFLICTED = "write_conflicted"  # [path] a conditional write met another version
     COMMAND_SENT = "command_sent"  # [broker, request, correlation_id, is_init, partitions]
     COMMAND_ANSWERED = "command_answered"  # [broker, request, error]

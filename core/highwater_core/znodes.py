@@ -280,7 +280,7 @@ class PartitionLeadership:
 
 
 def encode_partition_state(leadership: PartitionLeadership) -> bytes:
-    storage_ids = {str(broker): storage_id for broker, storage_id in leadership.storage_ids}
+    storage_ids = {str(broker): str(storage_id) for broker, storage_id in leadership.storage_ids}
     broker_epoch = leadership.leader_broker_epoch
     return encode(
         PartitionStateZnode(

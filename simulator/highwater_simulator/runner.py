@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from highwater_chaos.plan import Plan
+from highwater_chaos.plan import Latencies, Network, Plan
 from highwater_checker.history import HistoryEvent, encode
 from highwater_core.check import BugFound
 from highwater_core.config import PROMISES
@@ -26,6 +26,7 @@ from highwater_simulator.injector import FaultInjector, Outcome
 from highwater_simulator.kernel import SimulationFailed
 from highwater_simulator.liveness import Core, Missing
 from highwater_simulator.load import Load
+from highwater_simulator.network import EvenLatency, HeavyTailedLatency, Latency
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.oracle.violation import InvariantBroken, Violation
 from highwater_simulator.trace_log import TraceLog
@@ -37,6 +38,7 @@ WRITE_ON_MS = 400
 SETTLE_WITHIN_MS = 40_000
 PROBE_WITHIN_MS = 10_000
 READ_WITHIN_MS = 10_000
+NS_PER_US = 1_000
 STEP_MS = 20
 """How often a phase's end is looked for."""
 
@@ -101,10 +103,13 @@ class PlanRun:
                 controller_settings=plan.topology.controller_settings,
                 through_codecs=network.through_codecs,
                 shuffles_ties=network.shuffles_ties,
+                latency=_latency(network),
             ),
         )
         self._minima = {topic.name: topic.min_insync_replicas for topic in plan.workload.topics}
-        flagged = tuple(name for name in ("I12",) if PROMISES[plan.topology.preset][name].rows)
+        flagged = tuple(
+            name for name in ("I10", "I12") if PROMISES[plan.topology.preset][name].rows
+        )
         self.oracle = Oracle(self.world, self._minima, flagged)
         self.coverage = Coverage()
         self.injector = FaultInjector(self.world, self.oracle, plan.steps)
@@ -300,6 +305,11 @@ class PlanRun:
             trace=self.world.trace,
             history=history,
         )
+
+
+def _latency(network: Network) -> Latency:
+    kind = HeavyTailedLatency if network.latencies is Latencies.HEAVY_TAILED else EvenLatency
+    return kind(network.minimum_us * NS_PER_US, network.maximum_us * NS_PER_US)
 
 
 def run_plan(plan: Plan) -> RunResult:

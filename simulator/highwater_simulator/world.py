@@ -41,7 +41,7 @@ from highwater_simulator.carriage import (
 from highwater_simulator.client import SimulatedClient
 from highwater_simulator.files import Disk, SimulatedFileSystem
 from highwater_simulator.kernel import Kernel, LimitPassed
-from highwater_simulator.network import Network, Plane
+from highwater_simulator.network import EvenLatency, Latency, Network, Plane
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.tasks import NodeRuntime
 from highwater_simulator.trace_log import TraceLog
@@ -80,6 +80,8 @@ class Topology:
     """Whether messages of both planes are encoded and decoded on their way."""
     shuffles_ties: bool = False
     """Whether the order of what is due at one instant on several nodes is drawn."""
+    latency: Latency = field(default_factory=EvenLatency)
+    """Of every link."""
 
 
 class NodeHandle:
@@ -113,7 +115,7 @@ class World:
         self.seed = seed
         self.rng = SeededRng(seed)
         self.kernel = Kernel(ties=self.rng.stream("ties") if self.topology.shuffles_ties else None)
-        self.network = Network(self.kernel, self.rng.stream("network"))
+        self.network = Network(self.kernel, self.rng.stream("network"), self.topology.latency)
         self.zookeeper = ZooKeeper(self.kernel, self.network)
         self.trace = TraceLog(self.kernel.now_ns)
         self.on_event: Callable[[TraceEvent], None] | None = None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from highwater_chaos import faults as f
+from highwater_core.check import check
 from highwater_core.ports import CallFailed
 from highwater_simulator.clocks import TRUE_RATE_PPM
 from highwater_simulator.network import Plane
@@ -290,6 +291,8 @@ class WorldFaults:
             broker.disk.heal()
         for node in (*world.brokers, *world.controllers):
             self._set_true_rate(node)
+        left = [*world.network.describe(), *world.zookeeper.describe()]
+        check(not left, f"not healed: {left}")
 
     def isolate(self, node: int) -> None:
         """Cut a node off for good."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _STATE_SUFFIX = "/state"
 _TOPICS_PREFIX = f"{znodes.TOPICS}/"
+_DELETIONS_PREFIX = f"{znodes.DELETE_TOPICS}/"
 _ALL_ISR = -1
 
 
@@ -160,16 +161,19 @@ class Oracle:
             if path.endswith(_STATE_SUFFIX) and path.startswith(_TOPICS_PREFIX):
                 self._leadership_changed(author, path)
             elif path.startswith(_TOPICS_PREFIX) and path.count("/") == 3:
-                self._topic_changed(path)
+                if self._world.zookeeper.data(path) is None:
+                    self._forget_topic(path.split("/")[3])
+            elif path.startswith(_DELETIONS_PREFIX):
+                self._forget_topic(path.removeprefix(_DELETIONS_PREFIX))
             elif path == znodes.CONTROLLER_EPOCH:
                 found = self._world.zookeeper.data(path)
                 self._controllers.epoch_written(found[0] if found else b"")
 
-    def _topic_changed(self, path: str) -> None:
-        """Forget a deleted topic; what its replicas still hold is no part of a later one."""
-        topic = path.split("/")[3]
-        if self._world.zookeeper.data(path) is not None:
-            return
+    def _forget_topic(self, topic: str) -> None:
+        """Forget a topic whose deletion was asked for, or is done.
+
+        Its replicas may go now; what they still hold is no part of a later topic of that name.
+        """
         for at in [at for at in self.partitions if at.topic == topic]:
             del self.partitions[at]
             for shadow in self._shadows[str(at)].values():
@@ -180,6 +184,8 @@ class Oracle:
         if found is None:
             return
         _, _, _, topic, _, number, _ = path.split("/")
+        if self._world.zookeeper.data(znodes.delete_topic_path(topic)) is not None:
+            return
         at = TopicPartition(topic, int(number))
         after = znodes.decode_partition_state(found[0], path)
         partition = self.partitions.get(at)

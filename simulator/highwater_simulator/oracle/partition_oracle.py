@@ -133,11 +133,15 @@ class PartitionOracle:
     def _check_leader(
         self, broker: int, partition: Partition, role: Leading, shadow: ReplicaShadow
     ) -> None:
-        known = self._leaders.setdefault(partition.leader_epoch, broker)
-        if known != broker:
-            self._report("I7", f"{known} and {broker} both lead epoch {partition.leader_epoch}")
         leadership, high_watermark = self.leadership, partition.high_watermark
         is_current = leadership is not None and leadership.leader_epoch == partition.leader_epoch
+        known = self._leaders.get(partition.leader_epoch)
+        if known is None:
+            self._leaders[partition.leader_epoch] = broker
+            if is_current:
+                self._check_elected(broker)
+        elif known != broker:
+            self._report("I7", f"{known} and {broker} both lead epoch {partition.leader_epoch}")
         if is_current and leadership is not None:
             outside = [b for b in leadership.isr if b != broker and not role.is_in_maximal_isr(b)]
             if outside:
@@ -206,11 +210,15 @@ class PartitionOracle:
         self._check_written(after)
         if before is not None:
             self._check_step(author, before, after)
-        for member in after.isr:
+        for member in (*after.isr, *after.elr):
             if member != after.leader:
                 self._check_member(member, "I2")
         if after.leader >= 0 and (before is None or before.leader_epoch != after.leader_epoch):
-            self._check_elected(int(after.leader))
+            # One whose disk lost something is judged when it leads: its old registration may still
+            # be there, and nobody know that it restarted.
+            shadow = self._shadows[int(after.leader)]
+            if shadow.lost_from is None:
+                self._check_elected(int(after.leader))
 
     def _check_written(self, after: PartitionLeadership) -> None:
         outside = [broker for broker in after.isr if broker not in self.assigned_replicas]
@@ -237,7 +245,8 @@ class PartitionOracle:
                 f"{author} wrote with controller epoch {after.controller_epoch} after "
                 f"{before.controller_epoch}",
             )
-        if after.leader >= 0 and after.leader not in before.isr and after.leader != before.leader:
+        eligible = (-1, before.leader, *before.isr, *before.elr)  # the ELR: KIP-966
+        if after.leader not in eligible:
             self._report("I12", f"{after.leader} was elected from outside {list(before.isr)}")
 
     def _check_elected(self, leader: int) -> None:

@@ -363,6 +363,7 @@ def epoch_that_an_election_writes(bench: Bench) -> object:
 
     term: Any = SimpleNamespace(
         epoch=SimpleNamespace(controller_epoch=ControllerEpoch(1)),
+        toggles=PRESETS[Preset.V3],
         emit=lambda kind, partition, **detail: None,
         store=SimpleNamespace(set_leadership=set_leadership),
     )

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from highwater.output import PROGRESS, print_json
+from highwater.output import PROGRESS, print_json, say
 from highwater.simulation.options import Families
+from highwater_chaos.words import counted
 from highwater_core.config import Preset
 
 MAX_RUNS = 500
@@ -48,17 +49,26 @@ def shrink(
     bug = shrinking.bug_of(plan, planted)
     with Progress(
         SpinnerColumn(),
-        TextColumn("{task.fields[steps]} steps left, trying less of: {task.description}"),
+        TextColumn("{task.fields[steps]} left, trying less of: {task.description}"),
         BarColumn(),
         TextColumn("{task.completed} of {task.total} runs"),
         TimeElapsedColumn(),
         console=PROGRESS,
         transient=True,
+        disable=not PROGRESS.is_terminal,
     ) as progress:
-        task = progress.add_task("steps", total=max_runs, steps=len(plan.steps))
+        task = progress.add_task("steps", total=max_runs, steps=counted(len(plan.steps), "step"))
+
+        said = [""]
 
         def on_progress(at: ShrinkProgress) -> None:
-            progress.update(task, completed=at.runs, description=at.doing, steps=at.steps)
+            line = f"{counted(at.steps, 'step')} left, trying less of: {at.doing}"
+            if not PROGRESS.is_terminal and line != said[0]:
+                say(f"{at.runs} runs: {line}")
+                said[0] = line
+            progress.update(
+                task, completed=at.runs, description=at.doing, steps=counted(at.steps, "step")
+            )
 
         shrunk = shrinking.shrink_plan(plan, bug, max_runs, on_progress)
     name = f"{plan.seed}-{shrunk.signature.invariant.replace(' ', '-')}"

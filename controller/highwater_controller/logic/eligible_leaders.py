@@ -1,0 +1,54 @@
+"""Who may lead besides the ISR, and what is left of both when a replica has lost records. Pure.
+
+Source: KIP-966. While the ISR is smaller than min.insync.replicas nothing is committed, so whoever
+leaves it then goes on holding all that is: it is an eligible leader replica (ELR).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+
+from highwater_controller.logic.leader_selectors import Brokers, Elected, Election, NoLeader
+from highwater_core.ids import NO_LEADER, NodeId
+
+
+def next_eligible(
+    isr: Brokers, elr: Brokers, next_isr: Brokers, min_insync_replicas: int
+) -> Brokers:
+    """Return the ELR that goes with the next ISR; those that were eligible longest come first."""
+    if len(next_isr) >= min_insync_replicas:
+        return ()
+    return tuple(broker for broker in (*elr, *isr) if broker not in next_isr)
+
+
+def elect_eligible(assigned: Brokers, elr: Brokers, live: Set[NodeId]) -> Election:
+    """Elect where no ISR member is live: the first live eligible replica leads alone, cleanly."""
+    for broker in assigned:
+        if broker in elr and broker in live:
+            return Elected(broker, (broker,))
+    return NoLeader("neither an ISR member nor an eligible replica is live")
+
+
+@dataclass(frozen=True, slots=True)
+class Survivors:
+    """Leader, ISR and ELR without the replicas that lost records."""
+
+    leader: NodeId
+    isr: Brokers
+    elr: Brokers
+
+
+def without_lost(leader: NodeId, isr: Brokers, elr: Brokers, lost: Set[NodeId]) -> Survivors | None:
+    """Return what is left once the lost ones have gone, None when none of them was in either.
+
+    Where the whole ISR has lost records the eligible replicas are the ISR. Where nobody is left
+    the ISR stays as it is: its members were the last that held all, and nobody knows better.
+    """
+    if not any(broker in lost for broker in (*isr, *elr)):
+        return None
+    whole_isr = tuple(broker for broker in isr if broker not in lost)
+    whole_elr = tuple(broker for broker in elr if broker not in lost)
+    if whole_isr:
+        return Survivors(NO_LEADER if leader in lost else leader, whole_isr, whole_elr)
+    return Survivors(NO_LEADER, whole_elr or isr, ())
