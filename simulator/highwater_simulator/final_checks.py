@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from highwater_checker.history import HistoryEvent, OperationType
 from highwater_core.ids import TopicPartition
 from highwater_simulator.oracle.batches import Batch, is_sound, parse_batches
+from highwater_simulator.oracle.losses import Excuse
 from highwater_simulator.world import World
 from highwater_wire.kafka.record_batch import decode_records
 
@@ -35,6 +36,19 @@ class SentBy:
     history: Sequence[HistoryEvent]
     acks: int
     keeps_order: bool
+    repeats: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBy:
+    """The history of a consumer that read all partitions of a topic from their start."""
+
+    history: Sequence[HistoryEvent]
+    topic: str
+
+
+Logs = Mapping[TopicPartition, Mapping[int, str]]
+"""Values by offset."""
 
 
 class LogReader:
@@ -78,14 +92,10 @@ def check_end(
     isr_by_partition: Mapping[TopicPartition, Sequence[int]],
     high_watermarks: Mapping[TopicPartition, int],
     senders: Iterable[SentBy],
-    readers: Iterable[Sequence[HistoryEvent]],
-    excused: Sequence[tuple[TopicPartition, int]],
+    readers: Iterable[ReadBy],
+    excuses: Sequence[Excuse],
 ) -> Iterator[Problem]:
-    """Yield what is wrong with each partition's log and with what clients were told of it.
-
-    excused: partition and offset from which on disks alone lost what was there; of records that
-    were acknowledged or read there nothing is asked.
-    """
+    """Yield what is wrong with each partition's log and with what clients were told of it."""
     reader = LogReader(world)
     logs: dict[TopicPartition, dict[int, str]] = {}
     for at, isr in isr_by_partition.items():
@@ -96,42 +106,44 @@ def check_end(
             if values != found[isr[0]][0]:
                 yield Problem("I3", f"brokers {isr[0]} and {broker} hold different logs", at)
         logs[at] = dict(found[isr[0]][0])
-    cuts: dict[TopicPartition, int] = {}
-    for at, offset in excused:
-        cuts[at] = min(offset, cuts.get(at, offset))
     for sender in senders:
-        yield from _check_sender(sender, logs, cuts)
-    for history in readers:
-        yield from _check_reader(history, logs, cuts, high_watermarks)
+        yield from _check_sender(sender, logs, excuses)
+    for reader_history in readers:
+        yield from _check_reader(reader_history, logs, excuses, high_watermarks)
 
 
-def _check_sender(
-    sender: SentBy,
-    logs: Mapping[TopicPartition, Mapping[int, str]],
-    cuts: Mapping[TopicPartition, int],
-) -> Iterator[Problem]:
+def _check_sender(sender: SentBy, logs: Logs, excuses: Sequence[Excuse]) -> Iterator[Problem]:
     places: dict[TopicPartition, dict[str, list[int]]] = {at: {} for at in logs}
     for at, log in logs.items():
         for offset, value in log.items():
             places[at].setdefault(value, []).append(offset)
     order: dict[TopicPartition, list[tuple[int, str]]] = {}
+    invoked_ns: dict[int, int] = {}
     for event in sender.history:
         at = TopicPartition(event.topic, event.partition)
         if event.function != "send" or at not in logs:
             continue
         offsets = places[at].get(event.value, [])
+        if event.type is OperationType.INVOKE:
+            invoked_ns[event.operation_id] = event.time_ns
+            if len(offsets) > 1 and not sender.repeats:
+                yield Problem("duplicate", f"{event.value} is at {offsets}", at, offsets[1])
         if event.type is OperationType.FAIL and offsets:
             yield Problem("aborted-read", f"{event.value} failed, and is there", at, offsets[0])
         if event.type is not OperationType.OK:
             continue
         if offsets:
             order.setdefault(at, []).append((offsets[0], event.value))
-        is_excused = at in cuts and event.offset >= cuts[at]
-        if sender.acks == -1 and logs[at].get(event.offset) != event.value and not is_excused:
-            found = logs[at].get(event.offset, "nothing")
-            yield Problem("I1", f"acknowledged {event.value} is lost: {found}", at, event.offset)
-    if sender.keeps_order and not cuts:
-        yield from _check_order(order)
+        if sender.acks == -1 and logs[at].get(event.offset) != event.value:
+            # By when it was written: what was begun after a loss is not excused by it.
+            written_ns = invoked_ns.get(event.operation_id, event.time_ns)
+            if not any(excuse.covers(at, event.offset, written_ns) for excuse in excuses):
+                found = logs[at].get(event.offset, "nothing")
+                what = f"acknowledged {event.value} is lost: {found}"
+                yield Problem("I1", what, at, event.offset)
+    if sender.keeps_order:
+        lost = [excuse.topic_partition for excuse in excuses]
+        yield from _check_order({at: order[at] for at in order if at not in lost})
 
 
 def _check_order(order: Mapping[TopicPartition, list[tuple[int, str]]]) -> Iterator[Problem]:
@@ -144,24 +156,31 @@ def _check_order(order: Mapping[TopicPartition, list[tuple[int, str]]]) -> Itera
 
 
 def _check_reader(
-    history: Sequence[HistoryEvent],
-    logs: Mapping[TopicPartition, Mapping[int, str]],
-    cuts: Mapping[TopicPartition, int],
+    reader: ReadBy,
+    logs: Logs,
+    excuses: Sequence[Excuse],
     high_watermarks: Mapping[TopicPartition, int],
 ) -> Iterator[Problem]:
     """I9: what was read is still there; I1: everything was read that is there."""
-    read: dict[TopicPartition, set[int]] = {}
-    for event in history:
+    read: dict[TopicPartition, set[int]] = {at: set() for at in logs if at.topic == reader.topic}
+    for event in reader.history:
         at = TopicPartition(event.topic, event.partition)
-        if event.function != "poll" or event.type is not OperationType.OK or at not in logs:
+        if event.function != "poll" or event.type is not OperationType.OK or at not in read:
             continue
-        read.setdefault(at, set()).add(event.offset)
-        is_excused = at in cuts and event.offset >= cuts[at]
-        if logs[at].get(event.offset) != event.value and not is_excused:
+        read[at].add(event.offset)
+        if logs[at].get(event.offset) != event.value and not any(
+            excuse.covers(at, event.offset, event.time_ns) for excuse in excuses
+        ):
             found = logs[at].get(event.offset, "nothing")
             yield Problem("I9", f"{event.value} was read; there is now {found}", at, event.offset)
     for at, offsets in read.items():
         end_offset = high_watermarks.get(at, 0)
-        unread = [offset for offset in logs[at] if offset < end_offset and offset not in offsets]
-        if unread and at not in cuts:
+        # A reader that was beyond what was lost does not come back to what took its place.
+        lost_from = min((each.start_offset for each in excuses if each.topic_partition == at),
+                        default=end_offset)  # fmt: skip
+        unread = [
+            offset for offset in logs[at] if offset < min(end_offset, lost_from)
+            and offset not in offsets
+        ]  # fmt: skip
+        if unread:
             yield Problem("unseen", f"{len(unread)} records were never read", at, unread[0])

@@ -11,7 +11,7 @@ from highwater_client.producer import Producer
 from highwater_client.settings import ConsumerSettings, ProducerSettings
 from highwater_core.ids import TopicPartition
 from highwater_simulator.client import SimulatedClient
-from highwater_simulator.final_checks import SentBy
+from highwater_simulator.final_checks import ReadBy, SentBy
 from highwater_simulator.tasks import SimulatedTask
 from highwater_simulator.world import World
 
@@ -125,12 +125,26 @@ class Load:
     def sent(self) -> list[SentBy]:
         """Return what was written, with what each producer's settings promise."""
         found = [
-            SentBy(producer.history, planned.acks, keeps_order=planned.max_in_flight == 1)
+            SentBy(
+                producer.history,
+                planned.acks,
+                keeps_order=planned.max_in_flight == 1 and planned.acks == -1,
+                repeats=planned.retries,
+            )
             for (_, producer), planned in zip(
                 self.producers, self._plan.workload.producers, strict=True
             )
         ]
         return [*found, SentBy(self.admin.history, -1, keeps_order=True)]
+
+    def read(self) -> list[ReadBy]:
+        """Return what was read."""
+        return [
+            ReadBy(consumer.history, planned.topic)
+            for (_, consumer), planned in zip(
+                self.consumers, self._plan.workload.consumers, strict=True
+            )
+        ]
 
     def histories(self) -> list[HistoryEvent]:
         """Return every client's history, one after the other."""

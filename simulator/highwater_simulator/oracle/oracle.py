@@ -15,11 +15,12 @@ from highwater_broker.partition import Partition
 from highwater_core import znodes
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
-from highwater_core.ids import TopicPartition
+from highwater_core.ids import NO_TOPIC_ID, TopicPartition
 from highwater_core.znodes import PartitionLeadership
 from highwater_simulator.oracle.batches import Batch, parse_batches
 from highwater_simulator.oracle.checkpoints import CheckpointChecks
 from highwater_simulator.oracle.controllers import ControllerChecks
+from highwater_simulator.oracle.losses import Excuse
 from highwater_simulator.oracle.partition_oracle import PartitionOracle
 from highwater_simulator.oracle.restarts import RestartChecks
 from highwater_simulator.oracle.shadow import LOG_SUFFIX, ReplicaShadow
@@ -68,11 +69,9 @@ class Oracle:
     # ------------------------------------------------------------ what is known
 
     @property
-    def excused(self) -> list[tuple[TopicPartition, int]]:
-        """Partition and offset from which on disks alone lost what was committed."""
-        return [
-            (at, offset) for at, each in self.partitions.items() for offset in each.excused_from
-        ]
+    def excuses(self) -> list[Excuse]:
+        """What was committed, and lost by disks alone."""
+        return [excuse for each in self.partitions.values() for excuse in each.excuses]
 
     def shadow(self, broker: int, topic_partition: TopicPartition) -> ReplicaShadow:
         return self._shadows_of(topic_partition)[broker]
@@ -167,7 +166,8 @@ class Oracle:
                 self._forget_topic(path.removeprefix(_DELETIONS_PREFIX))
             elif path == znodes.CONTROLLER_EPOCH:
                 found = self._world.zookeeper.data(path)
-                self._controllers.epoch_written(found[0] if found else b"")
+                epoch = found[0] if found else b""
+                self._judgements.append(functools.partial(self._controllers.epoch_written, epoch))
 
     def _forget_topic(self, topic: str) -> None:
         """Forget a topic whose deletion was asked for, or is done.
@@ -202,12 +202,13 @@ class Oracle:
         partition.leadership_written(author, before, after)
 
     def _new_partition(self, at: TopicPartition) -> PartitionOracle:
-        partition = PartitionOracle(at, self._shadows_of(at), self.report)
+        now_ns = self._world.kernel.now_ns
+        partition = PartitionOracle(at, self._shadows_of(at), self.report, now_ns)
         path = znodes.topic_path(at.topic)
         found = self._world.zookeeper.data(path)
         if found is not None:
-            assigned = znodes.decode_topic(found[0], path)[0].get(at, ())
-            partition.assigned_replicas = tuple(int(broker) for broker in assigned)
+            assigned, partition.topic_id = znodes.decode_topic(found[0], path)
+            partition.assigned_replicas = tuple(int(broker) for broker in assigned.get(at, ()))
         partition.min_insync_replicas = self._min_insync_replicas.get(at.topic, 1)
         self.partitions[at] = partition
         return partition
@@ -286,7 +287,7 @@ class Oracle:
             if partition is not None and hosted is not None:
                 if self._shadows[str(at)][broker].is_of_deleted_topic:
                     self._judge_old_log(broker, at, hosted)
-                else:
+                elif hosted.topic_id in (NO_TOPIC_ID, partition.topic_id):
                     partition.check_replica(broker, hosted)
 
     def _judge_log(self, broker: int, at: TopicPartition) -> None:
@@ -319,7 +320,7 @@ class Oracle:
         """Read a disk anew after it lost something by itself, and blame nobody for it."""
         for folder, shadows in self._shadows.items():
             shadow = shadows[broker]
-            before = shadow.end_offset
+            before = shadow.chain
             shadow.rescan(lambda batch, chain: None, verify=True)
             shadow.note_lost_by_disk(before)
             if not shadow.chain.batches:

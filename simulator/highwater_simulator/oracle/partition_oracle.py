@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 
 from highwater_broker.partition import Partition
 from highwater_broker.roles import Leading
-from highwater_core.ids import TopicPartition
+from highwater_core.ids import NO_TOPIC_ID, TopicPartition
 from highwater_core.znodes import PartitionLeadership
 from highwater_simulator.oracle.batches import Batch, Chain
-from highwater_simulator.oracle.losses import is_excused
+from highwater_simulator.oracle.losses import Excuse, is_excused
 from highwater_simulator.oracle.shadow import ReplicaShadow
 
 Report = Callable[[str, str, int], None]
@@ -29,16 +29,20 @@ class PartitionOracle:
         topic_partition: TopicPartition,
         shadows: Mapping[int, ReplicaShadow],
         report: Callable[[TopicPartition, str, str, int], None],
+        now_ns: Callable[[], int],
     ) -> None:
         self.topic_partition = topic_partition
         self.committed = Chain()
         self.leadership: PartitionLeadership | None = None
         self.assigned_replicas: tuple[int, ...] = ()
+        self.topic_id = NO_TOPIC_ID
         self.min_insync_replicas = 1
-        self.excused_from: list[int] = []
-        """Offsets from which on what was committed was lost by the disks' faults alone."""
+        self.excuses: list[Excuse] = []
         self._shadows = shadows
         self._report_at = report
+        self._now_ns = now_ns
+        self._committed_by: list[int] = []
+        """How large its leader's ISR was when each committed batch became that."""
         self._leaders: dict[int, int] = {}
         self._chains: dict[tuple[int, int], tuple[int, int]] = {}
 
@@ -62,20 +66,21 @@ class PartitionOracle:
     def log_changed(self, broker: int) -> None:
         """Look at a log that lost or gained something, by its broker's doing."""
         shadow = self._shadows[broker]
-        if shadow.end_offset < shadow.held_end:
-            self._check_cut(broker, shadow)
-            shadow.note_cut()
+        held_before = shadow.held_end
         shadow.note_held(self.committed)
+        if shadow.held_end < held_before:
+            self._check_cut(broker, shadow, held_before)
+            shadow.note_cut()
 
-    def _check_cut(self, broker: int, shadow: ReplicaShadow) -> None:
+    def _check_cut(self, broker: int, shadow: ReplicaShadow, held_before: int) -> None:
         """I11: an ISR member does not cut off what is committed."""
         leadership = self.leadership
         if leadership is not None and broker in leadership.isr:
             self._report(
                 "I11",
-                f"broker {broker}, in the ISR, cut its log from {shadow.held_end} to "
-                f"{shadow.end_offset}; committed up to {self.committed.end_offset}",
-                shadow.end_offset,
+                f"broker {broker}, in the ISR, cut its log from {held_before} to "
+                f"{shadow.held_end}; committed up to {self.committed.end_offset}",
+                shadow.held_end,
             )
 
     # ------------------------------------------------------------ replicas
@@ -174,6 +179,7 @@ class PartitionOracle:
             if batch.base_offset >= high_watermark:
                 break
             self.committed.append(batch)
+            self._committed_by.append(len(role.isr))
         isr = () if self.leadership is None else self.leadership.isr
         members = dict.fromkeys((leader, *isr, *role.isr))
         for member in members:
@@ -257,8 +263,10 @@ class PartitionOracle:
             return
         at = shadow.chain.first_difference(self.committed, end_offset)
         if is_excused(at, leader, self._shadows):
-            self.excused_from.append(at)
-            self.committed.keep(self.committed.index_below(at) + 1)
+            self.excuses.append(Excuse(self.topic_partition, at, end_offset, self._now_ns()))
+            kept = self.committed.index_below(at) + 1
+            self.committed.keep(kept)
+            del self._committed_by[kept:]
             for each in self._shadows.values():
                 each.forget_beyond(at)
             return
@@ -271,7 +279,11 @@ class PartitionOracle:
     # ------------------------------------------------------------ what clients are told
 
     def check_acknowledged(self, base_offset: int, crc: int, isr_size: int | None) -> None:
-        """I1, I17: acks=all is answered only for what is committed, with enough in sync."""
+        """I1, I17: acks=all is answered only for what is committed, with enough in sync.
+
+        isr_size: now. A request waits for its other partitions too, so that the ISR may have
+        been large enough when this one's records were committed, and be no longer.
+        """
         batch = self.committed.at(base_offset)
         if batch is None or batch.crc != crc:
             what = "nothing" if batch is None else f"a batch with CRC {batch.crc:08x}"
@@ -280,7 +292,10 @@ class PartitionOracle:
                 f"acknowledged to a client with CRC {crc:08x}; committed there: {what}",
                 base_offset,
             )
-        if isr_size is not None and isr_size < self.min_insync_replicas:
+        if isr_size is None or isr_size >= self.min_insync_replicas:
+            return
+        isr_size = max(isr_size, self._committed_by[self.committed.index_below(base_offset + 1)])
+        if isr_size < self.min_insync_replicas:
             self._report(
                 "I17",
                 f"acknowledged with {isr_size} in sync, of {self.min_insync_replicas} needed",

@@ -65,6 +65,8 @@ class ReplicaShadow:
         self.chain.keep(count)
         del self._places[count:]
         self._parsed[path] = min(self._parsed.get(path, 0), size_bytes)
+        if not count:
+            self.is_of_deleted_topic = False
 
     def renamed(self, path: str) -> None:
         """Take note that a file or the folder was created, renamed or removed."""
@@ -148,19 +150,26 @@ class ReplicaShadow:
             self.cut_from = None
 
     def forget_beyond(self, end_offset: int) -> None:
-        """Take what lay beyond as never held: its loss was excused."""
+        """Take what lay beyond as never held, and never lost: its loss was excused."""
         self.held_end = min(self.held_end, end_offset)
+        if self.lost_from is not None and self.lost_from >= end_offset:
+            self.lost_from = None
+        if self.cut_from is not None and self.cut_from >= end_offset:
+            self.cut_from = None
 
-    def note_lost_by_disk(self, before: int) -> None:
-        """Remember what a fault of its disk took: all from here to the end before it."""
-        if self.end_offset < before:
-            self.lost_from = _lower(self.lost_from, self.end_offset)
-            self.held_end = min(self.held_end, self.end_offset)
+    def note_lost_by_disk(self, before: Chain) -> None:
+        """Remember what a fault of its disk took: all of before from the first difference on.
+
+        The log need not be shorter: where a truncation is undone, older batches are back.
+        """
+        kept_end = self.chain.first_difference(before, before.end_offset)
+        if kept_end < before.end_offset:
+            self.lost_from = _lower(self.lost_from, kept_end)
+            self.held_end = min(self.held_end, kept_end)
 
     def note_cut(self) -> None:
-        """Remember that its broker cut off some of what was held."""
-        self.cut_from = _lower(self.cut_from, self.end_offset)
-        self.held_end = self.end_offset
+        """Remember that its broker cut off some of what was held, down to held_end."""
+        self.cut_from = _lower(self.cut_from, self.held_end)
 
 
 def _lower(known: int | None, offset: int) -> int:
