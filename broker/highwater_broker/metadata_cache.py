@@ -34,6 +34,7 @@ class MetadataCache:
         self._names: dict[TopicId, str] = {}
         self._controller_id = NO_LEADER
         self._controller_epoch = NO_CONTROLLER_EPOCH
+        self._last_number: tuple[ControllerEpoch, int] = (NO_CONTROLLER_EPOCH, 0)
         self._listeners: list[Callable[[str], None]] = []
 
     def listen(self, listener: Callable[[str], None]) -> None:
@@ -41,7 +42,15 @@ class MetadataCache:
         self._listeners.append(listener)
 
     def update(self, request: UpdateMetadataRequest) -> tuple[TopicPartition, ...]:
-        """Take over the controller's view; return the partitions that were removed, in order."""
+        """Take over the controller's view; return the partitions that were removed, in order.
+
+        A late copy, which its controller has sent again on a new connection, is no news: what
+        came after it stays (as in row 16 of the catalogue, for StopReplica).
+        """
+        number = request.controller_epoch, request.correlation_id
+        if number < self._last_number:
+            return ()
+        self._last_number = number
         self._controller_id = request.controller_id
         self._controller_epoch = request.controller_epoch
         self._live_brokers = {

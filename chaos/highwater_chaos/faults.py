@@ -13,6 +13,7 @@ from enum import StrEnum
 import msgspec
 
 ANY = "any"
+PLANES = ("client", "replication", "control", "zookeeper")
 
 
 class DiskAtStart(StrEnum):

@@ -15,10 +15,13 @@ from pathlib import PurePath
 
 import msgspec
 
-from highwater_chaos.faults import Fault, describe_fault
+from highwater_chaos.faults import ANY, PLANES, Fault, describe_fault
 from highwater_core.config import Preset
 
 FORMAT = 1
+_HOSTS = (ANY, "zookeeper")
+"""What a link may join besides nodes."""
+_DURATIONS = ("for_ms", "restart_after_ms", "delay_ms", "latency_ms", "jitter_ms")
 
 
 class BadPlan(Exception):
@@ -252,16 +255,42 @@ def problems_of(plan: Plan) -> list[str]:
 
 def _problems_of_step(step: Step, known: set[str]) -> list[str]:
     problems = ["its time is negative"] if step.at_ms < 0 else []
-    for field in ("node", "source", "target"):
-        name = getattr(step.do, field, None)
-        if name is not None and not _is_node(name, known):
-            problems.append(f"there is no node {name!r}")
-    if step.when is not None and step.when.state is Observed.EVENT and not step.when.event:
+    for field in _DURATIONS:
+        if (getattr(step.do, field, None) or 0) < 0:
+            problems.append(f"{field} is negative")
+    node = getattr(step.do, "node", None)
+    if node is not None and not _is_node(node, known):
+        problems.append(f"there is no node {node!r}")
+    for field in ("source", "target"):
+        host = getattr(step.do, field, None)
+        if host not in (None, *_HOSTS) and not _is_node(host, known):
+            problems.append(f"there is no node {host!r}")
+    plane = getattr(step.do, "plane", None)
+    if plane not in (None, *PLANES):
+        problems.append(f"there is no plane {plane!r}")
+    return problems + ([] if step.when is None else _problems_of_condition(step.when, known))
+
+
+def _problems_of_condition(when: When, known: set[str]) -> list[str]:
+    problems = []
+    if when.state is Observed.EVENT and not when.event:
         problems.append("it waits for an event without naming it")
+    if (when.partition or when.state is not Observed.EVENT) and not _is_partition(when.partition):
+        problems.append(f"it waits for partition {when.partition!r}")
+    if when.node and not _is_node(when.node, known):
+        problems.append(f"it waits for node {when.node!r}, which there is not")
+    if when.count < 1 or when.then_after_ms < 0:
+        problems.append("it waits for less than one time, or for a time that is past")
     return problems
 
 
 def _is_node(name: str, known: set[str]) -> bool:
-    if name in known or name in ("any", "zookeeper", "active controller"):
+    if name in known or name == "active controller":
         return True
-    return name.startswith(("leader of ", "follower of "))
+    role, of, partition = name.partition(" of ")
+    return role in ("leader", "follower") and bool(of) and _is_partition(partition)
+
+
+def _is_partition(name: str) -> bool:
+    topic, _, number = name.rpartition("-")
+    return bool(topic) and number.isascii() and number.isdigit()

@@ -6,8 +6,9 @@ ones to that broker wait (V3, discussion: commands must not overtake each other)
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -34,12 +35,12 @@ class BrokerChannel:
     is_init_settled: its first LeaderAndIsr has been queued, as init or, withheld, as none.
     """
 
-    def __init__(self, broker: BrokerEndpoints, queued: Event) -> None:
+    def __init__(self, broker: BrokerEndpoints, queued: Event, numbers: Iterator[int]) -> None:
         self.broker = broker
         self.is_init_settled = False
         self._queued = queued
         self._waiting: deque[BrokerCommand] = deque()
-        self._commands = 0
+        self._numbers = numbers
 
     @property
     def depth(self) -> int:
@@ -48,8 +49,7 @@ class BrokerChannel:
 
     def enqueue(self, command: BrokerCommand) -> None:
         """Queue a command as this channel's next; its number stays when it is sent again."""
-        self._commands += 1
-        self._waiting.append(replace(command, correlation_id=self._commands))
+        self._waiting.append(replace(command, correlation_id=next(self._numbers)))
         self._queued.set()
 
     async def oldest(self) -> BrokerCommand:
@@ -83,11 +83,13 @@ class BrokerChannels:
         self._fail_points = fail_points
         self._scope: TaskScope = runtime.scope("broker-channels")
         self._channels: dict[NodeId, tuple[BrokerChannel, Task]] = {}
+        self._numbers = itertools.count(1)
+        """One sequence for all channels of the term: a broker that registers anew sees it go on."""
 
     def open(self, broker: BrokerEndpoints) -> None:
         """Begin a broker's channel; the one to its earlier registration must be closed."""
         check(broker.broker_id not in self._channels, "one channel per broker")
-        channel = BrokerChannel(broker, self._runtime.event())
+        channel = BrokerChannel(broker, self._runtime.event(), self._numbers)
         name = f"Controller-{self._settings.node_id}-to-broker-{broker.broker_id}-send-thread"
         task = self._scope.spawn(name, self._send_all(channel))
         self._channels[broker.broker_id] = (channel, task)

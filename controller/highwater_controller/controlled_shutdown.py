@@ -14,6 +14,7 @@ from highwater_controller.partition_state_machine import move_partitions
 from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.term import Term
 from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint
 from highwater_core.ids import TopicPartition
 from highwater_core.messages import ControlledShutdownRequest, ControlledShutdownResponse
@@ -32,6 +33,7 @@ async def on_controlled_shutdown(
         return ControlledShutdownResponse(ErrorCode.BROKER_NOT_AVAILABLE)
     if is_stale_broker(term, broker, request.broker_epoch):
         return ControlledShutdownResponse(ErrorCode.STALE_BROKER_EPOCH)
+    term.emit(EventKind.SHUTDOWN_BEGUN, broker=broker, broker_epoch=request.broker_epoch)
     context.shutting_down.add(broker)
     shared = [
         partition

@@ -36,7 +36,7 @@ class _Waiting:
     seen: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _ArmedPoint:
     """A fail-point that stays armed through its node's restarts."""
 
@@ -66,7 +66,8 @@ class FaultInjector:
         self._timers: list[Timer] = []
         self._waiting: list[_Waiting] = []
         self._points: dict[int, list[_ArmedPoint]] = {}
-        self._starts: dict[int, Timer] = {}
+        self._open = list(self._steps)
+        """The steps that were neither done nor missed so far."""
         self.asked_to_stop: dict[int, None] = {}
         self.outcome = Outcome()
         world.on_start = self._node_starts
@@ -104,7 +105,7 @@ class FaultInjector:
                     waiting.seen += 1
                     if waiting.seen >= waiting.when.count:
                         self._met(waiting)
-            elif event.topic is not None and holds(self._world, waiting.when):
+            elif self._is_of(waiting.when, event) and holds(self._world, waiting.when):
                 self._met(waiting)
 
     def _is_of(self, when: When, event: TraceEvent) -> bool:
@@ -131,6 +132,7 @@ class FaultInjector:
         if revert is None:
             self._missed(step)
             return
+        self._close(step)
         self.outcome.fired.append(step)
         self._world.trace.note("plan", step.describe(), **({} if node is None else {"on": node}))
         for_ms = getattr(fault, "for_ms", None)
@@ -138,8 +140,12 @@ class FaultInjector:
             self._later(for_ms, revert)
 
     def _missed(self, step: Step) -> None:
+        self._close(step)
         self.outcome.missed.append(step)
         self._world.trace.note("plan", f"missed: {step.describe()}")
+
+    def _close(self, step: Step) -> None:
+        self._open.remove(step)
 
     def _process_fault(self, fault: f.Fault, node: int) -> Revert | None:
         """Do what ends or arms a node; None when it is not of these, or cannot be done now."""
@@ -194,10 +200,13 @@ class FaultInjector:
             points.arm(armed.point, armed.action, armed.count, armed.delay_ms)
 
     def _disarm(self, node: int, armed: _ArmedPoint) -> None:
-        if armed in self._points.get(node, []):
-            self._points[node].remove(armed)
+        left = [each for each in self._points.get(node, []) if each is not armed]
+        self._points[node] = left
+        others = [each for each in left if each.point == armed.point]
         points = self._world.fail_points(node)
-        if points is not None:
+        if others:  # one fault's end is not the end of another at the same point
+            self._arm_now(node, others[-1])
+        elif points is not None:
             points.arm(armed.point, FailPointAction.OFF, 0, 0)
 
     def _node_starts(self, node: int) -> None:
@@ -207,7 +216,8 @@ class FaultInjector:
 
     def _point_hit(self, event: TraceEvent) -> None:
         for armed in tuple(self._points.get(event.node, [])):
-            if armed.point == event.detail["name"]:
+            hit = armed.point, armed.action.value
+            if hit == (event.detail["name"], event.detail["action"]):
                 self._points[event.node].remove(armed)
                 if armed.restart_after_ms is not None:
                     self._later(armed.restart_after_ms, functools.partial(self._start, event.node))
@@ -218,7 +228,7 @@ class FaultInjector:
         """End all faults: the core is whole for good, whoever is outside it is cut off for good."""
         for timer in self._timers:
             timer.cancel()
-        self.outcome.not_reached.extend(waiting.step for waiting in self._waiting)
+        self.outcome.not_reached.extend(self._open)
         self._waiting.clear()
         self._points.clear()
         self._faults.heal_all()

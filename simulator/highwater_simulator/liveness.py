@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 from highwater_core import znodes
 from highwater_core.ids import TopicPartition
+from highwater_core.messages import NodeSnapshot
 from highwater_core.znodes import PartitionLeadership
 from highwater_simulator.world import World
 
+_FETCHER_PREFIX = "ReplicaFetcherThread-"
 _BUSY_COUNTERS = ("events_waiting", "commands_waiting")
 
 
@@ -68,15 +70,33 @@ def assignments_of(world: World) -> dict[TopicPartition, tuple[int, ...]]:
 def missing(world: World, core: Core, min_insync_replicas: Mapping[str, int]) -> Iterator[Missing]:
     """Yield what the core has not come to yet; min_insync_replicas by topic, else 1."""
     yield from _controller(world, core)
-    deleting = any(path.startswith(f"{znodes.DELETE_TOPICS}/") for path in world.zookeeper.dump())
-    if deleting and core.is_whole(world):
-        yield Missing("L6", "a topic's deletion is under way")
     assigned = assignments_of(world)
+    yield from _deletions(world, core, assigned)
     for at, replicas in assigned.items():
         if not _is_being_deleted(world, at.topic):
             minimum = min_insync_replicas.get(at.topic, 1)
             yield from _partition(world, core, at, replicas, minimum)
-    yield from _replicas_left_over(world, core, assigned)
+    for broker in core.brokers:
+        snapshot = world.snapshot(broker)
+        if snapshot is None:
+            yield Missing("L1", f"broker {broker} does not run")
+        else:
+            yield from _replicas_left_over(broker, snapshot, assigned)
+            yield from _fetchers(broker, snapshot)
+            yield from _topics_left_over(world, broker, assigned)
+
+
+def _deletions(
+    world: World, core: Core, assigned: Mapping[TopicPartition, tuple[int, ...]]
+) -> Iterator[Missing]:
+    """L6: what is to be deleted is gone, unless one of its replicas cannot be asked."""
+    prefix = f"{znodes.DELETE_TOPICS}/"
+    for path in world.zookeeper.dump():
+        topic = path.removeprefix(prefix)
+        hosts = [broker for at, brokers in assigned.items() if at.topic == topic
+                 for broker in brokers]  # fmt: skip
+        if path.startswith(prefix) and all(broker in core.brokers for broker in hosts):
+            yield Missing("L6", f"the deletion of topic {topic} is under way")
 
 
 def _is_being_deleted(world: World, topic: str) -> bool:
@@ -95,6 +115,9 @@ def _controller(world: World, core: Core) -> Iterator[Missing]:
     snapshot = world.snapshot(active[0])
     if snapshot is None:
         return
+    down = [each for each in core.controllers if world.snapshot(each) is None]
+    if down:
+        yield Missing("L1", f"{down} do not run")
     if sorted(int(b) for b in snapshot.live_brokers) != sorted(core.brokers):
         yield Missing("L1", f"the controller takes {list(snapshot.live_brokers)} for alive")
     busy = [name for name, count in snapshot.counters if name in _BUSY_COUNTERS and count]
@@ -181,15 +204,33 @@ def _metadata(
 
 
 def _replicas_left_over(
-    world: World, core: Core, assigned: dict[TopicPartition, tuple[int, ...]]
+    broker: int, snapshot: NodeSnapshot, assigned: Mapping[TopicPartition, tuple[int, ...]]
 ) -> Iterator[Missing]:
     """I13: what no topic assigns is on no broker, once nothing is being deleted."""
-    for broker in core.brokers:
-        snapshot = world.snapshot(broker)
-        if snapshot is None:
-            yield Missing("L1", f"broker {broker} does not run")
-            continue
-        for replica in snapshot.replicas:
-            at = replica.topic_partition
-            if broker not in assigned.get(at, ()):
-                yield Missing("I13", f"broker {broker} hosts a replica that nobody assigned", at)
+    for replica in snapshot.replicas:
+        at = replica.topic_partition
+        if broker not in assigned.get(at, ()):
+            yield Missing("I13", f"broker {broker} hosts a replica that nobody assigned", at)
+
+
+def _fetchers(broker: int, snapshot: NodeSnapshot) -> Iterator[Missing]:
+    """L8: of each leader that the broker follows one fetcher copies, and of nobody else any."""
+    followed = [each.leader for each in snapshot.replicas if each.role == "follower"]
+    wanted = {f"{_FETCHER_PREFIX}{leader}": 1 for leader in sorted(followed) if leader >= 0}
+    found = {
+        task.name: task.count for task in snapshot.tasks if task.name.startswith(_FETCHER_PREFIX)
+    }
+    if found != wanted:
+        yield Missing("L8", f"broker {broker} has fetchers {found}, not {wanted}")
+
+
+def _topics_left_over(
+    world: World, broker: int, assigned: Mapping[TopicPartition, tuple[int, ...]]
+) -> Iterator[Missing]:
+    """L3: brokers tell clients of no topic that there is not."""
+    node = world.broker_node(broker)
+    known = dict.fromkeys(at.topic for at in assigned)
+    told = () if node is None else node.metadata.topics()
+    strange = [topic for topic in told if topic not in known]
+    if strange:
+        yield Missing("L3", f"broker {broker} tells clients of {strange}, which are no more")

@@ -118,8 +118,12 @@ class WorldFaults:
 
     def _set_true_rate(self, node: int) -> None:
         runtime = self._world.handle(node).runtime
-        if runtime is not None and runtime.is_alive:
+        if runtime is None or runtime.clock.rate_ppm == TRUE_RATE_PPM:
+            return
+        if runtime.is_alive:
             runtime.set_clock_rate(TRUE_RATE_PPM)
+        else:  # its next incarnation has the same clock
+            runtime.clock.set_rate(TRUE_RATE_PPM, self._world.kernel.time_ns)
 
     # ------------------------------------------------------------ disks
 

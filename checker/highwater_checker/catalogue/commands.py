@@ -23,9 +23,15 @@ Command = tuple[int, int | None, str, int]
 def restart_went_unnoticed(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
-    """Row 15: no controller saw a broker's restart, or a stop of its earlier incarnation hit it."""
-    return _unnoticed_restart(trace, topic, partition) or _stopped_for_its_predecessor(
-        trace, topic, partition
+    """Row 15: no controller saw a broker's restart, or a stop of its earlier incarnation hit it.
+
+    The stop is a StopReplica, or a ControlledShutdown: the controller then takes the broker for
+    one that shuts down.
+    """
+    return (
+        _unnoticed_restart(trace, topic, partition)
+        or _stopped_for_its_predecessor(trace, topic, partition)
+        or _shut_down_for_its_predecessor(trace)
     )
 
 
@@ -86,6 +92,32 @@ def _stopped_for_its_predecessor(
             elif event.kind in _ROLES:
                 found.pop(event.node, None)
     return next(iter(found.values()), None)
+
+
+def _shut_down_for_its_predecessor(trace: Sequence[TraceEvent]) -> str | None:
+    """Return the evidence that a controller obeyed a ControlledShutdown of an older registration.
+
+    What that did is over once the broker is seen to go or come, or another controller acts.
+    """
+    registered: dict[int, int] = {}
+    shut_down: dict[int, str] = {}
+    for event in trace:
+        detail = event.detail
+        if event.kind is EventKind.BROKER_REGISTERED:
+            registered[event.node] = detail["broker_epoch"]
+        elif event.kind is EventKind.SHUTDOWN_BEGUN:
+            broker, epoch = detail["broker"], detail["broker_epoch"]
+            if 0 <= epoch < registered.get(broker, -1):
+                shut_down[broker] = (
+                    f"controller {event.node} carried out a ControlledShutdown of broker {broker}, "
+                    f"of registration {epoch}, when it was registered as {registered[broker]}"
+                )
+        elif event.kind is EventKind.BROKERS_CHANGED:
+            for broker in (*detail["new"], *detail["dead"], *detail["bounced"]):
+                shut_down.pop(broker, None)
+        elif event.kind is EventKind.CONTROLLER_ELECTED:
+            shut_down.clear()
+    return next(iter(shut_down.values()), None)
 
 
 def _command(broker: int, event: TraceEvent) -> Command:

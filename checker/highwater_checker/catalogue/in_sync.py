@@ -37,9 +37,12 @@ def member_restarted_before_its_isr_was_written(
     """Row 8: an ISR is written for an incarnation of its new member that is over.
 
     The member restarted before the leader knew the ISR to be written; or it had restarted before
-    the proposal, and not yet begun to fetch: its fetch was a late one.
+    the proposal, and not yet begun to fetch: its fetch was a late one. Where no place is asked
+    about, also a member that the controller holds for dead, or shutting down (KAFKA-14140).
     """
     story = PartitionStory(trace, topic, partition)
+    if offset < 0 and (evidence := _dead_member(trace, story)):
+        return evidence
     for proposal, joining in _expansions(story):
         adopted = _adoption(story, proposal)
         end = len(trace) if adopted is None else adopted.place
@@ -57,6 +60,35 @@ def member_restarted_before_its_isr_was_written(
             f"back with {'nothing yet' if back is None else f'its log up to {back}'}"
         )
     return None
+
+
+def _dead_member(trace: Sequence[TraceEvent], story: PartitionStory) -> str | None:
+    """Return the evidence that a leader added a broker that is gone, and nobody will remove."""
+    joined = {(seen.place, broker): seen for seen, broker in _expansions(story)}
+    for (place, broker), proposal in joined.items():
+        gone = _gone_at(trace, broker, place)
+        if gone is not None and _gone_at(trace, broker, len(trace)) is gone:
+            return (
+                f"leader {proposal.node} took {broker} into the ISR of epoch {proposal.epoch} "
+                f"after controller {gone.node} had taken it out: {gone.kind.value}"
+            )
+    return None
+
+
+def _gone_at(trace: Sequence[TraceEvent], broker: int, before: int) -> TraceEvent | None:
+    """Return how the controller last came to hold the broker for gone, None if it does not."""
+    gone: TraceEvent | None = None
+    for event in trace[:before]:
+        if event.kind is EventKind.SHUTDOWN_BEGUN and event.detail["broker"] == broker:
+            gone = event
+        elif event.kind is EventKind.BROKERS_CHANGED:
+            if broker in event.detail["dead"]:
+                gone = event
+            if broker in (*event.detail["new"], *event.detail["bounced"]):
+                gone = None
+        elif event.kind is EventKind.CONTROLLER_ELECTED:
+            gone = None
+    return gone
 
 
 def _expansions(story: PartitionStory) -> Iterator[tuple[Seen, int]]:

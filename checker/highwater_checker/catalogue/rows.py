@@ -161,9 +161,11 @@ CATALOGUE: tuple[Row, ...] = (
             "I2": _MEMBER,
             "I4": _ELECTED,
             "I9": _READ,
+            "L4": "a broker that is gone was added, and an idle partition shrinks for nobody",
         },
         in_a_trace="isr_change_proposed adds a broker whose node_started comes before the "
-        "leader's isr_changed, or whose next incarnation has not begun to fetch",
+        "leader's isr_changed, or whose next incarnation has not begun to fetch; for L4, one that "
+        "brokers_changed has as dead, or shutdown_begun names",
         trigger=in_sync.member_restarted_before_its_isr_was_written,
     ),
     _row(
@@ -251,10 +253,12 @@ CATALOGUE: tuple[Row, ...] = (
             "L4": "the restarted replica is never in sync again",
             "L5": "nobody takes records where the restarted broker should lead",
             "L8": "the restarted broker gets no LeaderAndIsr and starts no fetcher",
+            "L2": "a broker that is taken for one that shuts down is not elected",
         },
         in_a_trace="broker_registered by a later incarnation, no brokers_changed that names it "
         "and no controller_elected since; or replica_stopped by a StopReplica (request_handled) "
-        "whose command_sent is before the broker's node_started, and no role since",
+        "whose command_sent is before the broker's node_started, and no role since; or "
+        "shutdown_begun with a broker_epoch before the broker's last broker_registered",
         trigger=commands.restart_went_unnoticed,
     ),
     _row(

@@ -101,7 +101,7 @@ def test_a_plan_without_its_defaults_is_the_same_plan_and_says_no_more_than_it_m
         title="a story",
         topology=Topology(broker_settings={"segment_bytes": 600}),
         workload=Workload(producers=(Producer(), Producer(acks=1)), consumers=(Consumer(),)),
-        steps=(Step(7, f.Pause("any"), When(Observed.LEADER_EPOCH, "t-0")),),
+        steps=(Step(7, f.Pause("broker-0"), When(Observed.LEADER_EPOCH, "t-0")),),
         expected=Expected("fail", "I1", (4,), "a_bug"),
     )
     text = encode_plan(plan, omit_defaults=True)
@@ -114,7 +114,7 @@ def test_a_plan_without_its_defaults_is_the_same_plan_and_says_no_more_than_it_m
         "steps": [
             {
                 "at_ms": 7,
-                "do": {"fault": "pause", "node": "any"},
+                "do": {"fault": "pause", "node": "broker-0"},
                 "when": {"state": "leader_epoch", "partition": "t-0"},
             }
         ],

@@ -103,6 +103,12 @@ def sees(*, new: tuple[int, ...] = (), dead: tuple[int, ...] = ()) -> TraceEvent
     )
 
 
+def shuts_down(broker: int, broker_epoch: int) -> TraceEvent:
+    return event(
+        Kind.SHUTDOWN_BEGUN, CONTROLLER, topic=None, broker=broker, broker_epoch=broker_epoch
+    )
+
+
 def controls(controller: int, controller_epoch: int) -> TraceEvent:
     return event(Kind.CONTROLLER_ELECTED, controller, topic=None, controller_epoch=controller_epoch)
 
@@ -353,6 +359,36 @@ STORIES = (
         },
     ),
     Story(
+        15,
+        "L4",
+        -1,
+        {
+            "registered": registers(2, 1),
+            "registered anew": registers(2, 2),
+            "known": sees(new=(2,)),
+            "late": shuts_down(2, 1),
+        },
+        needs=("registered anew", "late"),
+        unless={"it was seen to come": ("late", sees(new=(2,)))},
+    ),
+    Story(
+        8,
+        "L4",
+        -1,
+        {
+            "led": leads(1, 0, 0),
+            "gone": sees(dead=(2,)),
+            "proposed": proposes(1, 0, 2),
+            "adopted": adopts(1, 0, 2),
+        },
+        needs=("gone", "proposed"),
+        unless={
+            "it is back": ("gone", sees(new=(2,))),
+            "it came back": ("adopted", sees(new=(2,))),
+            "another controller took over": ("gone", controls(1001, 2)),
+        },
+    ),
+    Story(
         16,
         "L8",
         -1,
@@ -433,7 +469,7 @@ def test_every_row_with_a_trigger_has_its_stories() -> None:
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: f"row {story.row} {story.invariant}")
 def test_what_happened_to_another_partition_names_no_row(story: Story) -> None:
     if story.row == 15 and "registered" in story.steps:
-        return  # a broker that no controller saw is so for every partition
+        return  # what a controller makes of a broker is so for every partition
     trace = list(story.steps.values())
     assert explain(story.invariant, "t", 1, story.offset, trace) == ()
     assert explain(story.invariant, "u", 0, story.offset, trace) == ()

@@ -14,7 +14,7 @@ from highwater_core.check import check
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
-from highwater_core.ids import BrokerEpoch, Endpoint, NodeId, TopicPartition
+from highwater_core.ids import BrokerEpoch, Endpoint, NodeId, StorageId, TopicPartition
 from highwater_core.messages import (
     BrokerEndpoints,
     CommandResponse,
@@ -56,8 +56,9 @@ class ScriptedBroker:
     `is_mute`, commands are taken in and not answered.
     """
 
-    def __init__(self, cluster: Cluster, broker_id: int) -> None:
+    def __init__(self, cluster: Cluster, broker_id: int, storage_id: str) -> None:
         self.id = NodeId(broker_id)
+        self.storage_id = StorageId(storage_id)
         self.name = f"broker-{broker_id}"
         self.told: list[Any] = []
         self.refused: dict[TopicPartition, ErrorCode] = {}
@@ -83,7 +84,7 @@ class ScriptedBroker:
     async def _register(self) -> None:
         session = await self._cluster.zookeeper.factory(self.runtime).open(6_000)
         await session.ensure_path(znodes.BROKER_IDS)
-        data = znodes.encode_broker(self.endpoints, 0)
+        data = znodes.encode_broker(self.endpoints, 0, self.storage_id)
         await session.create(znodes.broker_path(self.id), data, ephemeral=True)
         self.session = session
 
@@ -173,8 +174,9 @@ class Cluster:
     def close_listeners(self, runtime: NodeRuntime) -> None:
         self._listeners.close(runtime)
 
-    def start_broker(self, broker_id: int) -> ScriptedBroker:
-        broker = self.brokers[broker_id] = ScriptedBroker(self, broker_id)
+    def start_broker(self, broker_id: int, storage_id: str = "") -> ScriptedBroker:
+        """Register a broker; storage_id names its logs' contents, none by default."""
+        broker = self.brokers[broker_id] = ScriptedBroker(self, broker_id, storage_id)
         self.until(lambda: broker.session is not None, "the broker's registration")
         return broker
 

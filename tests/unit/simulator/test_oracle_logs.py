@@ -1,0 +1,332 @@
+"""The oracle's own reading of logs: chains of batches, and the shadow of a replica's disk."""
+
+from __future__ import annotations
+
+import pytest
+
+from highwater_core.ids import LeaderEpoch
+from highwater_simulator.disk import Disk
+from highwater_simulator.files import SimulatedFile, SimulatedFileSystem
+from highwater_simulator.kernel import Kernel
+from highwater_simulator.oracle.batches import (
+    EMPTY,
+    HEADER_BYTES,
+    Batch,
+    Chain,
+    is_sound,
+    parse_batches,
+)
+from highwater_simulator.oracle.restarts import read_checkpoint
+from highwater_simulator.oracle.shadow import ReplicaShadow
+from highwater_simulator.rng import SeededRng
+from highwater_wire.kafka.record_batch import build_batch
+
+FIRST, SECOND = "t-0/00000000000000000000.log", "t-0/00000000000000000004.log"
+
+
+def written(base: int, epoch: int, *values: str) -> bytes:
+    """Return a batch's bytes as a leader of the epoch writes them."""
+    return build_batch([(None, value.encode(), 0) for value in values], base, LeaderEpoch(epoch))
+
+
+def batch(base: int, count: int = 2, epoch: int = 0, crc: int = 7) -> Batch:
+    return Batch(base, base + count, epoch, crc, 100 * base, 100)
+
+
+def chain_of(*batches: Batch, start_offset: int = 0) -> Chain:
+    chain = Chain(start_offset)
+    for each in batches:
+        chain.append(each)
+    return chain
+
+
+# ---------------------------------------------------------------- batches
+
+
+def test_batches_are_read_by_their_headers_up_to_what_is_torn() -> None:
+    one, two = written(0, 3, "a", "b"), written(2, 4, "c")
+    found = parse_batches(one + two + two[:-1], 0)
+    assert [(b.base_offset, b.next_offset, b.leader_epoch) for b in found] == [
+        (0, 2, 3),
+        (2, 3, 4),
+    ]
+    assert parse_batches(one + two, len(one)) == found[1:]
+    assert found[1].position + found[1].size_bytes == len(one + two)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\0" * (HEADER_BYTES - 1), b"\0" * 4_096, written(0, 0, "a")[:-1]],
+    ids=["nothing", "less than a header", "zeros", "its last byte is missing"],
+)
+def test_what_is_no_whole_batch_is_none(data: bytes) -> None:
+    assert parse_batches(data, 0) == []
+
+
+def test_a_batch_is_sound_until_a_bit_that_its_crc_covers_flips() -> None:
+    data = bytearray(written(0, 0, "a"))
+    (found,) = parse_batches(data, 0)
+    assert is_sound(data, found)
+    data[-1] ^= 1
+    assert not is_sound(data, found)
+
+
+# ---------------------------------------------------------------- chains
+
+
+def test_chains_of_equal_batches_are_equal_wherever_the_batches_lie() -> None:
+    moved = batch(0)._replace(position=4, size_bytes=9)
+    assert chain_of(batch(0), batch(2)).chains == chain_of(moved, batch(2)).chains
+
+
+@pytest.mark.parametrize(
+    "other",
+    [batch(0, count=1), batch(0, epoch=1), batch(0, crc=8), batch(1)],
+    ids=["length", "epoch", "content", "offset"],
+)
+def test_whatever_differs_in_a_batch_shows_in_every_later_chain_value(other: Batch) -> None:
+    one, two = chain_of(batch(0), batch(2)), chain_of(other, batch(2))
+    assert one.chain_below(2) != two.chain_below(2)
+    assert one.chain_below(4) != two.chain_below(4)
+
+
+def test_a_chain_knows_its_batches_by_offset() -> None:
+    chain = chain_of(batch(0), batch(2, count=3), batch(5))
+    assert [chain.index_below(offset) for offset in (0, 1, 2, 3, 5, 6, 9)] == [
+        -1, 0, 0, 1, 1, 2, 2,
+    ]  # fmt: skip
+    assert chain.at(4) == batch(2, count=3)
+    assert (chain.at(7), chain.at(-1)) == (None, None)
+    assert chain.end_offset == 7
+    assert chain.chain_below(0) == EMPTY
+
+
+def test_what_is_dropped_from_a_chain_is_as_if_it_had_never_been() -> None:
+    chain = chain_of(batch(0), batch(2), batch(4))
+    chain.keep(1)
+    assert chain.end_offset == 2
+    chain.append(batch(2, crc=9))
+    assert chain.chains == chain_of(batch(0), batch(2, crc=9)).chains
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "end_offset", "first"),
+    [
+        ((batch(0), batch(2)), (batch(0), batch(2)), 4, 4),
+        ((batch(0), batch(2)), (batch(0), batch(2, crc=1)), 4, 2),
+        ((batch(0, crc=1), batch(2)), (batch(0), batch(2)), 4, 0),
+        ((batch(0),), (batch(0), batch(2)), 4, 2),
+        ((), (batch(0),), 2, 0),
+        ((batch(0), batch(2), batch(4)), (batch(0), batch(2), batch(4, epoch=1)), 4, 4),
+    ],
+    ids=["equal", "second", "first", "shorter", "empty", "beyond what is asked for"],
+)
+def test_the_first_difference_is_where_two_logs_part(
+    mine: tuple[Batch, ...], theirs: tuple[Batch, ...], end_offset: int, first: int
+) -> None:
+    assert chain_of(*mine).first_difference(chain_of(*theirs), end_offset) == first
+    assert chain_of(*theirs).first_difference(chain_of(*mine), end_offset) == first
+
+
+# ---------------------------------------------------------------- shadows
+
+
+class Followed:
+    """A folder on a disk, and the shadow that follows it through the disk's tap."""
+
+    def __init__(self) -> None:
+        self.disk = Disk(SeededRng(1))
+        self.kernel = Kernel()
+        self._runtime = self.kernel.runtime("broker-0")
+        self.files = SimulatedFileSystem(self._runtime, self.disk)
+        self.shadow = ReplicaShadow(self.disk, "t-0")
+        self.added: list[Batch] = []
+        self.files.make_folder("t-0")
+        self.disk.changed = self._changed
+
+    def _changed(self, path: str, operation: str) -> None:
+        match operation:
+            case "append":
+                self.shadow.appended(path, self._note)
+            case "truncate":
+                self.shadow.truncated(path)
+            case _:
+                self.shadow.renamed(path)
+
+    def _note(self, each: Batch, chain: int) -> None:
+        self.added.append(each)
+
+    def write(self, path: str, *data: bytes) -> SimulatedFile:
+        file = self.files.open(path)
+        for each in data:
+            file.append([each])
+        return file
+
+    def sync(self, file: SimulatedFile) -> None:
+        """Sync the file, and the names that lead to it."""
+        for work in (file.sync(), self.files.sync_folder("t-0"), self.files.sync_folder("")):
+            task = self._runtime.start("sync", work)
+            self.kernel.run_until(task.is_done, 1_000)
+
+    def offsets(self) -> list[int]:
+        return [each.base_offset for each in self.shadow.chain.batches]
+
+
+def test_a_shadow_follows_appends_through_segments_and_tells_of_each_batch() -> None:
+    f = Followed()
+    f.write(FIRST, written(0, 0, "a", "b"), written(2, 0, "c", "d"))
+    f.write(SECOND, written(4, 1, "e"))
+    assert (f.offsets(), f.shadow.end_offset) == ([0, 2, 4], 5)
+    assert f.added == f.shadow.chain.batches
+    assert not f.shadow.is_stale
+
+
+def test_a_batch_that_arrives_in_pieces_is_one_once_it_is_whole() -> None:
+    f, data = Followed(), written(0, 0, "a")
+    file = f.write(FIRST, data[:20])
+    assert f.offsets() == []
+    file.append([data[20:]])
+    assert f.offsets() == [0]
+
+
+def test_a_truncation_takes_the_batches_that_no_longer_are_whole() -> None:
+    f, one = Followed(), written(0, 0, "a", "b")
+    file = f.write(FIRST, one, written(2, 0, "c"))
+    file.truncate(len(one) + 3)
+    assert f.offsets() == [0]
+    file.truncate(len(one))
+    file.append([written(2, 5, "x")])
+    assert (f.offsets(), f.shadow.chain.batches[-1].leader_epoch) == ([0, 2], 5)
+
+
+def test_a_log_that_was_cut_to_nothing_is_no_deleted_topics_any_more() -> None:
+    f = Followed()
+    file = f.write(FIRST, written(0, 0, "a"), written(1, 0, "b"))
+    f.shadow.is_of_deleted_topic = True
+    file.truncate(len(written(0, 0, "a")))
+    assert f.shadow.is_of_deleted_topic
+    file.truncate(0)
+    assert not f.shadow.is_of_deleted_topic
+
+
+def test_names_that_change_make_a_shadow_read_its_folder_anew() -> None:
+    f = Followed()
+    f.write(FIRST, written(0, 0, "a", "b"), written(2, 0, "c", "d"))
+    f.write(SECOND, written(4, 1, "e"))
+    f.files.remove(SECOND)
+    assert f.shadow.is_stale
+    f.write(FIRST, written(4, 2, "x"))
+    f.shadow.rescan(f._note)
+    assert (f.offsets(), f.shadow.chain.batches[-1].leader_epoch) == ([0, 2, 4], 2)
+    f.files.remove("t-0")
+    f.shadow.rescan(f._note)
+    assert (f.offsets(), f.shadow.end_offset) == ([], 0)
+
+
+def test_the_next_segment_is_no_reason_to_read_all_anew_an_older_one_is() -> None:
+    f = Followed()
+    f.write(SECOND, written(4, 0, "e"))
+    assert (f.shadow.is_stale, f.shadow.chain.start_offset) == (False, 4)
+    f.write(FIRST)
+    assert f.shadow.is_stale
+
+
+def test_what_a_disk_damaged_is_lost_from_the_first_bad_batch_on() -> None:
+    f = Followed()
+    f.write(FIRST, written(0, 0, "a"), written(1, 0, "b"), written(2, 0, "c"))
+    before, content = f.shadow.chain, f.disk.content(FIRST)
+    assert content is not None
+    content[before.batches[1].position + HEADER_BYTES] ^= 4
+    f.shadow.held_end = 3
+    f.shadow.rescan(f._note, verify=True)
+    f.shadow.note_lost_by_disk(before)
+    assert (f.offsets(), f.shadow.lost_from, f.shadow.held_end) == ([0], 1, 1)
+    assert f.shadow.cut_from is None
+
+
+def test_a_segment_that_a_disk_lost_takes_the_later_ones_with_it() -> None:
+    f = Followed()
+    f.write(FIRST, written(0, 0, "a", "b"), written(2, 0, "c", "d"))
+    f.write(SECOND, written(4, 0, "e"))
+    before, node = f.shadow.chain, f.disk.content(FIRST)
+    assert node is not None
+    del node[before.batches[1].position :]
+    f.shadow.rescan(f._note, verify=True)
+    f.shadow.note_lost_by_disk(before)
+    assert (f.offsets(), f.shadow.lost_from) == ([0], 2)
+
+
+def test_an_undone_truncation_loses_what_was_written_since_though_the_log_is_longer() -> None:
+    f, kept, old = Followed(), written(0, 0, "a"), written(1, 0, "b", "c", "d")
+    file = f.write(FIRST, kept, old)
+    f.sync(file)
+    file.truncate(len(kept))
+    file.append([written(1, 1, "x")])
+    before = f.shadow.chain
+    f.disk.lose_power(spares_nothing=True)
+    f.shadow.rescan(f._note, verify=True)
+    f.shadow.note_lost_by_disk(before)
+    assert f.shadow.end_offset == 4 > before.end_offset
+    assert f.shadow.lost_from == 1
+
+
+def test_durable_is_what_lies_below_the_last_sync_of_each_segment_in_turn() -> None:
+    f = Followed()
+    first = f.write(FIRST, written(0, 0, "a", "b"))
+    f.sync(first)
+    first.append([written(2, 0, "c", "d")])
+    second = f.write(SECOND, written(4, 0, "e"))
+    assert f.shadow.durable_end() == 2
+    f.sync(second)
+    assert f.shadow.durable_end() == 2, "what lies behind a hole is not durable"
+    f.sync(first)
+    assert f.shadow.durable_end() == 5
+
+
+# ---------------------------------------------------------------- what is held
+
+
+def test_a_replica_holds_what_it_has_unchanged() -> None:
+    shadow, committed = ReplicaShadow(Disk(SeededRng(1)), "t-0"), chain_of(batch(0), batch(2))
+    shadow.chain = chain_of(batch(0), batch(2, crc=1), batch(4))
+    assert (shadow.holds(committed, 2), shadow.holds(committed, 4)) == (True, False)
+    shadow.note_held(committed)
+    assert shadow.held_end == 2
+
+
+def test_what_was_lost_or_cut_is_forgotten_once_it_is_there_again() -> None:
+    shadow, committed = ReplicaShadow(Disk(SeededRng(1)), "t-0"), chain_of(batch(0), batch(2))
+    shadow.chain, shadow.lost_from, shadow.cut_from = chain_of(batch(0)), 2, 2
+    shadow.note_held(committed)
+    assert (shadow.lost_from, shadow.cut_from) == (2, 2)
+    shadow.chain.append(batch(2))
+    shadow.note_held(committed)
+    assert (shadow.lost_from, shadow.cut_from) == (None, None)
+
+
+def test_once_a_loss_is_excused_nothing_is_known_of_what_lay_there() -> None:
+    shadow = ReplicaShadow(Disk(SeededRng(1)), "t-0")
+    shadow.held_end, shadow.lost_from, shadow.cut_from = 8, 6, 4
+    shadow.forget_beyond(5)
+    assert (shadow.held_end, shadow.lost_from, shadow.cut_from) == (5, None, 4)
+
+
+# ---------------------------------------------------------------- checkpoints
+
+
+@pytest.mark.parametrize(
+    ("content", "offsets"),
+    [
+        (b"0\n2\nt 0 5\nt 1 7\n", [5, 7]),
+        (b"0\n2\nt 0 5\n", []),
+        (b"1\n1\nt 0 5\n", []),
+        (b"0\n1\nt 0 x\n", []),
+        (b"0\n1\nt 0\n", []),
+        (b"0\n", []),
+        (b"", []),
+        (b"\xff\n1\nt 0 5\n", []),
+    ],
+    ids=["whole", "torn", "version", "no number", "no offset", "no rows", "empty", "bytes"],
+)
+def test_a_checkpoint_is_read_whole_or_not_at_all(content: bytes, offsets: list[int]) -> None:
+    assert list(read_checkpoint(content).values()) == offsets
