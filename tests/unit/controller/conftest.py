@@ -32,6 +32,7 @@ from highwater_core.ports import (
     Coordination,
     CoordinationFactory,
     MultiOp,
+    NodeExists,
     Ports,
     Stat,
 )
@@ -268,8 +269,11 @@ class Cluster:
 
     async def put(self, path: str, data: bytes) -> None:
         check(self._session is not None, "the operator has a session")
-        await self._session.ensure_path(path)
-        await self._session.set(path, data)
+        await self._session.ensure_path(path.rpartition("/")[0])
+        try:
+            await self._session.create(path, data)  # at once: who watches reads it whole
+        except NodeExists:
+            await self._session.set(path, data)
 
     def before_multi(self, path: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Do the work once, just before the next multi of a controller that touches the path."""

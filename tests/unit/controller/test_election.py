@@ -58,6 +58,7 @@ def test_session_loss_ends_the_term_at_once_and_the_next_session_stands_again(ru
     topic = NewTopic("t", -1, -1, ((0, 1, 2),))
     running.ask_later(CreateTopicsRequest((topic,), timeout_ms=30_000), answers)
     running.until(lambda: running.brokers[0].heard(LeaderAndIsrRequest)[1:], "the command")
+    running.settle(5)  # the request is carried out, and waits for its topic
     running.expire_session()
     running.until(lambda: running.events(EventKind.CONTROLLER_RESIGNED), "the resignation")
     resigned = running.events(EventKind.CONTROLLER_RESIGNED)[0]
