@@ -96,11 +96,11 @@ class PartitionOracle:
                 f"{high_watermark}, log end {end_offset} are not in order",
                 high_watermark,
             )
-        if shadow.end_offset not in (end_offset, shadow.chain.start_offset):
+        if shadow.log_end_offset not in (end_offset, None):
             self._report(
                 "I4",
                 f"broker {broker} takes {end_offset} for its log end; its disk says "
-                f"{shadow.end_offset}",
+                f"{shadow.log_end_offset}",
                 end_offset,
             )
         self._check_epochs(broker, partition, shadow)

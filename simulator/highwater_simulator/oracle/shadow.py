@@ -35,6 +35,17 @@ class ReplicaShadow:
     def end_offset(self) -> int:
         return self.chain.end_offset
 
+    @property
+    def log_end_offset(self) -> int | None:
+        """Where its broker appends next: the last segment's start while there is no batch.
+
+        None where there is no segment.
+        """
+        if self.chain.batches or not self._parsed:
+            return self.end_offset if self.chain.batches else None
+        name = max(self._parsed).rpartition("/")[2]
+        return int(name.removesuffix(LOG_SUFFIX))
+
     # ------------------------------------------------------------ following the disk
 
     def appended(self, path: str, added: Callable[[Batch, int], None]) -> None:

@@ -269,7 +269,7 @@ class Cluster:
 
     async def put(self, path: str, data: bytes) -> None:
         check(self._session is not None, "the operator has a session")
-        await self._session.ensure_path(path.rpartition("/")[0])
+        await self._session.ensure_path(path.rpartition("/")[0] or "/")
         try:
             await self._session.create(path, data)  # at once: who watches reads it whole
         except NodeExists:
