@@ -51,6 +51,10 @@ from highwater_core.messages import (
 )
 from highwater_core.ports import Ports
 
+MIN_INSYNC_REPLICAS_UNKNOWN = 2**31 - 1
+"""More than there are: with too low a minimum records would be committed that others, who may
+lead, do not have."""
+
 
 class ReplicaManager:
     """The partitions of this broker, by topic and partition.
@@ -109,7 +113,7 @@ class ReplicaManager:
             key,
             hosted.log,
             high_watermark=hosted.high_watermark,
-            min_insync_replicas=self._topics.min_insync_replicas(key.topic),
+            min_insync_replicas=self._min_insync_replicas(key.topic),
             topic_id=hosted.topic_id,
         )
         self._partitions[key] = partition
@@ -124,10 +128,16 @@ class ReplicaManager:
         """Give the topic's partitions their changed configuration."""
         for partition in self.partitions():
             if partition.topic_partition.topic == topic:
-                partition.min_insync_replicas = self._topics.min_insync_replicas(topic)
+                partition.min_insync_replicas = self._min_insync_replicas(topic)
                 partition.log.config = self._topics.log_config(topic)
                 if partition.maybe_advance_high_watermark():
                     partition.changed()
+
+    def _min_insync_replicas(self, topic: str) -> int:
+        """Return how many in sync suffice to commit; while nobody could say, none do."""
+        if not self._topics.is_known(topic):
+            return MIN_INSYNC_REPLICAS_UNKNOWN
+        return self._topics.min_insync_replicas(topic)
 
     # ------------------------------------------------------------ commands
 

@@ -90,6 +90,10 @@ class TopicSettings:
         parsed = parse_topic_config(self._overrides.get(topic, {}))
         return {name: value for name, value in parsed.items() if isinstance(value, int)}
 
+    def is_known(self, topic: str) -> bool:
+        """Return whether the topic's configuration was read; the defaults serve until then."""
+        return topic in self._overrides
+
     def min_insync_replicas(self, topic: str) -> int:
         default = self._settings.min_insync_replicas
         return self._values(topic).get("min.insync.replicas", default)

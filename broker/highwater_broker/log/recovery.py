@@ -178,7 +178,7 @@ class _Recovery:
     def _cut(self, segment: Segment, bad: LogRefused) -> bool:
         cut_bytes = segment.cut_garbage()
         self.truncated_bytes += cut_bytes
-        self.has_lost_batches |= not isinstance(bad, TornBatch)
+        self.has_lost_batches |= self.clean or not isinstance(bad, TornBatch)
         self.repairs.append(f"segment {segment.base_offset}: {bad}: {cut_bytes} bytes cut")
         return False
 

@@ -124,6 +124,7 @@ class Oracle:
                 shadow.appended(path, self._batch_taps(broker, at))
             elif operation == "truncate":
                 shadow.truncated(path)
+                shadow.is_of_deleted_topic &= bool(shadow.chain.batches)
             else:
                 shadow.renamed(path)
             self._dirty[broker, at] = None
@@ -178,6 +179,7 @@ class Oracle:
             del self.partitions[at]
             for shadow in self._shadows[str(at)].values():
                 shadow.is_of_deleted_topic = bool(shadow.chain.batches)
+                shadow.forget_beyond(0)
 
     def _leadership_changed(self, author: str, path: str) -> None:
         found = self._world.zookeeper.data(path)

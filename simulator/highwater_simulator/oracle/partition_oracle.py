@@ -144,7 +144,7 @@ class PartitionOracle:
         if known is None:
             self._leaders[partition.leader_epoch] = broker
             if is_current:
-                self._check_elected(broker)
+                self._check_new_leader(broker)
         elif known != broker:
             self._report("I7", f"{known} and {broker} both lead epoch {partition.leader_epoch}")
         if is_current and leadership is not None:
@@ -219,12 +219,6 @@ class PartitionOracle:
         for member in (*after.isr, *after.elr):
             if member != after.leader:
                 self._check_member(member, "I2")
-        if after.leader >= 0 and (before is None or before.leader_epoch != after.leader_epoch):
-            # One whose disk lost something is judged when it leads: its old registration may still
-            # be there, and nobody know that it restarted.
-            shadow = self._shadows[int(after.leader)]
-            if shadow.lost_from is None:
-                self._check_elected(int(after.leader))
 
     def _check_written(self, after: PartitionLeadership) -> None:
         outside = [broker for broker in after.isr if broker not in self.assigned_replicas]
@@ -255,8 +249,11 @@ class PartitionOracle:
         if after.leader not in eligible:
             self._report("I12", f"{after.leader} was elected from outside {list(before.isr)}")
 
-    def _check_elected(self, leader: int) -> None:
-        """I4: a new leader has all that is committed, unless its loss is excused."""
+    def _check_new_leader(self, leader: int) -> None:
+        """I4: who begins to lead has all that is committed, unless its loss is excused.
+
+        Not when it is elected: a controller may take a dead broker for alive, and find out.
+        """
         shadow, end_offset = self._shadows[leader], self.committed.end_offset
         if shadow.holds(self.committed, end_offset):
             shadow.note_held(self.committed)
@@ -272,7 +269,7 @@ class PartitionOracle:
             return
         self._report(
             "I4",
-            f"broker {leader} was elected without what is committed from {at} to {end_offset}",
+            f"broker {leader} leads without what is committed from {at} to {end_offset}",
             at,
         )
 

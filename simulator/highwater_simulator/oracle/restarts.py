@@ -35,6 +35,9 @@ class RestartChecks:
                 self._replica_started(event)
             case EventKind.BROKER_REGISTERED:
                 self._broker_epochs[event.node] = event.detail["broker_epoch"]
+            case EventKind.REPLICA_STOPPED if event.detail["deleted"]:
+                at = TopicPartition(str(event.topic), int(event.partition or 0))
+                self._roles.pop((event.node, at), None)
             case EventKind.REQUEST_HANDLED:
                 self._command_handled(event)
             case EventKind.BECAME_LEADER | EventKind.BECAME_FOLLOWER:

@@ -185,13 +185,26 @@ def test_a_stopped_replica_keeps_its_log_and_may_be_started_again_in_the_same_ep
     broker.carry_out(lisr(command(ME, 3, isr=(ME,))))
     partition = broker.manager.get(T0)
     assert partition is not None
-    partition.append(batch("a"), -1, 0)
+    partition.append(batch("a"), 1, 0)
     assert broker.carry_out(stop(3, delete=False)).partition_errors == ((T0, E.NONE),)
     assert broker.role() == ("stopped", 3)
     assert partition.append(batch("b"), 1, 0).error is E.NOT_LEADER_OR_FOLLOWER
     broker.carry_out(lisr(command(ME, 3, isr=(ME,))))
     assert broker.role() == ("leader", 3)
     assert partition.log_end_offset == 1
+
+
+def test_nothing_is_committed_while_the_topics_configuration_is_unread(
+    make_broker: Callable[..., Broker],
+) -> None:
+    """With too low a minimum it would be, without those who may lead next."""
+    broker = make_broker()
+    broker.carry_out(lisr(command(ME, 3, isr=(ME,))))
+    partition = broker.manager.get(T0)
+    assert partition is not None
+    assert partition.append(batch("a"), -1, 0).error is E.NOT_ENOUGH_REPLICAS
+    assert partition.append(batch("a"), 1, 0).error is E.NONE
+    assert partition.high_watermark == 0
 
 
 def test_a_late_stop_of_an_older_epoch_does_not_touch_the_replica(

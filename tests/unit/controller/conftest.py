@@ -214,6 +214,12 @@ class Cluster:
         for session_id in self.zookeeper.session_ids(f"controller-{controller_id}"):
             self.zookeeper.expire(session_id)
 
+    def pause_controller(self, controller_id: int = 1000) -> None:
+        self._runtimes[controller_id].pause()
+
+    def resume_controller(self, controller_id: int = 1000) -> None:
+        self._runtimes[controller_id].resume()
+
     def expire_session(self, controller_id: int = 1000) -> None:
         for session_id in self.zookeeper.session_ids(f"controller-{controller_id}"):
             self.zookeeper.expire(session_id)

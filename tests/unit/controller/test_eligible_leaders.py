@@ -212,9 +212,12 @@ def test_the_last_in_sync_that_lost_records_gives_way_to_the_eligible_ones(held)
 def test_a_leader_back_on_another_disk_within_its_session_gives_way(held):
     """As in a quick restart: its death is seen together with its new registration."""
     die(held, 2, 1)
-    held.kernel.run_for(10)
+    held.pause_controller()
     held.brokers[0].die()
-    come_back(held, 0, "other")
+    held.start_broker(0, "other")
+    held.resume_controller()
+    held.settle()
+    assert held.events(EventKind.BROKERS_CHANGED)[-1].detail["bounced"] == [0]
     assert of(held.state("t")) == (NOBODY, (1,), ())
 
 

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater_core import znodes
-from highwater_core.ids import BrokerEpoch, Endpoint, NodeId, TopicId, TopicPartition
+from highwater_core.ids import (
+    NO_STORAGE_ID,
+    BrokerEpoch,
+    ControllerEpoch,
+    Endpoint,
+    LeaderEpoch,
+    NodeId,
+    StorageId,
+    TopicId,
+    TopicPartition,
+)
 from highwater_core.messages import BrokerEndpoints
 
 STATE = '{{"version":1,"leader":{},"leader_epoch":{},"controller_epoch":{},"isr":{}}}'
@@ -32,6 +44,55 @@ TOO_LARGE = 2**31
 def test_a_partition_state_that_no_controller_writes_is_malformed(state: str) -> None:
     with pytest.raises(znodes.MalformedZnode, match="somewhere"):
         znodes.decode_partition_state(state.encode(), "somewhere")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        '"elr":[0]',
+        '"elr":[1,1]',
+        '"elr":[-1]',
+        '"elr":"none"',
+        '"storage_ids":{"x":"a"}',
+        '"storage_ids":{"0":1}',
+        '"leader_broker_epoch":"7"',
+    ],
+)
+def test_a_partition_state_with_odd_keys_of_our_own_is_malformed(more: str) -> None:
+    state = STATE.format(0, 3, 1, [0])[:-1] + f",{more}}}"
+    with pytest.raises(znodes.MalformedZnode, match="somewhere"):
+        znodes.decode_partition_state(state.encode(), "somewhere")
+
+
+def test_a_partition_state_has_keys_of_our_own_only_where_there_is_something_to_say() -> None:
+    plain = znodes.PartitionLeadership(
+        NodeId(0), LeaderEpoch(3), ControllerEpoch(1), (NodeId(0), NodeId(2))
+    )
+    assert znodes.encode_partition_state(plain) == STATE.format(0, 3, 1, "[0,2]").encode()
+    whole = replace(
+        plain,
+        elr=(NodeId(1),),
+        leader_broker_epoch=BrokerEpoch(7),
+        storage_ids=((NodeId(0), StorageId("a")), (NodeId(1), StorageId("b"))),
+    )
+    data = znodes.encode_partition_state(whole)
+    assert data.endswith(b',"elr":[1],"leader_broker_epoch":7,"storage_ids":{"0":"a","1":"b"}}')
+    for leadership in (plain, whole):
+        data = znodes.encode_partition_state(leadership)
+        assert znodes.decode_partition_state(data, "somewhere") == leadership
+
+
+def test_a_broker_names_its_contents_or_does_not() -> None:
+    at = Endpoint("broker-1", 9092)
+    broker = BrokerEndpoints(NodeId(1), BrokerEpoch(7), at, at, at, at)
+    plain = znodes.encode_broker(broker, 5)
+    assert b"storage" not in plain
+    assert znodes.decode_storage_id(plain, NodeId(1)) == NO_STORAGE_ID
+    named = znodes.encode_broker(broker, 5, StorageId("a"))
+    assert znodes.decode_storage_id(named, NodeId(1)) == "a"
+    assert znodes.decode_broker(named, NodeId(1), BrokerEpoch(7)) == broker
+    with pytest.raises(znodes.MalformedZnode):
+        znodes.decode_storage_id(named.replace(b'"a"', b"1"), NodeId(1))
 
 
 @pytest.mark.parametrize("isr", ["[1]", "[]"])

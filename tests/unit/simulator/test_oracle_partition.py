@@ -193,8 +193,9 @@ def test_i2_who_joins_the_isr_holds_what_is_committed_by_content_not_by_length()
 def test_i2_is_no_ones_fault_where_the_disk_lost_it() -> None:
     judged = committed()
     judged.lose(2, 1)
-    judged.give(0, record(3))
-    judged.see(0, 4, isr=(0, 1))
+    for broker in (0, 1):
+        judged.give(broker, record(3))
+    judged.see(0, 4)
     assert judged.broken == []
 
 
@@ -242,8 +243,12 @@ def test_i4_a_new_leader_has_all_that_is_committed() -> None:
     judged = committed()
     judged.write("controller-1000", written(1, 1, (1, 2)))
     assert judged.broken == []
+    judged.see(1, 3, 1, isr=(1, 2), entries=((0, 0), (1, 3)))
+    assert judged.broken == []
     judged.shadows[2].chain.keep(1)
     judged.write("controller-1000", written(2, 2, (2,)))
+    assert judged.broken == [], "it may be dead, and the controller not know yet"
+    judged.see(2, 1, 2, isr=(2,), entries=((0, 0), (2, 1)))
     assert judged.reports == [("I4", 1)]
 
 

@@ -1,0 +1,191 @@
+"""Plans as files: what is read back, what is refused, and names that plan files depend on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pytest
+
+from highwater_chaos import faults as f
+from highwater_chaos.plan import (
+    BadPlan,
+    Expected,
+    Network,
+    Observed,
+    Plan,
+    Producer,
+    Step,
+    Topic,
+    Topology,
+    When,
+    Workload,
+    decode_plan,
+    encode_plan,
+    node_names,
+    problems_of,
+)
+
+WHOLE = Plan(
+    seed=5,
+    title="a story",
+    topology=Topology(brokers=2, controllers=1, broker_settings={"b": 2, "a": 1}),
+    network=Network(through_codecs=True),
+    workload=Workload((Topic("u", 2, 2, 2),), (Producer("u"),), ()),
+    steps=(
+        Step(0, f.Kill("leader of u-1", 10, f.DiskAtStart.EMPTY)),
+        Step(3, f.Cut("any", "zookeeper", "zookeeper", True), When(Observed.LEADER_EPOCH, "u-0")),
+    ),
+    core=("broker-1", "controller-1000"),
+    expected=Expected("fail", "I1"),
+)
+
+FIELDS = {
+    "kill": {"node", "for_ms", "disk"},
+    "terminate": {"node", "for_ms"},
+    "pause": {"node", "for_ms"},
+    "power_loss": {"node", "for_ms"},
+    "crash_at": {"node", "point", "restart_after_ms", "for_ms"},
+    "delay_at": {"node", "point", "delay_ms", "count", "for_ms"},
+    "cut": {"source", "target", "plane", "both_ways", "for_ms"},
+    "isolate": {"node", "for_ms"},
+    "slow_link": {"source", "target", "plane", "latency_ms", "jitter_ms", "for_ms"},
+    "lossy_link": {"source", "target", "plane", "loss_percent", "for_ms"},
+    "reset_connections": {"source", "target", "plane"},
+    "half_open": {"source", "target", "plane"},
+    "expire_session": {"node"},
+    "lose_zookeeper_connection": {"node"},
+    "lose_zookeeper_reply": {"node", "count"},
+    "slow_zookeeper": {"delay_ms", "for_ms"},
+    "restart_zookeeper": {"for_ms"},
+    "disk_full": {"node", "for_ms"},
+    "disk_errors": {"node", "operation", "percent", "for_ms"},
+    "slow_disk": {"node", "delay_ms", "for_ms"},
+    "flip_bit": {"node", "file", "for_ms"},
+    "clock_jump": {"node", "by_ms"},
+    "clock_rate": {"node", "ppm", "for_ms"},
+    "create_topic": {"topic", "partitions", "replication_factor", "records"},
+    "delete_topic": {"topic"},
+}
+
+
+def names(kind: type[msgspec.Struct]) -> set[str]:
+    return {field.encode_name for field in msgspec.structs.fields(kind)}
+
+
+def test_a_plan_is_read_back_as_it_was_written_byte_for_byte() -> None:
+    text = encode_plan(WHOLE)
+    assert decode_plan(text) == WHOLE
+    assert encode_plan(decode_plan(text)) == text
+
+
+def test_equal_plans_have_equal_bytes_in_whatever_order_their_settings_were_given() -> None:
+    other = msgspec.structs.replace(
+        WHOLE, topology=Topology(2, 1, broker_settings={"a": 1, "b": 2})
+    )
+    assert encode_plan(other) == encode_plan(WHOLE)
+
+
+def test_the_names_in_plan_files_stay() -> None:
+    assert {f.fault_name(kind): names(kind) for kind in f.FAULTS} == FIELDS
+    assert names(Plan) == {
+        "seed", "title", "commit", "topology", "network", "workload", "steps", "quiet_after_ms",
+        "core", "expected", "format",
+    }  # fmt: skip
+    assert names(Step) == {"at_ms", "do", "when"}
+    assert names(When) == {"state", "partition", "event", "node", "count", "then_after_ms"}
+    assert {state.value for state in Observed} == {
+        "isr_is_leader", "follower_behind", "high_watermark_behind", "leader_epoch", "event",
+    }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of the whole plan's JSON at a path of keys."""
+
+    path: tuple[str | int, ...]
+    value: Any
+    says: str
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Change(("colour",), "red", "colour"),
+        Change(("topology", "rack"), 1, "rack"),
+        Change(("steps", 0, "do", "how"), 1, "how"),
+        Change(("steps", 0, "do", "fault"), "explode", "explode"),
+        Change(("steps", 0, "why"), "", "why"),
+        Change(("steps", 1, "when", "until"), 1, "until"),
+        Change(("seed",), "five", "seed"),
+        Change(("format",), 2, "format 2"),
+        Change(("topology", "brokers"), 0, "at least one broker"),
+        Change(("workload", "topics", 0, "replication_factor"), 3, "3 replicas"),
+        Change(("workload", "producers", 0, "topic"), "x", "'x'"),
+        Change(("core",), ["broker-2"], "'broker-2'"),
+        Change(("steps", 0, "at_ms"), -1, "negative"),
+        Change(("steps", 0, "do", "for_ms"), -1, "for_ms is negative"),
+        Change(("steps", 0, "do", "node"), "broker-7", "'broker-7'"),
+        Change(("steps", 0, "do", "node"), "zookeeper", "'zookeeper'"),
+        Change(("steps", 0, "do", "node"), "any", "'any'"),
+        Change(("steps", 0, "do", "node"), "leader of u", "'leader of u'"),
+        Change(("steps", 0, "do", "node"), "leader of ", "'leader of '"),
+        Change(("steps", 1, "do", "source"), "broker-9", "'broker-9'"),
+        Change(("steps", 1, "do", "plane"), "astral", "'astral'"),
+        Change(("steps", 1, "when", "partition"), "", "partition ''"),
+        Change(("steps", 1, "when", "partition"), "u-x", "partition 'u-x'"),
+        Change(("steps", 1, "when", "count"), 0, "less than one time"),
+        Change(("steps", 1, "when", "node"), "broker-8", "'broker-8'"),
+        Change(("steps", 1, "when"), {"state": "event"}, "without naming it"),
+    ],
+    ids=lambda change: f"{'.'.join(map(str, change.path))}={change.value}",
+)
+def test_a_plan_that_cannot_be_run_is_refused_and_the_message_says_why(change: Change) -> None:
+    content = json.loads(encode_plan(WHOLE))
+    at: Any = content
+    for key in change.path[:-1]:
+        at = at[key]
+    at[change.path[-1]] = change.value
+    with pytest.raises(BadPlan, match="a file: ") as refused:
+        decode_plan(json.dumps(content).encode(), "a file")
+    assert change.says in str(refused.value)
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"title": "no seed"}', b"\xff"])
+def test_what_is_no_plan_is_refused(text: bytes) -> None:
+    with pytest.raises(BadPlan, match="plan: "):
+        decode_plan(text)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["broker-0", "controller-1000", "active controller", "leader of u-0", "follower of my-u-12"],
+)
+def test_nodes_are_named_or_described(name: str) -> None:
+    assert problems_of(Plan(1, topology=Topology(3), steps=(Step(0, f.Pause(name)),))) == []
+
+
+def test_nodes_are_numbered_brokers_from_0_and_controllers_from_1000() -> None:
+    assert node_names(Topology(2, 2)) == (
+        "broker-0", "broker-1", "controller-1000", "controller-1001",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (Step(5, f.Pause("broker-1")), "at 5 ms: pause node=broker-1"),
+        (
+            Step(7, f.Kill("broker-0", 3), When(Observed.EVENT, event="isr_changed", count=2)),
+            "from 7 ms on, after isr_changed x2: kill node=broker-0 for_ms=3",
+        ),
+        (
+            Step(0, f.RestartZooKeeper(), When(Observed.ISR_IS_LEADER, "t-0", then_after_ms=4)),
+            "from 0 ms on, after isr is leader (t-0) and 4 ms: restart zookeeper",
+        ),
+    ],
+)
+def test_a_step_describes_itself_by_what_differs_from_the_defaults(step: Step, words: str) -> None:
+    assert step.describe() == words

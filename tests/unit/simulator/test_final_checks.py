@@ -1,0 +1,184 @@
+"""What a run's end must show, by logs written by hand and by what clients were told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from highwater_checker.history import HistoryEvent, OperationType
+from highwater_core.ids import LeaderEpoch, TopicPartition
+from highwater_simulator.disk import Disk
+from highwater_simulator.disk_tree import FileNode, FolderNode
+from highwater_simulator.final_checks import Problem, ReadBy, SentBy, check_end
+from highwater_simulator.oracle.losses import Excuse
+from highwater_simulator.rng import SeededRng
+from highwater_wire.kafka.record_batch import build_batch
+
+AT, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
+LOG = "00000000000000000000.log"
+
+
+def log_of(values: Iterable[str], start_offset: int = 0) -> bytes:
+    return b"".join(
+        build_batch([(None, value.encode(), 0)], offset, LeaderEpoch(0))
+        for offset, value in enumerate(values, start_offset)
+    )
+
+
+def disk_with(content: bytes) -> Disk:
+    disk, folder = Disk(SeededRng(1)), FolderNode()
+    folder.assign((LOG, FileNode(bytearray(content))))
+    disk.root.assign((str(AT), folder))
+    return disk
+
+
+class Client:
+    """Writes a history."""
+
+    def __init__(self) -> None:
+        self.history: list[HistoryEvent] = []
+
+    def note(
+        self, kind: OperationType, function: str, value: str, offset: int, at_ns: int, number: int
+    ) -> None:
+        self.history.append(HistoryEvent(at_ns, kind, number, "c", function, "t", 0, value, offset))
+
+    def send(
+        self, value: str, offset: int = -1, kind: OperationType = OperationType.OK, at_ns: int = 5
+    ) -> Client:
+        """Send at at_ns, and get an answer at once."""
+        number = len(self.history)
+        self.note(OperationType.INVOKE, "send", value, -1, at_ns, number)
+        self.note(kind, "send", value, offset, at_ns + 1, number)
+        return self
+
+    def poll(self, value: str, offset: int, at_ns: int = 5) -> Client:
+        self.note(OperationType.OK, "poll", value, offset, at_ns, -1)
+        return self
+
+
+def problems(
+    logs: Mapping[int, Iterable[str] | bytes],
+    *,
+    sent: Client | None = None,
+    read: Client | None = None,
+    high_watermark: int | None = None,
+    excuses: tuple[Excuse, ...] = (),
+    **settings: Any,
+) -> list[tuple[str, int]]:
+    contents = {
+        broker: log if isinstance(log, bytes) else log_of(log) for broker, log in logs.items()
+    }
+    world: Any = SimpleNamespace(
+        brokers={
+            broker: SimpleNamespace(disk=disk_with(content)) for broker, content in contents.items()
+        }
+    )
+    sender = SentBy(
+        [] if sent is None else sent.history, **{"acks": -1, "keeps_order": True, **settings}
+    )
+    readers = [] if read is None else [ReadBy(read.history, "t")]
+    end_offset = len(list(logs[0])) if high_watermark is None else high_watermark
+    found: list[Problem] = list(
+        check_end(world, {AT: list(logs)}, {AT: end_offset}, [sender], readers, excuses)
+    )
+    return [(problem.invariant, problem.offset) for problem in found]
+
+
+def test_equal_logs_of_which_clients_were_told_the_truth_show_nothing() -> None:
+    sent = Client().send("a", 0).send("x", kind=OperationType.FAIL).send("b", 1)
+    sent.send("y", kind=OperationType.INFO)
+    read = Client().poll("a", 0).poll("b", 1)
+    assert problems({0: "ab", 1: "ab"}, sent=sent, read=read) == []
+
+
+def test_isr_members_have_equal_logs() -> None:
+    assert problems({0: "ab", 1: "ax"}) == [("I3", -1)]
+    assert problems({0: "ab", 1: "a"}) == [("I3", -1)]
+
+
+def test_a_damaged_log_is_no_log_to_its_end() -> None:
+    content = bytearray(log_of("ab"))
+    content[-1] ^= 1
+    assert problems({0: bytes(content), 1: bytes(content)}) == [("I3", 1), ("I3", 1)]
+
+
+def test_an_acknowledged_record_is_at_its_offset() -> None:
+    assert problems({0: "ab"}, sent=Client().send("a", 0).send("c", 2)) == [("I1", 2)]
+    assert problems({0: "ab"}, sent=Client().send("b", 0)) == [("I1", 0)]
+
+
+def test_what_only_the_leader_had_to_take_may_be_lost() -> None:
+    assert problems({0: "ab"}, sent=Client().send("c", 2), acks=1) == []
+
+
+def test_what_failed_is_not_there_what_may_have_failed_may_be() -> None:
+    assert problems({0: "ab"}, sent=Client().send("b", kind=OperationType.FAIL)) == [
+        ("aborted-read", 1)
+    ]
+    assert problems({0: "ab"}, sent=Client().send("b", kind=OperationType.INFO)) == []
+
+
+def test_a_record_is_there_twice_only_where_its_producer_tries_again() -> None:
+    sent = Client().send("a", 0).send("b", 2)
+    assert problems({0: "aab"}, sent=sent) == []
+    assert problems({0: "aab"}, sent=sent, repeats=False) == [("duplicate", 1)]
+
+
+def test_one_batch_in_flight_keeps_what_was_acknowledged_in_order() -> None:
+    sent = Client().send("b", 1).send("a", 0)
+    assert problems({0: "ab"}, sent=sent) == [("nonmonotonic-send", 0)]
+    assert problems({0: "ab"}, sent=sent, keeps_order=False) == []
+
+
+def test_a_repetition_that_arrives_late_is_no_disorder() -> None:
+    assert problems({0: "aba"}, sent=Client().send("a", 0).send("b", 1)) == []
+
+
+def test_what_was_read_is_still_there() -> None:
+    assert problems({0: "ab"}, read=Client().poll("a", 0).poll("x", 1)) == [("I9", 1)]
+    read = Client().poll("a", 0).poll("b", 1).poll("c", 2)
+    assert problems({0: "ab"}, read=read) == [("I9", 2)]
+
+
+def test_all_that_is_committed_is_read() -> None:
+    assert problems({0: "abc"}, read=Client().poll("a", 0).poll("c", 2)) == [("unseen", 1)]
+    assert problems({0: "abc"}, read=Client().poll("a", 0), high_watermark=1) == []
+
+
+def test_a_consumer_that_read_nothing_at_all_has_not_seen_it() -> None:
+    assert problems({0: "ab"}, read=Client()) == [("unseen", 0)]
+
+
+# ---------------------------------------------------------------- what disks lost
+
+LOSS = Excuse(AT, 1, 3, 100)
+
+
+def test_what_disks_lost_is_asked_of_nobody() -> None:
+    sent = Client().send("a", 0).send("b", 1).send("c", 2)
+    read = Client().poll("a", 0).poll("b", 1)
+    found = problems({0: "axy"}, sent=sent, read=read, excuses=(LOSS,))
+    assert found == []
+
+
+def test_an_excuse_ends_where_that_began_which_was_lost() -> None:
+    assert problems({0: "xbc"}, sent=Client().send("a", 0), excuses=(LOSS,)) == [("I1", 0)]
+    assert problems({0: "xbc"}, read=Client().poll("a", 0), excuses=(LOSS,)) == [("I9", 0)]
+    assert problems({0: "abc"}, read=Client().poll("b", 1), excuses=(LOSS,)) == [("unseen", 0)]
+
+
+def test_an_excuse_is_none_for_what_lay_beyond_what_was_lost() -> None:
+    assert problems({0: "abc"}, sent=Client().send("d", 3), excuses=(LOSS,)) == [("I1", 3)]
+
+
+def test_an_excuse_is_none_for_what_was_written_or_read_after_the_loss() -> None:
+    sent, read = Client().send("b", 1, at_ns=101), Client().poll("a", 0).poll("b", 1, at_ns=101)
+    assert problems({0: "ax"}, sent=sent, excuses=(LOSS,)) == [("I1", 1)]
+    assert problems({0: "ax"}, read=read, excuses=(LOSS,)) == [("I9", 1)]
+
+
+def test_an_excuse_is_none_for_another_partition() -> None:
+    loss = Excuse(OTHER, 0, 9, 100)
+    assert problems({0: "a"}, sent=Client().send("b", 1), excuses=(loss,)) == [("I1", 1)]

@@ -1,0 +1,125 @@
+"""Generated plans: equal seeds, all that may happen does, and nothing that cannot be run."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from highwater_broker.settings import BrokerSettings
+from highwater_chaos import faults as f
+from highwater_chaos.plan import Observed, Plan, Step, encode_plan, node_names, problems_of
+from highwater_controller.settings import ControllerSettings
+from highwater_core.config import Preset
+from highwater_core.events import EventKind
+from highwater_core.fail_points import BROKER_FAIL_POINTS, CONTROLLER_FAIL_POINTS, FailPoint
+from highwater_simulator.generate import _TRIGGERS, Family, generate, within_budget
+
+SEEDS = range(250)
+PLANS: dict[Family, list[Plan]] = {
+    family: [generate(seed, family=family) for seed in SEEDS] for family in Family
+}
+DISK_FAULTS = {"power_loss", "disk_full", "disk_errors", "slow_disk", "flip_bit"}
+
+
+def steps(family: Family) -> list[Step]:
+    return [step for plan in PLANS[family] for step in plan.steps]
+
+
+def is_losing(fault: f.Fault) -> bool:
+    return isinstance(fault, f.PowerLoss | f.FlipBit) or (
+        isinstance(fault, f.Kill) and fault.disk is f.DiskAtStart.EMPTY
+    )
+
+
+@pytest.mark.parametrize("family", list(Family))
+def test_equal_seeds_give_equal_plans_and_others_others(family: Family) -> None:
+    again = [encode_plan(generate(seed, family=family)) for seed in SEEDS]
+    assert again == [encode_plan(plan) for plan in PLANS[family]]
+    assert len(set(again)) == len(again)
+
+
+def test_a_preset_changes_nothing_of_a_plan_but_its_name() -> None:
+    one, other = (encode_plan(generate(3, preset)) for preset in (Preset.FENCED, Preset.V3))
+    assert one.replace(b'"fenced"', b'"v3"') == other
+
+
+@pytest.mark.parametrize("family", list(Family))
+def test_no_plan_is_impossible_or_names_a_toggle(family: Family) -> None:
+    for plan in PLANS[family]:
+        assert problems_of(plan) == []
+        assert plan.topology.toggles == ""
+
+
+def test_every_kind_of_fault_comes_up_and_disks_suffer_in_their_family_only() -> None:
+    found = {family: {f.fault_name(step.do) for step in steps(family)} for family in Family}
+    every = {f.fault_name(kind) for kind in f.FAULTS}
+    assert found[Family.DISKS] == every
+    assert found[Family.PROCESSES] == every - DISK_FAULTS
+    assert not any(is_losing(step.do) for step in steps(Family.PROCESSES))
+
+
+def test_every_trigger_comes_up_and_is_an_event_that_nodes_trace() -> None:
+    conditions = [step.when for step in steps(Family.PROCESSES) if step.when is not None]
+    events = {when.event for when in conditions if when.event}
+    assert events >= set(_TRIGGERS)
+    assert events <= {kind.value for kind in EventKind}
+    assert {when.state for when in conditions} >= {
+        Observed.EVENT,
+        Observed.ISR_IS_LEADER,
+        Observed.FOLLOWER_BEHIND,
+        Observed.HIGH_WATERMARK_BEHIND,
+    }
+
+
+def test_every_fail_point_comes_up_on_a_node_that_has_it() -> None:
+    found: set[str] = set()
+    for step in steps(Family.PROCESSES):
+        if isinstance(step.do, f.CrashAt | f.DelayAt):
+            found.add(step.do.point)
+            is_controllers = "controller" in step.do.node
+            own = CONTROLLER_FAIL_POINTS if is_controllers else BROKER_FAIL_POINTS
+            assert step.do.point in own
+    assert found == {point.value for point in FailPoint}
+
+
+def test_every_setting_is_one_that_nodes_have() -> None:
+    for plan in PLANS[Family.DISKS][:40]:
+        BrokerSettings(node_id=0, **plan.topology.broker_settings)
+        ControllerSettings(node_id=1_000, **plan.topology.controller_settings)
+
+
+def test_at_most_one_fault_of_a_plan_makes_a_disk_lose_something() -> None:
+    counts = Counter(sum(is_losing(step.do) for step in plan.steps) for plan in PLANS[Family.DISKS])
+    assert set(counts) == {0, 1}
+    assert counts[1] > len(SEEDS) // 3
+
+
+def test_the_budget_keeps_the_first_loss_and_all_that_loses_nothing() -> None:
+    kill, wipe = f.Kill("broker-0"), f.Kill("broker-1", disk=f.DiskAtStart.EMPTY)
+    power, flip = f.PowerLoss("broker-0"), f.FlipBit("broker-1", f.FileKind.INDEX)
+    given = tuple(Step(number, fault) for number, fault in enumerate((kill, wipe, power, kill)))
+    assert within_budget(given) == (given[0], given[1], given[3])
+    assert within_budget((Step(0, flip), Step(1, wipe))) == (Step(0, flip),)
+
+
+def test_a_record_that_one_disk_loses_is_on_two_where_disks_suffer() -> None:
+    for plan in PLANS[Family.DISKS]:
+        assert {topic.min_insync_replicas for topic in plan.workload.topics} == {2}
+
+
+def test_cores_leave_one_node_behind_or_none_and_never_the_only_controller() -> None:
+    left_behind = Counter[int]()
+    for plan in PLANS[Family.PROCESSES]:
+        missing = [name for name in node_names(plan.topology) if name not in plan.core]
+        if plan.core:
+            assert len(missing) == 1
+            assert any("controller" in name for name in plan.core)
+        left_behind[len(missing) if plan.core else 0] += 1
+    assert min(left_behind[0], left_behind[1]) > len(SEEDS) // 5
+
+
+def test_steps_are_in_the_order_of_their_times() -> None:
+    for plan in PLANS[Family.DISKS]:
+        times = [step.at_ms for step in plan.steps]
+        assert times == sorted(times)
