@@ -45,7 +45,8 @@ class MetadataCache:
         """Take over the controller's view; return the partitions that were removed, in order.
 
         A late copy, which its controller has sent again on a new connection, is no news: what
-        came after it stays (as in row 16 of the catalogue, for StopReplica).
+        came after it stays (as in row 16 of the catalogue, for StopReplica). A full update is the
+        only word of deletions that this broker did not hear of.
         """
         number = request.controller_epoch, request.correlation_id
         if number < self._last_number:
@@ -62,6 +63,9 @@ class MetadataCache:
         for partition in request.partitions:
             touched[partition.topic_partition.topic] = None
             removed.extend(self._put(partition))
+        if request.is_full:
+            removed.extend(self._drop_unlisted(request))
+            touched.update(dict.fromkeys(partition.topic for partition in removed))
         for topic in touched:
             for listener in self._listeners:
                 listener(topic)
@@ -80,6 +84,19 @@ class MetadataCache:
             removed = self._remove(topic, self.partitions(topic))
         self._topics.setdefault(topic, {})[partition.topic_partition.partition] = partition
         self.learn_topic_id(topic, topic_id)
+        return removed
+
+    def _drop_unlisted(self, request: UpdateMetadataRequest) -> list[TopicPartition]:
+        """Remove what the update does not list as there; return what was removed."""
+        listed = {
+            partition.topic_partition
+            for partition in request.partitions
+            if partition.leader != LEADER_DURING_DELETE
+        }
+        removed: list[TopicPartition] = []
+        for topic in self.topics():
+            gone = [each for each in self.partitions(topic) if each.topic_partition not in listed]
+            removed.extend(self._remove(topic, gone))
         return removed
 
     def _remove(self, topic: str, partitions: Iterable[PartitionMetadata]) -> list[TopicPartition]:

@@ -16,9 +16,13 @@ from highwater_broker.become_leader import become_leader
 from highwater_broker.fetcher_registry import FetcherRegistry
 from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.logic.command_fencing import (
+    NO_COMMAND,
+    CommandNumber,
     KnownReplica,
     Verdict,
     fence_request,
+    is_late,
+    is_other_topic,
     judge_leader_and_isr,
     judge_stop_replica,
 )
@@ -85,6 +89,8 @@ class ReplicaManager:
         self._write_recovery_points = write_recovery_points
         self._partitions: dict[TopicPartition, Partition] = {}
         self.controller_epoch: ControllerEpoch = NO_CONTROLLER_EPOCH
+        self._last_command = NO_COMMAND
+        """The latest in its controller's order, of those that were carried out."""
         self._last_init = NO_CONTROLLER_EPOCH, NO_BROKER_EPOCH
         """Of whom, and to which registration, the last init command was that was carried out."""
         self._refused: dict[TopicPartition, LeaderAndIsrRequest] = {}
@@ -145,8 +151,7 @@ class ReplicaManager:
         """Carry the command out, or refuse it, as a whole or for single partitions."""
         if isinstance(request, LeaderAndIsrRequest):
             # The only waits of a command; a fence that rose meanwhile must be seen below.
-            for topic in dict.fromkeys(each.topic_partition.topic for each in request.partitions):
-                await self._topics.load(topic)
+            await self._load_topic_settings(request)
         error = fence_request(
             controller_epoch=request.controller_epoch,
             known_controller_epoch=self.controller_epoch,
@@ -158,9 +163,11 @@ class ReplicaManager:
             self._trace(EventKind.REQUEST_REFUSED, request, error=error.name)
             return CommandResponse(error)
         self.controller_epoch = max(self.controller_epoch, request.controller_epoch)
+        number = CommandNumber(request.controller_epoch, request.correlation_id)
+        last, self._last_command = self._last_command, max(number, self._last_command)
         match request:
             case LeaderAndIsrRequest():
-                errors = await self._leader_and_isr(request)
+                errors = await self._leader_and_isr(request, is_late=is_late(number, last))
             case StopReplicaRequest():
                 errors = {
                     each.topic_partition: self._stop_replica(each) for each in request.partitions
@@ -198,17 +205,31 @@ class ReplicaManager:
 
     # ------------------------------------------------------------ LeaderAndIsr
 
+    async def _load_topic_settings(self, request: LeaderAndIsrRequest) -> None:
+        """Read what is not known of the topics, and what may be known of an earlier one only."""
+        for command in request.partitions:
+            key = command.topic_partition
+            partition = self._partitions.get(key)
+            if partition and is_other_topic(command.topic_id, partition.topic_id, self._toggles):
+                self._topics.forget(key.topic)
+        for topic in dict.fromkeys(each.topic_partition.topic for each in request.partitions):
+            await self._topics.load(topic)
+
     async def _leader_and_isr(
-        self, request: LeaderAndIsrRequest
+        self, request: LeaderAndIsrRequest, *, is_late: bool
     ) -> dict[TopicPartition, ErrorCode]:
         """Start missing replicas, then make leaders, then followers."""
         errors: dict[TopicPartition, ErrorCode] = {}
-        hosted_before = len(self._partitions)
+        has_created = False
         accepted: list[tuple[Partition, LeaderAndIsrPartition]] = []
         for command in request.partitions:
-            verdict, error = self._judge(command)
-            if verdict is Verdict.APPLY:
+            verdict, error = self._judge(command, is_late=is_late)
+            if verdict is Verdict.REPLACE:
+                replaced = self._partitions[command.topic_partition]
+                self._remove(replaced, replaced.leader_epoch, is_deleted=False)
+            if verdict in (Verdict.APPLY, Verdict.REPLACE):
                 self._refused.pop(command.topic_partition, None)
+                has_created |= command.topic_partition not in self._partitions
                 partition = await self._start_replica(command)
                 if partition is None:
                     error = ErrorCode.KAFKA_STORAGE_ERROR
@@ -218,7 +239,7 @@ class ReplicaManager:
                 else:
                     accepted.append((partition, command))
             errors[command.topic_partition] = error
-        if len(self._partitions) > hosted_before:
+        if has_created:
             await self._logs.sync()
         for leader in request.live_leaders:
             self._fetchers.learn_endpoint(leader.broker_id, leader.replication)
@@ -265,10 +286,14 @@ class ReplicaManager:
         for request in refused.values():
             await self.carry_out(request)
 
-    def _judge(self, command: LeaderAndIsrPartition) -> tuple[Verdict, ErrorCode]:
+    def _judge(
+        self, command: LeaderAndIsrPartition, *, is_late: bool
+    ) -> tuple[Verdict, ErrorCode]:
         partition = self._partitions.get(command.topic_partition)
         known = _known(partition) if partition else None
-        return judge_leader_and_isr(command, known, self._context.broker_id, self._toggles)
+        return judge_leader_and_isr(
+            command, known, self._context.broker_id, self._toggles, is_late=is_late
+        )
 
     async def _start_replica(self, command: LeaderAndIsrPartition) -> Partition | None:
         """Return the partition, its log created if there was none; None when the disk refuses.
@@ -366,7 +391,9 @@ class ReplicaManager:
         """Hand the controller's view to the cache, and let leaders look who lives now."""
         removed = self._metadata.update(request)
         for topic in dict.fromkeys(key.topic for key in removed):
-            if not self._metadata.has_topic(topic):
+            if self._metadata.has_topic(topic):
+                self._topics.reread(topic)  # it may be another topic's
+            else:
                 self._topics.forget(topic)
                 self._logs.delete_strays(topic)
         for partition in self._partitions.values():

@@ -121,6 +121,11 @@ class TopicSettings:
     def forget(self, topic: str) -> None:
         self._overrides.pop(topic, None)
 
+    def reread(self, topic: str) -> None:
+        """Have the topic's configuration read again, if it is known."""
+        if topic in self._overrides:
+            self._work.put(_Reload(topic))
+
     async def load(self, topic: str) -> None:
         """Read the topic's configuration now, unless it is known.
 

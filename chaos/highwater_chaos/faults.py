@@ -1,9 +1,10 @@
 """What a plan may do to a cluster: one value per fault, told apart by "fault" in JSON.
 
 A node is named ("broker-1", "controller-1000") or described by what it is at that moment:
-"leader of t-0", "follower of t-0" (the first assigned replica in the ISR that does not lead),
-"active controller". A fault with for_ms is taken back after that time; for_ms None lasts until
-the faults end. Links are directed: source -> target on one plane; "any" stands for every peer.
+"leader of t-0", "follower of t-0" and "last follower of t-0" (the ISR member of the lowest and of
+the highest id that does not lead), "active controller". A fault with for_ms is taken back after
+that time; for_ms None lasts until the faults end. Links are directed: source -> target on one
+plane; "any" stands for every peer.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ async def _on_brokers_started(term: Term, started: list[BrokerEndpoints]) -> Non
     batch = RequestBatch(term)
     await _renounce_lost(term, batch, ids)
     batch.add_update_metadata(others, ())
-    batch.add_update_metadata(ids, sorted(context.assignments))
+    batch.add_full_metadata(ids)
     batch.send()
     confirmed = ReplicaState.DELETION_SUCCESSFUL
     replicas = [

@@ -175,6 +175,10 @@ class ControllerContext:
             and not self.is_to_be_deleted(partition.topic)
         )
 
+    def has_unreadable(self) -> bool:
+        """Return whether there is a topic or a partition of which nobody knows more than that."""
+        return bool(self.unreadable_topics or self.unreadable_partitions)
+
     def must_withhold_init(self, broker_id: NodeId) -> bool:
         """Return whether something is unreadable that an init command to the broker must list."""
         return bool(self.unreadable_topics) or any(

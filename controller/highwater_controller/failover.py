@@ -58,5 +58,5 @@ async def fail_over(term: Term) -> None:
 
 def _update_metadata(term: Term) -> None:
     batch = RequestBatch(term)
-    batch.add_update_metadata(term.context.live_brokers, sorted(term.context.assignments))
+    batch.add_full_metadata(term.context.live_brokers)
     batch.send()

@@ -45,6 +45,8 @@ class RequestBatch:
         self._metadata: dict[NodeId, dict[TopicPartition, PartitionMetadata]] = {}
         self._stops: dict[NodeId, dict[TopicPartition, StopReplicaPartition]] = {}
         self._inits: dict[NodeId, None] = {}
+        self._full: dict[NodeId, None] = {}
+        """Whose UpdateMetadata lists all partitions."""
 
     def add_leader_and_isr(
         self, brokers: Iterable[NodeId], partition: TopicPartition, *, is_new: bool = False
@@ -72,6 +74,16 @@ class RequestBatch:
         for broker in self._live(brokers):
             of_broker = self._metadata.setdefault(broker, {})
             of_broker.update((item.topic_partition, item) for item in items)
+
+    def add_full_metadata(self, brokers: Iterable[NodeId]) -> None:
+        """Tell the brokers all metadata, and that there is no more than that.
+
+        The latter is left unsaid while something is unreadable, and so cannot be listed.
+        """
+        live = self._live(brokers)
+        self.add_update_metadata(live, sorted(self._term.context.assignments))
+        if not self._term.context.has_unreadable():
+            self._full.update(dict.fromkeys(live))
 
     def add_stop_replica(self, broker: NodeId, partition: TopicPartition, *, delete: bool) -> None:
         for live in self._live([broker]):
@@ -135,6 +147,7 @@ class RequestBatch:
                 broker_epoch=self._broker_epoch(broker_id),
                 live_brokers=tuple(self._term.context.live_brokers.values()),
                 partitions=tuple(self._metadata[broker_id].values()),
+                is_full=broker_id in self._full,
             )
         )
 

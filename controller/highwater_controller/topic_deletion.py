@@ -19,7 +19,7 @@ from highwater_controller.term import Term
 from highwater_core import znodes
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
-from highwater_core.ids import NodeId
+from highwater_core.ids import NO_BROKER_EPOCH, NodeId
 from highwater_core.messages import CommandResponse, StopReplicaRequest
 
 
@@ -86,8 +86,13 @@ async def fail_deletions(term: Term, replicas: Iterable[Replica]) -> None:
 async def on_stop_replica_answered(
     term: Term, broker_id: NodeId, request: StopReplicaRequest, response: CommandResponse
 ) -> None:
-    """Take in which replicas a broker has deleted."""
+    """Take in which replicas a broker has deleted.
+
+    An answer of an earlier registration says nothing: what was begun anew since is awaited.
+    """
     context = term.context
+    if request.broker_epoch not in (NO_BROKER_EPOCH, context.broker_epoch(broker_id)):
+        return
     errors = dict(response.partition_errors)
     deleted: list[Replica] = []
     failed: list[Replica] = []

@@ -119,7 +119,10 @@ class PartitionMetadata:
 
 @dataclass(frozen=True, slots=True)
 class UpdateMetadataRequest:
-    """The controller's view of live brokers (always whole) and of some partitions."""
+    """The controller's view of live brokers (always whole) and of some partitions.
+
+    is_full: it lists all partitions that there are, and whatever else a broker knew is gone.
+    """
 
     controller_id: NodeId
     controller_epoch: ControllerEpoch
@@ -127,6 +130,7 @@ class UpdateMetadataRequest:
     live_brokers: tuple[BrokerEndpoints, ...]
     partitions: tuple[PartitionMetadata, ...]
     correlation_id: int = 0
+    is_full: bool = False
 
 
 @dataclass(frozen=True, slots=True)

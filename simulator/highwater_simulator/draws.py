@@ -43,8 +43,12 @@ class Draw:
 class Targets:
     """Draws what a fault acts on, and for how long."""
 
-    def __init__(self, draw: Draw, topology: Topology, topics: tuple[Topic, ...]) -> None:
+    def __init__(
+        self, draw: Draw, topology: Topology, topics: tuple[Topic, ...], *, may_lose: bool
+    ) -> None:
         self.draw = draw
+        self.may_lose = may_lose
+        """Whether disks may lose what they held."""
         names = node_names(topology)
         self.brokers, self.controllers = names[: topology.brokers], names[topology.brokers :]
         self._topic = topics[0]

@@ -116,7 +116,7 @@ def _topology(draw: Draw, preset: Preset) -> Topology:
 
 
 def _topics(draw: Draw, topology: Topology, family: Family) -> tuple[Topic, ...]:
-    factor = topology.brokers if topology.brokers < 3 else draw.of((2, 3, 3, 3))
+    factor = topology.brokers if topology.brokers < 3 else draw.of((2, 3, 3, topology.brokers))
     minima = (2,) if family is Family.DISKS else (1, 1, 2)
     minimum = min(factor, draw.of(minima))
     return (
@@ -171,7 +171,7 @@ def _core(draw: Draw, topology: Topology) -> tuple[str, ...]:
 def _steps(
     draw: Draw, topology: Topology, topics: tuple[Topic, ...], family: Family, quiet_after_ms: int
 ) -> tuple[Step, ...]:
-    targets = Targets(draw, topology, topics)
+    targets = Targets(draw, topology, topics, may_lose=family is Family.DISKS)
     kinds = _kinds(family)
     if draw.chance(0.6):  # a swarm: some kinds not at all, the others as often as drawn
         weights = [(make, draw.of((0, 0, 1, 3, 10)) * base) for make, base in kinds]

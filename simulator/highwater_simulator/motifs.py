@@ -43,17 +43,90 @@ def _end_of_leadership(t: Targets, leader: str) -> f.Fault:
 
 
 def there_and_back(t: Targets, at_ms: int) -> list[Step]:
-    """Leadership goes to another broker and comes back, while one follower hears nothing of it."""
-    leader = f"leader of {t.partition()}"
-    deaf, plane = t.draw.of(t.brokers), t.draw.of(("control", "control", "zookeeper"))
-    source = "zookeeper" if plane == "zookeeper" else "any"
-    back_ms = t.draw.of((500, 1_200, 2_500))
-    slow = f.SlowLink(t.draw.of(t.brokers), t.draw.of(t.brokers), "replication", 300, 0, 600)
+    """Leadership goes to another broker and comes back; one follower hears nothing of it.
+
+    Before, some records reach only that follower. Source: KAFKA-7164, KAFKA-6880.
+    """
+    at = t.partition()
+    leader, deaf = f"leader of {at}", f"last follower of {at}"
+    back_ms = t.draw.of((600, 1_200, 2_200))
+    ends: tuple[f.Fault, ...] = (
+        f.ExpireSession(leader),
+        f.Kill(leader, 60),
+        f.Terminate(leader, 1),
+    )
+    behind = f.Cut(leader, f"follower of {at}", "replication", True, t.draw.of((300, 800)))
     return [
-        Step(max(0, at_ms - 300), slow),
-        Step(at_ms, f.Cut(source, deaf, plane, False, 2 * back_ms + 1_500)),
-        Step(at_ms + 20, f.Kill(leader, t.draw.of((5, 300, back_ms // 2)))),
-        Step(at_ms + 20 + back_ms, _end_of_leadership(t, leader)),
+        Step(at_ms, f.Cut("any", deaf, "control", False, back_ms + t.draw.of((600, 2_000)))),
+        Step(at_ms + 5, behind),
+        Step(
+            at_ms + 10,
+            t.draw.of(ends),
+            When(Observed.FOLLOWER_BEHIND, partition=at, then_after_ms=t.draw.of((5, 50, 150))),
+        ),
+        Step(at_ms + back_ms, t.draw.of(ends)),
+    ]
+
+
+def split_tails(t: Targets, at_ms: int) -> list[Step]:
+    """Two leaders in turn each write what only some others get. Source: KAFKA-6361, KIP-279."""
+    at = t.partition()
+    leader = f"leader of {at}"
+    gap_ms = t.draw.of((30, 100, 300))
+    return [
+        Step(at_ms, f.Cut(leader, f"follower of {at}", "replication", True, 2_500)),
+        Step(
+            at_ms + 1,
+            f.Kill(leader, t.draw.of((1_500, 3_000))),
+            When(Observed.FOLLOWER_BEHIND, partition=at, then_after_ms=gap_ms),
+        ),
+        Step(
+            at_ms + 2,
+            f.Cut(leader, f.ANY, "replication", True, 2_000),
+            When(Observed.EVENT, event="became_leader", partition=at),
+        ),
+        Step(
+            at_ms + 3,
+            f.Kill(leader, t.draw.of((300, 1_000, 2_000))),
+            When(Observed.EVENT, event="became_leader", partition=at, then_after_ms=gap_ms + 60),
+        ),
+    ]
+
+
+def straggler(t: Targets, at_ms: int) -> list[Step]:
+    """A follower is kept out of the ISR, a little behind, when leadership changes.
+
+    Source: KAFKA-7128: it may then be ahead of the new leader's stale high watermark.
+    """
+    at = t.partition()
+    leader = f"leader of {at}"
+    latency_ms = t.draw.of((150, 400, 1_000))
+    slow = f.SlowLink(leader, f"last follower of {at}", "replication", latency_ms, 0, 4_000)
+    return [
+        Step(at_ms, slow),
+        Step(
+            at_ms + t.draw.of((500, 1_200, 2_400)),
+            _end_of_leadership(t, leader),
+            When(Observed.HIGH_WATERMARK_BEHIND, partition=at),
+        ),
+    ]
+
+
+def late_controller(t: Targets, at_ms: int) -> list[Step]:
+    """A controller's commands are still under way when the next one's arrive."""
+    at = t.partition()
+    late_ms = t.draw.of((300, 900, 2_000))
+    slow = f.SlowLink("active controller", t.broker(), "control", late_ms, late_ms // 2, 2_500)
+    ends: tuple[f.Fault, ...] = (
+        f.ExpireSession("active controller"),
+        f.Pause("active controller", 2 * late_ms),
+        f.Kill("active controller", 800),
+    )
+    return [
+        Step(at_ms, slow),
+        Step(at_ms + 10, f.ExpireSession(f"leader of {at}")),
+        Step(at_ms + t.draw.of((30, 120, 400)), t.draw.of(ends)),
+        Step(at_ms + t.draw.of((500, 1_200)), f.ExpireSession(f"leader of {at}")),
     ]
 
 
@@ -95,13 +168,14 @@ def bounce_in_a_write(t: Targets, at_ms: int) -> list[Step]:
     who = t.draw.of(("active controller", f"leader of {at}"))
     point = "before_state_write" if who == "active controller" else "before_isr_write"
     bounced = t.broker()
+    disk = f.DiskAtStart.EMPTY if t.may_lose and t.draw.chance(0.6) else f.DiskAtStart.KEPT
     event = t.draw.of(("isr_change_proposed", "fail_point_hit"))
     return [
         Step(at_ms, f.Pause(bounced, t.draw.of((400, 900, 2_200)))),
         Step(at_ms, f.DelayAt(who, point, t.draw.of((100, 500, 1_500)), 4, 4_000)),
         Step(
             at_ms + 400,
-            f.Kill(bounced, t.draw.of((1, 30, 600))),
+            f.Kill(bounced, t.draw.of((1, 30, 600)), disk),
             When(Observed.EVENT, event=event, then_after_ms=t.draw.of((0, 5, 50))),
         ),
     ]
@@ -173,8 +247,13 @@ def swizzle(t: Targets, at_ms: int) -> list[Step]:
 
 MOTIFS: tuple[Motif, ...] = (
     fast_failovers,
-    fast_failovers,
     there_and_back,
+    there_and_back,
+    split_tails,
+    split_tails,
+    straggler,
+    straggler,
+    late_controller,
     zombie_leader,
     lagging_follower,
     lagging_follower,

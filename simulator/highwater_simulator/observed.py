@@ -17,7 +17,11 @@ def find_node(world: World, words: str) -> int | None:
     """Return the id of the node that the words mean now, None when none is that."""
     if words == "active controller":
         return world.active_controller()
-    for prefix, find in (("leader of ", _leader), ("follower of ", _follower)):
+    for prefix, find in (
+        ("leader of ", _leader),
+        ("follower of ", _follower),
+        ("last follower of ", _last_follower),
+    ):
         if words.startswith(prefix):
             return find(world, partition_named(words.removeprefix(prefix)))
     for node_id in (*world.brokers, *world.controllers):
@@ -32,11 +36,21 @@ def _leader(world: World, at: TopicPartition) -> int | None:
 
 
 def _follower(world: World, at: TopicPartition) -> int | None:
+    followers = _followers(world, at)
+    return followers[0] if followers else None
+
+
+def _last_follower(world: World, at: TopicPartition) -> int | None:
+    followers = _followers(world, at)
+    return followers[-1] if followers else None
+
+
+def _followers(world: World, at: TopicPartition) -> list[int]:
+    """Return the ISR members that do not lead, in ascending order."""
     leadership = world.partition_state(at)
     if leadership is None:
-        return None
-    followers = [int(broker) for broker in leadership.isr if broker != leadership.leader]
-    return followers[0] if followers else None
+        return []
+    return sorted(int(broker) for broker in leadership.isr if broker != leadership.leader)
 
 
 def holds(world: World, when: When) -> bool:

@@ -136,8 +136,8 @@ class PlanRun:
             self._settle(core)
             self._probe(core)
             self._settle(core)  # again: a replica that only seemed to follow has not the probe
-            self._read_to_the_end()
-            self._check_end()
+            self._read_to_the_end(core)
+            self._check_end(core)
         except InvariantBroken as broken:
             violation = broken.violation
         except _Failed as failed:
@@ -196,7 +196,8 @@ class PlanRun:
         def missing() -> Missing | None:
             if not self.load.has_stopped_writing():
                 return Missing("L5", "a producer still waits for an outcome")
-            stopping = [node for node in self.injector.asked_to_stop if node in core.brokers]
+            healed = (*core.brokers, *core.controllers)
+            stopping = [node for node in self.injector.asked_to_stop if node in healed]
             if stopping:
                 return Missing("L7", f"{stopping} were asked to stop and have not")
             return next(liveness.missing(self.world, core, self._minima), None)
@@ -232,32 +233,32 @@ class PlanRun:
 
         self._await(missing, 2 * PROBE_WITHIN_MS)
 
-    def _read_to_the_end(self) -> None:
+    def _read_to_the_end(self, core: Core) -> None:
         def missing() -> Missing | None:
-            ends = self._high_watermarks()
+            ends = self._high_watermarks(core)
             if self.load.have_read_up_to(ends):
                 return None
             return Missing("unseen", f"the consumers have not read up to {ends}")
 
         self._await(missing, READ_WITHIN_MS)
 
-    def _high_watermarks(self) -> dict[TopicPartition, int]:
-        """Return each partition's high watermark, as its leader has it."""
+    def _high_watermarks(self, core: Core) -> dict[TopicPartition, int]:
+        """Return the high watermark of each partition that the core leads, as its leader has it."""
         return {
             at: replica.high_watermark
             for at in self.load.partitions
             if (leadership := self.world.partition_state(at)) is not None
-            and leadership.leader in self.world.brokers
+            and leadership.leader in core.brokers
             and (replica := self.world.replica(int(leadership.leader), at)) is not None
         }
 
-    def _check_end(self) -> None:
+    def _check_end(self, core: Core) -> None:
         isrs = {
             at: [int(broker) for broker in leadership.isr]
             for at in self.load.partitions
             if (leadership := self.world.partition_state(at)) is not None
         }
-        ends, excuses = self._high_watermarks(), self.oracle.excuses
+        ends, excuses = self._high_watermarks(core), self.oracle.excuses
         for problem in check_end(
             self.world, isrs, ends, self.load.sent(), self.load.read(), excuses
         ):

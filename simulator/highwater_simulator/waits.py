@@ -88,7 +88,12 @@ class Wait(Timer):
         self.action = self._task = None
 
     def end_now(self) -> None:
-        """End the wait and let its task go on within this event, which must do nothing after it."""
+        """End the wait and let its task go on within this event, which must do nothing after it.
+
+        One that has ended is left alone: its task goes on by itself, perhaps after a pause.
+        """
+        if self.is_over:
+            return
         self.is_woken = True
         self._expire()
 

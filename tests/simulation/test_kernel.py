@@ -231,6 +231,32 @@ def test_paused_node_takes_no_step_within_the_event_either() -> None:
     assert steps == ["began", "answer"]
 
 
+def test_answer_to_a_wait_that_timed_out_in_a_pause_takes_no_second_step() -> None:
+    """The answer comes at the very instant at which the node goes on."""
+    kernel = Kernel()
+    runtime, steps = kernel.runtime("node"), []
+    future, items = runtime.future(), runtime.queue()
+
+    async def work() -> None:
+        steps.append(await future.wait(timeout_ms=5))
+        steps.append(await items.get())
+
+    def answer_as_it_resumes() -> None:
+        runtime.resume()
+        future.set_now("answer")
+
+    runtime.start("work", work())
+    kernel.run_for(1)
+    runtime.pause()
+    kernel.run_for(10)
+    kernel.call_later(0, answer_as_it_resumes)
+    kernel.run_for(1)
+    assert steps == ["answer"]
+    items.put("item")
+    kernel.run_for(1)
+    assert steps == ["answer", "item"]
+
+
 def test_dead_node_starts_nothing_within_an_event() -> None:
     kernel = Kernel()
     runtime, steps = kernel.runtime("node"), []

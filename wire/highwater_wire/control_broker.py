@@ -179,6 +179,7 @@ def write_update_metadata(value: UpdateMetadataRequest) -> pb.UpdateMetadataRequ
         live_brokers=[write_broker(broker) for broker in value.live_brokers],
         partitions=[_write_partition_metadata(item) for item in value.partitions],
         correlation_id=value.correlation_id,
+        is_full=value.is_full,
     )
 
 
@@ -191,6 +192,7 @@ def read_update_metadata(message: pb.UpdateMetadataRequest) -> UpdateMetadataReq
         live_brokers=tuple(read_broker(broker) for broker in message.live_brokers),
         partitions=tuple(_read_partition_metadata(item) for item in message.partitions),
         correlation_id=message.correlation_id,
+        is_full=message.is_full,
     )
 
 

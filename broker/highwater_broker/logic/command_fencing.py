@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from highwater_core.config import Toggles
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import (
     DELETION_EPOCH,
     NO_BROKER_EPOCH,
+    NO_CONTROLLER_EPOCH,
     NO_EPOCH,
     NO_TOPIC_ID,
     BrokerEpoch,
@@ -34,10 +36,26 @@ class KnownReplica:
     is_stopped: bool = False
 
 
+class CommandNumber(NamedTuple):
+    """A command's place among all that this broker is sent, over all controllers; it sorts.
+
+    A controller numbers its commands in the order of its decisions, and sends a broker each only
+    once the one before was answered.
+    """
+
+    controller_epoch: ControllerEpoch
+    correlation_id: int
+
+
+NO_COMMAND = CommandNumber(NO_CONTROLLER_EPOCH, 0)
+
+
 class Verdict(Enum):
     """What becomes of one partition of a LeaderAndIsr."""
 
     APPLY = "apply"
+    REPLACE = "replace"
+    """The replica here is of an earlier topic of that name: it is set aside for an empty one."""
     ALREADY_APPLIED = "already applied"
     REFUSE = "refuse"
 
@@ -62,23 +80,36 @@ def fence_request(
     return ErrorCode.NONE
 
 
+def is_late(command: CommandNumber, last: CommandNumber) -> bool:
+    """Return whether the command was not sent after the last one that was carried out.
+
+    It is then a copy whose repeat was answered, or was meant for an earlier registration.
+    """
+    return command <= last
+
+
 def judge_leader_and_isr(
     command: LeaderAndIsrPartition,
     known: KnownReplica | None,
     broker_id: NodeId,
     toggles: Toggles,
+    *,
+    is_late: bool = False,
 ) -> tuple[Verdict, ErrorCode]:
     """Return what becomes of the command for one partition, and what is answered.
 
     A repeat at an equal leader epoch was carried out already; after a StopReplica it is a new
-    wish of the controller's and is carried out again.
+    wish of the controller's and is carried out again. Another topic id is that of a topic which
+    was created after ours was deleted, unless the command is late: then ours is the later one.
     """
     if broker_id not in command.assigned_replicas:
         return Verdict.REFUSE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if known is None:
         return Verdict.APPLY, ErrorCode.NONE
-    if _is_other_topic(command.topic_id, known, toggles):
-        return Verdict.REFUSE, ErrorCode.INCONSISTENT_TOPIC_ID
+    if is_other_topic(command.topic_id, known.topic_id, toggles):
+        if is_late:
+            return Verdict.REFUSE, ErrorCode.INCONSISTENT_TOPIC_ID
+        return Verdict.REPLACE, ErrorCode.NONE
     if command.leader_epoch < known.leader_epoch:
         return Verdict.REFUSE, ErrorCode.FENCED_LEADER_EPOCH
     if command.leader_epoch == known.leader_epoch and not known.is_stopped:
@@ -93,7 +124,7 @@ def judge_stop_replica(
 
     An equal leader epoch is accepted: not every stop raises it (KAFKA-13972).
     """
-    if _is_other_topic(command.topic_id, known, toggles):
+    if is_other_topic(command.topic_id, known.topic_id, toggles):
         return ErrorCode.INCONSISTENT_TOPIC_ID
     if not toggles.stop_replica_leader_epoch or command.leader_epoch in (NO_EPOCH, DELETION_EPOCH):
         return ErrorCode.NONE
@@ -102,9 +133,6 @@ def judge_stop_replica(
     return ErrorCode.NONE
 
 
-def _is_other_topic(topic_id: TopicId, known: KnownReplica, toggles: Toggles) -> bool:
-    return (
-        toggles.topic_id
-        and NO_TOPIC_ID not in (topic_id, known.topic_id)
-        and (topic_id != known.topic_id)
-    )
+def is_other_topic(topic_id: TopicId, known_id: TopicId, toggles: Toggles) -> bool:
+    """Return whether both ids are there, and of two topics of one name (KIP-516)."""
+    return toggles.topic_id and NO_TOPIC_ID not in (topic_id, known_id) and topic_id != known_id

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
+from highwater_simulator.oracle.restarts import read_checkpoint
 from highwater_simulator.oracle.shadow import ReplicaShadow
 
 if TYPE_CHECKING:
@@ -45,14 +46,12 @@ class CheckpointChecks:
         now = tuple(partition.topic_partition for partition in node.replicas.partitions())
         incarnation, before = self._hosted.get(event.node, (event.incarnation, ()))
         must = [at for at in before if at in now] if incarnation == event.incarnation else []
-        if event.detail["entries"] < len(must):
-            self._report(
-                None,
-                "I15",
-                f"broker {event.node} hosts {len(must)} partitions, its high watermark "
-                f"checkpoint lists {event.detail['entries']}",
-                -1,
-            )
+        content = self._world.brokers[event.node].disk.content(HIGH_WATERMARKS)
+        listed = read_checkpoint(bytes(content or b""))
+        for at in must:
+            if at not in listed:
+                message = f"broker {event.node} hosts it; its high watermark checkpoint does not"
+                self._report(at, "I15", f"{message} list it", -1)
         self._hosted[event.node] = event.incarnation, now
 
     def _check_durable(self, event: TraceEvent) -> None:

@@ -11,6 +11,23 @@ from highwater_core.znodes import PartitionLeadership
 Report = Callable[[TopicPartition | None, str, str], None]
 
 
+_HOSTED = ("NewReplica", "OnlineReplica", "OfflineReplica", "ReplicaDeletionIneligible")
+VALID_PREVIOUS: dict[str, tuple[str, ...]] = {
+    "NewPartition": ("NonExistentPartition",),
+    "OnlinePartition": ("NewPartition", "OnlinePartition", "OfflinePartition"),
+    "OfflinePartition": ("NewPartition", "OnlinePartition", "OfflinePartition"),
+    "NonExistentPartition": ("OfflinePartition",),
+    "NewReplica": ("NonExistentReplica",),
+    "OnlineReplica": _HOSTED,
+    "OfflineReplica": _HOSTED,
+    "ReplicaDeletionStarted": ("OfflineReplica",),
+    "ReplicaDeletionSuccessful": ("ReplicaDeletionStarted",),
+    "ReplicaDeletionIneligible": ("OfflineReplica", "ReplicaDeletionStarted"),
+    "NonExistentReplica": ("ReplicaDeletionSuccessful",),
+}
+"""Source: reference/replication.md section 3, "Partition states" and "Replica states"."""
+
+
 class ControllerChecks:
     """Follows /controller_epoch and who wrote what under it."""
 
@@ -29,6 +46,13 @@ class ControllerChecks:
                 None, "I8", f"{known} and {event.node} both hold controller epoch "
                 f"{event.controller_epoch}",
             )  # fmt: skip
+
+    def state_changed(self, event: TraceEvent) -> None:
+        """I12: partitions and replicas come to a state only from those that may go before it."""
+        before, after = event.detail["from_state"], event.detail["to_state"]
+        if before not in VALID_PREVIOUS[after]:
+            at = TopicPartition(str(event.topic), int(event.partition or 0))
+            self._report(at, "I12", f"{event.node} took it from {before} to {after}")
 
     def epoch_written(self, data: bytes) -> None:
         """I7: the controller epoch only rises."""

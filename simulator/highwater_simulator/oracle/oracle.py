@@ -34,6 +34,7 @@ _STATE_SUFFIX = "/state"
 _TOPICS_PREFIX = f"{znodes.TOPICS}/"
 _DELETIONS_PREFIX = f"{znodes.DELETE_TOPICS}/"
 _ALL_ISR = -1
+_STATE_CHANGES = (EventKind.PARTITION_STATE_CHANGED, EventKind.REPLICA_STATE_CHANGED)
 
 
 class Oracle:
@@ -148,6 +149,8 @@ class Oracle:
         if event.node in self._world.controllers:
             if kind is EventKind.CONTROLLER_ELECTED:
                 self._judgements.append(lambda: self._controllers.elected(event))
+            elif kind in _STATE_CHANGES:
+                self._judgements.append(lambda: self._controllers.state_changed(event))
             return
         if event.topic is not None and event.partition is not None:
             self._dirty[event.node, TopicPartition(event.topic, event.partition)] = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from crc32c import crc32c
+
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
 
@@ -107,14 +109,14 @@ class RestartChecks:
 
 
 def read_checkpoint(content: bytes) -> dict[TopicPartition, int]:
-    """Return the offsets of a whole offset checkpoint (Kafka's format), nothing of a broken one."""
-    lines = content.decode("utf-8", "replace").split("\n")
-    if len(lines) < 3 or lines[0] != "0" or not lines[1].isdigit():
+    """Return the offsets of a whole offset checkpoint, nothing of a broken one.
+
+    Kafka's format, of which the last row is a checksum of the others.
+    """
+    version, _, rest = content.decode("utf-8", "replace").partition("\n")
+    count, *lines = rest.removesuffix("\n").split("\n")
+    checksum = crc32c("\n".join(lines[:-1]).encode())
+    if version != "0" or count != str(len(lines)) or lines[-1:] != [f"#crc32c 0 {checksum}"]:
         return {}
-    rows = [line.rsplit(" ", 2) for line in lines[2:] if line]
-    if len(rows) != int(lines[1]) or any(len(row) != 3 for row in rows):
-        return {}
-    try:
-        return {TopicPartition(topic, int(number)): int(offset) for topic, number, offset in rows}
-    except ValueError:
-        return {}
+    rows = [line.rsplit(" ", 2) for line in lines[:-1]]
+    return {TopicPartition(topic, int(number)): int(offset) for topic, number, offset in rows}

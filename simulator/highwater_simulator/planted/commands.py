@@ -24,8 +24,10 @@ def _apply_older_epochs(
     known: KnownReplica | None,
     broker_id: NodeId,
     toggles: Toggles,
+    *,
+    is_late: bool,
 ) -> tuple[Verdict, ErrorCode]:
-    verdict, error = judge_leader_and_isr(command, known, broker_id, toggles)
+    verdict, error = judge_leader_and_isr(command, known, broker_id, toggles, is_late=is_late)
     if error is ErrorCode.FENCED_LEADER_EPOCH:
         return Verdict.APPLY, ErrorCode.NONE
     return verdict, error

@@ -16,6 +16,7 @@ from highwater_adapters import process
 from highwater_adapters.process import (
     load_settings,
     raise_incarnation,
+    read_boot_id,
     run_node,
 )
 from highwater_adapters.random_source import RandomSource
@@ -169,6 +170,13 @@ def test_incarnations_grow_and_survive_a_damaged_counter(tmp_path: Path) -> None
     assert [raise_incarnation(tmp_path / "new"), raise_incarnation(tmp_path / "new")] == [1, 2]
     (tmp_path / "new" / "incarnation").write_bytes(b"")
     assert raise_incarnation(tmp_path / "new") > 2
+
+
+def test_the_boot_is_named_as_the_kernel_names_it(tmp_path: Path) -> None:
+    (tmp_path / "boot_id").write_bytes(b"465886cb-b968-4ac3-928f-1082cbe1260f\n")
+    assert read_boot_id(tmp_path / "boot_id") == "465886cb-b968-4ac3-928f-1082cbe1260f"
+    assert read_boot_id(tmp_path / "elsewhere") == ""
+    assert read_boot_id() == read_boot_id()
 
 
 def test_a_bad_setting_is_one_line_and_exit_code_2(

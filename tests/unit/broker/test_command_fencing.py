@@ -7,9 +7,12 @@ from dataclasses import replace
 import pytest
 
 from highwater_broker.logic.command_fencing import (
+    NO_COMMAND,
+    CommandNumber,
     KnownReplica,
     Verdict,
     fence_request,
+    is_late,
     judge_leader_and_isr,
     judge_stop_replica,
 )
@@ -85,7 +88,9 @@ KNOWN = KnownReplica(LeaderEpoch(3), ID_A)
         (3, replace(KNOWN, is_stopped=True), (1, 2), ID_A, (Verdict.APPLY, E.NONE)),
         (2, KNOWN, (1, 2), ID_A, (Verdict.REFUSE, E.FENCED_LEADER_EPOCH)),
         (4, KNOWN, (2, 3), ID_A, (Verdict.REFUSE, E.UNKNOWN_TOPIC_OR_PARTITION)),
-        (4, KNOWN, (1, 2), ID_B, (Verdict.REFUSE, E.INCONSISTENT_TOPIC_ID)),
+        pytest.param(4, KNOWN, (1, 2), ID_B, (Verdict.REPLACE, E.NONE), id="created again"),
+        pytest.param(0, KNOWN, (1, 2), ID_B, (Verdict.REPLACE, E.NONE), id="its epochs begin anew"),
+        (4, KNOWN, (2, 3), ID_B, (Verdict.REFUSE, E.UNKNOWN_TOPIC_OR_PARTITION)),
         (4, KNOWN, (1, 2), NO_TOPIC_ID, (Verdict.APPLY, E.NONE)),
         (4, replace(KNOWN, topic_id=NO_TOPIC_ID), (1, 2), ID_B, (Verdict.APPLY, E.NONE)),
     ],
@@ -97,7 +102,14 @@ def test_leader_and_isr_is_judged_per_partition(
     topic_id: TopicId,
     expected: tuple[Verdict, ErrorCode],
 ) -> None:
-    command = LeaderAndIsrPartition(
+    command = leadership(epoch, topic_id, assigned)
+    assert judge_leader_and_isr(command, known, NodeId(1), FENCED) == expected
+
+
+def leadership(
+    epoch: int, topic_id: TopicId, assigned: tuple[int, ...] = (1, 2)
+) -> LeaderAndIsrPartition:
+    return LeaderAndIsrPartition(
         topic_partition=T0,
         leader=NodeId(2),
         leader_epoch=LeaderEpoch(epoch),
@@ -106,7 +118,46 @@ def test_leader_and_isr_is_judged_per_partition(
         assigned_replicas=tuple(NodeId(each) for each in assigned),
         topic_id=topic_id,
     )
-    assert judge_leader_and_isr(command, known, NodeId(1), FENCED) == expected
+
+
+@pytest.mark.parametrize("epoch", [2, 3, 4])
+def test_a_late_command_of_another_topic_of_the_name_is_of_an_earlier_one(epoch: int) -> None:
+    expected = Verdict.REFUSE, E.INCONSISTENT_TOPIC_ID
+    command = leadership(epoch, ID_B)
+    assert judge_leader_and_isr(command, KNOWN, NodeId(1), FENCED, is_late=True) == expected
+
+
+@pytest.mark.parametrize(
+    ("epoch", "fenced"),
+    [(4, Verdict.APPLY), (3, Verdict.ALREADY_APPLIED), (2, Verdict.REFUSE)],
+)
+def test_lateness_tells_topics_apart_and_no_more_than_that(epoch: int, fenced: Verdict) -> None:
+    """Within one topic the leader epoch decides; without topic ids all are one topic."""
+    for topic_id, toggles in ((ID_A, FENCED), (ID_B, V3)):
+        command = leadership(epoch, topic_id)
+        verdict, _ = judge_leader_and_isr(command, KNOWN, NodeId(1), toggles, is_late=True)
+        assert verdict is fenced
+
+
+@pytest.mark.parametrize(
+    ("command", "last", "expected"),
+    [
+        pytest.param((1, 1), NO_COMMAND, False, id="the first since this broker's start"),
+        pytest.param((3, 6), (3, 5), False, id="the next"),
+        pytest.param((3, 9), (3, 5), False, id="later: others were to other brokers"),
+        pytest.param((3, 5), (3, 5), True, id="a repeat"),
+        pytest.param((3, 4), (3, 5), True, id="sent before what was carried out"),
+        pytest.param((4, 1), (3, 5), False, id="a new controller numbers anew"),
+        pytest.param((2, 9), (3, 1), True, id="an earlier controller's, whatever its number"),
+    ],
+)
+def test_a_command_is_late_unless_it_was_sent_after_all_that_were_carried_out(
+    command: tuple[int, int], last: tuple[int, int], expected: bool
+) -> None:
+    def number(of: tuple[int, int]) -> CommandNumber:
+        return CommandNumber(ControllerEpoch(of[0]), of[1])
+
+    assert is_late(number(command), number(last)) is expected
 
 
 @pytest.mark.parametrize(

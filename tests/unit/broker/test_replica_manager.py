@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from highwater_broker.current_session import CurrentSession
+from highwater_broker.log.checkpoints import read_partition_metadata
 from highwater_broker.log.folders import list_strays, partition_folder
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.partition_context import PartitionContext
@@ -24,6 +25,7 @@ from highwater_core.ids import (
     ControllerEpoch,
     LeaderEpoch,
     NodeId,
+    PartitionEpoch,
     TopicId,
     TopicPartition,
 )
@@ -32,6 +34,7 @@ from highwater_core.messages import (
     CommandResponse,
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
+    PartitionMetadata,
     StopReplicaPartition,
     StopReplicaRequest,
     UpdateMetadataRequest,
@@ -92,6 +95,10 @@ class Broker:
         (answer,) = answers
         return answer
 
+    def retry_refused(self) -> None:
+        self.bench.runtime.scope("retry").spawn("retry", self.manager.retry_refused())
+        self.bench.kernel.run_for(500)
+
     def role(self, key: TopicPartition = T0) -> tuple[str, int] | None:
         partition = self.manager.get(key)
         if partition is None:
@@ -110,6 +117,7 @@ def lisr(
     controller_epoch: int = 1,
     broker_epoch: int = OWN,
     is_init: bool = False,
+    number: int = 0,
 ) -> LeaderAndIsrRequest:
     return LeaderAndIsrRequest(
         NodeId(1000),
@@ -117,12 +125,29 @@ def lisr(
         BrokerEpoch(broker_epoch),
         is_init,
         partitions,
+        correlation_id=number,
     )
 
 
-def stop(epoch: int, *, delete: bool, **fields: Any) -> StopReplicaRequest:
+def stop(epoch: int, *, delete: bool, number: int = 0, **fields: Any) -> StopReplicaRequest:
     partition = StopReplicaPartition(T0, delete, LeaderEpoch(epoch), **fields)
-    return StopReplicaRequest(NodeId(1000), ControllerEpoch(1), OWN, (partition,))
+    return StopReplicaRequest(
+        NodeId(1000), ControllerEpoch(1), OWN, (partition,), correlation_id=number
+    )
+
+
+def update(
+    *partitions: PartitionMetadata, number: int = 0, is_full: bool = False
+) -> UpdateMetadataRequest:
+    return UpdateMetadataRequest(
+        NodeId(1000), ControllerEpoch(1), OWN, (), partitions, number, is_full
+    )
+
+
+def metadata(key: TopicPartition, topic_id: TopicId) -> PartitionMetadata:
+    return PartitionMetadata(
+        key, ME, LeaderEpoch(0), (ME,), (ME,), PartitionEpoch(0), topic_id=topic_id
+    )
 
 
 def test_a_command_makes_leaders_and_followers_and_answers_for_each(
@@ -221,14 +246,95 @@ def test_a_late_stop_of_an_older_epoch_does_not_touch_the_replica(
     assert broker.carry_out(stop(-2, delete=True)).partition_errors == ((T0, E.NONE),)
 
 
-def test_another_incarnation_of_the_topic_is_refused(make_broker: Callable[..., Broker]) -> None:
+def test_a_stop_of_another_topic_of_the_name_is_refused(
+    make_broker: Callable[..., Broker],
+) -> None:
     broker = make_broker()
     broker.carry_out(lisr(replace(command(ME, 3), topic_id=ID_A)))
-    answer = broker.carry_out(lisr(replace(command(ME, 4), topic_id=ID_B)))
-    assert answer.partition_errors == ((T0, E.INCONSISTENT_TOPIC_ID),)
     assert broker.carry_out(stop(-2, delete=True, topic_id=ID_B)).partition_errors == (
         (T0, E.INCONSISTENT_TOPIC_ID),
     )
+    assert broker.role() == ("leader", 3)
+
+
+def test_a_topic_that_was_created_again_gets_an_empty_replica_and_the_old_one_is_set_aside(
+    make_broker: Callable[..., Broker],
+) -> None:
+    """Source: KIP-516; the deletion was not heard of. The new topic's epochs begin anew."""
+    broker = make_broker()
+    broker.carry_out(lisr(replace(command(ME, 3), topic_id=ID_A), number=1))
+    old = broker.manager.get(T0)
+    assert old is not None
+    old.append(batch("old"), 1, 0)
+    follows = replace(command(TWO, 0), topic_id=ID_B)
+    assert broker.carry_out(lisr(follows, number=7)).partition_errors == ((T0, E.NONE),)
+    assert broker.role() == ("follower", 0)
+    new = broker.manager.get(T0)
+    assert new is not None
+    assert (new.topic_id, new.log_end_offset, new.high_watermark) == (ID_B, 0, 0)
+    assert old.append(batch("late"), 1, 0).error is E.NOT_LEADER_OR_FOLLOWER
+    files = broker.bench.ports.files
+    ((_, stray),) = list_strays(files)
+    assert read_partition_metadata(files, stray).topic_id == ID_A
+    assert read_partition_metadata(files, partition_folder(T0)).topic_id == ID_B
+    assert [each.detail["deleted"] for each in broker.bench.traced(EventKind.REPLICA_STOPPED)] == [
+        False
+    ]
+
+
+@pytest.mark.parametrize("late_epoch", [3, 9])
+def test_a_late_command_of_the_deleted_topic_does_not_touch_the_new_one(
+    make_broker: Callable[..., Broker], late_epoch: int
+) -> None:
+    broker = make_broker()
+    late = lisr(replace(command(TWO, late_epoch), topic_id=ID_A), number=2)
+    broker.carry_out(lisr(replace(command(ME, 3), topic_id=ID_A), number=1))
+    broker.carry_out(lisr(replace(command(ME, 0), topic_id=ID_B), number=7))
+    assert broker.carry_out(late).partition_errors == ((T0, E.INCONSISTENT_TOPIC_ID),)
+    assert broker.role() == ("leader", 0)
+    assert len(list_strays(broker.bench.ports.files)) == 1
+
+
+def test_commands_of_every_kind_tell_what_is_late(make_broker: Callable[..., Broker]) -> None:
+    broker = make_broker()
+    broker.carry_out(lisr(replace(command(ME, 0), topic_id=ID_B), number=3))
+    broker.carry_out(update(number=8))
+    late = lisr(replace(command(ME, 3), topic_id=ID_A), number=6)
+    assert broker.carry_out(late).partition_errors == ((T0, E.INCONSISTENT_TOPIC_ID),)
+
+
+def test_a_replica_that_the_disk_does_not_let_replace_is_replaced_by_the_next_attempt(
+    make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = make_broker()
+    broker.carry_out(lisr(replace(command(ME, 3), topic_id=ID_A), number=1))
+
+    def refuse(source: str, target: str) -> None:
+        raise OSError(5, "input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(broker.bench.ports.files, "rename", refuse)
+        answer = broker.carry_out(lisr(replace(command(ME, 0), topic_id=ID_B), number=7))
+        assert answer.partition_errors == ((T0, E.KAFKA_STORAGE_ERROR),)
+        assert broker.role() is None
+    assert broker.manager.has_refused
+    broker.retry_refused()
+    assert broker.role() == ("leader", 0)
+    assert len(list_strays(broker.bench.ports.files)) == 1
+
+
+def test_strays_are_deleted_once_a_full_update_leaves_their_topic_out(
+    make_broker: Callable[..., Broker],
+) -> None:
+    broker = make_broker()
+    broker.carry_out(update(metadata(T0, ID_A), number=1))
+    broker.carry_out(lisr(replace(command(ME, 3), topic_id=ID_A), number=2))
+    broker.carry_out(lisr(is_init=True, number=3))
+    assert len(list_strays(broker.bench.ports.files)) == 1
+    broker.carry_out(update(number=4))
+    assert len(list_strays(broker.bench.ports.files)) == 1
+    broker.carry_out(update(number=5, is_full=True))
+    assert list_strays(broker.bench.ports.files) == []
 
 
 @pytest.mark.parametrize(("preset", "strays"), [(Preset.FENCED, 1), (Preset.V3, 0)])

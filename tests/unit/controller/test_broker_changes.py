@@ -128,6 +128,24 @@ def test_a_bounced_broker_fails_and_starts_again(running):
     assert {r.broker_epoch for r in new.told} == {epoch_of(running, 0)}
 
 
+def test_a_broker_that_registers_anew_is_told_all_metadata_and_that_there_is_no_more(running):
+    """It may have missed that a topic was deleted."""
+    running.create_topic("t", (0, 1))
+    running.create_topic("u", (1,))
+    earlier = len(running.brokers[0].heard(UpdateMetadataRequest))
+    running.brokers[2].die()
+    running.settle()
+    returned = running.start_broker(2)
+    running.settle()
+    first, *later = returned.heard(UpdateMetadataRequest)
+    assert first.is_full
+    assert [str(item.topic_partition) for item in first.partitions] == ["t-0", "u-0"]
+    assert not any(request.is_full for request in later)
+    to_another = running.brokers[0].heard(UpdateMetadataRequest)[earlier:]
+    assert to_another
+    assert not any(request.is_full for request in to_another)
+
+
 def test_controlled_shutdown_moves_leaders_and_stops_followers(running):
     running.create_topic("t", (0, 1, 2), (1, 0, 2))
     running.create_topic("alone", (0,))

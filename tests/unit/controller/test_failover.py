@@ -116,6 +116,39 @@ def test_init_is_withheld_only_from_hosts_of_an_unreadable_partition(cluster):
     cluster.until(lambda: cluster.state("t").leader == 1, "an election in the repaired partition")
 
 
+def full_updates(broker):
+    """Whether each UpdateMetadata that the broker got was full."""
+    return [request.is_full for request in broker.heard(UpdateMetadataRequest)]
+
+
+def test_only_the_first_metadata_of_a_term_is_full(running):
+    running.create_topic("t", (0, 1))
+    running.settle()
+    for broker in running.brokers.values():
+        assert full_updates(broker)[0]
+        assert not any(full_updates(broker)[1:])
+    earlier = len(full_updates(running.brokers[2]))
+    running.expire_session()
+    running.until_failed_over()
+    in_new_term = running.brokers[2].heard(UpdateMetadataRequest)[earlier:]
+    assert [request.is_full for request in in_new_term[:1]] == [True]
+    assert [item.topic_partition for item in in_new_term[0].partitions] == [P0]
+    assert not any(request.is_full for request in in_new_term[1:])
+
+
+@pytest.mark.parametrize("path", [znodes.topic_path("bad"), znodes.partition_state_path(P0)])
+def test_metadata_is_not_full_while_something_cannot_be_listed(cluster, path):
+    for broker_id in range(2):
+        cluster.start_broker(broker_id)
+    cluster.write_topic("t", (0, 1), (1, 0))
+    cluster.write(path, b"{not json")
+    cluster.start_controller()
+    cluster.until_failed_over()
+    for broker in cluster.brokers.values():
+        assert full_updates(broker)
+        assert not any(full_updates(broker))
+
+
 def test_an_unreadable_partition_whose_leader_died_is_elected_once_repaired(cluster):
     for broker_id in range(2):
         cluster.start_broker(broker_id)

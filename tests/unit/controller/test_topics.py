@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from highwater_controller.context import Replica
+from highwater_controller.controller_events import StopReplicaAnswered
+from highwater_controller.logic.replica_states import ReplicaState
 from highwater_core import znodes
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
-from highwater_core.ids import LEADER_DURING_DELETE, TopicPartition
+from highwater_core.ids import (
+    LEADER_DURING_DELETE,
+    BrokerEpoch,
+    ControllerEpoch,
+    NodeId,
+    TopicPartition,
+)
 from highwater_core.messages import (
+    CommandResponse,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     LeaderAndIsrRequest,
     NewTopic,
+    StopReplicaPartition,
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
@@ -266,3 +279,29 @@ def test_a_malformed_known_topic_keeps_what_is_known(running):
     assert running.events(EventKind.BAD_INPUT_MET)
     running.brokers[0].die()
     running.until(lambda: running.state("t").leader == 1, "the election")
+
+
+def test_an_answer_of_an_earlier_registration_does_not_end_a_deletion(running):
+    """It waited in the controller's queue behind the broker's return, which began it anew."""
+    running.create_topic("t", (0,))
+    broker = running.brokers[0]
+    broker.is_mute = True
+    running.write(znodes.delete_topic_path("t"), b"")
+    controller = running.active()._controller
+    context, replica = controller.term.context, Replica(P0, broker.id)
+    running.until(
+        lambda: context.replica_state(replica) is ReplicaState.DELETION_STARTED, "the deletion"
+    )
+    registration = context.broker_epoch(broker.id)
+    request = StopReplicaRequest(
+        NodeId(1000), ControllerEpoch(1), registration, (StopReplicaPartition(P0, True),)
+    )
+    stale = replace(request, broker_epoch=BrokerEpoch(registration - 1))
+    refused = CommandResponse(ErrorCode.STALE_BROKER_EPOCH)
+    controller.enqueue(StopReplicaAnswered(broker.id, stale, refused))
+    running.settle()
+    assert context.replica_state(replica) is ReplicaState.DELETION_STARTED
+    done = CommandResponse(ErrorCode.NONE, ((P0, ErrorCode.NONE),))
+    controller.enqueue(StopReplicaAnswered(broker.id, request, done))
+    running.settle()
+    assert running.data(znodes.topic_path("t")) is None

@@ -16,7 +16,6 @@ from highwater_simulator.oracle.batches import (
     is_sound,
     parse_batches,
 )
-from highwater_simulator.oracle.restarts import read_checkpoint
 from highwater_simulator.oracle.shadow import ReplicaShadow
 from highwater_simulator.rng import SeededRng
 from highwater_wire.kafka.record_batch import build_batch
@@ -309,24 +308,3 @@ def test_once_a_loss_is_excused_nothing_is_known_of_what_lay_there() -> None:
     shadow.held_end, shadow.lost_from, shadow.cut_from = 8, 6, 4
     shadow.forget_beyond(5)
     assert (shadow.held_end, shadow.lost_from, shadow.cut_from) == (5, None, 4)
-
-
-# ---------------------------------------------------------------- checkpoints
-
-
-@pytest.mark.parametrize(
-    ("content", "offsets"),
-    [
-        (b"0\n2\nt 0 5\nt 1 7\n", [5, 7]),
-        (b"0\n2\nt 0 5\n", []),
-        (b"1\n1\nt 0 5\n", []),
-        (b"0\n1\nt 0 x\n", []),
-        (b"0\n1\nt 0\n", []),
-        (b"0\n", []),
-        (b"", []),
-        (b"\xff\n1\nt 0 5\n", []),
-    ],
-    ids=["whole", "torn", "version", "no number", "no offset", "no rows", "empty", "bytes"],
-)
-def test_a_checkpoint_is_read_whole_or_not_at_all(content: bytes, offsets: list[int]) -> None:
-    assert list(read_checkpoint(content).values()) == offsets

@@ -100,6 +100,7 @@ REQUESTS: dict[type[Any], st.SearchStrategy[Any]] = {
                 texts,
             )
         ),
+        is_full=st.booleans(),
         correlation_id=int32s,
     ),
     messages.CreateTopicsRequest: st.builds(

@@ -243,6 +243,7 @@ class UpdateMetadataRequest(_message.Message):
     LIVE_BROKERS_FIELD_NUMBER: _builtins.int
     PARTITIONS_FIELD_NUMBER: _builtins.int
     CORRELATION_ID_FIELD_NUMBER: _builtins.int
+    IS_FULL_FIELD_NUMBER: _builtins.int
     request_type_id: _builtins.int
     """As in V3's requests; always 6, Kafka's API key of UpdateMetadata."""
     version_id: _builtins.int
@@ -254,14 +255,21 @@ class UpdateMetadataRequest(_message.Message):
     broker_epoch: _builtins.int
     """The registration that this command is for (KIP-380); -1 is not checked."""
     correlation_id: _builtins.int
-    """Counts the sender's commands; only for people who read traces."""
+    """Numbers the sender's commands, rising within a controller epoch; the receiver ignores an update
+    of a lower number than it has had. A command that is sent again keeps its number.
+    """
+    is_full: _builtins.bool
+    """All partitions that have a leader, or had one, are listed: the receiver forgets all others.
+    Such is what a new controller tells, and what a broker is told that registers anew; withheld
+    while any znode of them was unreadable.
+    """
     @_builtins.property
     def live_brokers(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.BrokerEndpoints]:
         """Every live broker; the receiver forgets all others."""
 
     @_builtins.property
     def partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___PartitionMetadata]:
-        """The partitions whose state changed; the receiver keeps all others."""
+        """The partitions whose state changed; the receiver keeps all others, unless is_full."""
 
     def __init__(
         self,
@@ -274,10 +282,11 @@ class UpdateMetadataRequest(_message.Message):
         live_brokers: _abc.Iterable[_common_pb2.BrokerEndpoints] | None = ...,
         partitions: _abc.Iterable[Global___PartitionMetadata] | None = ...,
         correlation_id: _builtins.int = ...,
+        is_full: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker_epoch", b"broker_epoch", "client_id", b"client_id", "controller_epoch", b"controller_epoch", "correlation_id", b"correlation_id", "live_brokers", b"live_brokers", "partitions", b"partitions", "request_type_id", b"request_type_id", "version_id", b"version_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker_epoch", b"broker_epoch", "client_id", b"client_id", "controller_epoch", b"controller_epoch", "correlation_id", b"correlation_id", "is_full", b"is_full", "live_brokers", b"live_brokers", "partitions", b"partitions", "request_type_id", b"request_type_id", "version_id", b"version_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
