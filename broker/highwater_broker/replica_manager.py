@@ -20,8 +20,8 @@ from highwater_broker.logic.command_fencing import (
     CommandNumber,
     KnownReplica,
     Verdict,
+    came_late,
     fence_request,
-    is_late,
     is_other_topic,
     judge_leader_and_isr,
     judge_stop_replica,
@@ -167,7 +167,7 @@ class ReplicaManager:
         last, self._last_command = self._last_command, max(number, self._last_command)
         match request:
             case LeaderAndIsrRequest():
-                errors = await self._leader_and_isr(request, is_late=is_late(number, last))
+                errors = await self._leader_and_isr(request, is_late=came_late(number, last))
             case StopReplicaRequest():
                 errors = {
                     each.topic_partition: self._stop_replica(each) for each in request.partitions
@@ -286,9 +286,7 @@ class ReplicaManager:
         for request in refused.values():
             await self.carry_out(request)
 
-    def _judge(
-        self, command: LeaderAndIsrPartition, *, is_late: bool
-    ) -> tuple[Verdict, ErrorCode]:
+    def _judge(self, command: LeaderAndIsrPartition, *, is_late: bool) -> tuple[Verdict, ErrorCode]:
         partition = self._partitions.get(command.topic_partition)
         known = _known(partition) if partition else None
         return judge_leader_and_isr(

@@ -122,8 +122,8 @@ class TopicSettings:
         self._overrides.pop(topic, None)
 
     def reread(self, topic: str) -> None:
-        """Have the topic's configuration read again, if it is known."""
-        if topic in self._overrides:
+        """Forget the topic's configuration, if it was known, and have it read again."""
+        if self._overrides.pop(topic, None) is not None:
             self._work.put(_Reload(topic))
 
     async def load(self, topic: str) -> None:

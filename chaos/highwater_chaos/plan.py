@@ -288,7 +288,7 @@ def _is_node(name: str, known: set[str]) -> bool:
     if name in known or name == "active controller":
         return True
     role, of, partition = name.partition(" of ")
-    return role in ("leader", "follower") and bool(of) and _is_partition(partition)
+    return role in ("leader", "follower", "last follower") and bool(of) and _is_partition(partition)
 
 
 def _is_partition(name: str) -> bool:

@@ -154,6 +154,15 @@ class Tale:
         await session.multi((CreateOp(path, msgspec.json.encode(content)),))
         await session.close()
 
+    async def set_topic_config(self, config: dict[str, str]) -> None:
+        """Write the topic's configuration without telling the brokers that run."""
+        session = await self.world.zookeeper.factory(self.client.runtime).open(LONG_MS)
+        path = znodes.topic_config_path("t")
+        if await session.exists(path):
+            await session.delete(path)
+        await session.create(path, msgspec.json.encode({"version": 1, "config": config}))
+        await session.close()
+
     async def see_it_settled(self, within_ms: int = 20_000) -> None:
         """Take the liveness property that is still missing after a while, if one is, as broken."""
         core = Core(tuple(self.world.brokers), tuple(self.world.controllers))
@@ -353,6 +362,36 @@ def test_row_24_an_old_topics_log_becomes_a_new_ones(make_tale: MakeTale) -> Non
 
     # Without topic ids nobody can tell that epoch 0 is another topic's: I16 is out of place.
     check_both(make_tale, story, 24, ("I13",), flagged=("I16",), **CHECKPOINTED)
+
+
+def test_a_broker_that_heard_nothing_takes_up_the_new_topic_and_its_settings(
+    make_tale: MakeTale,
+) -> None:
+    """Source: KIP-516. It runs all the while, with a ZooKeeper session; controllers change."""
+
+    async def story(tale: Tale) -> None:
+        await tale.begin(5)
+        deaf = tale.others(tale.leader())[0]
+        tale.cut_off_from_controllers(deaf)
+        await tale.set_topic_config({"min.insync.replicas": "3"})
+        await tale.remake_topic()
+        await tale.until(lambda: tale.leader() >= 0, "the new topic has a leader")
+        controller = tale.world.active_controller()
+        assert controller is not None
+        tale.world.kill(controller)
+        tale.let_controllers_reach(deaf)
+        tale.world.start(controller)
+        await tale.until(lambda: tale.is_replicated(3), "the new topic is on all three")
+        await tale.write(2)
+        await tale.until(lambda: tale.ends(deaf) == (2, 2), "the new topic's records alone")
+        replica = tale.world.hosted(deaf, T0)
+        assert replica is not None
+        assert replica.min_insync_replicas == 3
+        await tale.see_it_settled()
+
+    tale = make_tale(Preset.FENCED)
+    tale.tell(story)
+    assert tale.violation is None
 
 
 def test_row_15_a_restart_that_no_controller_saw_gets_no_command(make_tale: MakeTale) -> None:

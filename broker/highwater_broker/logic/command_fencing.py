@@ -80,10 +80,11 @@ def fence_request(
     return ErrorCode.NONE
 
 
-def is_late(command: CommandNumber, last: CommandNumber) -> bool:
+def came_late(command: CommandNumber, last: CommandNumber) -> bool:
     """Return whether the command was not sent after the last one that was carried out.
 
-    It is then a copy whose repeat was answered, or was meant for an earlier registration.
+    It is then a copy whose repeat was answered, or was meant for an earlier registration. To a
+    broker that has just started nothing is late: there the broker epoch fences.
     """
     return command <= last
 

@@ -11,8 +11,8 @@ from highwater_broker.logic.command_fencing import (
     CommandNumber,
     KnownReplica,
     Verdict,
+    came_late,
     fence_request,
-    is_late,
     judge_leader_and_isr,
     judge_stop_replica,
 )
@@ -157,7 +157,7 @@ def test_a_command_is_late_unless_it_was_sent_after_all_that_were_carried_out(
     def number(of: tuple[int, int]) -> CommandNumber:
         return CommandNumber(ControllerEpoch(of[0]), of[1])
 
-    assert is_late(number(command), number(last)) is expected
+    assert came_late(number(command), number(last)) is expected
 
 
 @pytest.mark.parametrize(

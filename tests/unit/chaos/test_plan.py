@@ -161,7 +161,14 @@ def test_what_is_no_plan_is_refused(text: bytes) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["broker-0", "controller-1000", "active controller", "leader of u-0", "follower of my-u-12"],
+    [
+        "broker-0",
+        "controller-1000",
+        "active controller",
+        "leader of u-0",
+        "follower of my-u-12",
+        "last follower of u-0",
+    ],
 )
 def test_nodes_are_named_or_described(name: str) -> None:
     assert problems_of(Plan(1, topology=Topology(3), steps=(Step(0, f.Pause(name)),))) == []
