@@ -56,7 +56,8 @@ class LeaderAndIsrRequest:
     """Tells a broker which partitions it leads and which it follows.
 
     is_init marks the first command of this controller to this incarnation of the broker; it then
-    lists every partition that is assigned to the broker.
+    lists every partition that is assigned to the broker. correlation_id, in each of the commands,
+    rises in the order of a controller's decisions; a command that is sent again keeps its own.
     """
 
     controller_id: NodeId

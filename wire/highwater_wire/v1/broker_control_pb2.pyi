@@ -56,7 +56,10 @@ class LeaderAndIsrRequest(_message.Message):
     broker_epoch: _builtins.int
     """The registration that this command is for (KIP-380); -1 is not checked."""
     correlation_id: _builtins.int
-    """Counts the sender's commands; only for people who read traces."""
+    """Numbers the sender's commands, rising within a controller epoch; one that is sent again keeps
+    its number. A command of another topic id than the replica's is of a later topic of that name,
+    unless the broker has carried out one of this number or a higher: then it is refused.
+    """
     @_builtins.property
     def partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___LeaderAndIsrPartition]:
         """V3: the map (topic, partition) -> LeaderAndISR."""
@@ -168,7 +171,7 @@ class StopReplicaRequest(_message.Message):
     broker_epoch: _builtins.int
     """The registration that this command is for (KIP-380); -1 is not checked."""
     correlation_id: _builtins.int
-    """Counts the sender's commands; only for people who read traces."""
+    """Numbers the sender's commands, as LeaderAndIsr's does."""
     @_builtins.property
     def partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___StopReplicaPartition]:
         """V3: the set of (topic, partition)."""
