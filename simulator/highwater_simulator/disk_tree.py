@@ -24,6 +24,8 @@ class FileNode:
     """One-element lists: how much each sync under way will have made durable."""
     unsyncable_from: int | None = None
     """From here on a failed sync lost what it covered; later ones write nothing of it either."""
+    failure_told_to: int = 0
+    """The incarnation that was told of it; later ones cannot know."""
 
     def truncate(self, size: int) -> None:
         if size < self.synced_size:
@@ -41,10 +43,11 @@ class FileNode:
         self.synced_size = max(self.synced_size, size)
         self.lost_tail = b""
 
-    def mark_sync_failed(self, size: int) -> None:
+    def mark_sync_failed(self, size: int, incarnation: int) -> None:
         """Take what a sync of so many bytes was to make durable as lost to every later one."""
         if size > self.synced_size and self.unsyncable_from is None:
             self.unsyncable_from = self.synced_size
+        self.failure_told_to = incarnation
 
     def durable(self) -> bytes:
         return bytes(self.content[: self.synced_size]) + self.lost_tail

@@ -80,7 +80,7 @@ class SimulatedFile:
             try:
                 self._disk.faults.meet(DiskOperation.SYNC, self._path)
             except OSError:
-                node.mark_sync_failed(covered[0])
+                node.mark_sync_failed(covered[0], self._runtime.incarnation)
                 raise
         node.mark_synced(covered[0])
 

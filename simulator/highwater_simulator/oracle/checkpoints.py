@@ -61,7 +61,7 @@ class CheckpointChecks:
             shadow = self._shadows.get(str(at), {}).get(event.node)
             if shadow is None or shadow.is_stale:
                 continue
-            durable_end = shadow.durable_end()
+            durable_end = shadow.durable_end(event.incarnation)
             if partition.log.recovery_point > max(durable_end, partition.log_start_offset):
                 self._report(
                     at,

@@ -128,12 +128,17 @@ class ReplicaShadow:
                 return True
         return self._parsed[path] < len(content)
 
-    def durable_end(self) -> int:
-        """Return up to which offset its batches are on the disk itself."""
+    def durable_end(self, incarnation: int) -> int:
+        """Return up to which offset that incarnation may take its batches for durable.
+
+        That is what is on the disk itself, or what a disk that had failed an earlier incarnation's
+        sync calls durable since: after a failed fsync the kernel takes those pages for clean, and
+        a process that was not told has no way to know.
+        """
         end_offset = self.chain.start_offset
         for path, batch in zip(self._places, self.chain.batches, strict=True):
             node = self._disk.find(path)
-            synced = node.synced_size if isinstance(node, FileNode) else 0
+            synced = _synced_as_told(node, incarnation) if isinstance(node, FileNode) else 0
             if batch.position + batch.size_bytes > synced:
                 break
             end_offset = batch.next_offset
@@ -181,6 +186,11 @@ class ReplicaShadow:
     def note_cut(self) -> None:
         """Remember that its broker cut off some of what was held, down to held_end."""
         self.cut_from = _lower(self.cut_from, self.held_end)
+
+
+def _synced_as_told(node: FileNode, incarnation: int) -> int:
+    is_unknown = node.unsyncable_from is not None and node.failure_told_to < incarnation
+    return len(node.content) if is_unknown else node.synced_size
 
 
 def _lower(known: int | None, offset: int) -> int:

@@ -268,7 +268,7 @@ def test_i15_as_many_entries_of_other_partitions_do_not_do() -> None:
 @pytest.mark.parametrize(("durable_end", "broken"), [(5, []), (6, []), (4, ["I15"])])
 def test_i15_nothing_is_called_durable_that_is_not(durable_end: int, broken: list[str]) -> None:
     broker = Broker()
-    shadow: Any = SimpleNamespace(is_stale=False, durable_end=lambda: durable_end)
+    shadow: Any = SimpleNamespace(is_stale=False, durable_end=lambda incarnation: durable_end)
     checks = CheckpointChecks(broker.world, {str(AT): {1: shadow}}, broker.report)
     broker.host(AT, recovery_point=Offset(5))
     checks.written(wrote(RECOVERY_POINTS))

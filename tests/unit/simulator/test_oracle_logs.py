@@ -275,11 +275,11 @@ def test_durable_is_what_lies_below_the_last_sync_of_each_segment_in_turn() -> N
     f.sync(first)
     first.append([written(2, 0, "c", "d")])
     second = f.write(SECOND, written(4, 0, "e"))
-    assert f.shadow.durable_end() == 2
+    assert f.shadow.durable_end(1) == 2
     f.sync(second)
-    assert f.shadow.durable_end() == 2, "what lies behind a hole is not durable"
+    assert f.shadow.durable_end(1) == 2, "what lies behind a hole is not durable"
     f.sync(first)
-    assert f.shadow.durable_end() == 5
+    assert f.shadow.durable_end(1) == 5
 
 
 # ---------------------------------------------------------------- what is held
