@@ -8,7 +8,7 @@ JOBS ?= 2
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup engine images demo test lint unit bench bench-kafka clean
+.PHONY: help setup engine images demo test lint unit bench bench-simulator bench-kafka clean
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,8 +44,12 @@ test: lint images ## Run every check and every test.
 	@scripts/test-tools
 	HIGHWATER_REQUIRE_DOCKER=1 $(BIN)/pytest -n $(JOBS) $(PYTEST_ARGS)
 
-bench: setup engine ## Measure bring-up, failover, throughput, latency and memory.
+bench: setup engine ## Measure the simulator, then bring-up, failover, throughput, latency and memory.
+	$(BIN)/python -m bench.simulator
 	$(BIN)/python -m bench
+
+bench-simulator: setup ## Measure the simulator alone; no Docker.
+	$(BIN)/python -m bench.simulator
 
 bench-kafka: setup engine ## Likewise, beside Apache Kafka with the same client and settings.
 	$(BIN)/python -m bench --kafka

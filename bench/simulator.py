@@ -1,99 +1,121 @@
-"""How fast the simulator is: simulated seconds and events for each second of CPU time.
+"""`python -m bench.simulator`: how fast the simulator is, on one core, with all checks on.
 
-Three brokers, fifty acks=all produces per simulated second, no faults; once with one partition
-and once with a hundred. Each run is repeated and the best counts: what else the machine does only
-ever makes a run slower.
+Simulated seconds and events for each second of CPU time: three brokers, fifty acks=all produces
+per simulated second, no faults, every event judged; with one partition and with a hundred. Then
+schedules a minute: generated ones, as the search runs them. Each figure is the best of some runs:
+what else the machine does only ever makes one slower.
 """
 
 from __future__ import annotations
 
 import gc
+import json
+import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-from highwater_simulator.client import SimulatedClient
-from highwater_simulator.world import World
+from rich.console import Console
+from rich.table import Table
 
-CLIENTS = 5
+from highwater_chaos.plan import Plan, Producer, Topic, Workload
+from highwater_simulator.generate import Family, generate
+from highwater_simulator.runner import RunResult, run_plan
+
 PRODUCES_PER_S = 50
-WARM_UP_MS = 500
-TOPIC = "measured"
+SIMULATED_MS = 20_000
 REPETITIONS = 3
+SCHEDULES = 60
+TARGET_SIMULATED_PER_CPU = 60
+TARGET_RATIO = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class SimulatorSpeed:
-    """One run; cpu_s leaves out the cluster's start."""
+class Speed:
+    """One kind of run; every figure is for one CPU second but the counts of a run."""
 
-    partitions: int
-    simulated_s: float
-    cpu_s: float
+    name: str
+    simulated_per_cpu: float
+    events_per_cpu_s: float
+    runs_per_minute: float
     events: int
-    produces: int
-
-    @property
-    def simulated_per_cpu(self) -> float:
-        return self.simulated_s / self.cpu_s
-
-    @property
-    def events_per_cpu_s(self) -> float:
-        return self.events / self.cpu_s
+    acknowledged: int
 
 
-def measure(partitions: int, simulated_s: int, seed: int = 1) -> SimulatorSpeed:
-    """Run one cluster and return how fast it went."""
-    world = World(seed)
-    clients = [world.client(f"client-{number}") for number in range(CLIENTS)]
-    world.run(_start(world, clients[0], partitions), 10 * 60_000)
-    acknowledged = [0] * CLIENTS
-    for number, client in enumerate(clients):
-        client.runtime.start("load", _produce(client, number, partitions, acknowledged))
+def steady_plan(partitions: int) -> Plan:
+    """Return a plan without faults: what is measured is a cluster at work."""
+    return Plan(
+        seed=1,
+        workload=Workload(
+            topics=(Topic(partitions=partitions, replication_factor=3),),
+            producers=(Producer(rate_per_s=PRODUCES_PER_S, max_in_flight=5),),
+            consumers=(),
+        ),
+        quiet_after_ms=SIMULATED_MS,
+    )
+
+
+def measure(name: str, plans: list[Plan]) -> Speed:
+    """Run the plans one after the other.
+
+    Raises:
+        RuntimeError: one of them showed a violation, so that it measured something else.
+    """
     gc.collect()
-    events, began_s = world.kernel.event_count, time.process_time()
-    world.kernel.run_for(simulated_s * 1_000)
+    began_s = time.process_time()
+    results = [run_plan(plan) for plan in plans]
     cpu_s = time.process_time() - began_s
-    events = world.kernel.event_count - events
-    world.close()
-    return SimulatorSpeed(partitions, simulated_s, cpu_s, events, sum(acknowledged))
+    for result in results:
+        if not result.passed:
+            raise RuntimeError(f"{result.plan.title}: {result.violation}")
+    return _speed(name, results, cpu_s)
 
 
-def best_of(partitions: int, simulated_s: int, repetitions: int = REPETITIONS) -> SimulatorSpeed:
-    runs = [measure(partitions, simulated_s) for _ in range(repetitions)]
-    return min(runs, key=lambda run: run.cpu_s)
+def _speed(name: str, results: list[RunResult], cpu_s: float) -> Speed:
+    events = sum(result.events for result in results)
+    return Speed(
+        name=name,
+        simulated_per_cpu=sum(result.simulated_ns for result in results) / 1e9 / cpu_s,
+        events_per_cpu_s=events / cpu_s,
+        runs_per_minute=60 * len(results) / cpu_s,
+        events=events,
+        acknowledged=sum(result.acknowledged for result in results),
+    )
 
 
-async def _start(world: World, client: SimulatedClient, partitions: int) -> None:
-    world.start_all()
-    await client.create_topic(TOPIC, partitions, 3, 60_000)
-    await world.sleep(WARM_UP_MS)
+def best_of(name: str, plans: list[Plan], repetitions: int = REPETITIONS) -> Speed:
+    runs = [measure(name, plans) for _ in range(repetitions)]
+    return max(runs, key=lambda run: run.simulated_per_cpu)
 
 
-async def _produce(
-    client: SimulatedClient, number: int, partitions: int, acknowledged: list[int]
-) -> None:
-    """Write at this client's share of the rate, for ever, each record to the next partition."""
-    interval_ms = 1_000 * CLIENTS // PRODUCES_PER_S
-    count = 0
-    next_ms = client.runtime.now_ms() + number * interval_ms // CLIENTS
-    while True:
-        await client.runtime.sleep(max(0, next_ms - client.runtime.now_ms()))
-        next_ms += interval_ms
-        partition = (count * CLIENTS + number) % partitions
-        await client.send(TOPIC, partition, f"{number}-{count}", 5_000)
-        count += 1
-        acknowledged[number] += 1
+def measure_all() -> list[Speed]:
+    """Return the speed of a steady cluster with 1 and 100 partitions, and of schedules."""
+    found = [best_of(f"{count} partitions", [steady_plan(count)]) for count in (1, 100)]
+    for family in Family:
+        plans = [generate(seed, family=family) for seed in range(SCHEDULES)]
+        found.append(best_of(f"schedules, {family}", plans, repetitions=1))
+    return found
 
 
 def main() -> None:
-    one, hundred = best_of(1, 20), best_of(100, 20)
-    for run in (one, hundred):
-        print(
-            f"{run.partitions:4} partitions: {run.simulated_per_cpu:6.1f} simulated s per CPU s, "
-            f"{run.events_per_cpu_s:8,.0f} events per CPU s, "
-            f"{run.events / run.produces:5.1f} events per produce"
+    speeds = measure_all()
+    ratio = speeds[1].events_per_cpu_s / speeds[0].events_per_cpu_s
+    if "--json" in sys.argv[1:]:
+        print(json.dumps({"speeds": [asdict(speed) for speed in speeds], "ratio": ratio}))
+        return
+    table = Table("run", "simulated s", "events", "runs a minute", title="for one CPU second")
+    for speed in speeds:
+        table.add_row(
+            speed.name,
+            f"{speed.simulated_per_cpu:.1f}",
+            f"{speed.events_per_cpu_s:,.0f}",
+            f"{speed.runs_per_minute:.0f}",
         )
-    ratio = hundred.events_per_cpu_s / one.events_per_cpu_s
-    print(f"events per CPU s with 100 partitions, of those with one: {ratio:.2f}")
+    console = Console()
+    console.print(table)
+    console.print(
+        f"simulated s with one partition: target {TARGET_SIMULATED_PER_CPU}; events with 100 "
+        f"partitions, of those with one: {ratio:.2f}, target {TARGET_RATIO}"
+    )
 
 
 if __name__ == "__main__":

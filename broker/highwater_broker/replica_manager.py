@@ -152,22 +152,17 @@ class ReplicaManager:
         if isinstance(request, LeaderAndIsrRequest):
             # The only waits of a command; a fence that rose meanwhile must be seen below.
             await self._load_topic_settings(request)
-        error = fence_request(
-            controller_epoch=request.controller_epoch,
-            known_controller_epoch=self.controller_epoch,
-            broker_epoch=request.broker_epoch,
-            own_broker_epoch=self._own_broker_epoch(),
-            toggles=self._toggles,
-        )
+        error = self._fence(request)
         if error is not ErrorCode.NONE:
-            self._trace(EventKind.REQUEST_REFUSED, request, error=error.name)
-            return CommandResponse(error)
+            return self._refuse(request, error)
         self.controller_epoch = max(self.controller_epoch, request.controller_epoch)
         number = CommandNumber(request.controller_epoch, request.correlation_id)
         last, self._last_command = self._last_command, max(number, self._last_command)
         match request:
             case LeaderAndIsrRequest():
                 errors = await self._leader_and_isr(request, is_late=came_late(number, last))
+                if errors is None:
+                    return self._refuse(request, self._fence(request))
             case StopReplicaRequest():
                 errors = {
                     each.topic_partition: self._stop_replica(each) for each in request.partitions
@@ -177,6 +172,19 @@ class ReplicaManager:
                 errors = self._update_metadata(request)
         self._trace_handled(request, errors)
         return CommandResponse(ErrorCode.NONE, tuple(errors.items()))
+
+    def _fence(self, request: BrokerCommand) -> ErrorCode:
+        return fence_request(
+            controller_epoch=request.controller_epoch,
+            known_controller_epoch=self.controller_epoch,
+            broker_epoch=request.broker_epoch,
+            own_broker_epoch=self._own_broker_epoch(),
+            toggles=self._toggles,
+        )
+
+    def _refuse(self, request: BrokerCommand, error: ErrorCode) -> CommandResponse:
+        self._trace(EventKind.REQUEST_REFUSED, request, error=error.name)
+        return CommandResponse(error)
 
     def _trace_handled(
         self, request: BrokerCommand, errors: dict[TopicPartition, ErrorCode]
@@ -217,8 +225,12 @@ class ReplicaManager:
 
     async def _leader_and_isr(
         self, request: LeaderAndIsrRequest, *, is_late: bool
-    ) -> dict[TopicPartition, ErrorCode]:
-        """Start missing replicas, then make leaders, then followers."""
+    ) -> dict[TopicPartition, ErrorCode] | None:
+        """Start missing replicas, then make leaders, then followers.
+
+        None when the broker registered anew while the disk was waited for: the command was meant
+        for the registration before, and nobody takes a role by it.
+        """
         errors: dict[TopicPartition, ErrorCode] = {}
         has_created = False
         accepted: list[tuple[Partition, LeaderAndIsrPartition]] = []
@@ -245,6 +257,8 @@ class ReplicaManager:
             self._fetchers.learn_endpoint(leader.broker_id, leader.replication)
         if any(partition.recovery_point_fell for partition, _ in accepted):
             await self._write_recovery_points()
+        if self._fence(request) is not ErrorCode.NONE:
+            return None
         # From here on nothing waits: the roles change together.
         accepted.sort(key=lambda each: each[1].leader != self._context.broker_id)
         for partition, command in accepted:
