@@ -25,7 +25,7 @@ def _apply_older_epochs(
     broker_id: NodeId,
     toggles: Toggles,
     *,
-    is_late: bool,
+    is_late: bool = False,
 ) -> tuple[Verdict, ErrorCode]:
     verdict, error = judge_leader_and_isr(command, known, broker_id, toggles, is_late=is_late)
     if error is ErrorCode.FENCED_LEADER_EPOCH:
