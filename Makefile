@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
 JOBS ?= 2
 PYTEST_ARGS ?=
+SCHEDULES ?= 1000
 
 .DEFAULT_GOAL := help
 .PHONY: help setup engine images demo test lint unit bench bench-simulator bench-kafka clean
@@ -42,7 +43,7 @@ unit: setup ## Run the tests that need no containers.
 
 test: lint images ## Run every check and every test.
 	@scripts/test-tools
-	HIGHWATER_REQUIRE_DOCKER=1 $(BIN)/pytest -n $(JOBS) $(PYTEST_ARGS)
+	HIGHWATER_REQUIRE_DOCKER=1 HIGHWATER_SCHEDULES=$(SCHEDULES) $(BIN)/pytest -n $(JOBS) $(PYTEST_ARGS)
 
 bench: setup engine ## Measure the simulator, then bring-up, failover, throughput, latency and memory.
 	$(BIN)/python -m bench.simulator

@@ -5,7 +5,6 @@ Names of anomalies are those of reference/history-checks.md section 2.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -31,11 +30,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class SentBy:
-    """A producer's history, and whether its settings keep its records in order and unrepeated."""
+    """A producer's history, its acks, and whether its records may be there twice."""
 
     history: Sequence[HistoryEvent]
     acks: int
-    keeps_order: bool
     repeats: bool = True
 
 
@@ -117,7 +115,9 @@ def _check_sender(sender: SentBy, logs: Logs, excuses: Sequence[Excuse]) -> Iter
     for at, log in logs.items():
         for offset, value in log.items():
             places[at].setdefault(value, []).append(offset)
-    order: dict[TopicPartition, list[tuple[int, str]]] = {}
+    lost = [excuse.topic_partition for excuse in excuses]
+    acknowledged_up_to: dict[TopicPartition, int] = {}
+    beyond: dict[int, int] = {}
     invoked_ns: dict[int, int] = {}
     for event in sender.history:
         at = TopicPartition(event.topic, event.partition)
@@ -126,14 +126,19 @@ def _check_sender(sender: SentBy, logs: Logs, excuses: Sequence[Excuse]) -> Iter
         offsets = places[at].get(event.value, [])
         if event.type is OperationType.INVOKE:
             invoked_ns[event.operation_id] = event.time_ns
+            beyond[event.operation_id] = acknowledged_up_to.get(at, -1)
             if len(offsets) > 1 and not sender.repeats:
                 yield Problem("duplicate", f"{event.value} is at {offsets}", at, offsets[1])
         if event.type is OperationType.FAIL and offsets:
             yield Problem("aborted-read", f"{event.value} failed, and is there", at, offsets[0])
         if event.type is not OperationType.OK:
             continue
-        if offsets:
-            order.setdefault(at, []).append((offsets[0], event.value))
+        if sender.acks == -1 and at not in lost:
+            floor = beyond.get(event.operation_id, -1)
+            if event.offset <= floor:
+                what = f"{event.value}, sent after offset {floor} was acknowledged, lies before it"
+                yield Problem("realtime-send", what, at, event.offset)
+            acknowledged_up_to[at] = max(event.offset, acknowledged_up_to.get(at, -1))
         if sender.acks == -1 and logs[at].get(event.offset) != event.value:
             # By when it was written: what was begun after a loss is not excused by it.
             written_ns = invoked_ns.get(event.operation_id, event.time_ns)
@@ -141,18 +146,6 @@ def _check_sender(sender: SentBy, logs: Logs, excuses: Sequence[Excuse]) -> Iter
                 found = logs[at].get(event.offset, "nothing")
                 what = f"acknowledged {event.value} is lost: {found}"
                 yield Problem("I1", what, at, event.offset)
-    if sender.keeps_order:
-        lost = [excuse.topic_partition for excuse in excuses]
-        yield from _check_order({at: order[at] for at in order if at not in lost})
-
-
-def _check_order(order: Mapping[TopicPartition, list[tuple[int, str]]]) -> Iterator[Problem]:
-    """One batch in flight: what was acknowledged later lies later."""
-    for at, found in order.items():
-        for (before, first), (after, second) in itertools.pairwise(found):
-            if after <= before:
-                message = f"{second}, acknowledged after {first}, lies before it"
-                yield Problem("nonmonotonic-send", message, at, after)
 
 
 def _check_reader(

@@ -128,14 +128,13 @@ class Load:
             SentBy(
                 producer.history,
                 planned.acks,
-                keeps_order=planned.max_in_flight == 1 and planned.acks == -1,
                 repeats=planned.retries,
             )
             for (_, producer), planned in zip(
                 self.producers, self._plan.workload.producers, strict=True
             )
         ]
-        return [*found, SentBy(self.admin.history, -1, keeps_order=True)]
+        return [*found, SentBy(self.admin.history, -1)]
 
     def read(self) -> list[ReadBy]:
         """Return what was read."""

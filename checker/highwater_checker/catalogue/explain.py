@@ -9,7 +9,7 @@ from highwater_checker.catalogue.rows import CATALOGUE
 from highwater_core.config import PROMISES, MayBreak, Preset
 from highwater_core.events import TraceEvent
 
-SHOWN_BY: Mapping[str, str] = {"unseen": "I9", "nonmonotonic-send": "I3"}
+SHOWN_BY: Mapping[str, str] = {"unseen": "I9", "realtime-send": "I3"}
 """Anomalies of histories that are what a broken invariant looks like to a client.
 
 A record is never read when it took the place of one that was; sent records lie out of order when

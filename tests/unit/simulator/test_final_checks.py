@@ -75,9 +75,7 @@ def problems(
             broker: SimpleNamespace(disk=disk_with(content)) for broker, content in contents.items()
         }
     )
-    sender = SentBy(
-        [] if sent is None else sent.history, **{"acks": -1, "keeps_order": True, **settings}
-    )
+    sender = SentBy([] if sent is None else sent.history, **{"acks": -1, **settings})
     readers = [] if read is None else [ReadBy(read.history, "t")]
     end_offset = len(list(logs[0])) if high_watermark is None else high_watermark
     found: list[Problem] = list(
@@ -126,10 +124,10 @@ def test_a_record_is_there_twice_only_where_its_producer_tries_again() -> None:
     assert problems({0: "aab"}, sent=sent, repeats=False) == [("duplicate", 1)]
 
 
-def test_one_batch_in_flight_keeps_what_was_acknowledged_in_order() -> None:
+def test_what_is_sent_after_an_acknowledgement_lies_behind_it() -> None:
     sent = Client().send("b", 1).send("a", 0)
-    assert problems({0: "ab"}, sent=sent) == [("nonmonotonic-send", 0)]
-    assert problems({0: "ab"}, sent=sent, keeps_order=False) == []
+    assert problems({0: "ab"}, sent=sent) == [("realtime-send", 0)]
+    assert problems({0: "ab"}, sent=sent, acks=1) == []
 
 
 def test_a_repetition_that_arrives_late_is_no_disorder() -> None:
