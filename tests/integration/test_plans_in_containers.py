@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from highwater.planned.in_containers import run_in_containers
-from highwater.run_folder import RunFolder
+from highwater.run_folder import RunFolder, new_run_id
 from highwater.screen import Screen
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Plan, Producer, Step, Topic, Topology, When, Workload
@@ -48,7 +48,7 @@ def test_plan_passes_on_containers_with_every_step_proven(
     steps: tuple[Step, ...], tmp_path: Path
 ) -> None:
     plan = Plan(seed=1, topology=TOPOLOGY, workload=WORKLOAD, steps=steps, quiet_after_ms=8_000)
-    folder = RunFolder(tmp_path / "run")
+    folder = RunFolder(tmp_path / new_run_id("plan"))
     with Screen() as screen:
         result = run_in_containers(plan, folder, screen)
     assert result.verdict.outcome is Outcome.PASS, result.verdict.reasons
@@ -70,6 +70,6 @@ def test_a_step_whose_condition_never_holds_makes_the_verdict_unknown(tmp_path: 
         quiet_after_ms=2_000,
     )
     with Screen() as screen:
-        result = run_in_containers(plan, RunFolder(tmp_path / "run"), screen)
+        result = run_in_containers(plan, RunFolder(tmp_path / new_run_id("plan")), screen)
     assert result.verdict.outcome is Outcome.UNKNOWN
     assert "its condition was not seen" in " ".join(result.verdict.reasons)

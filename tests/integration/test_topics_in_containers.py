@@ -48,6 +48,8 @@ def test_bring_up_registers_every_node(steady: Cluster) -> None:
     for broker in steady.topology.broker_ids:
         znode = found[f"/brokers/ids/{broker}"]
         address, external = steady.address(broker), steady.external_endpoint(broker)
+        storage_id = znode.data.pop("storage_id", "")
+        assert bool(storage_id) == (steady.topology.preset is Preset.FENCED)
         assert znode.data == {
             "version": 4,
             "host": address,
@@ -100,7 +102,11 @@ def test_a_created_topic_is_in_zookeeper_and_on_disk_and_a_deleted_one_nowhere(
         "config": {"min.insync.replicas": "2"},
     }
     for partition, replicas in enumerate(([0, 1], [1, 2])):
-        assert found[f"/brokers/topics/{name}/partitions/{partition}/state"] == {
+        state = dict(found[f"/brokers/topics/{name}/partitions/{partition}/state"])
+        if steady.topology.preset is Preset.FENCED:
+            assert sorted(state.pop("storage_ids")) == [str(broker) for broker in replicas]
+            assert state.pop("leader_broker_epoch") > 0
+        assert state == {
             "version": 1,
             "leader": replicas[0],
             "leader_epoch": 0,

@@ -11,6 +11,7 @@ from highwater_simulator.oracle.restarts import read_checkpoint
 from highwater_simulator.oracle.shadow import ReplicaShadow
 
 if TYPE_CHECKING:
+    from highwater_broker.partition import Partition
     from highwater_simulator.world import World
 
 Report = Callable[[TopicPartition | None, str, str, int], None]
@@ -28,8 +29,8 @@ class CheckpointChecks:
         self._world = world
         self._shadows = shadows
         self._report = report
-        self._hosted: dict[int, tuple[int, tuple[TopicPartition, ...]]] = {}
-        """Incarnation and hosted partitions at a broker's last high watermark checkpoint."""
+        self._hosted: dict[int, tuple[int, tuple[Partition, ...]]] = {}
+        """Incarnation and hosted replicas at a broker's last high watermark checkpoint."""
 
     def written(self, event: TraceEvent) -> None:
         """Judge a checkpoint that a broker has just written."""
@@ -43,9 +44,13 @@ class CheckpointChecks:
         node = self._world.broker_node(event.node)
         if node is None:
             return
-        now = tuple(partition.topic_partition for partition in node.replicas.partitions())
+        now = node.replicas.partitions()
         incarnation, before = self._hosted.get(event.node, (event.incarnation, ()))
-        must = [at for at in before if at in now] if incarnation == event.incarnation else []
+        # The replica itself: one of a topic that was created again is another.
+        stayed = [replica for replica in now if any(replica is each for each in before)]
+        must = [replica.topic_partition for replica in stayed]
+        if incarnation != event.incarnation:
+            must = []
         content = self._world.brokers[event.node].disk.content(HIGH_WATERMARKS)
         listed = read_checkpoint(bytes(content or b""))
         for at in must:

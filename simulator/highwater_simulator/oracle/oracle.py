@@ -118,7 +118,7 @@ class Oracle:
             folder = path.split("/", 1)[0]
             shadows = self._shadows.get(folder)
             is_folder = folder == path
-            if shadows is None or not (path.endswith(LOG_SUFFIX) or is_folder):
+            if shadows is None or not (LOG_SUFFIX in path or is_folder):
                 return
             shadow, at = shadows[broker], _partition_of(folder)
             if operation == "append":

@@ -81,11 +81,13 @@ class ReplicaShadow:
 
     def renamed(self, path: str) -> None:
         """Take note that a file or the folder was created, renamed or removed."""
+        content = self._disk.content(path)
         is_next_segment = (
             path.endswith(LOG_SUFFIX)
             and path not in self._parsed
             and all(path > known for known in self._parsed)
-            and not self._disk.content(path)
+            and content is not None
+            and not content
         )
         if is_next_segment:
             self._parsed[path] = 0
