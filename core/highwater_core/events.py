@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from highwater_core.ids import TopicPartition
+
 
 class EventKind(StrEnum):
     """Everything a node may trace; events are in the past tense. detail keys in brackets."""
@@ -81,3 +83,10 @@ class TraceEvent:
     controller_epoch: int | None = None
     offset: int | None = None
     detail: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def topic_partition(self) -> TopicPartition | None:
+        """What it is about, None when that is no partition."""
+        if self.topic is None or self.partition is None:
+            return None
+        return TopicPartition(self.topic, self.partition)

@@ -46,6 +46,12 @@ class TopicPartition(NamedTuple):
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
 
+    @classmethod
+    def named(cls, text: str) -> TopicPartition:
+        """Return the partition of a name such as "orders-0"; of any other, ValueError."""
+        topic, _, number = text.rpartition("-")
+        return cls(topic, int(number))
+
 
 class Endpoint(NamedTuple):
     """Where a listener answers; the simulator's transport knows the same hosts and ports."""

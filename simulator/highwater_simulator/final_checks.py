@@ -12,10 +12,9 @@ from highwater_checker.history import HistoryEvent, OperationType
 from highwater_core.ids import TopicPartition
 from highwater_simulator.oracle.batches import Batch, is_sound, parse_batches
 from highwater_simulator.oracle.losses import Excuse
+from highwater_simulator.oracle.shadow import LOG_SUFFIX
 from highwater_simulator.world import World
 from highwater_wire.kafka.record_batch import decode_records
-
-LOG_SUFFIX = ".log"
 
 
 @dataclass(frozen=True, slots=True)

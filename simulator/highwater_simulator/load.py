@@ -7,6 +7,7 @@ import functools
 from highwater_chaos.plan import Plan, Topic
 from highwater_checker.history import HistoryEvent, OperationType
 from highwater_client.consumer import Consumer
+from highwater_client.planned import consumer_settings, producer_settings
 from highwater_client.producer import Producer
 from highwater_client.settings import ConsumerSettings, ProducerSettings
 from highwater_core.ids import TopicPartition
@@ -24,31 +25,19 @@ class Load:
     def __init__(self, world: World, plan: Plan) -> None:
         self._world = world
         self._plan = plan
-        self._topics = {topic.name: topic for topic in plan.workload.topics}
         self._tasks: list[SimulatedTask] = []
         self.admin: SimulatedClient = world.client("admin")
         self.producers = [
-            self._producer(f"p{number}", number) for number in range(len(plan.workload.producers))
+            self._producer(f"p{number}", settings)
+            for number, settings in enumerate(producer_settings(plan.workload))
         ]
         self.consumers = [
-            self._consumer(f"c{number}", number) for number in range(len(plan.workload.consumers))
+            self._consumer(f"c{number}", settings)
+            for number, settings in enumerate(consumer_settings(plan.workload))
         ]
 
-    def _producer(self, name: str, number: int) -> tuple[SimulatedClient, Producer]:
-        planned = self._plan.workload.producers[number]
+    def _producer(self, name: str, settings: ProducerSettings) -> tuple[SimulatedClient, Producer]:
         client = self._world.client(name)
-        settings = ProducerSettings(
-            planned.topic,
-            partition_count=self._topics[planned.topic].partitions,
-            rate_per_s=planned.rate_per_s,
-            acks=planned.acks,
-            linger_ms=planned.linger_ms,
-            batch_max_records=planned.batch_max_records,
-            max_in_flight=planned.max_in_flight,
-            retries=planned.retries,
-            request_timeout_ms=planned.request_timeout_ms,
-            delivery_timeout_ms=planned.delivery_timeout_ms,
-        )
         return client, Producer(
             client.runtime,
             client.transport,
@@ -59,10 +48,8 @@ class Load:
             on_event=functools.partial(self._note, name),
         )
 
-    def _consumer(self, name: str, number: int) -> tuple[SimulatedClient, Consumer]:
-        topic = self._topics[self._plan.workload.consumers[number].topic]
+    def _consumer(self, name: str, settings: ConsumerSettings) -> tuple[SimulatedClient, Consumer]:
         client = self._world.client(name)
-        settings = ConsumerSettings(topic.name, tuple(range(topic.partitions)))
         return client, Consumer(
             client.runtime, client.transport, client.bootstrap, settings, process=name
         )

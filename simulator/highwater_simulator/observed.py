@@ -7,12 +7,6 @@ from highwater_core.ids import TopicPartition
 from highwater_simulator.world import World
 
 
-def partition_named(text: str) -> TopicPartition:
-    """Return the partition of a name such as "orders-0"."""
-    topic, _, number = text.rpartition("-")
-    return TopicPartition(topic, int(number))
-
-
 def find_node(world: World, words: str) -> int | None:
     """Return the id of the node that the words mean now, None when none is that."""
     if words == "active controller":
@@ -23,7 +17,7 @@ def find_node(world: World, words: str) -> int | None:
         ("last follower of ", _last_follower),
     ):
         if words.startswith(prefix):
-            return find(world, partition_named(words.removeprefix(prefix)))
+            return find(world, TopicPartition.named(words.removeprefix(prefix)))
     for node_id in (*world.brokers, *world.controllers):
         if world.handle(node_id).name == words:
             return node_id
@@ -55,7 +49,7 @@ def _followers(world: World, at: TopicPartition) -> list[int]:
 
 def holds(world: World, when: When) -> bool:
     """Return whether the state is so now; events are counted by whoever waits for them."""
-    at = partition_named(when.partition)
+    at = TopicPartition.named(when.partition)
     leadership = world.partition_state(at)
     if leadership is None or leadership.leader < 0:
         return False

@@ -141,11 +141,12 @@ class PlanRun:
         except InvariantBroken as broken:
             violation = broken.violation
         except _Failed as failed:
-            violation = self._violation(
-                failed.missing.invariant, failed.missing.message, failed.missing.topic_partition
+            missing = failed.missing
+            violation = self.oracle.note(
+                missing.topic_partition, missing.invariant, missing.message
             )
         except (SimulationFailed, BugFound) as failure:
-            violation = self._violation(CRASH, str(failure).split("\n", 1)[0])
+            violation = self.oracle.note(None, CRASH, str(failure).split("\n", 1)[0])
         finally:
             self.world.close()
         return self._result(violation)
@@ -282,14 +283,6 @@ class PlanRun:
         last = missing()
         if last is not None:
             raise _Failed(last)
-
-    def _violation(
-        self, invariant: str, message: str, at: TopicPartition | None = None
-    ) -> Violation:
-        topic, partition = ("", -1) if at is None else (at.topic, at.partition)
-        violation = Violation(invariant, message, self.world.kernel.now_ns(), topic, partition)
-        self.world.trace.note("oracle", str(violation))
-        return violation
 
     def _result(self, violation: Violation | None) -> RunResult:
         history, excuses = self.load.histories(), self.oracle.excuses

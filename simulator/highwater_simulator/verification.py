@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from highwater_checker.history import HistoryEvent, sends_of
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
+from highwater_simulator.oracle.shadow import LOG_SUFFIX
 from highwater_simulator.world import World
 from highwater_wire.kafka.record_batch import decode_records, split_batches
-
-LOG_SUFFIX = ".log"
 
 
 @dataclass(frozen=True, slots=True)

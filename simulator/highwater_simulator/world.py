@@ -349,13 +349,8 @@ class World:
 
     def replica(self, broker_id: int, topic_partition: TopicPartition) -> ReplicaSnapshot | None:
         """Return the replica as its broker holds it, None where there is none."""
-        snapshot = self.snapshot(broker_id)
-        if snapshot is None:
-            return None
-        for replica in snapshot.replicas:
-            if replica.topic_partition == topic_partition:
-                return replica
-        return None
+        hosted = self.hosted(broker_id, topic_partition)
+        return None if hosted is None else hosted.snapshot()
 
     def fail_points(self, node_id: int) -> FailPoints | None:
         """Return the running node's fail-points, None while it does not run."""

@@ -29,7 +29,11 @@ def _nothing() -> None:
 
 
 class WorldFaults:
-    """Applies faults; those that last are counted, so that overlapping ones end with the last."""
+    """Applies faults.
+
+    Cuts and pauses are counted: overlapping ones end with the last. Of all others the first that
+    ends takes back what is set on that link, disk or server.
+    """
 
     def __init__(self, world: World, oracle: Oracle) -> None:
         self._world = world

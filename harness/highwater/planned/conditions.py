@@ -11,12 +11,6 @@ from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
 
 
-def partition_named(text: str) -> TopicPartition:
-    """Return the partition of a name such as "orders-0"."""
-    topic, _, number = text.rpartition("-")
-    return TopicPartition(topic, int(number))
-
-
 def find_node(look: Look, names: Mapping[str, int], words: str) -> int | None:
     """Return the id of the node that the words mean in this look, None when none is that."""
     if words == "active controller":
@@ -24,7 +18,7 @@ def find_node(look: Look, names: Mapping[str, int], words: str) -> int | None:
         return None if active is None else int(active.node_id)
     role, _, partition = words.partition(" of ")
     if role in ("leader", "follower"):
-        return _leader_or_follower(look, role, partition_named(partition))
+        return _leader_or_follower(look, role, TopicPartition.named(partition))
     return names.get(words)
 
 
@@ -44,7 +38,7 @@ def holds(look: Look, when: When) -> bool:
 
     A look asks one node after another: a log that grows meanwhile makes followers seem behind.
     """
-    at = partition_named(when.partition)
+    at = TopicPartition.named(when.partition)
     leadership = leaderships(look).get(at)
     if leadership is None:
         return False

@@ -13,7 +13,6 @@ from highwater.evidence import check_everything, read_evidence, read_history, re
 from highwater.observation import Change, Look, leaderships
 from highwater.observer import Observer
 from highwater.picture import Fault, RunPicture, draw
-from highwater.planned.conditions import partition_named
 from highwater.planned.container_faults import ContainerFaults
 from highwater.planned.load_process import LoadFailed, LoadProcess
 from highwater.planned.outcome import PlanResult, write_plan
@@ -32,6 +31,7 @@ from highwater_checker.invariants.reads import check_reads
 from highwater_checker.verdict import Requirement, Verdict, judge
 from highwater_client.planned_load import LoadJob
 from highwater_core.events import TraceEvent
+from highwater_core.ids import TopicPartition
 
 CREATED_WITHIN_S = 60.0
 SETTLE_WITHIN_S = 60.0
@@ -241,7 +241,7 @@ class _Run:
         draw(
             RunPicture(
                 title=f"Highwater {self._folder.run_id}: {verdict.outcome.value}",
-                topic_partition=partition_named(f"{topic}-0"),
+                topic_partition=TopicPartition(topic, 0),
                 looks=self._looks,
                 acknowledged=acknowledged,
                 faults=self._marks,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from crc32c import crc32c
+
 from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
-from highwater_simulator.oracle.restarts import read_checkpoint
 from highwater_simulator.oracle.shadow import ReplicaShadow
 
 if TYPE_CHECKING:
@@ -75,3 +76,17 @@ class CheckpointChecks:
                     f"{partition.log.recovery_point}; it is up to {durable_end}",
                     durable_end,
                 )
+
+
+def read_checkpoint(content: bytes) -> dict[TopicPartition, int]:
+    """Return the offsets of a whole offset checkpoint, nothing of a broken one.
+
+    Kafka's format, of which the last row is a checksum of the others.
+    """
+    version, _, rest = content.decode("utf-8", "replace").partition("\n")
+    count, *lines = rest.removesuffix("\n").split("\n")
+    checksum = crc32c("\n".join(lines[:-1]).encode())
+    if version != "0" or count != str(len(lines)) or lines[-1:] != [f"#crc32c 0 {checksum}"]:
+        return {}
+    rows = [line.rsplit(" ", 2) for line in lines[:-1]]
+    return {TopicPartition(topic, int(number)): int(offset) for topic, number, offset in rows}

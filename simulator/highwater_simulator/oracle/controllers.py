@@ -51,8 +51,9 @@ class ControllerChecks:
         """I12: partitions and replicas come to a state only from those that may go before it."""
         before, after = event.detail["from_state"], event.detail["to_state"]
         if before not in VALID_PREVIOUS[after]:
-            at = TopicPartition(str(event.topic), int(event.partition or 0))
-            self._report(at, "I12", f"{event.node} took it from {before} to {after}")
+            self._report(
+                event.topic_partition, "I12", f"{event.node} took it from {before} to {after}"
+            )
 
     def epoch_written(self, data: bytes) -> None:
         """I7: the controller epoch only rises."""

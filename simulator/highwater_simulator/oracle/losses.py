@@ -39,11 +39,7 @@ def is_excused(offset: int, elected: int, shadows: Mapping[int, ReplicaShadow]) 
     The elected replica must itself have lost it by its disk. Another one that still holds it, or
     that cut it off on a leader's word, makes the loss the protocol's.
     """
-    return _lost_by_disk(shadows[elected], offset) and all(
+    return shadows[elected].lost_by_disk(offset) and all(
         shadow.held_end <= offset and (shadow.cut_from is None or shadow.cut_from > offset)
         for shadow in shadows.values()
     )
-
-
-def _lost_by_disk(shadow: ReplicaShadow, offset: int) -> bool:
-    return shadow.lost_from is not None and shadow.lost_from <= offset

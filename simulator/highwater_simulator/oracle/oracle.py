@@ -58,8 +58,6 @@ class Oracle:
         self._controllers = ControllerChecks(self.report)
         self._restarts = RestartChecks(world, self._report_when_over)
         self._checkpoints = CheckpointChecks(world, self._shadows, self.report)
-        self.judged = 0
-        """How many events were followed by a judgement."""
         for broker, handle in world.brokers.items():
             handle.disk.changed = self._disk_tap(broker)
         world.zookeeper.applied = self._znodes_changed
@@ -88,6 +86,16 @@ class Oracle:
             self._shadows[folder] = found
         return found
 
+    def note(
+        self, at: TopicPartition | None, invariant: str, message: str, offset: int = -1
+    ) -> Violation:
+        """Return the violation of this moment, written into the trace."""
+        topic, partition = ("", -1) if at is None else (at.topic, at.partition)
+        now_ns = self._world.kernel.now_ns()
+        violation = Violation(invariant, message, now_ns, topic, partition, offset)
+        self._world.trace.note("oracle", str(violation))
+        return violation
+
     def report(
         self, at: TopicPartition | None, invariant: str, message: str, offset: int = -1
     ) -> None:
@@ -96,10 +104,7 @@ class Oracle:
         Raises:
             InvariantBroken: it is not.
         """
-        topic, partition = ("", -1) if at is None else (at.topic, at.partition)
-        now_ns = self._world.kernel.now_ns()
-        violation = Violation(invariant, message, now_ns, topic, partition, offset)
-        self._world.trace.note("oracle", str(violation))
+        violation = self.note(at, invariant, message, offset)
         if invariant in self._flagged:
             self.flags.append(violation)
             return
@@ -120,12 +125,11 @@ class Oracle:
             is_folder = folder == path
             if shadows is None or not (LOG_SUFFIX in path or is_folder):
                 return
-            shadow, at = shadows[broker], _partition_of(folder)
+            shadow, at = shadows[broker], TopicPartition.named(folder)
             if operation == "append":
                 shadow.appended(path, self._batch_taps(broker, at))
             elif operation == "truncate":
                 shadow.truncated(path)
-                shadow.is_of_deleted_topic &= bool(shadow.chain.batches)
             else:
                 shadow.renamed(path)
             self._dirty[broker, at] = None
@@ -152,8 +156,9 @@ class Oracle:
             elif kind in _STATE_CHANGES:
                 self._judgements.append(lambda: self._controllers.state_changed(event))
             return
-        if event.topic is not None and event.partition is not None:
-            self._dirty[event.node, TopicPartition(event.topic, event.partition)] = None
+        at = event.topic_partition
+        if at is not None:
+            self._dirty[event.node, at] = None
         elif kind is EventKind.CHECKPOINT_WRITTEN:
             self._dirty.update(dict.fromkeys((event.node, at) for at in self.partitions))
             self._judgements.append(lambda: self._checkpoints.written(event))
@@ -272,7 +277,6 @@ class Oracle:
     def _after_event(self) -> None:
         if not (self._dirty or self._judgements or self._replies):
             return
-        self.judged += 1
         changed, self._changed_logs = self._changed_logs, {}
         for broker, at in changed:
             self._judge_log(broker, at)
@@ -299,8 +303,6 @@ class Oracle:
         shadow = self._shadows[str(at)][broker]
         if shadow.is_stale:
             shadow.rescan(self._batch_taps(broker, at))
-            if not shadow.chain.batches:
-                shadow.is_of_deleted_topic = False
         partition = self.partitions.get(at)
         if partition is not None and not shadow.is_of_deleted_topic:
             partition.log_changed(broker)
@@ -328,11 +330,4 @@ class Oracle:
             before = shadow.chain
             shadow.rescan(lambda batch, chain: None, verify=True)
             shadow.note_lost_by_disk(before)
-            if not shadow.chain.batches:
-                shadow.is_of_deleted_topic = False
-            self._changed_logs.pop((broker, _partition_of(folder)), None)
-
-
-def _partition_of(folder: str) -> TopicPartition:
-    topic, _, number = folder.rpartition("-")
-    return TopicPartition(topic, int(number))
+            self._changed_logs.pop((broker, TopicPartition.named(folder)), None)

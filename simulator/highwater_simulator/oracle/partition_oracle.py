@@ -161,7 +161,7 @@ class PartitionOracle:
         end_offset = min(high_watermark, self.committed.end_offset)
         if not shadow.holds(self.committed, end_offset):
             at = shadow.chain.first_difference(self.committed, end_offset)
-            if not self._lost_physically(broker, at):
+            if not shadow.lost_by_disk(at):
                 self._report(
                     "I1" if is_current else "I3",
                     f"leader {broker} holds other records below its high watermark "
@@ -192,8 +192,8 @@ class PartitionOracle:
         shadow = self._shadows[broker]
         if shadow.holds(self.committed, self.committed.end_offset):
             shadow.note_held(self.committed)
-        elif not self._lost_physically(
-            broker, at := shadow.chain.first_difference(self.committed, self.committed.end_offset)
+        elif not shadow.lost_by_disk(
+            at := shadow.chain.first_difference(self.committed, self.committed.end_offset)
         ):
             self._report(
                 invariant,
@@ -201,10 +201,6 @@ class PartitionOracle:
                 f"{self.committed.end_offset}",
                 at,
             )
-
-    def _lost_physically(self, broker: int, offset: int) -> bool:
-        lost_from = self._shadows[broker].lost_from
-        return lost_from is not None and lost_from <= offset
 
     # ------------------------------------------------------------ leadership
 

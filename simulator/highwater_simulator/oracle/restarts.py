@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from crc32c import crc32c
-
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
+from highwater_simulator.oracle.checkpoints import HIGH_WATERMARKS, read_checkpoint
 
 if TYPE_CHECKING:
     from highwater_simulator.world import World
 
 Report = Callable[[TopicPartition | None, str, str, int], None]
-
-_CHECKPOINT = "replication-offset-checkpoint"
 
 
 class RestartChecks:
@@ -30,32 +27,31 @@ class RestartChecks:
         self._roles: dict[tuple[int, TopicPartition], tuple[str, int]] = {}
 
     def event_traced(self, event: TraceEvent) -> None:
+        at = event.topic_partition
         match event.kind:
             case EventKind.NODE_STARTED:
                 self._started(event.node)
-            case EventKind.REPLICA_STARTED:
-                self._replica_started(event)
+            case EventKind.REPLICA_STARTED if at is not None:
+                self._replica_started(event, at)
             case EventKind.BROKER_REGISTERED:
                 self._broker_epochs[event.node] = event.detail["broker_epoch"]
-            case EventKind.REPLICA_STOPPED if event.detail["deleted"]:
-                at = TopicPartition(str(event.topic), int(event.partition or 0))
+            case EventKind.REPLICA_STOPPED if at is not None and event.detail["deleted"]:
                 self._roles.pop((event.node, at), None)
             case EventKind.REQUEST_HANDLED:
                 self._command_handled(event)
-            case EventKind.BECAME_LEADER | EventKind.BECAME_FOLLOWER:
-                self._role_taken(event)
+            case EventKind.BECAME_LEADER | EventKind.BECAME_FOLLOWER if at is not None:
+                self._role_taken(event, at)
             case _:
                 pass
 
     def _started(self, broker: int) -> None:
         self._controller_epochs.pop(broker, None)
         self._roles = {key: role for key, role in self._roles.items() if key[0] != broker}
-        content = self._world.brokers[broker].disk.content(_CHECKPOINT)
+        content = self._world.brokers[broker].disk.content(HIGH_WATERMARKS)
         self._checkpointed[broker] = read_checkpoint(bytes(content or b""))
 
-    def _replica_started(self, event: TraceEvent) -> None:
+    def _replica_started(self, event: TraceEvent, at: TopicPartition) -> None:
         """I15: the high watermark is not below what was checkpointed, nor beyond the log."""
-        at = TopicPartition(str(event.topic), int(event.partition or 0))
         written = self._checkpointed.get(event.node, {}).pop(at, None)
         end_offset = event.offset or 0
         high_watermark = event.detail["high_watermark"]
@@ -93,11 +89,9 @@ class RestartChecks:
                 -1,
             )
 
-    def _role_taken(self, event: TraceEvent) -> None:
+    def _role_taken(self, event: TraceEvent, at: TopicPartition) -> None:
         """I16: no role of an older leader epoch; topics told apart by their ids."""
-        at = TopicPartition(str(event.topic), int(event.partition or 0))
-        node = self._world.broker_node(event.node)
-        hosted = None if node is None else node.replicas.get(at)
+        hosted = self._world.hosted(event.node, at)
         topic_id = "" if hosted is None else str(hosted.topic_id)
         known_id, known = self._roles.get((event.node, at), (topic_id, -1))
         epoch = event.leader_epoch or 0
@@ -106,17 +100,3 @@ class RestartChecks:
                 at, "I16", f"broker {event.node} took a role of epoch {epoch} after {known}", -1
             )
         self._roles[event.node, at] = topic_id, epoch
-
-
-def read_checkpoint(content: bytes) -> dict[TopicPartition, int]:
-    """Return the offsets of a whole offset checkpoint, nothing of a broken one.
-
-    Kafka's format, of which the last row is a checksum of the others.
-    """
-    version, _, rest = content.decode("utf-8", "replace").partition("\n")
-    count, *lines = rest.removesuffix("\n").split("\n")
-    checksum = crc32c("\n".join(lines[:-1]).encode())
-    if version != "0" or count != str(len(lines)) or lines[-1:] != [f"#crc32c 0 {checksum}"]:
-        return {}
-    rows = [line.rsplit(" ", 2) for line in lines[:-1]]
-    return {TopicPartition(topic, int(number)): int(offset) for topic, number, offset in rows}

@@ -97,6 +97,11 @@ class ReplicaShadow:
     def rescan(self, added: Callable[[Batch, int], None], *, verify: bool = False) -> None:
         """Read the folder anew; with verify, up to the first batch whose CRC is wrong."""
         self.is_stale = False
+        self._read_folder(added, verify=verify)
+        if not self.chain.batches:
+            self.is_of_deleted_topic = False
+
+    def _read_folder(self, added: Callable[[Batch, int], None], *, verify: bool) -> None:
         folder = self._disk.find(self._folder)
         names = sorted(folder.entries) if isinstance(folder, FolderNode) else []
         self.chain, self._places, self._parsed = Chain(0, self.chain.seed), [], {}
@@ -138,10 +143,13 @@ class ReplicaShadow:
         a process that was not told has no way to know.
         """
         end_offset = self.chain.start_offset
+        synced = {
+            path: _synced_as_told(node, incarnation)
+            for path in self._parsed
+            if isinstance(node := self._disk.find(path), FileNode)
+        }
         for path, batch in zip(self._places, self.chain.batches, strict=True):
-            node = self._disk.find(path)
-            synced = _synced_as_told(node, incarnation) if isinstance(node, FileNode) else 0
-            if batch.position + batch.size_bytes > synced:
+            if batch.position + batch.size_bytes > synced.get(path, 0):
                 break
             end_offset = batch.next_offset
         return end_offset
@@ -166,6 +174,10 @@ class ReplicaShadow:
             self.lost_from = None
         if self.cut_from is not None and end_offset > self.cut_from:
             self.cut_from = None
+
+    def lost_by_disk(self, offset: int) -> bool:
+        """Return whether a fault of its disk took what it held at the offset."""
+        return self.lost_from is not None and self.lost_from <= offset
 
     def forget_beyond(self, end_offset: int) -> None:
         """Take what lay beyond as never held, and never lost: its loss was excused."""

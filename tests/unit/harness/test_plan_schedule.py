@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from highwater.observation import Look
-from highwater.planned.conditions import Waiting, find_node, holds, partition_named
+from highwater.planned.conditions import Waiting, find_node, holds
 from highwater.planned.container_faults import NotDone
 from highwater.planned.schedule import POLL_S, Schedule
 from highwater_chaos import faults as f
@@ -127,7 +127,7 @@ def test_events_are_counted_by_kind_place_and_node(
 
 
 def test_a_partitions_name_may_have_dashes() -> None:
-    assert partition_named("my-topic-12") == TopicPartition("my-topic", 12)
+    assert TopicPartition.named("my-topic-12") == TopicPartition("my-topic", 12)
 
 
 class Clock:

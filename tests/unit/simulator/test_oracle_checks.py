@@ -23,9 +23,10 @@ from highwater_simulator.oracle.checkpoints import (
     HIGH_WATERMARKS,
     RECOVERY_POINTS,
     CheckpointChecks,
+    read_checkpoint,
 )
 from highwater_simulator.oracle.controllers import VALID_PREVIOUS, ControllerChecks
-from highwater_simulator.oracle.restarts import RestartChecks, read_checkpoint
+from highwater_simulator.oracle.restarts import RestartChecks
 
 AT, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -59,7 +60,9 @@ class Broker:
             )
         )
         self.world: Any = SimpleNamespace(
-            brokers={1: SimpleNamespace(disk=disk)}, broker_node=lambda broker: node
+            brokers={1: SimpleNamespace(disk=disk)},
+            broker_node=lambda broker: node,
+            hosted=lambda broker, at: self.hosted.get(at),
         )
         self.reports: list[str] = []
 
