@@ -7,9 +7,11 @@ STAMP := $(VENV)/.set-up
 JOBS ?= 2
 PYTEST_ARGS ?=
 SCHEDULES ?= 1000
+FULL_SCHEDULES ?= 5000
 
 .DEFAULT_GOAL := help
-.PHONY: help setup engine images demo test lint unit bench bench-simulator bench-kafka clean
+.PHONY: help setup engine images demo test test-full lint unit clean
+.PHONY: bench bench-simulator bench-faults bench-kafka
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -45,12 +47,20 @@ test: lint images ## Run every check and every test.
 	@scripts/test-tools
 	HIGHWATER_REQUIRE_DOCKER=1 HIGHWATER_SCHEDULES=$(SCHEDULES) $(BIN)/pytest -n $(JOBS) $(PYTEST_ARGS)
 
+test-full: lint images ## Likewise, with the full matrix in containers and more schedules.
+	@scripts/test-tools
+	HIGHWATER_REQUIRE_DOCKER=1 HIGHWATER_SCHEDULES=$(FULL_SCHEDULES) \
+	  $(BIN)/pytest -n $(JOBS) --full $(PYTEST_ARGS)
+
 bench: setup engine ## Measure the simulator, then bring-up, failover, throughput, latency and memory.
 	$(BIN)/python -m bench.simulator
 	$(BIN)/python -m bench
 
 bench-simulator: setup ## Measure the simulator alone; no Docker.
 	$(BIN)/python -m bench.simulator
+
+bench-faults: setup engine ## How long each fault takes on containers, and what a run costs.
+	$(BIN)/python -m bench.faults
 
 bench-kafka: setup engine ## Likewise, beside Apache Kafka with the same client and settings.
 	$(BIN)/python -m bench --kafka

@@ -7,4 +7,6 @@ apache_kafka/     Apache Kafka as one: jars by Maven, an image, containers
 plan.py           what is measured, how often, and the targets
 rounds.py         the measuring itself, systems taking turns
 report.py         tables, JSON, Markdown
+
+planted_containers.py   how often, and how fast, planted bugs are caught in containers
 """

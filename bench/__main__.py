@@ -5,32 +5,27 @@ Progress goes to stderr, the tables to stdout, everything as JSON to bench/resul
 
 from __future__ import annotations
 
-import signal
-import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import confluent_kafka
 import docker
-import msgspec
 import typer
 
 from bench.apache_kafka.jars import KafkaMissing
 from bench.apache_kafka.system import ApacheKafkaSystem
+from bench.command import result_name, run_command, write_result
 from bench.machine import describe_machine, load_average
 from bench.plan import Plan, judge_targets, make_plan, rows
 from bench.report import Result, markdown, print_result, replace_between
 from bench.rounds import measure_all
 from bench.systems import HighwaterSystem, System, require_reachable_containers
 from highwater.engine import connect_engine
-from highwater.errors import HarnessError
 from highwater.images import ensure_images
 from highwater.output import RESULTS, say
 
-RESULT_FOLDER = Path(__file__).parent / "results"
 BEGIN_MARK = "<!-- bench: begin -->"
 END_MARK = "<!-- bench: end -->"
 
@@ -50,8 +45,9 @@ def bench(
     say("making sure of the images")
     ensure_images(engine, say)
     systems, notes = _systems(kafka)
-    result = _measure(systems, notes, plan, engine, quick=quick)
-    path = _write_json(result)
+    date = datetime.now(UTC)
+    result = _measure(systems, notes, plan, engine, date, quick=quick)
+    path = write_result(result, result_name(date))
     outcomes = judge_targets(
         result.summaries(systems[0].name),
         result.summaries(systems[1].name) if len(systems) > 1 else None,
@@ -81,11 +77,11 @@ def _measure(
     notes: list[str],
     plan: Plan,
     engine: docker.DockerClient,
+    date: datetime,
     *,
     quick: bool,
 ) -> Result:
     load_average_start = load_average()
-    date = datetime.now(UTC)
     started = time.monotonic()
     samples = measure_all(
         systems, plan, lambda text: say(f"{time.monotonic() - started:6.1f} s  {text}")
@@ -103,38 +99,11 @@ def _measure(
     )
 
 
-def _write_json(result: Result) -> Path:
-    RESULT_FOLDER.mkdir(exist_ok=True)
-    name = result.date.replace(" UTC", "").replace(" ", "-").replace(":", "")
-    path = RESULT_FOLDER / f"{name}.json"
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n")
-    return path
-
-
 def _write_markdown(path: Path, content: str) -> None:
     """Write between the marks of the file, which is made with nothing else if it is missing."""
     text = path.read_text(encoding="utf-8") if path.exists() else f"{BEGIN_MARK}\n{END_MARK}\n"
     path.write_text(replace_between(text, BEGIN_MARK, END_MARK, content), encoding="utf-8")
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
-    """SIGTERM unwinds the stack, so that what was brought up is removed."""
-    sys.exit(128 + number)
-
-
-def main() -> None:
-    signal.signal(signal.SIGTERM, _leave)
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command()(bench)
-    try:
-        app(prog_name="bench")
-    except HarnessError as error:
-        say(f"bench: {error}")
-        sys.exit(2)
-    except KeyboardInterrupt:
-        say("bench: interrupted")
-        sys.exit(130)
-
-
 if __name__ == "__main__":
-    main()
+    run_command("bench", bench)

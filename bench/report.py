@@ -83,9 +83,9 @@ def markdown(result: Result, measures: Sequence[Measure], outcomes: Sequence[Out
         machine_line(result.machine),
         *(f"\n{note}" for note in result.notes),
         "",
-        *_markdown_table(heading(result), table_rows(result, measures)),
+        *markdown_table(heading(result), table_rows(result, measures)),
         "",
-        *_markdown_table(
+        *markdown_table(
             ["target", "measured", "met"],
             [[outcome.target, outcome.measured, _met(outcome)] for outcome in outcomes],
         ),
@@ -120,7 +120,8 @@ def _met(outcome: Outcome) -> str:
     return {True: "yes", False: "no", None: "–"}[outcome.met]
 
 
-def _markdown_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def markdown_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the table's lines; all columns but the first are numbers."""
     alignment = ["---", *("---:" for _ in names[1:])]
     return [_markdown_row(names), _markdown_row(alignment), *map(_markdown_row, rows)]
 

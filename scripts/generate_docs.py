@@ -1,6 +1,7 @@
-"""Writes docs/reference/{errors,fail-points,presets,protocol,settings}.md from the code.
+"""Writes docs/reference/{catalogue,errors,fail-points,faults,presets,protocol,settings}.md.
 
-With --check it writes nothing, and exits 1 when a page is not what the code says.
+All of it is from the code. With --check it writes nothing, and exits 1 when a page is not what the
+code says.
 """
 
 from __future__ import annotations
@@ -13,7 +14,11 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from highwater.faults.support import ENDS, MECHANISMS, PROOFS, REASONS
 from highwater_broker.settings import BrokerSettings
+from highwater_chaos import faults as f
 from highwater_checker.catalogue.rows import CATALOGUE, Row
 from highwater_controller.settings import ControllerSettings
 from highwater_core import config, errors
@@ -367,12 +372,65 @@ def fail_points_page() -> str:
         "([inspect.proto](../../proto/highwater_wire/v1/inspect.proto)):\na name, an action, after "
         "how many hits it disarms itself (0: never) and for how long it waits. A\nname that is "
         "not the node's own is answered with INVALID_REQUEST. All are disarmed when a node\n"
-        "starts. Each hit is traced as `fail_point_hit`.",
+        "starts, but those that `fail_points.json` in its data folder asks for: a JSON list of "
+        "the same\nrequests, for seams that a node passes before it can be asked. Each hit is "
+        "traced as\n`fail_point_hit`.",
         values_of(FailPointAction),
         "## Brokers",
         fail_points_table(BROKER_FAIL_POINTS),
         "## Controllers",
         fail_points_table(CONTROLLER_FAIL_POINTS),
+    )
+
+
+# ---------------------------------------------------------------- faults
+
+
+def fault_fields(kind: type[f.Fault]) -> str:
+    """Return the names that JSON takes; those with a default in parentheses."""
+    optional = {field.name for field in msgspec.structs.fields(kind) if not field.required}
+    names = kind.__struct_fields__
+    return ", ".join(f"({name})" if name in optional else name for name in names)
+
+
+def faults_page() -> str:
+    kinds = {f"`{f.fault_name(kind)}`": kind for kind in f.FAULTS}
+    done = table(
+        ("fault", "done by", "proven by", "what ends it if the harness dies"),
+        (
+            (name, *(one_line(texts[kind]) for texts in (MECHANISMS, PROOFS, ENDS)))
+            for name, kind in kinds.items()
+            if kind not in REASONS
+        ),
+    )
+    not_done = table(
+        ("fault", "why containers cannot do it"),
+        ((name, one_line(REASONS[kind])) for name, kind in kinds.items() if kind in REASONS),
+    )
+    meanings = table(
+        ("fault", "fields", "what it does"),
+        (
+            (name, fault_fields(kind), one_line(inspect.getdoc(kind) or ""))
+            for name, kind in kinds.items()
+        ),
+    )
+    return page(
+        "Faults",
+        "What a plan may do to a cluster: the value of `do` in a step, told apart by `fault`. The "
+        "simulator\ndoes all of them. [how-to/chaos.md](../how-to/chaos.md) says how they are "
+        "used, proven and taken\nback.",
+        "A fault with `for_ms` is taken back after that time, else when the faults end. Nodes are "
+        "named\n(`broker-1`) or described (`leader of t-0`, `follower of t-0`, `last follower of "
+        "t-0`, `active\ncontroller`). Links are directed, `source` to `target`, on one `plane`: "
+        f"{', '.join(f.PLANES)}; `{f.ANY}`\nstands for every peer. Fields in parentheses may be "
+        "left out.",
+        meanings,
+        "## On containers",
+        "A fault that is not proven is not done: the run's verdict is unknown, never pass. Whether "
+        "a\nmachine has the means is tried by `highwater faults`.",
+        done,
+        "## Not on containers",
+        not_done,
     )
 
 
@@ -383,6 +441,7 @@ PAGES = {
     "presets.md": presets_page,
     "settings.md": settings_page,
     "fail-points.md": fail_points_page,
+    "faults.md": faults_page,
 }
 
 

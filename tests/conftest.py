@@ -1,4 +1,4 @@
-"""How tests are spread over workers: those that share a cluster stay together."""
+"""Which tests run, and how they are spread: those that share a cluster stay on one worker."""
 
 from __future__ import annotations
 
@@ -6,9 +6,43 @@ import re
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
-_SHARED_CLUSTER = re.compile(r"\[((?:steady|brisk)-[a-z0-9]+)")
+settings.register_profile("same every time", derandomize=True, database=None)
+settings.register_profile("explores", print_blob=True)
+
+MESSAGE_CHARACTERS = 300
+
+_SHARED_CLUSTER = re.compile(r"\[((?:steady|brisk|sturdy)-[a-z0-9]+)")
 """The ids that tests/integration/conftest.py gives its shared clusters."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="also run the tests marked full")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A commit passes today and tomorrow alike; the full matrix looks for new examples."""
+    settings.load_profile("explores" if config.getoption("--full") else "same every time")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--full"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("full")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Say last what was red: of a long CI log often only the end is kept."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None:
+        return
+    for report in (*reporter.stats.get("failed", ()), *reporter.stats.get("error", ())):
+        crash = getattr(report.longrepr, "reprcrash", None)
+        why = crash.message.partition("\n")[0] if crash else ""
+        print(f"red: {report.nodeid}: {why[:MESSAGE_CHARACTERS]}")
 
 
 @pytest.hookimpl(optionalhook=True)

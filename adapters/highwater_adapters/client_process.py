@@ -15,33 +15,34 @@ import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
 from highwater_adapters.asyncio_runtime import BUG_EXIT_CODE, AsyncioQueue, AsyncioRuntime
 from highwater_adapters.random_source import RandomSource
 from highwater_adapters.tcp_transport import TcpTransport
+from highwater_core.check import check
 
 QUIT = "quit"
-FLUSH_INTERVAL_S = 0.1
 
 
 class LineFile:
-    """A file that values are appended to as lines of JSON; they reach the system ten times a
-    second, and the disk when it is closed."""
+    """A file that values are appended to as lines of JSON.
+
+    Each is the system's when write returns, so that a kill of the process loses none: what a
+    client writes down before it sends is on record. The disk has them when the file is closed.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._file: BinaryIO = path.open("wb", buffering=1 << 16)
+        self._file = path.open("wb", buffering=0)
 
     def write(self, value: Any) -> None:
-        self._file.write(msgspec.json.encode(value) + b"\n")
-
-    def flush(self) -> None:
-        self._file.flush()
+        line = msgspec.json.encode(value) + b"\n"
+        written = self._file.write(line)
+        check(written == len(line), f"the disk took {written} of {len(line)} bytes")
 
     def close(self) -> None:
-        self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
 
@@ -93,15 +94,8 @@ async def _run(main: ClientMain) -> None:
         await main(process)
         finished.set()
 
-    async def flush() -> None:
-        while True:
-            await asyncio.sleep(FLUSH_INTERVAL_S)
-            for file in process.files.values():
-                file.flush()
-
     scope = runtime.scope("client")
     scope.spawn("main", run_main())
-    scope.spawn("flush", flush())
     await finished.wait()
     scope.cancel()
     for transport in process.transports:

@@ -9,7 +9,8 @@ where `make_listeners(settings, node)` returns a ListenerSpec for each of its Ka
 controller has none and leaves it out).
 
 On the volume, below data_folder: data/ is what the node's FileSystem port sees, trace/ has one
-file of trace events for each incarnation, incarnation counts the starts.
+file of trace events for each incarnation, incarnation counts the starts, and fail_points.json,
+where there is one, says which fail-points are armed from the first step on.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from highwater_adapters.armed_at_start import arm_at_start
 from highwater_adapters.asyncio_runtime import BUG_EXIT_CODE, AsyncioRuntime
 from highwater_adapters.control_plane import GrpcControlPlane
 from highwater_adapters.coordination import KazooCoordinationFactory
@@ -155,6 +157,7 @@ async def _run(
     for number in (signal.SIGTERM, signal.SIGINT):
         runtime.loop.add_signal_handler(number, node.request_stop)
     try:
+        arm_at_start(node, folder)
         await control.start(BIND_HOST, settings.control_port)
         for listener in listeners:
             await listener.start()

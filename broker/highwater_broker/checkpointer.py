@@ -140,11 +140,14 @@ class Checkpointer:
         entries = self._logs.entries_of_unopened(checkpoint)
         entries.update((each.topic_partition, offset_of(each)) for each in partitions)
         try:
-            await checkpoint.write(entries)
+            is_news = await checkpoint.write(entries)
         except LogRefused as refused:
             self._logs.bad_input(checkpoint.name, str(refused))
             return False
-        self._trace.emit(EventKind.CHECKPOINT_WRITTEN, file=checkpoint.name, entries=len(entries))
+        if is_news:
+            self._trace.emit(
+                EventKind.CHECKPOINT_WRITTEN, file=checkpoint.name, entries=len(entries)
+            )
         return True
 
     async def finish(self) -> None:

@@ -160,10 +160,11 @@ class ReplicaFetcher:
             self._was_interrupted = False
             now_ms = self._runtime.now_ms()
             due = [each for each in self._followed.values() if each.not_before_ms <= now_ms]
+            fallen = [each for each in due if each.partition.recovery_point_fell]
             truncating = [each for each in due if each.phase is Phase.TRUNCATING]
             try:
-                if any(each.partition.recovery_point_fell for each in due):
-                    await self._write_recovery_points(due)
+                if fallen:
+                    await self._write_recovery_points(fallen)
                 elif truncating:
                     await self._bring_in_line(truncating)
                 elif due:
@@ -176,9 +177,9 @@ class ReplicaFetcher:
                     self._failures += 1
                     await self._woken.wait(self._backoff_ms(self._failures))
 
-    async def _write_recovery_points(self, due: list[_Followed]) -> None:
+    async def _write_recovery_points(self, fallen: list[_Followed]) -> None:
         await self._context.write_recovery_points()
-        if any(each.partition.recovery_point_fell for each in due):
+        if any(each.partition.recovery_point_fell for each in fallen):
             await self._woken.wait(self._context.settings.replica_fetch_backoff_max_ms)
 
     def _pause_ms(self) -> int | None:
@@ -236,7 +237,7 @@ class ReplicaFetcher:
             max_wait_ms=settings.replica_fetch_wait_max_ms,
             min_bytes=settings.replica_fetch_min_bytes,
             max_bytes=settings.replica_fetch_response_max_bytes,
-            partitions=tuple(self._fetch_partition(each) for each in ready),
+            partitions=tuple([self._fetch_partition(each) for each in ready]),
             replica_epoch=(
                 self._context.broker_epoch()
                 if self._context.toggles.isr_join_checks_broker_epoch
@@ -286,10 +287,11 @@ class ReplicaFetcher:
     def _fetch_partition(self, followed: _Followed) -> FetchPartition:
         """Return how to ask for it: the same object as before where nothing changed since."""
         partition, item = followed.partition, followed.item
+        log = partition.log
         if (
             item is not None
-            and item.fetch_offset == partition.log.log_end_offset
-            and item.log_start_offset == partition.log.log_start_offset
+            and item.fetch_offset == log.log_end_offset
+            and item.log_start_offset == log.log_start_offset
             and item.topic_id == partition.topic_id
         ):
             return item

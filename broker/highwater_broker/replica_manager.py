@@ -296,13 +296,16 @@ class ReplicaManager:
 
         The controller does not repeat them: it takes a refused partition for a commanded one.
         """
-        refused, self._refused = self._refused, {}
-        for request in refused.values():
+        for key, request in tuple(self._refused.items()):
             await self.carry_out(request)
+            if self._refused.get(key) is request:  # it was fenced meanwhile
+                del self._refused[key]
 
     def _judge(self, command: LeaderAndIsrPartition, *, is_late: bool) -> tuple[Verdict, ErrorCode]:
+        """Judge it for its partition; what the disk refused is still to be done, and not late."""
         partition = self._partitions.get(command.topic_partition)
         known = _known(partition) if partition else None
+        is_late = is_late and command.topic_partition not in self._refused
         return judge_leader_and_isr(
             command, known, self._context.broker_id, self._toggles, is_late=is_late
         )

@@ -9,6 +9,7 @@ plane; "any" stands for every peer.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
@@ -22,6 +23,13 @@ class DiskAtStart(StrEnum):
 
     KEPT = "kept"
     EMPTY = "empty"
+
+
+class PauseBy(StrEnum):
+    """What makes a paused node's processes stand still; the simulator has one way for both."""
+
+    FREEZER = "freezer"
+    SIGSTOP = "sigstop"
 
 
 class DiskOperation(StrEnum):
@@ -41,6 +49,15 @@ class FileKind(StrEnum):
     INDEX = "index"
     CHECKPOINT = "checkpoint"
     EPOCHS = "epochs"
+
+
+FILE_SUFFIXES: Mapping[FileKind, tuple[str, ...]] = {
+    FileKind.LOG: (".log",),
+    FileKind.INDEX: (".index", ".timeindex"),
+    FileKind.CHECKPOINT: ("-offset-checkpoint",),
+    FileKind.EPOCHS: ("/leader-epoch-checkpoint",),
+}
+"""How the paths of each kind's files end."""
 
 
 class _Fault(msgspec.Struct, frozen=True, tag_field="fault", forbid_unknown_fields=True):
@@ -66,8 +83,21 @@ class Terminate(_Fault, frozen=True, tag="terminate"):
 
 
 class Pause(_Fault, frozen=True, tag="pause"):
+    """Its processes stand still; its connections stay open."""
+
     node: str
     for_ms: int | None = None
+    by: PauseBy = PauseBy.FREEZER
+
+
+class CrashLoop(_Fault, frozen=True, tag="crash_loop"):
+    """SIGKILL, a start at once, and SIGKILL again every_ms after each start, `times` in all."""
+
+    node: str
+    times: int
+    every_ms: int = 0
+    for_ms: int | None = None
+    """It is killed no more after that time, however often it was."""
 
 
 class PowerLoss(_Fault, frozen=True, tag="power_loss"):
@@ -118,6 +148,8 @@ class Isolate(_Fault, frozen=True, tag="isolate"):
 
 
 class SlowLink(_Fault, frozen=True, tag="slow_link"):
+    """What goes from source to target arrives later, by latency_ms and up to jitter_ms more."""
+
     source: str
     target: str
     plane: str
@@ -126,7 +158,19 @@ class SlowLink(_Fault, frozen=True, tag="slow_link"):
     for_ms: int | None = None
 
 
+class LimitBandwidth(_Fault, frozen=True, tag="limit_bandwidth"):
+    """What goes from source to target shares so many kbit/s; what would wait too long is lost."""
+
+    source: str
+    target: str
+    plane: str
+    kbit_per_s: int
+    for_ms: int | None = None
+
+
 class LossyLink(_Fault, frozen=True, tag="lossy_link"):
+    """A share of what goes from source to target is lost."""
+
     source: str
     target: str
     plane: str
@@ -154,10 +198,14 @@ class HalfOpen(_Fault, frozen=True, tag="half_open"):
 
 
 class ExpireSession(_Fault, frozen=True, tag="expire_session"):
+    """ZooKeeper ends the node's session."""
+
     node: str
 
 
 class LoseZooKeeperConnection(_Fault, frozen=True, tag="lose_zookeeper_connection"):
+    """The node's connection to ZooKeeper breaks; the session lives on."""
+
     node: str
 
 
@@ -169,6 +217,8 @@ class LoseZooKeeperReply(_Fault, frozen=True, tag="lose_zookeeper_reply"):
 
 
 class SlowZooKeeper(_Fault, frozen=True, tag="slow_zookeeper"):
+    """Its replies take longer, to everyone."""
+
     delay_ms: int
     for_ms: int | None = None
 
@@ -183,6 +233,8 @@ class RestartZooKeeper(_Fault, frozen=True, tag="restart_zookeeper"):
 
 
 class DiskFull(_Fault, frozen=True, tag="disk_full"):
+    """ENOSPC for whatever the node would add to its disk."""
+
     node: str
     for_ms: int | None = None
 
@@ -227,6 +279,20 @@ class ClockRate(_Fault, frozen=True, tag="clock_rate"):
     for_ms: int | None = None
 
 
+# ---------------------------------------------------------------- clients
+
+
+class KillClient(_Fault, frozen=True, tag="kill_client"):
+    """SIGKILL of a producer ("p0"), a consumer ("c0") or any; started again after for_ms.
+
+    What it had asked for and was not told of is unknown. Its next incarnation writes other values
+    and reads from the start.
+    """
+
+    client: str = ANY
+    for_ms: int | None = None
+
+
 # ---------------------------------------------------------------- clients' admin work
 
 
@@ -241,6 +307,8 @@ class CreateTopic(_Fault, frozen=True, tag="create_topic"):
 
 
 class DeleteTopic(_Fault, frozen=True, tag="delete_topic"):
+    """As create_topic: an operator's work."""
+
     topic: str
 
 
@@ -248,12 +316,14 @@ Fault = (
     Kill
     | Terminate
     | Pause
+    | CrashLoop
     | PowerLoss
     | CrashAt
     | DelayAt
     | Cut
     | Isolate
     | SlowLink
+    | LimitBandwidth
     | LossyLink
     | ResetConnections
     | HalfOpen
@@ -268,6 +338,7 @@ Fault = (
     | FlipBit
     | ClockJump
     | ClockRate
+    | KillClient
     | CreateTopic
     | DeleteTopic
 )
@@ -279,13 +350,3 @@ def fault_name(fault: Fault | type[Fault]) -> str:
     """Return the name that JSON gives this kind of fault."""
     kind = fault if isinstance(fault, type) else type(fault)
     return str(kind.__struct_config__.tag)
-
-
-def describe_fault(fault: Fault) -> str:
-    """Return the fault in words: its name, then its fields that differ from their defaults."""
-    words = [fault_name(fault).replace("_", " ")]
-    for field in msgspec.structs.fields(fault):
-        value = getattr(fault, field.name)
-        if value != field.default:
-            words.append(f"{field.name}={value}")
-    return " ".join(words)

@@ -10,18 +10,39 @@ Source: reference/simulation.md sections 4 and 8.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import PurePath
 
 import msgspec
 
-from highwater_chaos.faults import ANY, PLANES, Fault, describe_fault
-from highwater_core.config import Preset
+from highwater_chaos.bounds import Bounds, problems_of_numbers
+from highwater_chaos.fault_problems import (
+    is_controller,
+    is_node,
+    is_partition,
+    is_topic_name,
+    problems_of_fault,
+)
+from highwater_chaos.faults import ANY, Fault, fault_name
+from highwater_chaos.node_settings import problems_of_settings
+from highwater_core.config import Preset, resolve_toggles
+from highwater_core.events import EventKind
 
 FORMAT = 1
-_HOSTS = (ANY, "zookeeper")
-"""What a link may join besides nodes."""
-_DURATIONS = ("for_ms", "restart_after_ms", "delay_ms", "latency_ms", "jitter_ms")
+MAX_IN_FLIGHT = 5
+"""Requests on one connection; clients refuse more."""
+_TOPIC_BOUNDS: Mapping[str, Bounds] = {"partitions": (1, None), "min_insync_replicas": (1, None)}
+_PRODUCER_BOUNDS: Mapping[str, Bounds] = {
+    "rate_per_s": (1, None),
+    "acks": (-1, 1),
+    "max_in_flight": (1, MAX_IN_FLIGHT),
+    "batch_max_records": (1, None),
+    "linger_ms": (0, None),
+    "request_timeout_ms": (1, None),
+    "delivery_timeout_ms": (1, None),
+}
 
 
 class BadPlan(Exception):
@@ -126,19 +147,6 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     do: Fault
     when: When | None = None
 
-    def describe(self) -> str:
-        """Return the step in words."""
-        if self.when is None:
-            return f"at {self.at_ms} ms: {describe_fault(self.do)}"
-        what = self.when.event or self.when.state.replace("_", " ")
-        where = " ".join(part for part in (self.when.node, self.when.partition) if part)
-        delay = f" and {self.when.then_after_ms} ms" if self.when.then_after_ms else ""
-        times = f" x{self.when.count}" if self.when.count != 1 else ""
-        place = f" ({where})" if where else ""
-        return f"from {self.at_ms} ms on, after {what}{place}{times}{delay}: " + describe_fault(
-            self.do
-        )
-
 
 class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a scenario file says the run must show."""
@@ -149,7 +157,7 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     rows: tuple[int, ...] = ()
     """The rows of the catalogue that explain it."""
     planted: str = ""
-    """The planted bug that every node has, in the simulator; empty for none."""
+    """The planted bug that every node has; empty for none."""
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -166,6 +174,11 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     core: tuple[str, ...] = ()
     expected: Expected | None = None
     format: int = FORMAT
+
+    @property
+    def planted(self) -> str:
+        """The planted bug that every node has, "" for none."""
+        return "" if self.expected is None else self.expected.planted
 
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
@@ -230,67 +243,104 @@ def node_names(topology: Topology) -> tuple[str, ...]:
     return (*brokers, *controllers)
 
 
+def client_names(workload: Workload) -> tuple[str, ...]:
+    """Return the names of all clients: producers p0, p1, ..., then consumers c0, c1, ..."""
+    producers = (f"p{number}" for number in range(len(workload.producers)))
+    consumers = (f"c{number}" for number in range(len(workload.consumers)))
+    return (*producers, *consumers)
+
+
+# ---------------------------------------------------------------- what cannot be run
+
+
 def problems_of(plan: Plan) -> list[str]:
-    """Return what makes the plan impossible to run; empty when nothing does."""
-    problems: list[str] = []
+    """Return what makes the plan impossible to run, in any world; empty when nothing does."""
+    return list(_problems_of(plan))
+
+
+def _problems_of(plan: Plan) -> Iterator[str]:
     if plan.format != FORMAT:
-        problems.append(f"format {plan.format} is not {FORMAT}")
-    if plan.topology.brokers < 1 or plan.topology.controllers < 1:
-        problems.append("a cluster has at least one broker and one controller")
-    topics = [topic.name for topic in plan.workload.topics]
-    for topic in plan.workload.topics:
-        if not 1 <= topic.replication_factor <= plan.topology.brokers:
-            problems.append(f"topic {topic.name}: {topic.replication_factor} replicas")
-    used = [producer.topic for producer in plan.workload.producers]
-    used += [consumer.topic for consumer in plan.workload.consumers]
-    problems += [
-        f"a client of topic {name!r}, which there is not" for name in used if name not in topics
-    ]
+        yield f"format {plan.format} is not {FORMAT}"
+    if plan.quiet_after_ms < 0:
+        yield "quiet_after_ms is negative"
+    yield from _problems_of_topology(plan.topology)
+    yield from _problems_of_network(plan.network)
+    yield from _problems_of_workload(plan.workload, plan.topology.brokers)
     known = set(node_names(plan.topology))
-    problems += [f"core: there is no node {name!r}" for name in plan.core if name not in known]
-    for step in plan.steps:
-        problems += [f"{step.describe()}: {what}" for what in _problems_of_step(step, known)]
-    return problems
+    yield from _problems_of_core(plan.core, known)
+    for number, step in enumerate(plan.steps, 1):
+        where = f"step {number}, {fault_name(step.do)}"
+        for problem in _problems_of_step(step, known):
+            yield f"{where}: {problem}"
+        client = getattr(step.do, "client", ANY)
+        if client not in (ANY, *client_names(plan.workload)):
+            yield f"{where}: there is no client {client!r}"
 
 
-def _problems_of_step(step: Step, known: set[str]) -> list[str]:
-    problems = ["its time is negative"] if step.at_ms < 0 else []
-    for field in _DURATIONS:
-        if (getattr(step.do, field, None) or 0) < 0:
-            problems.append(f"{field} is negative")
-    node = getattr(step.do, "node", None)
-    if node is not None and not _is_node(node, known):
-        problems.append(f"there is no node {node!r}")
-    for field in ("source", "target"):
-        host = getattr(step.do, field, None)
-        if host not in (None, *_HOSTS) and not _is_node(host, known):
-            problems.append(f"there is no node {host!r}")
-    plane = getattr(step.do, "plane", None)
-    if plane not in (None, *PLANES):
-        problems.append(f"there is no plane {plane!r}")
-    return problems + ([] if step.when is None else _problems_of_condition(step.when, known))
+def _problems_of_topology(topology: Topology) -> Iterator[str]:
+    if topology.brokers < 1 or topology.controllers < 1:
+        yield "a cluster has at least one broker and one controller"
+    try:
+        resolve_toggles(topology.preset, topology.toggles)
+    except msgspec.ValidationError as error:
+        yield f"toggles: {error}"
+    yield from problems_of_settings("broker", topology.broker_settings)
+    yield from problems_of_settings("controller", topology.controller_settings)
 
 
-def _problems_of_condition(when: When, known: set[str]) -> list[str]:
-    problems = []
+def _problems_of_network(network: Network) -> Iterator[str]:
+    if not 0 <= network.minimum_us < network.maximum_us:
+        yield f"latencies from {network.minimum_us} to {network.maximum_us} us are none"
+
+
+def _problems_of_workload(workload: Workload, brokers: int) -> Iterator[str]:
+    topics = Counter(topic.name for topic in workload.topics)
+    if not topics:
+        yield "a plan has at least one topic"
+    yield from (
+        f"topic {name} is there {count} times" for name, count in topics.items() if count > 1
+    )
+    for topic in workload.topics:
+        if not is_topic_name(topic.name):
+            yield f"{topic.name!r} is no topic's name"
+        if not 1 <= topic.replication_factor <= brokers:
+            yield f"topic {topic.name}: {topic.replication_factor} replicas"
+        wrong = problems_of_numbers(topic, _TOPIC_BOUNDS)
+        yield from (f"topic {topic.name}: {what}" for what in wrong)
+    for number, producer in enumerate(workload.producers):
+        wrong = problems_of_numbers(producer, _PRODUCER_BOUNDS)
+        yield from (f"producer p{number}: {what}" for what in wrong)
+    clients: tuple[Producer | Consumer, ...] = (*workload.producers, *workload.consumers)
+    for client in clients:
+        if client.topic not in topics:
+            yield f"a client of topic {client.topic!r}, which there is not"
+
+
+def _problems_of_core(core: tuple[str, ...], known: set[str]) -> Iterator[str]:
+    """Without a broker and a controller, no core makes progress."""
+    yield from (f"core: there is no node {name!r}" for name in core if name not in known)
+    if len(set(core)) < len(core):
+        yield "core: a node is there twice"
+    if core and len({is_controller(name) for name in core}) < 2:
+        yield "core: it has at least one broker and one controller"
+
+
+def _problems_of_step(step: Step, known: set[str]) -> Iterator[str]:
+    if step.at_ms < 0:
+        yield "its time is negative"
+    yield from problems_of_fault(step.do, known)
+    if step.when is not None:
+        yield from _problems_of_condition(step.when, known)
+
+
+def _problems_of_condition(when: When, known: set[str]) -> Iterator[str]:
     if when.state is Observed.EVENT and not when.event:
-        problems.append("it waits for an event without naming it")
-    if (when.partition or when.state is not Observed.EVENT) and not _is_partition(when.partition):
-        problems.append(f"it waits for partition {when.partition!r}")
-    if when.node and not _is_node(when.node, known):
-        problems.append(f"it waits for node {when.node!r}, which there is not")
+        yield "it waits for an event without naming it"
+    elif when.event and when.event not in tuple(EventKind):
+        yield f"it waits for {when.event!r}, which no node traces"
+    if (when.partition or when.state is not Observed.EVENT) and not is_partition(when.partition):
+        yield f"it waits for partition {when.partition!r}"
+    if when.node and not is_node(when.node, known):
+        yield f"it waits for node {when.node!r}, which there is not"
     if when.count < 1 or when.then_after_ms < 0:
-        problems.append("it waits for less than one time, or for a time that is past")
-    return problems
-
-
-def _is_node(name: str, known: set[str]) -> bool:
-    if name in known or name == "active controller":
-        return True
-    role, of, partition = name.partition(" of ")
-    return role in ("leader", "follower", "last follower") and bool(of) and _is_partition(partition)
-
-
-def _is_partition(name: str) -> bool:
-    topic, _, number = name.rpartition("-")
-    return bool(topic) and number.isascii() and number.isdigit()
+        yield "it waits for less than one time, or for a time that is past"

@@ -13,12 +13,14 @@ _PHRASES: dict[str, str] = {
     "kill": "kill {node}",
     "terminate": "ask {node} to stop",
     "pause": "pause {node}",
+    "crash_loop": "kill {node} {times} times, {every_ms} ms after each start",
     "power_loss": "cut the power of {node}",
     "crash_at": "have {node} die at {point}",
     "delay_at": "have {node} wait {delay_ms} ms at {point}",
     "cut": "cut {source} -> {target} on {plane}",
     "isolate": "cut {node} off from everyone",
     "slow_link": "slow {source} -> {target} on {plane} down by {latency_ms} ms",
+    "limit_bandwidth": "limit {source} -> {target} on {plane} to {kbit_per_s} kbit/s",
     "lossy_link": "lose {loss_percent} % of {source} -> {target} on {plane}",
     "reset_connections": "reset the connections {source} - {target} on {plane}",
     "half_open": "have {target} forget its connections with {source} on {plane}",
@@ -33,12 +35,13 @@ _PHRASES: dict[str, str] = {
     "flip_bit": "kill {node} and flip a bit of one {file} file",
     "clock_jump": "move the clock of {node} by {by_ms} ms",
     "clock_rate": "let the timers of {node} run {ppm} ppm faster",
+    "kill_client": "kill client {client}",
     "create_topic": "create topic {topic}",
     "delete_topic": "delete topic {topic}",
 }
 """One for each kind of fault, with the fault's own fields."""
 
-_RESTARTED = ("kill", "terminate", "power_loss", "flip_bit")
+_RESTARTED = ("kill", "terminate", "power_loss", "flip_bit", "kill_client")
 _OBSERVED: dict[Observed, str] = {
     Observed.ISR_IS_LEADER: "the ISR{of} is the leader alone",
     Observed.FOLLOWER_BEHIND: "an ISR member{of} is behind the leader's log end",
@@ -55,6 +58,10 @@ def say_fault(fault: f.Fault) -> str:
         words = words.replace(" -> ", " <-> ")
     if isinstance(fault, f.Kill) and fault.disk is f.DiskAtStart.EMPTY:
         words += " and empty its disk"
+    if isinstance(fault, f.Pause) and fault.by is f.PauseBy.SIGSTOP:
+        words += " by SIGSTOP"
+    if isinstance(fault, f.KillClient) and fault.client == f.ANY:
+        words = "kill every client"
     if isinstance(fault, f.LoseZooKeeperReply | f.DelayAt) and fault.count != 1:
         words += f" ({fault.count} times)"
     if isinstance(fault, f.CrashAt) and fault.restart_after_ms is not None:

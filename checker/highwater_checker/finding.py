@@ -7,13 +7,30 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One violation, by the invariant's id in the catalogue, with where it shows."""
+    """One violation, by the invariant's id in the catalogue or the anomaly's name.
+
+    offset and broker are -1 where none is meant. operation: whose it was, as "p0's send 12".
+    around: what each replica holds from three records before the offset to three after it.
+    """
 
     invariant: str
     message: str
     topic: str = ""
     partition: int = -1
     offset: int = -1
+    broker: int = -1
+    operation: str = ""
+    around: tuple[str, ...] = ()
+    rows: tuple[int, ...] = ()
+    """Of the catalogue of historical bugs, those that explain it."""
+
+    def __str__(self) -> str:
+        """Return rule, place, operation and message in one line."""
+        where = [f"{self.topic}-{self.partition}"] if self.topic and self.partition >= 0 else []
+        where += [f"offset {self.offset}"] if self.offset >= 0 else []
+        where += [f"broker {self.broker}"] if self.broker >= 0 else []
+        where += [self.operation] if self.operation else []
+        return f"{self.invariant}: {', '.join(where)}{': ' if where else ''}{self.message}"
 
 
 @dataclass(frozen=True, slots=True)

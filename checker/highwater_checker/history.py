@@ -13,6 +13,8 @@ from enum import StrEnum
 
 import msgspec
 
+from highwater_core.json_lines import decode_lines
+
 
 class OperationType(StrEnum):
     INVOKE = "invoke"
@@ -26,7 +28,9 @@ class HistoryEvent:
     """One line of a history.
 
     Units: time_ns is the recorder's monotonic clock, from the run's start. offset is where the
-    record was acknowledged or read, -1 when unknown.
+    record was acknowledged or read, -1 when unknown. tries: how often the record was sent, 0 when
+    the client does not tell. high_watermark: as the answer told it that a record was read from,
+    -1 when the client does not tell.
     """
 
     time_ns: int
@@ -40,11 +44,18 @@ class HistoryEvent:
     value: str
     offset: int = -1
     error: str = ""
+    tries: int = 0
+    high_watermark: int = -1
+
+    @property
+    def operation(self) -> str:
+        """Which operation it is of, in words."""
+        return f"{self.process}'s {self.function} {self.operation_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """A send that its client was told had succeeded."""
+    """A send that its client was told had succeeded; process and operation_id say which."""
 
     topic: str
     partition: int
@@ -52,6 +63,14 @@ class Acknowledged:
     value: str
     invoked_ns: int
     acknowledged_ns: int
+    process: str = ""
+    operation_id: int = -1
+    tries: int = 0
+
+    @property
+    def operation(self) -> str:
+        """Which operation it was, in words; "" where that is not known."""
+        return f"{self.process}'s send {self.operation_id}" if self.process else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +96,7 @@ def decode(lines: Iterable[bytes]) -> list[HistoryEvent]:
     Raises:
         msgspec.DecodeError: a line before the last is malformed.
     """
-    pending = [line for line in lines if line.strip()]
-    events: list[HistoryEvent] = []
-    for index, line in enumerate(pending):
-        try:
-            events.append(_DECODER.decode(line))
-        except msgspec.DecodeError:
-            if index + 1 < len(pending):
-                raise
-    return events
+    return decode_lines(_DECODER, lines)
 
 
 def sends_of(events: Iterable[HistoryEvent]) -> Sends:
@@ -110,6 +121,9 @@ def sends_of(events: Iterable[HistoryEvent]) -> Sends:
                     value=event.value,
                     invoked_ns=invoked.time_ns,
                     acknowledged_ns=event.time_ns,
+                    process=event.process,
+                    operation_id=event.operation_id,
+                    tries=event.tries,
                 )
             )
         elif event.type is OperationType.FAIL:

@@ -40,7 +40,7 @@ class Verdict:
     @property
     def reasons(self) -> tuple[str, ...]:
         """Return one line for each finding, vacuous check and requirement that was not met."""
-        findings = [f"{f.invariant}: {f.message}" for check in self.checks for f in check.findings]
+        findings = [str(finding) for check in self.checks for finding in check.findings]
         vacuous = [f"{c.check}: nothing to examine" for c in self.checks if c.examined == 0]
         unmet = [f"{r.name}: {r.evidence}" for r in self.requirements if not r.met]
         return (*findings, *vacuous, *unmet)

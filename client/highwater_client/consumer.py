@@ -213,6 +213,7 @@ class Consumer:
                         item.partition,
                         (record.value or b"").decode(errors="backslashreplace"),
                         record.offset,
+                        high_watermark=high_watermark,
                     )
             next_offset = header.last_offset + 1
             item.position = max(item.position or 0, next_offset)

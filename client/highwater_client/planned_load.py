@@ -14,7 +14,7 @@ from highwater_chaos.plan import Topic, Workload
 from highwater_checker.history import HistoryEvent, OperationType
 from highwater_client.admin import Admin
 from highwater_client.consumer import Consumer
-from highwater_client.planned import consumer_settings, producer_settings
+from highwater_client.planned import consumer_settings, process_name, producer_settings
 from highwater_client.producer import Producer
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Endpoint
@@ -31,7 +31,8 @@ POLL_MS = 20
 class LoadJob:
     """What the process is to do. history_folder: where each client writes its history.
 
-    Units: start_ns is the machine's monotonic clock at the run's start.
+    Units: start_ns is the machine's monotonic clock at the run's start. incarnation: which of
+    the clients this is, from 1; the topics are there from the second on.
     """
 
     bootstrap: tuple[Endpoint, ...]
@@ -39,6 +40,7 @@ class LoadJob:
     seed: int
     start_ns: int
     history_folder: str
+    incarnation: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class PlannedLoad:
         self._producers: list[Producer] = []
         self._consumers: list[Consumer] = []
         for number, producer in enumerate(producer_settings(job.workload)):
-            name = f"p{number}"
+            name = process_name(f"p{number}", job.incarnation)
             self._producers.append(
                 Producer(
                     process.runtime,
@@ -102,7 +104,7 @@ class PlannedLoad:
                 )
             )
         for number, consumer in enumerate(consumer_settings(job.workload)):
-            name = f"c{number}"
+            name = process_name(f"c{number}", job.incarnation)
             self._consumers.append(
                 Consumer(
                     process.runtime,
@@ -117,7 +119,8 @@ class PlannedLoad:
 
     async def run(self) -> None:
         """Create the topics, then carry out commands until "quit"."""
-        self._tell("create", await self._create_topics())
+        if self._job.incarnation == 1:
+            self._tell("create", await self._create_topics())
         while (command := await self._process.commands.get()) != "quit":
             match command:
                 case "start":

@@ -55,6 +55,9 @@ class HistoryRecorder:
         value: str,
         offset: int = -1,
         error: str = "",
+        *,
+        tries: int = 0,
+        high_watermark: int = -1,
     ) -> None:
         event = HistoryEvent(
             self._runtime.now_ns() - self._start_ns,
@@ -67,6 +70,8 @@ class HistoryRecorder:
             value,
             offset,
             error,
+            tries,
+            high_watermark,
         )
         self.events.append(event)
         if self._on_event is not None:

@@ -249,6 +249,7 @@ class RecordSender:
             record.value,
             outcome.offset,
             outcome.error,
+            tries=outcome.tries,
         )
         self._open_records -= 1
         if not self._open_records:

@@ -6,6 +6,7 @@ our rendering elides); KAFKA-4443 (UpdateMetadata before any LeaderAndIsr).
 
 from __future__ import annotations
 
+from highwater_controller.context import Replica
 from highwater_controller.eligibility import renounce_lost
 from highwater_controller.isr_notifications import delete_notifications
 from highwater_controller.loading import load_leaderships, put_found_states
@@ -27,7 +28,8 @@ async def fail_over(term: Term) -> None:
     notifications dropped, since all state is read afterwards -> brokers, topics, states loaded,
     watches set -> deletions known -> replicas that lost records and leaders that
     restarted, while nobody looked, given up -> UpdateMetadata -> live replicas Online, each broker
-    with its init command -> leaders elected where there is none -> deletions resumed.
+    with its init command -> leaders elected where there is none -> the dead removed from ISRs
+    -> deletions resumed.
     """
     context = term.context
     await delete_notifications(term)
@@ -46,6 +48,7 @@ async def fail_over(term: Term) -> None:
     live_replicas = put_found_states(term, partitions)
     await move_replicas(term, live_replicas, ReplicaState.ONLINE, init=context.live_brokers)
     await elect_leaders_where_none(term)
+    await move_replicas(term, _dead_members(term), ReplicaState.OFFLINE)
     if not term.toggles.update_metadata_first:
         _update_metadata(term)
     await resume_deletions(term)
@@ -54,6 +57,21 @@ async def fail_over(term: Term) -> None:
         brokers=list(context.live_brokers),
         partitions=len(partitions),
     )
+
+
+def _dead_members(term: Term) -> list[Replica]:
+    """Return the replicas that are in an ISR and whose broker died while no controller looked.
+
+    The leader does not remove them from the ISR of an idle partition (KAFKA-7152).
+    """
+    context = term.context
+    return [
+        replica
+        for replica in context.replicas_of_partitions(sorted(context.leaderships))
+        if replica.broker_id not in context.live_brokers
+        and replica.broker_id in context.leaderships[replica.topic_partition].leadership.isr
+        and not context.is_to_be_deleted(replica.topic_partition.topic)
+    ]
 
 
 def _update_metadata(term: Term) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from highwater_core.events import EventKind, TraceEvent
+from highwater_core.json_lines import decode_lines
 from highwater_core.runtime import Runtime
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
@@ -25,15 +26,7 @@ def decode_events(lines: Iterable[bytes]) -> list[TraceEvent]:
     Raises:
         msgspec.DecodeError: a line before the last is malformed.
     """
-    events: list[TraceEvent] = []
-    pending = [line for line in lines if line.strip()]
-    for index, line in enumerate(pending):
-        try:
-            events.append(_DECODER.decode(line))
-        except msgspec.DecodeError:
-            if index + 1 < len(pending):
-                raise
-    return events
+    return decode_lines(_DECODER, lines)
 
 
 class TraceRecorder:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import posixpath
 import tarfile
 from dataclasses import dataclass
@@ -12,11 +11,12 @@ from docker.errors import NotFound
 
 from highwater import labels
 from highwater.cluster import Cluster
-from highwater.containers import DATA_FOLDER, container_name
+from highwater.container_files import put_file, read_archive
+from highwater.containers import container_name
+from highwater.disks import DATA_FOLDER, DISK_FOLDER
 from highwater.engine import connect_engine
 from highwater.errors import HarnessError
 
-LOG_FOLDER = f"{DATA_FOLDER}/data"
 _REMOVE = "import os, sys; [os.remove(path) for path in sys.argv[1:]]"
 
 
@@ -77,12 +77,8 @@ class BrokerFiles:
         self._require_stopped()
         kept = self._get(path)
         kept.info.name = posixpath.basename(path)
-        kept.info.size = len(content)
-        archive = io.BytesIO()
-        with tarfile.open(fileobj=archive, mode="w") as writer:
-            writer.addfile(kept.info, io.BytesIO(content))
-        folder = posixpath.dirname(f"{LOG_FOLDER}/{path}")
-        self._engine.api.put_archive(self._container, folder, archive.getvalue())
+        folder = posixpath.dirname(f"{DISK_FOLDER}/{path}")
+        put_file(self._engine, self._container, folder, kept.info, content)
 
     def append(self, path: str, tail: bytes) -> None:
         self.write(path, self.read(path) + tail)
@@ -102,7 +98,7 @@ class BrokerFiles:
         node = self._engine.api.inspect_container(self._container)
         self._engine.containers.run(
             node["Image"],
-            ["python", "-c", _REMOVE, *(f"{LOG_FOLDER}/{path}" for path in paths)],
+            ["python", "-c", _REMOVE, *(f"{DISK_FOLDER}/{path}" for path in paths)],
             volumes={self._container: {"bind": DATA_FOLDER, "mode": "rw"}},
             network_mode="none",
             labels={
@@ -122,15 +118,8 @@ class BrokerFiles:
         return _Kept(info, content)
 
     def _archive(self, path: str, *, with_content: bool) -> list[tuple[tarfile.TarInfo, bytes]]:
-        place = posixpath.join(LOG_FOLDER, path).rstrip("/")
+        place = posixpath.join(DISK_FOLDER, path).rstrip("/")
         try:
-            chunks, _ = self._engine.api.get_archive(self._container, place)
+            return read_archive(self._engine, self._container, place, with_content=with_content)
         except NotFound:
             raise FileNotFoundError(place) from None
-        with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as archive:
-            return [(info, _content(archive, info) if with_content else b"") for info in archive]
-
-
-def _content(archive: tarfile.TarFile, info: tarfile.TarInfo) -> bytes:
-    file = archive.extractfile(info)
-    return b"" if file is None else file.read()

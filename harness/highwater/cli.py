@@ -7,17 +7,16 @@ Progress goes to stderr, results to stdout. Exit codes: 0 done, 1 a run's verdic
 
 from __future__ import annotations
 
-import pkgutil
 import signal
 import sys
 import traceback
-from importlib import import_module
 from types import FrameType
 
 import typer
 
 from highwater import commands
 from highwater.errors import HarnessError
+from highwater_core.check import BugFound
 
 CANNOT_EXIT_CODE = 2
 INTERRUPTED_EXIT_CODE = 130
@@ -36,9 +35,7 @@ def make_app(wanted: str = "") -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(_no_options)  # without one, a single command would lose its name
-    names = sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
-    for name in [wanted] if wanted in names else names:
-        import_module(f"{commands.__name__}.{name}").register(app)
+    commands.add_commands(app, commands.__name__, commands.__path__, wanted)
     return app
 
 
@@ -57,7 +54,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("highwater: interrupted\n")
         sys.exit(INTERRUPTED_EXIT_CODE)
-    except Exception:  # noqa: BLE001 - shown whole; Python's own 1 would read as a failed verdict
+    except (Exception, BugFound):  # noqa: BLE001 - shown whole; Python's own 1 would read as a failed verdict
         traceback.print_exc()
         sys.exit(CANNOT_EXIT_CODE)
 

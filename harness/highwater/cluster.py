@@ -22,11 +22,12 @@ from docker.errors import APIError, NotFound
 from highwater import labels
 from highwater.cleaning import find_runs, remove_run, sweep_stale
 from highwater.collecting import copy_out
-from highwater.containers import DATA_FOLDER, Site, container_name, start_container
+from highwater.containers import Site, container_name, pause_container, start_container
+from highwater.disks import DATA_FOLDER, DISK_FOLDER, make_disks
 from highwater.engine import Reach, connect_engine, engine_facts
 from highwater.errors import ClusterStartFailed, NodeUnreachable, NoSuchRun
 from highwater.eventually import NeverHappened, eventually
-from highwater.images import ensure_images
+from highwater.images import ensure_images, ensure_planted_image
 from highwater.inspection import Inspector
 from highwater.labels import Lease, Owner, RunLabels
 from highwater.network import create_network
@@ -48,6 +49,11 @@ from highwater_core.messages import NodeSnapshot
 
 READY_WITHIN_S = 60.0
 STOP_WITHIN_S = 20
+KILLED_EXIT_CODE = 137
+"""Of a process that SIGKILL ended."""
+UP = ("running", "paused")
+STOPPED = ("exited", "created")
+"""The engine's words for a container with processes, and for one that can be started."""
 _LOG_TAIL_LINES = 15
 
 
@@ -66,10 +72,19 @@ class Cluster:
         run_id: str | None = None,
         *,
         lease: Lease = Lease.OWNED,
+        planted: str = "",
+        sized_disks: bool = False,
         engine: docker.DockerClient | None = None,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
+        """Take what to bring up.
+
+        planted: a bug of highwater_planted that all its nodes have. sized_disks: whether brokers
+        have disks that can be filled (highwater.disks).
+        """
         self.topology = topology
+        self._planted = planted
+        self._sized_disks = sized_disks
         self.run_id = run_id or new_run_id("cluster")
         self.phases: dict[str, float] = {}
         """Seconds that each phase of start() took, in order."""
@@ -106,6 +121,8 @@ class Cluster:
             engine=engine,
         )
         cluster._is_ours = True
+        # What is made for the run is its owner's: an end of this process must not make it stale.
+        cluster._run = run.labels
         cluster._subnet = IPv4Network(of_network[labels.SUBNET])
         for container in run.containers:
             of_node = engine.api.inspect_container(container)["Config"]["Labels"]
@@ -140,6 +157,8 @@ class Cluster:
         try:
             with self._phase("images"):
                 images = ensure_images(self._engine, self._say)
+                if self._planted:
+                    ensure_planted_image(self._engine, self._say)
             if self._run.lease is Lease.OWNED:
                 REAPER.cluster_up()
                 self._on_lease = True
@@ -147,8 +166,20 @@ class Cluster:
             with self._phase("network"):
                 name = f"highwater-{self.run_id}"
                 _, self._subnet = create_network(self._engine, name, self._run, self.topology)
-            site = Site(self._run, self.topology, self._subnet, name, images, self._facts)
+            site = Site(
+                self._run,
+                self.topology,
+                self._subnet,
+                name,
+                images,
+                self._facts,
+                self._planted,
+                self._sized_disks,
+            )
             with self._phase("containers"):
+                if self._sized_disks:
+                    brokers = [self.container_name(node) for node in self.topology.broker_ids]
+                    make_disks(self._engine, self._run, images.node, brokers)
                 nodes = list(self.topology.nodes())
                 with ThreadPoolExecutor(len(nodes), thread_name_prefix="start") as pool:
                     ports = list(pool.map(lambda spec: start_container(site, spec), nodes))
@@ -195,7 +226,8 @@ class Cluster:
 
     def _ended_nodes(self) -> tuple[int, ...]:
         """Return the nodes whose process ended; one call, since it is asked while nodes start."""
-        filters = {"label": f"{labels.RUN}={self.run_id}", "status": ["exited", "dead"]}
+        of_nodes = [f"{labels.RUN}={self.run_id}", labels.NODE]
+        filters = {"label": of_nodes, "status": ["exited", "dead"]}
         containers = self._engine.api.containers(all=True, filters=filters)
         return tuple(sorted(int(container["Labels"][labels.NODE]) for container in containers))
 
@@ -206,36 +238,43 @@ class Cluster:
 
     def kill(self, node: int) -> None:
         """End the node's processes with SIGKILL; returns when they are gone."""
-        self._engine.api.kill(self._name(node), "KILL")
-        self._engine.api.wait(self._name(node), timeout=STOP_WITHIN_S)
+        self._engine.api.kill(self.container_name(node), "KILL")
+        self._engine.api.wait(self.container_name(node), timeout=STOP_WITHIN_S)
 
     def terminate(self, node: int, *, within_s: int = STOP_WITHIN_S) -> int:
         """Ask the node to stop (SIGTERM) and return its exit code; after within_s it is killed."""
-        self._engine.api.stop(self._name(node), timeout=within_s)
+        self._engine.api.stop(self.container_name(node), timeout=within_s)
         code = self.exit_code(node)
         return -1 if code is None else code
 
     def start_node(self, node: int) -> None:
         """Start a stopped node again, at its old address and on its old volume."""
-        self._engine.api.start(self._name(node))
+        self._engine.api.start(self.container_name(node))
 
     def pause(self, node: int) -> None:
-        """Freeze the node's processes; its connections stay open."""
-        self._engine.api.pause(self._name(node))
+        """Freeze the node's processes; its connections stay open.
+
+        Raises:
+            NeverHappened: the freezer does not get all of them.
+        """
+        pause_container(self._engine, self.container_name(node))
 
     def unpause(self, node: int) -> None:
-        self._engine.api.unpause(self._name(node))
+        self._engine.api.unpause(self.container_name(node))
 
     def cut_off(self, node: int) -> None:
         """Take the node off the cluster's network: its connections hang, nobody is told."""
         self._engine.api.disconnect_container_from_network(
-            self._name(node), self.network_name, force=True
+            self.container_name(node), self.network_name, force=True
         )
 
     def rejoin(self, node: int) -> None:
-        """Put the node back on the cluster's network, at its address."""
+        """Put the node back on the cluster's network, at its address and under its name."""
         self._engine.api.connect_container_to_network(
-            self._name(node), self.network_name, ipv4_address=self.address(node)
+            self.container_name(node),
+            self.network_name,
+            ipv4_address=self.address(node),
+            aliases=[self.topology.node(node).name],
         )
 
     def status(self, node: int) -> str:
@@ -250,6 +289,11 @@ class Cluster:
         state = self._state(node)
         return int(state["ExitCode"]) if state["Status"] in ("exited", "dead") else None
 
+    def has_sized_disk(self, node: int) -> bool:
+        """Return whether the node's disk has a size of its own, and can be filled."""
+        mounts = self._engine.api.inspect_container(self.container_name(node))["Mounts"]
+        return any(mount["Destination"] == DISK_FOLDER for mount in mounts)
+
     # ------------------------------------------------------------ where things answer
 
     @property
@@ -260,6 +304,18 @@ class Cluster:
     @property
     def network_name(self) -> str:
         return f"highwater-{self.run_id}"
+
+    @property
+    def engine(self) -> docker.DockerClient:
+        return self._engine
+
+    @property
+    def labels(self) -> RunLabels:
+        """What everything of this run carries."""
+        return self._run
+
+    def container_name(self, node: int) -> str:
+        return container_name(self.run_id, self.topology.node(node))
 
     @property
     def subnet(self) -> IPv4Network:
@@ -323,12 +379,14 @@ class Cluster:
 
     def logs(self, node: int, *, tail: int | None = None) -> str:
         """Return what the node's processes wrote, all incarnations, oldest first."""
-        output = self._engine.api.logs(self._name(node), tail="all" if tail is None else tail)
+        output = self._engine.api.logs(
+            self.container_name(node), tail="all" if tail is None else tail
+        )
         return bytes(output).decode("utf-8", errors="replace")
 
     def follow_logs(self, node: int) -> Iterator[str]:
         """Yield the node's lines as they come, until it ends."""
-        for chunk in self._engine.api.logs(self._name(node), stream=True, follow=True):
+        for chunk in self._engine.api.logs(self.container_name(node), stream=True, follow=True):
             yield bytes(chunk).decode("utf-8", errors="replace")
 
     def describe(self) -> str:
@@ -385,7 +443,7 @@ class Cluster:
         (folder / "logs" / f"{spec.name}.log").write_text(self.logs(node), encoding="utf-8")
         if spec.kind is NodeKind.ZOOKEEPER:
             return
-        name = self._name(node)
+        name = self.container_name(node)
         copy_out(
             self._engine, name, f"{DATA_FOLDER}/trace", folder / "trace", prefix=f"{spec.name}-"
         )
@@ -394,7 +452,7 @@ class Cluster:
 
     def copy_broker_data(self, broker: int, target: Path) -> list[Path]:
         """Copy a broker's log folder (partitions, checkpoints), and return the files' places."""
-        return copy_out(self._engine, self._name(broker), f"{DATA_FOLDER}/data", target)
+        return copy_out(self._engine, self.container_name(broker), DISK_FOLDER, target)
 
     def _settle(self, node: NodeId) -> None:
         if self.status(node) == "paused":
@@ -413,11 +471,10 @@ class Cluster:
 
     # ------------------------------------------------------------ inside
 
-    def _name(self, node: int) -> str:
-        return container_name(self.run_id, self.topology.node(node))
-
     def _state(self, node: int) -> Mapping[str, Any]:
-        state: Mapping[str, Any] = self._engine.api.inspect_container(self._name(node))["State"]
+        state: Mapping[str, Any] = self._engine.api.inspect_container(self.container_name(node))[
+            "State"
+        ]
         return state
 
     @contextmanager

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Any
 
+import docker
 from docker.errors import APIError
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.docker_client import DockerClient
 
+from highwater.disks import DATA_FOLDER, DISK_FOLDER, disk_name
 from highwater.engine import CALL_TIMEOUT_S, EngineFacts, Reach
 from highwater.errors import ClusterStartFailed
+from highwater.eventually import eventually
 from highwater.host_ports import choose_ports
 from highwater.images import ImagePlan
 from highwater.labels import RunLabels, format_ports
@@ -32,7 +35,7 @@ from highwater_core.ids import Endpoint
 # registry; highwater.reaper does that work by our own labels, everywhere.
 testcontainers_config.ryuk_disabled = True
 
-DATA_FOLDER = "/var/lib/highwater"
+FREEZE_WITHIN_S = 10.0
 _PORT_ATTEMPTS = 5
 _MODULES = {NodeKind.BROKER: "highwater_broker", NodeKind.CONTROLLER: "highwater_controller"}
 
@@ -47,6 +50,10 @@ class Site:
     network_name: str
     images: ImagePlan
     facts: EngineFacts
+    planted: str = ""
+    """The bug that brokers and controllers have, of highwater_planted; "" for none."""
+    sized_disks: bool = False
+    """Whether brokers have disks of a fixed size; they are made before."""
 
 
 def container_name(run_id: str, spec: NodeSpec) -> str:
@@ -89,11 +96,34 @@ def start_container(site: Site, spec: NodeSpec) -> dict[str, int]:
     raise ClusterStartFailed(f"{spec.name}: no host port that the engine could publish")
 
 
+def pause_container(engine: docker.DockerClient, name: str) -> None:
+    """Freeze the container's processes.
+
+    On a busy machine the runtime may give a freezer of cgroups v1 up that is still at it, and
+    thaws it again ("unable to freeze"): it is then asked once more.
+
+    Raises:
+        NeverHappened: it does not get all of them.
+        APIError: the engine refused for another reason.
+    """
+
+    def is_frozen() -> bool:
+        try:
+            engine.api.pause(name)
+        except APIError as error:
+            if "unable to freeze" not in str(error):
+                raise
+            return False
+        return True
+
+    eventually(is_frozen, within=FREEZE_WITHIN_S, what=f"{name} is frozen")
+
+
 def _make(site: Site, spec: NodeSpec, ports: Mapping[str, int]) -> DockerContainer:
     client_options = {"timeout": CALL_TIMEOUT_S}
     zookeeper = spec.kind is NodeKind.ZOOKEEPER
     container = DockerContainer(
-        site.images.zookeeper if zookeeper else site.images.node,
+        _image(site, spec),
         docker_client_kw=client_options,
         name=container_name(site.run.run_id, spec),
     )
@@ -102,13 +132,16 @@ def _make(site: Site, spec: NodeSpec, ports: Mapping[str, int]) -> DockerContain
         # with_bind_ports knows no address: it would publish to the world.
         container.ports[f"{container_ports[name]}/tcp"] = (site.facts.bind_host, port)
     if not zookeeper:
-        container.with_command(["python", "-m", _MODULES[spec.kind]])
+        bug = ["highwater_planted", site.planted] if site.planted else []
+        container.with_command(["python", "-m", *bug, _MODULES[spec.kind]])
         external = None
         if "external" in ports:
             external = Endpoint(site.facts.published_host, ports["external"])
         container.with_envs(**node_environment(site.topology, spec, site.subnet, external))
         volume = _create_volume(container.get_docker_client(), site, spec)
         container.with_volume_mapping(volume, DATA_FOLDER, "rw")
+    if site.sized_disks and spec.kind is NodeKind.BROKER:
+        container.with_volume_mapping(disk_name(volume), DISK_FOLDER, "rw")
     endpoint = container.get_docker_client().client.api.create_endpoint_config(
         ipv4_address=spec.address(site.subnet), aliases=[spec.name]
     )
@@ -124,6 +157,12 @@ def _make(site: Site, spec: NodeSpec, ports: Mapping[str, int]) -> DockerContain
         "security_opt": ["no-new-privileges"],
     }
     return container.with_kwargs(**options)
+
+
+def _image(site: Site, spec: NodeSpec) -> str:
+    if spec.kind is NodeKind.ZOOKEEPER:
+        return site.images.zookeeper
+    return site.images.planted if site.planted else site.images.node
 
 
 def _create_volume(client: DockerClient, site: Site, spec: NodeSpec) -> str:

@@ -7,16 +7,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from highwater.observation import Look, leaderships, replicas_of
+from highwater.probing import PROBES
+from highwater_checker.contents import with_neighbours
 from highwater_checker.finding import CheckResult, Finding
-from highwater_checker.history import HistoryEvent, Sends, decode, sends_of
+from highwater_checker.history import Acknowledged, HistoryEvent, Sends, decode, sends_of
 from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
+from highwater_checker.invariants.duplicates import check_duplicates
+from highwater_checker.invariants.empty_fetches import check_empty_fetches
+from highwater_checker.invariants.high_watermark_in_run import check_high_watermark_in_run
+from highwater_checker.invariants.inconsistent_offsets import check_inconsistent_offsets
 from highwater_checker.invariants.isr import PartitionRecord, check_isr
 from highwater_checker.invariants.leader_uniqueness import check_leader_uniqueness
+from highwater_checker.invariants.order import check_order
 from highwater_checker.invariants.replica_equality import (
     check_high_watermarks_are_held,
     check_replica_equality,
 )
+from highwater_checker.invariants.successors import check_successors
+from highwater_checker.invariants.truncations import check_truncations
+from highwater_checker.probes import Probe, decode_probes
 from highwater_checker.segments import DamagedLog, ReplicaLog, read_batches
+from highwater_client.planned import client_of
 from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
 from highwater_core.traces import decode_events
@@ -27,7 +38,8 @@ class Evidence:
     """All that a run left behind for its verdict.
 
     final_look was taken with the cluster healed and idle, just before its nodes were stopped and
-    their segments copied; replicas are by partition, then broker.
+    their segments copied; replicas are by partition, then broker. looks and probes are those of
+    the run, in order, if somebody looked and probed.
     """
 
     sends: Sends
@@ -36,6 +48,14 @@ class Evidence:
     replicas: dict[TopicPartition, tuple[ReplicaLog, ...]]
     damage: tuple[Finding, ...] = ()
     """Segments that did not decode, though their brokers had stopped cleanly."""
+    reads: tuple[HistoryEvent, ...] = ()
+    """All that consumers read."""
+    looks: tuple[Look, ...] = ()
+    probes: tuple[Probe, ...] = ()
+    promised: tuple[Acknowledged, ...] | None = None
+    """What was acknowledged to producers with acks=all; None: that is every producer."""
+    one_in_flight: frozenset[str] = frozenset()
+    """The clients that have one request in flight at most; their incarnations do too."""
 
     def unread_replicas(self) -> list[str]:
         """Return the assigned replicas whose logs were not read, as partition@broker."""
@@ -56,6 +76,8 @@ def read_evidence(folder: Path, final_look: Look, topics: Sequence[str]) -> Evid
         final_look=final_look,
         replicas=replicas,
         damage=damage,
+        reads=_read_polls(folder / "history"),
+        probes=_read_probes(folder / PROBES),
     )
 
 
@@ -76,6 +98,19 @@ def read_sends(history_folder: Path, wanted: Callable[[str], bool] = lambda name
         failed=tuple(event for part in parts for event in part.failed),
         unknown=tuple(event for part in parts for event in part.unknown),
     )
+
+
+def _read_polls(history_folder: Path) -> tuple[HistoryEvent, ...]:
+    return tuple(
+        event
+        for path in sorted(history_folder.glob("*.jsonl"))
+        for event in read_history(path)
+        if event.function == "poll"
+    )
+
+
+def _read_probes(path: Path) -> tuple[Probe, ...]:
+    return tuple(decode_probes(path.read_bytes().splitlines())) if path.exists() else ()
 
 
 def read_traces(trace_folder: Path) -> tuple[TraceEvent, ...]:
@@ -128,16 +163,33 @@ def _assigned(look: Look, topic_partition: TopicPartition) -> tuple[int, ...]:
 
 
 def check_everything(evidence: Evidence) -> list[CheckResult]:
-    """Return every check's result; the per-partition ones are merged into one each."""
+    """Return every check's result; the per-partition ones are merged into one each.
+
+    What needs looks or probes is checked where there are some. Findings at an offset tell what
+    every replica holds around it.
+    """
     replicas = [replica for group in evidence.replicas.values() for replica in group]
-    return [
+    promised, traces = evidence.promised, evidence.traces
+    if promised is None:
+        promised = evidence.sends.acknowledged
+    checks = [
         CheckResult("segments decode", len(replicas) + len(evidence.damage), evidence.damage),
-        check_acknowledged_records(evidence.sends.acknowledged, replicas),
+        check_acknowledged_records(promised, replicas),
+        check_successors(promised, replicas, traces),
+        check_duplicates(evidence.sends, replicas),
+        check_order(promised, lambda process: client_of(process) in evidence.one_in_flight),
+        check_inconsistent_offsets(promised, evidence.reads),
         _merged([check_replica_equality(group) for group in evidence.replicas.values()]),
         check_high_watermarks_are_held(replicas),
-        check_leader_uniqueness(evidence.traces),
-        check_isr(_final_records(evidence)),
+        check_leader_uniqueness(traces),
+        check_truncations(traces),
+        check_isr(_leader_records(evidence)),
     ]
+    if evidence.looks:
+        checks.append(check_high_watermark_in_run(evidence.looks, traces))
+    if evidence.probes:
+        checks.append(check_empty_fetches(evidence.probes, evidence.looks, traces))
+    return with_neighbours(checks, replicas)
 
 
 def _merged(results: Sequence[CheckResult]) -> CheckResult:
@@ -148,15 +200,18 @@ def _merged(results: Sequence[CheckResult]) -> CheckResult:
     )
 
 
-def _final_records(evidence: Evidence) -> list[PartitionRecord]:
-    return [
+def _leader_records(evidence: Evidence) -> list[PartitionRecord]:
+    """Return every state of a partition that a leader told of in a look, each once."""
+    found = {
         PartitionRecord(
             topic=topic_partition.topic,
             partition=topic_partition.partition,
             leader=leadership.leader,
             leader_epoch=leadership.leader_epoch,
             isr=leadership.isr,
-            assigned_replicas=_assigned(evidence.final_look, topic_partition),
-        )
-        for topic_partition, leadership in leaderships(evidence.final_look).items()
-    ]
+            assigned_replicas=_assigned(look, topic_partition),
+        ): None
+        for look in (*evidence.looks, evidence.final_look)
+        for topic_partition, leadership in leaderships(look).items()
+    }
+    return list(found)

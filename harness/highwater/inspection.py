@@ -1,20 +1,23 @@
-"""Asks nodes for snapshots of their state over gRPC."""
+"""Asks nodes over gRPC: for snapshots of their state, again and again, or for one thing once."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TypeVar
 
 import grpc
 
 from highwater.errors import NodeUnreachable
 from highwater_core.ids import Endpoint
-from highwater_core.messages import InspectRequest, NodeSnapshot
+from highwater_core.messages import ControlRequest, InspectRequest, NodeSnapshot
 from highwater_wire.control import (
     MalformedControlMessage,
     decode_control_response,
     encode_control_request,
 )
+
+Response = TypeVar("Response")
 
 _OPTIONS = (
     # A node that starts is asked often: gRPC's own first pause of a second would be most of a
@@ -42,17 +45,13 @@ class Inspector:
         Raises:
             NodeUnreachable: no answer in time, or one that is no snapshot.
         """
-        try:
-            answer = self._call(endpoint)(self._request, timeout=timeout_s, wait_for_ready=False)
-            response = decode_control_response(self._path, answer)
-        except grpc.RpcError as error:
-            code = error.code().name if isinstance(error, grpc.Call) else type(error).__name__
-            raise NodeUnreachable(f"{endpoint}: {code}") from error
-        except MalformedControlMessage as error:
-            raise NodeUnreachable(f"{endpoint}: {error}") from error
-        if not isinstance(response, NodeSnapshot):
-            raise NodeUnreachable(f"{endpoint}: answered {type(response).__name__}")
-        return response
+        call = self._call(endpoint)
+        return _answer(
+            endpoint,
+            self._path,
+            lambda: call(self._request, timeout=timeout_s, wait_for_ready=False),
+            NodeSnapshot,
+        )
 
     def close(self) -> None:
         with self._lock:
@@ -66,3 +65,34 @@ class Inspector:
                 channel = grpc.insecure_channel(str(endpoint), options=_OPTIONS)
                 self._calls[endpoint] = (channel, channel.unary_unary(self._path))
             return self._calls[endpoint][1]
+
+
+def ask_once(
+    endpoint: Endpoint, request: ControlRequest, kind: type[Response], *, timeout_s: float
+) -> Response:
+    """Return a node's answer, of that kind; a node that does not listen yet is waited for.
+
+    Raises:
+        NodeUnreachable: no answer in time, or one of another kind.
+    """
+    path, data = encode_control_request(request)
+    with grpc.insecure_channel(str(endpoint), options=_OPTIONS) as channel:
+        call: Callable[..., bytes] = channel.unary_unary(path)
+        return _answer(
+            endpoint, path, lambda: call(data, timeout=timeout_s, wait_for_ready=True), kind
+        )
+
+
+def _answer(
+    endpoint: Endpoint, path: str, ask: Callable[[], bytes], kind: type[Response]
+) -> Response:
+    try:
+        response = decode_control_response(path, ask())
+    except grpc.RpcError as error:
+        code = error.code().name if isinstance(error, grpc.Call) else type(error).__name__
+        raise NodeUnreachable(f"{endpoint}: {code}") from error
+    except MalformedControlMessage as error:
+        raise NodeUnreachable(f"{endpoint}: {error}") from error
+    if not isinstance(response, kind):
+        raise NodeUnreachable(f"{endpoint}: answered {type(response).__name__}")
+    return response

@@ -7,16 +7,21 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import nan
 from pathlib import Path
+from textwrap import shorten
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from highwater.failover import Gap
 from highwater.observation import Look, active_controller, leaderships, replicas_of
 from highwater_checker.history import Acknowledged
 from highwater_core.ids import FIRST_CONTROLLER_ID, TopicPartition
 
+_LONGEST_TEXT = 90
+_MOST_INLINE = 4
+"""Marks whose texts find room beside their lines; of more, each gets a number and a list."""
 _BIN_S = 0.1
 _DOWN, _UP, _LEADS = "#d9534f", "#dfe6ee", "#2f6fab"
 _BROKER_COLOURS = ("#2f6fab", "#e08a1e", "#3a9d5d", "#8e5ea2", "#7f7f7f")
@@ -55,6 +60,8 @@ def draw(run: RunPicture, path: Path) -> None:
             for fault in run.faults:
                 axes.axvline(fault.time_s, color="#444444", linewidth=0.8, linestyle=":")
         offsets.set_xlabel("seconds from the run's start")
+        if len(run.faults) > _MOST_INLINE:
+            _list_faults(figure, run.faults)
         figure.savefig(path, dpi=110)
 
 
@@ -85,13 +92,33 @@ def _draw_rate(axes: Axes, run: RunPicture) -> None:
             color="#8c2f2c",
         )
     for index, fault in enumerate(run.faults):
-        axes.annotate(
-            fault.text,
+        said = axes.annotate(
+            _label(index, fault, len(run.faults)),
             (fault.time_s, top * (1.24 - 0.1 * (index % 3))),
             xytext=(4, 0),
             textcoords="offset points",
             va="top",
         )
+        said.set_in_layout(False)  # a text near the end shrinks no axes
+
+
+def _label(index: int, fault: Fault, count: int) -> str:
+    return str(index + 1) if count > _MOST_INLINE else _short(fault.text)
+
+
+def _short(text: str) -> str:
+    return shorten(text, _LONGEST_TEXT, placeholder=" ...")
+
+
+def _list_faults(figure: Figure, faults: Sequence[Fault]) -> None:
+    """Write the marks' texts, by number, below the picture."""
+    listed = [
+        f"{index}  {fault.time_s:.1f} s  {_short(fault.text)}"
+        for index, fault in enumerate(faults, 1)
+    ]
+    nothing = [Line2D([], [], linestyle="none") for _ in listed]
+    style = {"frameon": False, "handlelength": 0, "fontsize": 7}
+    figure.legend(nothing, listed, loc="outside lower left", ncols=2, **style)
 
 
 def _rate_top(per_second: Sequence[float]) -> float:

@@ -9,6 +9,15 @@ from highwater.errors import HarnessError
 
 IMAGE_FOLDER = Path("compose/images")
 NODE_LOCK = Path("locks/node.txt")
+PLANTED_PACKAGE = Path("planted/highwater_planted")
+FAULTS_PROGRAMS: tuple[Path, ...] = (
+    Path("harness/highwater/faults/in_namespace.py"),
+    Path("harness/highwater/faults/nfqueue.py"),
+    Path("harness/highwater/faults/packet_pipes.py"),
+    Path("harness/highwater/faults/packet_queue.py"),
+    Path("harness/highwater/faults/tcp_in_namespace.py"),
+)
+"""What the faults image runs in nodes' network namespaces."""
 NODE_PACKAGES: tuple[Path, ...] = (
     Path("core/highwater_core"),
     Path("wire/highwater_wire"),

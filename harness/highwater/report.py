@@ -44,8 +44,9 @@ def junit_xml(run_id: str, verdict: Verdict) -> bytes:
     for check in verdict.checks:
         case = ET.SubElement(suite, "testcase", classname="checks", name=check.check)
         if check.findings:
-            failure = ET.SubElement(case, "failure", message=check.findings[0].message)
-            failure.text = "\n".join(finding.message for finding in check.findings)
+            failure = ET.SubElement(case, "failure", message=str(check.findings[0]))
+            lines = (line for each in check.findings for line in (str(each), *each.around))
+            failure.text = "\n".join(lines)
         elif check.examined == 0:
             ET.SubElement(case, "error", message="nothing to examine")
     for requirement in verdict.requirements:

@@ -10,7 +10,8 @@ from pathlib import Path
 from highwater.broker_files import BrokerFiles
 from highwater.cluster import Cluster
 from highwater.collecting import copy_out
-from highwater.containers import DATA_FOLDER, container_name
+from highwater.containers import container_name
+from highwater.disks import DATA_FOLDER
 from highwater.engine import connect_engine
 from highwater.eventually import eventually
 from highwater.evidence import read_traces

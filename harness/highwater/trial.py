@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from highwater.cluster import Cluster
+from highwater.cluster import KILLED_EXIT_CODE, Cluster
 from highwater.eventually import eventually
 from highwater.evidence import check_everything, read_evidence
 from highwater.run_folder import RunFolder
@@ -14,7 +14,6 @@ from highwater.settling import await_full_isr, await_replicated, look_at
 from highwater.workload import HistoryRecorder, ProducerWorkload
 from highwater_checker.verdict import Requirement, Verdict, judge
 
-KILLED_EXIT_CODE = 137
 WITHIN_S = 45.0
 
 

@@ -6,18 +6,11 @@ import errno
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from highwater_chaos.faults import DiskOperation, FileKind
+from highwater_chaos.faults import FILE_SUFFIXES, DiskOperation, FileKind
 from highwater_core.ports import Rng
 from highwater_simulator.disk_tree import FileNode
 
 _NS_PER_MS = 1_000_000
-
-_SUFFIXES: Mapping[FileKind, tuple[str, ...]] = {
-    FileKind.LOG: (".log",),
-    FileKind.INDEX: (".index", ".timeindex"),
-    FileKind.CHECKPOINT: ("-offset-checkpoint",),
-    FileKind.EPOCHS: ("/leader-epoch-checkpoint",),
-}
 
 
 @dataclass(slots=True)
@@ -107,5 +100,5 @@ def flippable_files(files: Mapping[str, FileNode], kind: FileKind) -> list[tuple
     return [
         (path, node)
         for path, node in files.items()
-        if node.synced_size and path.endswith(_SUFFIXES[kind])
+        if node.synced_size and path.endswith(FILE_SUFFIXES[kind])
     ]

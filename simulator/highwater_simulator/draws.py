@@ -1,43 +1,12 @@
-"""Draws of a plan: from one random stream, of nodes, links and lengths of time."""
+"""Draws of a plan's nodes, links and lengths of time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar
-
+from highwater_chaos.draw import Draw
 from highwater_chaos.plan import Topic, Topology, node_names
-from highwater_core.check import BugFound
-from highwater_core.ports import Rng
-
-Item = TypeVar("Item")
 
 _SHORT_MS = (1, 5, 20, 60)
 _LONG_MS = (150, 400, 900, 2_000, 4_500)
-
-
-class Draw:
-    """Draws from one stream; every draw of a plan goes through it, in a fixed order."""
-
-    def __init__(self, rng: Rng) -> None:
-        self._rng = rng
-
-    def chance(self, probability: float) -> bool:
-        return self._rng.random() < probability
-
-    def of(self, items: Sequence[Item]) -> Item:
-        return items[self._rng.randrange(0, len(items))]
-
-    def between(self, start: int, stop: int) -> int:
-        """Return an integer in [start, stop)."""
-        return self._rng.randrange(start, stop)
-
-    def weighted(self, weights: Sequence[tuple[Item, int]]) -> Item:
-        at = self._rng.randrange(0, sum(weight for _, weight in weights))
-        for item, weight in weights:
-            if at < weight:
-                return item
-            at -= weight
-        raise BugFound("weights add up")
 
 
 class Targets:

@@ -13,8 +13,8 @@ from typing import TypeVar
 
 import msgspec
 
+from highwater_chaos.draw import Draw
 from highwater_chaos.plan import Plan, Step, problems_of
-from highwater_simulator.draws import Draw
 from highwater_simulator.generate import within_budget
 from highwater_simulator.rng import SeededRng
 

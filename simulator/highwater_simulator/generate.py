@@ -13,6 +13,7 @@ from collections.abc import Callable
 from enum import StrEnum
 
 from highwater_chaos import faults as f
+from highwater_chaos.draw import Draw
 from highwater_chaos.plan import (
     Consumer,
     Latencies,
@@ -29,7 +30,7 @@ from highwater_chaos.plan import (
 )
 from highwater_core.config import Preset
 from highwater_core.fail_points import BROKER_FAIL_POINTS, CONTROLLER_FAIL_POINTS
-from highwater_simulator.draws import Draw, Targets
+from highwater_simulator.draws import Targets
 from highwater_simulator.motifs import MOTIFS
 from highwater_simulator.rng import SeededRng
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Step, When
+from highwater_chaos.words import say_step
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.messages import FailPointAction
 from highwater_simulator.clocks import NS_PER_MS
@@ -20,11 +22,12 @@ from highwater_simulator.observed import find_node, holds
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.waits import Timer
 from highwater_simulator.world import World
-from highwater_simulator.world_faults import WorldFaults
+from highwater_simulator.world_faults import ARMED, TELL, WorldFaults
 
 STOP_POLL_MS = 20
 
 Revert = Callable[[], None]
+Acted = Callable[[], None]
 
 
 @dataclass(slots=True, eq=False)
@@ -36,6 +39,15 @@ class _Waiting:
     seen: int = 0
 
 
+@dataclass(slots=True, eq=False)
+class _Attempt:
+    """A step that was carried out at its time; it is done once it has acted on something."""
+
+    step: Step
+    at_ms: int
+    has_acted: bool = False
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _ArmedPoint:
     """A fail-point that stays armed through its node's restarts."""
@@ -45,29 +57,63 @@ class _ArmedPoint:
     count: int
     delay_ms: int
     restart_after_ms: int | None
+    acted: Acted
+
+
+@dataclass(slots=True, eq=False)
+class _CrashLoop:
+    """A node that is killed every_ms after each start, `left` times more."""
+
+    node: int
+    every_ms: int
+    left: int
+
+
+class Clients(Protocol):
+    """What the injector asks of a plan's clients; names are p0, c0, ... or any."""
+
+    def kill(self, name: str) -> tuple[str, ...]:
+        """End those of that name that run, and return their names."""
+        ...
+
+    def start_again(self, names: Sequence[str] | None = None) -> None:
+        """Start the next incarnation of those of these names, or of all, that do not run."""
+        ...
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of the steps: fired, missed (nobody to act on), not reached (no such state)."""
+    """What became of the steps.
+
+    What is armed, a fail-point or the loss of a reply, has fired when a node came there.
+    """
 
     fired: list[Step] = field(default_factory=list)
+    """They have acted, in that order."""
+    fired_at_ms: list[int] = field(default_factory=list)
+    """When each of those was done or armed, by the plan's time."""
     missed: list[Step] = field(default_factory=list)
+    """There was nobody, or nothing, to act on."""
     not_reached: list[Step] = field(default_factory=list)
+    """Their state never was, or no node came where they were armed."""
 
 
 class FaultInjector:
     """One run's faults."""
 
-    def __init__(self, world: World, oracle: Oracle, steps: Sequence[Step]) -> None:
+    def __init__(
+        self, world: World, oracle: Oracle, steps: Sequence[Step], clients: Clients | None = None
+    ) -> None:
         self._world = world
+        self._clients = clients
         self._faults = WorldFaults(world, oracle)
         self._steps = tuple(steps)
         self._timers: list[Timer] = []
         self._waiting: list[_Waiting] = []
         self._points: dict[int, list[_ArmedPoint]] = {}
+        self._begin_ns = 0
         self._open = list(self._steps)
-        """The steps that were neither done nor missed so far."""
+        """The steps that have neither acted nor been missed so far."""
         self.asked_to_stop: dict[int, None] = {}
         self.outcome = Outcome()
         world.on_start = self._node_starts
@@ -76,6 +122,7 @@ class FaultInjector:
 
     def begin(self) -> None:
         """Let the plan's time begin now."""
+        self._begin_ns = self._world.kernel.now_ns()
         for step in self._steps:
             self._later(step.at_ms, functools.partial(self._due, step))
 
@@ -126,49 +173,99 @@ class FaultInjector:
         if words is not None and node is None:
             self._missed(step)
             return
-        revert = self._process_fault(fault, node) if node is not None else None
-        if revert is None:
-            revert = self._faults.apply(fault, node)
+        attempt = _Attempt(step, (self._world.kernel.now_ns() - self._begin_ns) // NS_PER_MS)
+        acted = functools.partial(self._acted, attempt)
+        revert = self._do(fault, node, acted)
         if revert is None:
             self._missed(step)
             return
-        self._close(step)
-        self.outcome.fired.append(step)
-        self._world.trace.note("plan", step.describe(), **({} if node is None else {"on": node}))
+        if not isinstance(fault, TELL):
+            acted()
+        elif not attempt.has_acted and not isinstance(fault, ARMED):
+            self._met_nothing(step)
+        self._world.trace.note("plan", say_step(step), **({} if node is None else {"on": node}))
         for_ms = getattr(fault, "for_ms", None)
         if for_ms is not None:
             self._later(for_ms, revert)
 
+    def _acted(self, attempt: _Attempt) -> None:
+        if not attempt.has_acted:  # what is armed may act several times
+            attempt.has_acted = True
+            self._open.remove(attempt.step)
+            self.outcome.fired.append(attempt.step)
+            self.outcome.fired_at_ms.append(attempt.at_ms)
+
     def _missed(self, step: Step) -> None:
-        self._close(step)
-        self.outcome.missed.append(step)
-        self._world.trace.note("plan", f"missed: {step.describe()}")
+        self._met_nothing(step)
+        self._world.trace.note("plan", f"missed: {say_step(step)}")
 
-    def _close(self, step: Step) -> None:
+    def _met_nothing(self, step: Step) -> None:
         self._open.remove(step)
+        self.outcome.missed.append(step)
 
-    def _process_fault(self, fault: f.Fault, node: int) -> Revert | None:
+    def _do(self, fault: f.Fault, node: int | None, acted: Acted) -> Revert | None:
+        """Do it, and return how it is taken back; None when it cannot be done now."""
+        if isinstance(fault, f.KillClient):
+            return self._kill_clients(fault.client)
+        revert = self._process_fault(fault, node, acted) if node is not None else None
+        return self._faults.apply(fault, node, acted) if revert is None else revert
+
+    def _kill_clients(self, client: str) -> Revert | None:
+        clients = self._clients
+        killed = () if clients is None else clients.kill(client)
+        if clients is None or not killed:
+            return None
+        return functools.partial(clients.start_again, killed)
+
+    def _process_fault(self, fault: f.Fault, node: int, acted: Acted) -> Revert | None:
         """Do what ends or arms a node; None when it is not of these, or cannot be done now."""
         match fault:
             case f.Kill() | f.PowerLoss() | f.FlipBit():
-                return self._end(fault, node)
+                return self._end(fault, node, acted)
+            case f.CrashLoop():
+                return self._crash_again_and_again(fault, node)
             case f.Terminate():
                 return self._terminate(node)
             case f.CrashAt(point=point, restart_after_ms=after_ms):
-                armed = _ArmedPoint(point, FailPointAction.EXIT, 1, 0, after_ms)
+                armed = _ArmedPoint(point, FailPointAction.EXIT, 1, 0, after_ms, acted)
                 return self._arm(node, armed)
             case f.DelayAt(point=point, delay_ms=delay_ms, count=count):
                 return self._arm(
-                    node, _ArmedPoint(point, FailPointAction.DELAY, count, delay_ms, None)
+                    node, _ArmedPoint(point, FailPointAction.DELAY, count, delay_ms, None, acted)
                 )
             case _:
                 return None
 
-    def _end(self, fault: f.Kill | f.PowerLoss | f.FlipBit, node: int) -> Revert | None:
+    def _end(
+        self, fault: f.Kill | f.PowerLoss | f.FlipBit, node: int, acted: Acted
+    ) -> Revert | None:
         if not self._world.handle(node).is_running:
             return None
-        self._faults.end(fault, node)
+        if self._faults.end(fault, node):
+            acted()
         return functools.partial(self._start, node)
+
+    def _crash_again_and_again(self, fault: f.CrashLoop, node: int) -> Revert | None:
+        """Kill the node; each start is followed by the next kill, until they are done or it ends.
+
+        A start costs no time here; on containers it takes what it takes.
+        """
+        if not self._world.handle(node).is_running:
+            return None
+        loop = _CrashLoop(node, fault.every_ms, fault.times)
+        self._crash(loop)
+        return functools.partial(self._end_loop, loop)
+
+    def _crash(self, loop: _CrashLoop) -> None:
+        if not loop.left or not self._world.handle(loop.node).is_running:
+            return  # over, or another fault has it down and lets it start in its own time
+        loop.left -= 1
+        self._faults.end(f.Kill(""), loop.node)
+        self._start(loop.node)
+        self._later(loop.every_ms, functools.partial(self._crash, loop))
+
+    def _end_loop(self, loop: _CrashLoop) -> None:
+        loop.left = 0
 
     def _terminate(self, node: int) -> Revert | None:
         if not self._world.handle(node).is_running:
@@ -219,6 +316,7 @@ class FaultInjector:
             hit = armed.point, armed.action.value
             if hit == (event.detail["name"], event.detail["action"]):
                 self._points[event.node].remove(armed)
+                armed.acted()
                 if armed.restart_after_ms is not None:
                     self._later(armed.restart_after_ms, functools.partial(self._start, event.node))
 
@@ -232,6 +330,8 @@ class FaultInjector:
         self._waiting.clear()
         self._points.clear()
         self._faults.heal_all()
+        if self._clients is not None:
+            self._clients.start_again()
         world = self._world
         for node in (*world.brokers, *world.controllers):
             if node in core.brokers or node in core.controllers:

@@ -7,16 +7,20 @@ Source: reference/replication.md section 2, "Liveness"; reference/simulation.md 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from highwater_core import znodes
-from highwater_core.ids import TopicPartition
+from highwater_core.ids import TopicId, TopicPartition
 from highwater_core.messages import NodeSnapshot
 from highwater_core.znodes import PartitionLeadership
+from highwater_simulator.disk_tree import FolderNode
+from highwater_simulator.oracle.checkpoints import checkpointed_high_watermarks
 from highwater_simulator.world import World
 
 _FETCHER_PREFIX = "ReplicaFetcherThread-"
+_REPLICA_FOLDER = re.compile(r"(?P<topic>.+)-[0-9]+(\.[0-9]+-(delete|stray))?")
 _BUSY_COUNTERS = ("events_waiting", "commands_waiting")
 
 
@@ -82,8 +86,37 @@ def missing(world: World, core: Core, min_insync_replicas: Mapping[str, int]) ->
             yield Missing("L1", f"broker {broker} does not run")
         else:
             yield from _replicas_left_over(broker, snapshot, assigned)
+            yield from _folders_left_over(world, broker, assigned)
             yield from _fetchers(broker, snapshot)
             yield from _topics_left_over(world, broker, assigned)
+
+
+HighWatermarks = Mapping[tuple[int, TopicPartition, TopicId], int]
+"""By broker, hosted partition, and the id of its topic."""
+
+
+def hosted_high_watermarks(world: World, core: Core) -> HighWatermarks:
+    """Return what the brokers of the core have now."""
+    return {
+        (broker, replica.topic_partition, replica.topic_id): replica.high_watermark
+        for broker in core.brokers
+        if (snapshot := world.snapshot(broker)) is not None
+        for replica in snapshot.replicas
+    }
+
+
+def not_checkpointed(world: World, had: HighWatermarks) -> Iterator[Missing]:
+    """Yield each high watermark that a broker had, and has not on its disk yet (I15).
+
+    What has been deleted since needs none, nor does a later topic of that name.
+    """
+    listed = {broker: checkpointed_high_watermarks(world, broker) for broker, _, _ in had}
+    for (broker, at, topic_id), high_watermark in had.items():
+        hosted = world.hosted(broker, at)
+        on_disk = listed[broker].get(at, -1)
+        if hosted is not None and hosted.topic_id == topic_id and on_disk < high_watermark:
+            said = f"broker {broker} had high watermark {high_watermark}; on its disk: {on_disk}"
+            yield Missing("I15", said, at)
 
 
 def _deletions(
@@ -211,6 +244,17 @@ def _replicas_left_over(
         at = replica.topic_partition
         if broker not in assigned.get(at, ()):
             yield Missing("I13", f"broker {broker} hosts a replica that nobody assigned", at)
+
+
+def _folders_left_over(
+    world: World, broker: int, assigned: Mapping[TopicPartition, tuple[int, ...]]
+) -> Iterator[Missing]:
+    """I13: no log of a topic that is gone is on a disk, by whatever name its folder goes."""
+    topics = dict.fromkeys(at.topic for at in assigned)
+    for name, node in world.brokers[broker].disk.root.entries.items():
+        replica = _REPLICA_FOLDER.fullmatch(name) if isinstance(node, FolderNode) else None
+        if replica is not None and replica["topic"] not in topics:
+            yield Missing("I13", f"broker {broker} keeps {name}, of a topic that is gone")
 
 
 def _fetchers(broker: int, snapshot: NodeSnapshot) -> Iterator[Missing]:

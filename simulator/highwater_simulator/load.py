@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
 
+from highwater_chaos.faults import ANY
 from highwater_chaos.plan import Plan, Topic
 from highwater_checker.history import HistoryEvent, OperationType
 from highwater_client.consumer import Consumer
-from highwater_client.planned import consumer_settings, producer_settings
+from highwater_client.planned import consumer_settings, process_name, producer_settings
 from highwater_client.producer import Producer
 from highwater_client.settings import ConsumerSettings, ProducerSettings
 from highwater_core.ids import TopicPartition
@@ -18,6 +21,45 @@ from highwater_simulator.world import World
 
 CREATE_WITHIN_MS = 10_000
 
+C = TypeVar("C", bound=Producer | Consumer)
+
+
+class LoadClient(Generic[C]):
+    """One of a plan's clients through all its incarnations, each with a history of its own.
+
+    The first goes by the client's name, p0; the second is p0.2, and so on: they begin the values
+    that a producer writes.
+    """
+
+    def __init__(self, world: World, name: str, make: Callable[[SimulatedClient, str], C]) -> None:
+        self.name = name
+        self.past: list[C] = []
+        self._world = world
+        self._make: Callable[[SimulatedClient, str], C] = make
+        self.host = world.client(name)
+        self.now: C = make(self.host, name)
+        self.task: SimulatedTask | None = None
+
+    @property
+    def incarnations(self) -> list[C]:
+        return [*self.past, self.now]
+
+    @property
+    def is_alive(self) -> bool:
+        return self.host.runtime.is_alive
+
+    def begin(self) -> None:
+        self.task = self.host.runtime.start(type(self.now).__name__, self.now.run())
+
+    def kill(self) -> None:
+        self._world.kill_client(self.host)
+
+    def start_again(self) -> None:
+        self.past.append(self.now)
+        self.host = self._world.client(self.name)
+        self.now = self._make(self.host, process_name(self.name, len(self.past) + 1))
+        self.begin()
+
 
 class Load:
     """The clients of one run; each has a random stream and a history of its own."""
@@ -25,34 +67,48 @@ class Load:
     def __init__(self, world: World, plan: Plan) -> None:
         self._world = world
         self._plan = plan
-        self._tasks: list[SimulatedTask] = []
         self.admin: SimulatedClient = world.client("admin")
         self.producers = [
-            self._producer(f"p{number}", settings)
+            LoadClient(world, f"p{number}", functools.partial(self._producer, settings))
             for number, settings in enumerate(producer_settings(plan.workload))
         ]
         self.consumers = [
-            self._consumer(f"c{number}", settings)
+            LoadClient(world, f"c{number}", functools.partial(self._consumer, settings))
             for number, settings in enumerate(consumer_settings(plan.workload))
         ]
 
-    def _producer(self, name: str, settings: ProducerSettings) -> tuple[SimulatedClient, Producer]:
-        client = self._world.client(name)
-        return client, Producer(
-            client.runtime,
-            client.transport,
-            client.bootstrap,
+    def _producer(self, settings: ProducerSettings, host: SimulatedClient, name: str) -> Producer:
+        return Producer(
+            host.runtime,
+            host.transport,
+            host.bootstrap,
             settings,
             self._world.rng.stream(f"client/{name}"),
             process=name,
             on_event=functools.partial(self._note, name),
         )
 
-    def _consumer(self, name: str, settings: ConsumerSettings) -> tuple[SimulatedClient, Consumer]:
-        client = self._world.client(name)
-        return client, Consumer(
-            client.runtime, client.transport, client.bootstrap, settings, process=name
-        )
+    def _consumer(self, settings: ConsumerSettings, host: SimulatedClient, name: str) -> Consumer:
+        return Consumer(host.runtime, host.transport, host.bootstrap, settings, process=name)
+
+    # ------------------------------------------------------------ clients that die
+
+    def kill(self, name: str) -> tuple[str, ...]:
+        """End the client of that name, or any, if it runs; return the names of who did."""
+        killed = [each for each in self._clients if name in (ANY, each.name) and each.is_alive]
+        for each in killed:
+            each.kill()
+        return tuple(each.name for each in killed)
+
+    def start_again(self, names: Sequence[str] | None = None) -> None:
+        """Start the next incarnation of those of these names, or of all, that do not run."""
+        for each in self._clients:
+            if not each.is_alive and (names is None or each.name in names):
+                each.start_again()
+
+    @property
+    def _clients(self) -> tuple[LoadClient[Producer] | LoadClient[Consumer], ...]:
+        return (*self.producers, *self.consumers)
 
     def _note(self, name: str, event: HistoryEvent) -> None:
         if event.type is not OperationType.INVOKE:
@@ -87,24 +143,22 @@ class Load:
         )
 
     def begin(self) -> None:
-        for client, producer in self.producers:
-            self._tasks.append(client.runtime.start("Producer", producer.run()))
-        for client, consumer in self.consumers:
-            client.runtime.start("Consumer", consumer.run())
+        for client in self._clients:
+            client.begin()
 
     def stop_writing(self) -> None:
-        for _, producer in self.producers:
-            producer.stop()
+        for producer in self.producers:
+            producer.now.stop()
 
     def has_stopped_writing(self) -> bool:
         """Return whether every record that was to be written has its outcome."""
-        return all(task.is_done() for task in self._tasks)
+        return all(each.task is None or each.task.is_done() for each in self.producers)
 
     def have_read_up_to(self, high_watermarks: dict[TopicPartition, int]) -> bool:
         """Return whether every consumer has read its partitions so far."""
         return all(
-            (consumer.position(at.partition) or 0) >= offset
-            for number, (_, consumer) in enumerate(self.consumers)
+            (consumer.now.position(at.partition) or 0) >= offset
+            for number, consumer in enumerate(self.consumers)
             for at, offset in high_watermarks.items()
             if at.topic == self._plan.workload.consumers[number].topic
         )
@@ -113,34 +167,37 @@ class Load:
         """Return what was written, with what each producer's settings promise."""
         found = [
             SentBy(
-                producer.history,
+                incarnation.history,
                 planned.acks,
                 repeats=planned.retries,
             )
-            for (_, producer), planned in zip(
-                self.producers, self._plan.workload.producers, strict=True
-            )
+            for producer, planned in zip(self.producers, self._plan.workload.producers, strict=True)
+            for incarnation in producer.incarnations
         ]
         return [*found, SentBy(self.admin.history, -1)]
 
     def read(self) -> list[ReadBy]:
         """Return what was read."""
         return [
-            ReadBy(consumer.history, planned.topic)
-            for (_, consumer), planned in zip(
-                self.consumers, self._plan.workload.consumers, strict=True
-            )
+            ReadBy(incarnation.history, planned.topic, to_the_end=incarnation is consumer.now)
+            for consumer, planned in zip(self.consumers, self._plan.workload.consumers, strict=True)
+            for incarnation in consumer.incarnations
         ]
 
     def histories(self) -> list[HistoryEvent]:
         """Return every client's history, one after the other."""
-        found = [event for _, producer in self.producers for event in producer.history]
-        found += [event for _, consumer in self.consumers for event in consumer.history]
+        found = [
+            event
+            for client in self._clients
+            for incarnation in client.incarnations
+            for event in incarnation.history
+        ]
         return [*found, *self.admin.history]
 
     def acknowledged(self) -> int:
         return sum(
             event.function == "send" and event.type is OperationType.OK
-            for _, producer in self.producers
-            for event in producer.history
+            for producer in self.producers
+            for incarnation in producer.incarnations
+            for event in incarnation.history
         )

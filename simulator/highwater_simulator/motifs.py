@@ -163,22 +163,30 @@ def lagging_follower(t: Targets, at_ms: int) -> list[Step]:
 
 
 def bounce_in_a_write(t: Targets, at_ms: int) -> list[Step]:
-    """A broker is restarted while a change of the ISR is under way."""
+    """A broker that was away is restarted while the write that takes it back is under way.
+
+    It may be registered again, and not yet fetch, when that lands. Source: KIP-903, KIP-841.
+    """
     at = t.partition()
     who = t.draw.of(("active controller", f"leader of {at}"))
     point = "before_state_write" if who == "active controller" else "before_isr_write"
-    bounced = t.broker()
-    disk = f.DiskAtStart.EMPTY if t.may_lose and t.draw.chance(0.6) else f.DiskAtStart.KEPT
-    event = t.draw.of(("isr_change_proposed", "fail_point_hit"))
-    return [
-        Step(at_ms, f.Pause(bounced, t.draw.of((400, 900, 2_200)))),
-        Step(at_ms, f.DelayAt(who, point, t.draw.of((100, 500, 1_500)), 4, 4_000)),
-        Step(
-            at_ms + 400,
-            f.Kill(bounced, t.draw.of((1, 30, 600)), disk),
-            When(Observed.EVENT, event=event, then_after_ms=t.draw.of((0, 5, 50))),
-        ),
+    bounced = t.draw.of(t.brokers)  # by name: out of the ISR it is nobody's follower
+    away_ms, hold_ms = t.draw.of((400, 1_200, 2_200, 3_500)), t.draw.of((100, 700, 1_500, 4_000))
+    back_ms = at_ms + away_ms
+    disk = f.DiskAtStart.EMPTY if t.may_lose and t.draw.chance(0.8) else f.DiskAtStart.KEPT
+    event, after_ms = t.draw.of(("isr_change_proposed", "fail_point_hit")), t.draw.of((0, 5, 50))
+    when = When(Observed.EVENT, event=event, then_after_ms=after_ms)
+    steps = [
+        Step(at_ms, f.Pause(bounced, away_ms)),
+        Step(t.draw.of((at_ms, back_ms)), f.DelayAt(who, point, hold_ms, 4, 4_000)),
+        Step(back_ms, f.Kill(bounced, t.draw.of((1, 30, 600)), disk), when),
     ]
+    if t.draw.chance(0.7):  # else its old registration is in the way until its session ends
+        steps.insert(2, Step(back_ms, f.ExpireSession(bounced), when))
+    if t.draw.chance(0.85):
+        held = f.DelayAt(bounced, "before_first_fetch", t.draw.of((700, 2_000, 5_000)), 2, 6_000)
+        steps.append(Step(back_ms, held))
+    return steps
 
 
 def deposed_controller(t: Targets, at_ms: int) -> list[Step]:

@@ -379,21 +379,32 @@ class Network:
 
     # ------------------------------------------------------------ faults of a moment
 
-    def reset_connections(self, a: str, b: str, plane: Plane) -> None:
-        """Break every connection between the two, whoever opened it; both sides are told."""
+    def reset_connections(self, a: str, b: str, plane: Plane) -> bool:
+        """Break every connection between the two, whoever opened it; both sides are told.
+
+        Return whether there was one.
+        """
+        has_met = False
         for source, target in ((a, b), (b, a)):
             for connection in self._live_connections(source, target, plane):
                 connection.reset()
+                has_met = True
+        return has_met
 
-    def break_half_open(self, source: str, target: str, plane: Plane) -> None:
+    def break_half_open(self, source: str, target: str, plane: Plane) -> bool:
         """Have target forget every connection between the two; source is not told.
 
-        What source sends into them disappears until it gives them up for their silence.
+        What source sends into them disappears until it gives them up for their silence. Return
+        whether there was one.
         """
+        has_met = False
         for connection in self._live_connections(source, target, plane):
             connection.vanish()
+            has_met = True
         for connection in self._live_connections(target, source, plane):
             connection.reset()
+            has_met = True
+        return has_met
 
     def _live_connections(self, source: str, target: str, plane: Plane) -> dict[Connection, None]:
         """Return those that source opened to target and has not closed, oldest first."""

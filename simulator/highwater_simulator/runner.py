@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from highwater_broker.settings import BrokerSettings
 from highwater_chaos.plan import Latencies, Network, Plan
 from highwater_checker.history import HistoryEvent, encode
 from highwater_core.check import BugFound
 from highwater_core.config import PROMISES
 from highwater_core.errors import ErrorCode
 from highwater_core.events import TraceEvent
-from highwater_core.ids import TopicPartition
+from highwater_core.ids import NodeId, TopicPartition
 from highwater_simulator import liveness
 from highwater_simulator.coverage import Coverage
 from highwater_simulator.final_checks import check_end
@@ -38,9 +39,14 @@ WRITE_ON_MS = 400
 SETTLE_WITHIN_MS = 40_000
 PROBE_WITHIN_MS = 10_000
 READ_WITHIN_MS = 10_000
+CHECKPOINT_WITHIN_MS = 10_000
+"""Beyond two of its intervals: to write it."""
 NS_PER_US = 1_000
 STEP_MS = 20
 """How often a phase's end is looked for."""
+
+_CHECKPOINT_INTERVAL = "high_watermark_checkpoint_interval_ms"
+_DEFAULTS = BrokerSettings(node_id=NodeId(0))
 
 CRASH = "crash"
 """The name of a violation that is a node's error or a livelock."""
@@ -112,8 +118,8 @@ class PlanRun:
         )
         self.oracle = Oracle(self.world, self._minima, flagged)
         self.coverage = Coverage()
-        self.injector = FaultInjector(self.world, self.oracle, plan.steps)
         self.load = Load(self.world, plan)
+        self.injector = FaultInjector(self.world, self.oracle, plan.steps, self.load)
         judge = self.world.on_event
 
         def on_event(event: TraceEvent) -> None:
@@ -137,6 +143,7 @@ class PlanRun:
             self._probe(core)
             self._settle(core)  # again: a replica that only seemed to follow has not the probe
             self._read_to_the_end(core)
+            self._await_checkpoints(core)
             self._check_end(core)
         except InvariantBroken as broken:
             violation = broken.violation
@@ -154,19 +161,15 @@ class PlanRun:
     def _get_ready(self) -> None:
         self.world.start_all()
         self.load.create_topics()
-        brokers = {at: self._replicas(at) for at in self.load.partitions}
 
         def missing() -> Missing | None:
+            assigned = liveness.assignments_of(self.world)
             for at in self.load.partitions:
-                brokers[at] = brokers[at] or self._replicas(at)
-                if not brokers[at] or not self.world.is_replicated(at, brokers[at]):
+                if at not in assigned or not self.world.is_replicated(at, assigned[at]):
                     return Missing(NOT_READY, "the topic is not fully replicated", at)
             return None
 
         self._await(missing, READY_WITHIN_MS)
-
-    def _replicas(self, at: TopicPartition) -> tuple[int, ...]:
-        return liveness.assignments_of(self.world).get(at, ())
 
     def _do_faults(self) -> None:
         self.world.trace.note("plan", "faults begin")
@@ -207,10 +210,11 @@ class PlanRun:
 
     def _probe(self, core: Core) -> None:
         """L5: every partition takes a record, if enough of the core can be in sync."""
+        assigned = liveness.assignments_of(self.world)
         for topic in self.plan.workload.topics:
             for number in range(topic.partitions):
                 at = TopicPartition(topic.name, number)
-                able = [broker for broker in self._replicas(at) if broker in core.brokers]
+                able = [broker for broker in assigned.get(at, ()) if broker in core.brokers]
                 leadership = self.world.partition_state(at)
                 has_leader = leadership is not None and leadership.leader in core.brokers
                 if has_leader and len(able) >= topic.min_insync_replicas:
@@ -242,6 +246,19 @@ class PlanRun:
             return Missing("unseen", f"the consumers have not read up to {ends}")
 
         self._await(missing, READ_WITHIN_MS)
+
+    def _await_checkpoints(self, core: Core) -> None:
+        """I15: what every broker has committed by now is in its next checkpoint."""
+        had = liveness.hosted_high_watermarks(self.world, core)
+
+        def missing() -> Missing | None:
+            return next(liveness.not_checkpointed(self.world, had), None)
+
+        settings = self.plan.topology.broker_settings
+        interval_ms = settings.get(
+            _CHECKPOINT_INTERVAL, _DEFAULTS.high_watermark_checkpoint_interval_ms
+        )
+        self._await(missing, 2 * interval_ms + CHECKPOINT_WITHIN_MS)
 
     def _high_watermarks(self, core: Core) -> dict[TopicPartition, int]:
         """Return the high watermark of each partition that the core leads, as its leader has it."""

@@ -18,10 +18,10 @@ from highwater_chaos.plan import Plan, encode_plan
 from highwater_checker.catalogue.explain import explain
 from highwater_core.config import PROMISES, Preset
 from highwater_core.events import TraceEvent
+from highwater_planted import planted
 from highwater_simulator.feedback import Corpus
 from highwater_simulator.generate import Family, generate
 from highwater_simulator.oracle.violation import Violation
-from highwater_simulator.planted import planted
 from highwater_simulator.runner import RunResult, run_plan
 
 CpuClock = Callable[[], int]
@@ -221,8 +221,8 @@ def explained(violation: Violation, result: RunResult) -> Found:
         return Found(violation)
     until = [
         entry.event
-        for entry in result.trace.entries
-        if entry.at_ns <= violation.at_ns and isinstance(entry.event, TraceEvent)
+        for entry in result.trace.entries[: violation.trace_length]
+        if isinstance(entry.event, TraceEvent)
     ]
     explanations = explain(
         violation.invariant,

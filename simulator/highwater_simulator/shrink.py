@@ -100,7 +100,10 @@ class ShrinkProgress:
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """What is left of a plan. is_minimal is False when the runs were used up before the end."""
+    """What is left of a plan.
+
+    is_minimal is False when the runs were used up before the end, or somebody interrupted it.
+    """
 
     plan: Plan
     result: RunResult
@@ -109,6 +112,7 @@ class Shrunk:
     before: Size
     after: Size
     is_minimal: bool
+    was_interrupted: bool = False
 
 
 OnProgress = Callable[[ShrinkProgress], None]
@@ -139,8 +143,11 @@ def shrink(
 ) -> Shrunk:
     """Return a plan that breaks the same and of which little can be left out.
 
+    Ctrl-C ends the search with the best plan so far.
+
     Raises:
         DoesNotFail: the plan's run passes.
+        KeyboardInterrupt: it came in the first run, before anything is known to break.
     """
     result = run(plan)
     signature = signature_of(result, explain)
@@ -156,6 +163,7 @@ def shrink(
         before=Size.of(plan),
         after=Size.of(search.plan),
         is_minimal=is_minimal,
+        was_interrupted=search.was_interrupted,
     )
 
 
@@ -177,6 +185,7 @@ class _Search:
         self.result = result
         self.runs = 1
         self.signature = signature
+        self.was_interrupted = False
         self._run = run
         self._explain = explain
         self._max_runs = max_runs
@@ -186,7 +195,7 @@ class _Search:
         self._passed: dict[bytes, None] = {}
 
     def go(self) -> bool:
-        """Go through all kinds of changes until none is of use; False when runs were used up."""
+        """Go through all kinds of changes until none is of use; False when it ended before."""
         try:
             self._begin("steps")
             self._cut_time()
@@ -199,6 +208,9 @@ class _Search:
                 if before == self.plan:
                     return True
         except _RunsUsedUp:
+            return False
+        except KeyboardInterrupt:
+            self.was_interrupted = True
             return False
 
     def _passes(self) -> Iterator[tuple[str, Callable[[], None]]]:
@@ -395,12 +407,9 @@ def _faults_begin_ns(result: RunResult) -> int:
 
 def _fired_at_ms(result: RunResult, step: Step) -> int | None:
     """Return when the step was done, by the plan's time."""
-    begin_ns = _faults_begin_ns(result)
-    words = step.describe()
-    for entry in result.trace.entries:
-        if entry.who == "plan" and isinstance(entry.event, Note) and entry.event.what == words:
-            return (entry.at_ns - begin_ns) // _NS_PER_MS
-    return None
+    outcome = result.outcome
+    times_ms = zip(outcome.fired, outcome.fired_at_ms, strict=True)
+    return next((at_ms for fired, at_ms in times_ms if fired == step), None)
 
 
 def describe(shrunk: Shrunk) -> str:
@@ -429,5 +438,8 @@ def _describe_search(shrunk: Shrunk) -> Iterator[str]:
         yield f"explained by catalogue row {rows}"
     yield f"from {shrunk.before}"
     yield f"to   {shrunk.after}"
-    ending = "" if shrunk.is_minimal else ", all that were allowed: it may be cut further"
+    ending = ""
+    if not shrunk.is_minimal:
+        why = "then interrupted" if shrunk.was_interrupted else "all that were allowed"
+        ending = f", {why}: it may be cut further"
     yield f"in {counted(shrunk.runs, 'run')}{ending}; network seed {shrunk.plan.seed}"

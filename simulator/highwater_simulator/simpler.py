@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import fields, replace
@@ -76,7 +76,10 @@ def with_controllers(plan: Plan, count: int) -> Plan:
 
 
 def _among_the_nodes(plan: Plan, old_names: tuple[str, ...]) -> Plan:
-    """Return the plan with each node that there is no more in the place of an unused one."""
+    """Return the plan with each node that there is no more in the place of an unused one.
+
+    A core keeps a broker and a controller, without which it never makes progress.
+    """
     names = node_names(plan.topology)
     used = {getattr(step.do, field, "") for step in plan.steps for field in _NAMED}
     used |= {step.when.node for step in plan.steps if step.when is not None}
@@ -88,9 +91,19 @@ def _among_the_nodes(plan: Plan, old_names: tuple[str, ...]) -> Plan:
         if name in used and name not in names and fitting:
             places[name] = fitting[0]
             free.remove(fitting[0])
-    core = tuple(name for name in plan.core if name in names)
     steps = tuple(_renamed(step, places) for step in plan.steps)
+    core = _core_among(names, [places.get(name, name) for name in plan.core])
     return replace(plan, steps=steps, core=() if core == names else core)
+
+
+def _core_among(names: tuple[str, ...], wanted: Sequence[str]) -> tuple[str, ...]:
+    """Return those that are wanted; the first of a kind of which none of these is there."""
+    kept = {name for name in wanted if name in names}
+    for kind in {name.split("-")[0]: None for name in wanted}:
+        of_kind = [name for name in names if name.startswith(kind)]
+        if kept.isdisjoint(of_kind):
+            kept.add(of_kind[0])
+    return tuple(name for name in names if name in kept)
 
 
 def _renamed(step: Step, places: Mapping[str, str]) -> Step:

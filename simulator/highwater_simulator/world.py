@@ -395,15 +395,24 @@ class World:
     # ------------------------------------------------------------ clients and stories
 
     def client(self, name: str) -> SimulatedClient:
-        """Return a client outside the cluster that knows every broker's client listener."""
+        """Return a client outside the cluster that knows every broker's client listener.
+
+        One of a name that there was is its next incarnation, on the same host; the last is dead.
+        """
         runtime = self.kernel.runtime(name)
-        self.client_names.append(name)
+        if name not in self.client_names:
+            self.client_names.append(name)
         return SimulatedClient(
             runtime,
             SimulatedTransport(runtime, self.network, self._listeners),
             [Endpoint(handle.name, CLIENT_PORT) for handle in self.brokers.values()],
             functools.partial(self.trace.note, name),
         )
+
+    def kill_client(self, client: SimulatedClient) -> None:
+        """SIGKILL: it does nothing any more."""
+        self.trace.note(client.runtime.node_name, "killed")
+        self._drop(client.runtime)
 
     def run(self, story: Coroutine[Any, Any, None], limit_ms: int) -> None:
         """Run a story to its end.

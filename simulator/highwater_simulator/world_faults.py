@@ -7,21 +7,27 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from highwater_chaos import faults as f
+from highwater_chaos.fault_problems import is_of_a_disk
 from highwater_core.check import check
 from highwater_core.ports import CallFailed
 from highwater_simulator.clocks import TRUE_RATE_PPM
 from highwater_simulator.network import Plane
 from highwater_simulator.observed import find_node
+from highwater_simulator.overlaps import Overlaps, Revert
 from highwater_simulator.zookeeper import HOST as ZOOKEEPER
 
 if TYPE_CHECKING:
     from highwater_simulator.oracle.oracle import Oracle
     from highwater_simulator.world import World
 
-Revert = Callable[[], None]
 Link = tuple[str, str, Plane]
 
 ADMIN_WITHIN_MS = 5_000
+
+ARMED = (f.CrashAt, f.DelayAt, f.LoseZooKeeperReply)
+"""What acts when a node comes there, or never."""
+TELL = (*ARMED, f.Kill, f.PowerLoss, f.FlipBit, f.ResetConnections, f.HalfOpen)
+"""What tells whether it has acted; all else acts by being applied."""
 
 
 def _nothing() -> None:
@@ -31,23 +37,28 @@ def _nothing() -> None:
 class WorldFaults:
     """Applies faults.
 
-    Cuts and pauses are counted: overlapping ones end with the last. Of all others the first that
-    ends takes back what is set on that link, disk or server.
+    Several of one kind may last on one link, node, disk or server: it is well once the last has
+    ended. Of values (how slow, how lossy) that of the fault that began last counts; see Overlaps.
     """
 
     def __init__(self, world: World, oracle: Oracle) -> None:
         self._world = world
         self._oracle = oracle
-        self._cuts: dict[Link, int] = {}
+        self._overlaps = Overlaps()
         self._pauses: dict[int, int] = {}
         self._admins = 0
 
     # ------------------------------------------------------------ one at a time
 
-    def apply(self, fault: f.Fault, node: int | None) -> Revert | None:
-        """Apply the fault and return how it is taken back; None when it cannot be done now."""
+    def apply(
+        self, fault: f.Fault, node: int | None, acted: Callable[[], None] = _nothing
+    ) -> Revert | None:
+        """Apply the fault and return how it is taken back; None when it cannot be done now.
+
+        acted: called when a fault of those that TELL has acted on something, at once or later.
+        """
         if node is None:
-            return self._apply_to_links(fault)
+            return self._apply_to_links(fault, acted)
         name = self._world.handle(node).name
         match fault:
             case f.Pause():
@@ -55,19 +66,22 @@ class WorldFaults:
             case f.Isolate():
                 return self._cut(self._links_of(name))
             case f.ExpireSession() | f.LoseZooKeeperConnection() | f.LoseZooKeeperReply():
-                return self._session_fault(fault, name)
+                return self._session_fault(fault, name, acted)
             case f.ClockJump() | f.ClockRate():
                 return self._clock_fault(fault, node)
             case _:
                 return self._disk_fault(fault, node)
 
-    def end(self, fault: f.Kill | f.PowerLoss | f.FlipBit, node: int) -> None:
-        """Kill the node, and do to its disk what the fault says; it is running."""
+    def end(self, fault: f.Kill | f.PowerLoss | f.FlipBit, node: int) -> bool:
+        """Kill the node, which runs, and do to its disk what the fault says.
+
+        Return whether there was what the fault acts on: a disk, a file of its kind.
+        """
         world = self._world
         world.kill(node)
         self._pauses.pop(node, None)
         if node not in world.brokers:
-            return
+            return not is_of_a_disk(fault)
         disk = world.brokers[node].disk
         match fault:
             case f.PowerLoss():
@@ -82,8 +96,10 @@ class WorldFaults:
                 flipped = disk.flip_bit(kind)
                 world.trace.note(world.handle(node).name, "a bit flipped", where=str(flipped))
                 self._oracle.disk_lost(node)
+                return flipped is not None
             case _:
                 pass
+        return True
 
     # ------------------------------------------------------------ processes and clocks
 
@@ -117,43 +133,48 @@ class WorldFaults:
         if isinstance(fault, f.ClockJump):
             runtime.jump_wall_clock(fault.by_ms)
             return _nothing
-        runtime.set_clock_rate(TRUE_RATE_PPM + fault.ppm)
-        return functools.partial(self._set_true_rate, node)
+        return self._overlaps.begin(
+            ("clock rate", node),
+            functools.partial(self._set_rate, node, TRUE_RATE_PPM + fault.ppm),
+            functools.partial(self._set_rate, node, TRUE_RATE_PPM),
+        )
 
-    def _set_true_rate(self, node: int) -> None:
+    def _set_rate(self, node: int, rate_ppm: int) -> None:
         runtime = self._world.handle(node).runtime
-        if runtime is None or runtime.clock.rate_ppm == TRUE_RATE_PPM:
+        if runtime is None or runtime.clock.rate_ppm == rate_ppm:
             return
         if runtime.is_alive:
-            runtime.set_clock_rate(TRUE_RATE_PPM)
+            runtime.set_clock_rate(rate_ppm)
         else:  # its next incarnation has the same clock
-            runtime.clock.set_rate(TRUE_RATE_PPM, self._world.kernel.time_ns)
+            runtime.clock.set_rate(rate_ppm, self._world.kernel.time_ns)
 
     # ------------------------------------------------------------ disks
 
     def _disk_fault(self, fault: f.Fault, node: int) -> Revert | None:
         if node not in self._world.brokers:
             return None
-        disk = self._world.brokers[node].disk
+        disk, begin = self._world.brokers[node].disk, self._overlaps.begin
         match fault:
             case f.DiskFull():
-                disk.fill()
-                return disk.make_room
+                return begin(("disk full", node), disk.fill, disk.make_room)
             case f.DiskErrors(operation=operation, percent=percent):
-                disk.fail(operation, percent)
-                return functools.partial(disk.mend, operation)
+                return begin(
+                    ("disk errors", node, operation),
+                    functools.partial(disk.fail, operation, percent),
+                    functools.partial(disk.mend, operation),
+                )
             case f.SlowDisk(delay_ms=delay_ms):
-                disk.slow_down(delay_ms)
-                return disk.speed_up
+                slow_down = functools.partial(disk.slow_down, delay_ms)
+                return begin(("slow disk", node), slow_down, disk.speed_up)
             case _:
                 return None
 
     # ------------------------------------------------------------ ZooKeeper
 
-    def _session_fault(self, fault: f.Fault, name: str) -> Revert | None:
+    def _session_fault(self, fault: f.Fault, name: str, acted: Callable[[], None]) -> Revert | None:
         zookeeper = self._world.zookeeper
         if isinstance(fault, f.LoseZooKeeperReply):
-            zookeeper.lose_replies(name, fault.count)
+            zookeeper.lose_replies(name, fault.count, acted)
             return _nothing
         sessions = zookeeper.session_ids(name)
         if not sessions:
@@ -166,71 +187,80 @@ class WorldFaults:
 
     # ------------------------------------------------------------ links
 
-    def _apply_to_links(self, fault: f.Fault) -> Revert | None:
+    def _apply_to_links(self, fault: f.Fault, acted: Callable[[], None]) -> Revert | None:
         network, zookeeper = self._world.network, self._world.zookeeper
         match fault:
             case f.Cut(both_ways=both_ways):
                 return self._cut(self._links(fault, both_ways=both_ways))
             case f.SlowLink(latency_ms=latency_ms, jitter_ms=jitter_ms):
-                return self._for_links(
-                    fault,
+                return self._on_links(
+                    "slow",
+                    self._links(fault),
                     lambda link: network.slow_down(*link, latency_ms, jitter_ms),
                     lambda link: network.speed_up(*link),
                 )
             case f.LossyLink(loss_percent=percent):
-                return self._for_links(
-                    fault,
+                return self._on_links(
+                    "lossy",
+                    self._links(fault),
                     lambda link: network.lose(*link, percent),
                     lambda link: network.lose(*link, 0),
                 )
             case f.ResetConnections():
-                return self._for_links(fault, lambda link: network.reset_connections(*link), None)
+                return self._once_on_links(fault, network.reset_connections, acted)
             case f.HalfOpen():
-                return self._for_links(fault, lambda link: network.break_half_open(*link), None)
+                return self._once_on_links(fault, network.break_half_open, acted)
             case f.SlowZooKeeper(delay_ms=delay_ms):
-                zookeeper.slow_down(delay_ms)
-                return functools.partial(zookeeper.slow_down, 0)
+                return self._overlaps.begin(
+                    "slow zookeeper",
+                    functools.partial(zookeeper.slow_down, delay_ms),
+                    functools.partial(zookeeper.slow_down, 0),
+                )
             case f.RestartZooKeeper():
-                zookeeper.stop()
-                return zookeeper.go_on
+                return self._overlaps.begin("zookeeper", zookeeper.stop, zookeeper.go_on)
             case f.CreateTopic() | f.DeleteTopic():
                 return self._admin_work(fault)
             case _:
                 return None
 
-    def _for_links(
+    def _once_on_links(
         self,
-        fault: f.SlowLink | f.LossyLink | f.ResetConnections | f.HalfOpen,
-        do: Callable[[Link], object],
-        undo: Callable[[Link], object] | None,
+        fault: f.ResetConnections | f.HalfOpen,
+        do: Callable[[str, str, Plane], bool],
+        acted: Callable[[], None],
     ) -> Revert | None:
         links = self._links(fault)
-        for link in links:
-            do(link)
-        if undo is None:
-            return _nothing if links else None
+        have_met = [do(*link) for link in links]
+        if any(have_met):
+            acted()
+        return _nothing if links else None
 
-        def revert() -> None:
-            for link in links:
-                undo(link)
+    def _on_links(
+        self,
+        kind: str,
+        links: Iterable[Link],
+        do: Callable[[Link], object],
+        undo: Callable[[Link], object],
+    ) -> Revert | None:
+        """Do it to each link until it is taken back; None where there is no link."""
+        ends = [
+            self._overlaps.begin(
+                (kind, link), functools.partial(do, link), functools.partial(undo, link)
+            )
+            for link in links
+        ]
 
-        return revert if links else None
+        def end_all() -> None:
+            for end in ends:
+                end()
+
+        return end_all if ends else None
 
     def _cut(self, links: Iterable[Link]) -> Revert | None:
-        found = tuple(links)
-        for link in found:
-            if not self._cuts.get(link):
-                self._world.network.cut(*link)
-            self._cuts[link] = self._cuts.get(link, 0) + 1
-
-        def heal() -> None:
-            for link in found:
-                if self._cuts.get(link):
-                    self._cuts[link] -= 1
-                    if not self._cuts[link]:
-                        self._world.network.heal(*link)
-
-        return heal if found else None
+        network = self._world.network
+        return self._on_links(
+            "cut", links, lambda link: network.cut(*link), lambda link: network.heal(*link)
+        )
 
     def _links(
         self,
@@ -292,13 +322,13 @@ class WorldFaults:
     def heal_all(self) -> None:
         """End everything that lasts, on all links, disks and clocks and in ZooKeeper."""
         world = self._world
-        self._cuts.clear()
+        self._overlaps.clear()
         world.network.heal_all()
         world.zookeeper.heal()
         for broker in world.brokers.values():
             broker.disk.heal()
         for node in (*world.brokers, *world.controllers):
-            self._set_true_rate(node)
+            self._set_rate(node, TRUE_RATE_PPM)
         left = [*world.network.describe(), *world.zookeeper.describe()]
         check(not left, f"not healed: {left}")
 

@@ -30,7 +30,7 @@ from highwater_simulator.zookeeper_session import SimulatedCoordination
 
 HOST = "zookeeper"
 FIRST_SESSION_ID = 0x1000_0000_0000_0001
-HEARTBEATS_PER_TIMEOUT = 30
+HEARTBEATS_PER_TIMEOUT = 12
 """How often within a session's timeout its client and the server hear of each other."""
 
 
@@ -63,7 +63,8 @@ class ZooKeeper:
         self._next_session_id = FIRST_SESSION_ID
         self._data_watches: dict[str, dict[Session, None]] = {}
         self._child_watches: dict[str, dict[Session, None]] = {}
-        self._replies_to_lose: dict[str, int] = {}
+        self._replies_to_lose: dict[str, deque[Callable[[], None]]] = {}
+        """By node: one for each, called when it is lost."""
         self._delay_ns = 0
         self._last_turn_ns = 0
         self._backlog: deque[tuple[Timer, Callable[[], None]]] = deque()
@@ -102,9 +103,14 @@ class ZooKeeper:
         """Break the client's connection: calls in flight raise ConnectionLost; it reconnects."""
         self._sessions[session_id].client.lose_connection()
 
-    def lose_replies(self, node_name: str, count: int) -> None:
-        """Break the node's connection after each of its next `count` changes, before the reply."""
-        self._replies_to_lose[node_name] = self._replies_to_lose.get(node_name, 0) + count
+    def lose_replies(
+        self, node_name: str, count: int, lost: Callable[[], None] = lambda: None
+    ) -> None:
+        """Break the node's connection after each of its next `count` changes, before the reply.
+
+        lost: called each time. Those that were asked for earlier come first.
+        """
+        self._replies_to_lose.setdefault(node_name, deque()).extend([lost] * count)
 
     def slow_down(self, delay_ms: int) -> None:
         """Carry out each request, a heartbeat's answer too, delay_ms after its arrival; 0 ends it.
@@ -142,8 +148,8 @@ class ZooKeeper:
         words = [] if self.is_up else ["zookeeper is down"]
         if self._delay_ns:
             words.append(f"zookeeper is slower by {self._delay_ns // NS_PER_MS} ms")
-        for node_name, count in self._replies_to_lose.items():
-            words.append(f"zookeeper loses {count} replies to {node_name}")
+        for node_name, left in self._replies_to_lose.items():
+            words.append(f"zookeeper loses {len(left)} replies to {node_name}")
         return words
 
     # ------------------------------------------------------------ sessions
@@ -232,7 +238,7 @@ class ZooKeeper:
         client = session.client
         if client.holds(session):
             client.beat()
-        elif session.is_over:
+        elif session.is_over and not client.awaits_session():
             return
         silence_ns = self._kernel.time_ns - session.last_heard_ns
         if self.is_up and not session.is_over and silence_ns >= session.timeout_ns:
@@ -280,13 +286,14 @@ class ZooKeeper:
 
     def _maybe_lose_reply(self, session: Session) -> bool:
         name = session.client.node_name
-        left = self._replies_to_lose.get(name, 0)
+        left = self._replies_to_lose.get(name)
         if not left:
             return False
-        self._replies_to_lose[name] = left - 1
-        if left == 1:
+        lost = left.popleft()
+        if not left:
             del self._replies_to_lose[name]
         session.connection.reset()
+        lost()
         return True
 
     def watch_data(self, session: Session, path: str) -> None:

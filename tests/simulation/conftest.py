@@ -9,10 +9,16 @@ import pytest
 
 from highwater_core.config import Preset
 from highwater_core.ids import TopicPartition
+from highwater_core.ports import Coordination, CoordinationEvent, CoordinationEventKind
 from highwater_simulator.client import SimulatedClient
 from highwater_simulator.failover_story import ORDERS, create_orders, full_isr, send_records
+from highwater_simulator.kernel import Kernel
+from highwater_simulator.network import Network, Plane
+from highwater_simulator.rng import SeededRng
+from highwater_simulator.tasks import NodeRuntime
 from highwater_simulator.verification import verify
 from highwater_simulator.world import Topology, World
+from highwater_simulator.zookeeper import HOST, ZooKeeper
 
 STORY_WITHIN_MS = 900_000
 
@@ -49,6 +55,23 @@ class Cluster:
         assert state is not None
         return int(state.leader)
 
+    def follower(self) -> int:
+        return next(broker for broker in self.world.brokers if broker != self.leader())
+
+    async def start_dead(self) -> None:
+        """Start whoever does not run, also those that cannot start at once."""
+        brokers = self.world.brokers
+
+        def all_run() -> bool:
+            for broker_id, handle in brokers.items():
+                if not handle.is_running:
+                    self.world.start(broker_id)
+            return all(handle.is_running for handle in brokers.values())
+
+        for what in ("run", "stay"):
+            await self.world.sleep(100)
+            await self.world.eventually(all_run, 10_000, f"all brokers {what}")
+
     def controller(self) -> int:
         controller = self.world.active_controller()
         assert controller is not None
@@ -75,3 +98,37 @@ def make_cluster() -> Iterator[MakeCluster]:
 def cluster(request: pytest.FixtureRequest, make_cluster: MakeCluster) -> Cluster:
     """A cluster of three brokers and two controllers, under each preset."""
     return make_cluster(preset=request.param)
+
+
+ZOOKEEPER_SESSION_MS = 6_000
+
+
+class Ensemble:
+    """The simulated ZooKeeper, its network, and clients by name."""
+
+    def __init__(self) -> None:
+        self.kernel = Kernel()
+        self.network = Network(self.kernel, SeededRng(1))
+        self.server = ZooKeeper(self.kernel, self.network)
+        self.runtimes: dict[str, NodeRuntime] = {}
+
+    async def open(self, name: str) -> Coordination:
+        runtime = self.runtimes[name] = self.kernel.runtime(name)
+        session = await self.server.factory(runtime).open(ZOOKEEPER_SESSION_MS)
+        opened = await session.events.get()
+        assert opened == CoordinationEvent(CoordinationEventKind.SESSION_ESTABLISHED)
+        return session
+
+    def run(self, body: Callable[[NodeRuntime], Coroutine[Any, Any, None]]) -> None:
+        runtime = self.kernel.runtime("test")
+        task = runtime.start("test", body(runtime))
+        self.kernel.run_until(task.is_done, 120_000, "the test's end")
+        self.kernel.close()
+
+    def cut(self, name: str) -> None:
+        self.network.cut_both_ways(name, HOST, Plane.ZOOKEEPER)
+
+
+@pytest.fixture
+def ensemble() -> Ensemble:
+    return Ensemble()

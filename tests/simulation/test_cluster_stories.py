@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -13,7 +13,6 @@ from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
 from highwater_core.messages import ReplicaSnapshot
-from highwater_simulator.client import SimulatedClient
 from highwater_simulator.network import Plane
 from highwater_simulator.world import World, broker_name, controller_name
 from highwater_simulator.zookeeper import HOST as ZOOKEEPER
@@ -21,17 +20,8 @@ from highwater_simulator.zookeeper import HOST as ZOOKEEPER
 ORDERS = TopicPartition("orders", 0)
 
 
-class Cluster(Protocol):
-    world: World
-    client: SimulatedClient
-    sent: int
-
-    def run(self, story: Callable[[Any], Coroutine[Any, Any, None]]) -> None: ...
-    async def begin(self, records: int = 20) -> None: ...
-    async def send(self, count: int) -> None: ...
-    async def full_isr(self) -> None: ...
-    def leader(self) -> int: ...
-    def controller(self) -> int: ...
+Cluster = Any
+"""The conftest's."""
 
 
 def acknowledged(history: Sequence[HistoryEvent]) -> int:

@@ -5,8 +5,8 @@ By a kill nothing may be lost; by a power loss only what was not synced.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -14,7 +14,6 @@ from highwater_chaos.faults import FileKind
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
-from highwater_simulator.client import SimulatedClient
 from highwater_simulator.power_loss import Loss
 from highwater_simulator.verification import ReplicaBatch, read_replica
 from highwater_simulator.world import World
@@ -25,16 +24,8 @@ OFTEN = {"log_flush_interval_ms": 500, "high_watermark_checkpoint_interval_ms": 
 NEVER = {"log_flush_interval_ms": 10_000_000}
 
 
-class Cluster(Protocol):
-    world: World
-    client: SimulatedClient
-    sent: int
-
-    def run(self, story: Callable[[Any], Coroutine[Any, Any, None]]) -> None: ...
-    async def begin(self, records: int = 20) -> None: ...
-    async def send(self, count: int) -> None: ...
-    async def full_isr(self) -> None: ...
-    def leader(self) -> int: ...
+Cluster = Any
+"""The conftest's."""
 
 
 MakeCluster = Callable[..., Cluster]
@@ -45,27 +36,8 @@ def lose_power(world: World, broker_id: int) -> tuple[Loss, ...]:
     return world.brokers[broker_id].disk.lose_power()
 
 
-def follower(c: Cluster) -> int:
-    return next(broker for broker in c.world.brokers if broker != c.leader())
-
-
 def batches(world: World, broker_id: int) -> list[ReplicaBatch]:
     return read_replica(world, broker_id, ORDERS)
-
-
-async def start_dead(world: World) -> None:
-    """Start whoever does not run, also those that cannot start at once."""
-
-    def all_run() -> bool:
-        for broker_id, handle in world.brokers.items():
-            if not handle.is_running:
-                world.start(broker_id)
-        return all(handle.is_running for handle in world.brokers.values())
-
-    await world.sleep(100)
-    await world.eventually(all_run, 10_000, "all brokers run")
-    await world.sleep(100)
-    await world.eventually(all_run, 10_000, "all brokers stay")
 
 
 # ---------------------------------------------------------------- kills and power losses
@@ -158,7 +130,7 @@ def test_power_is_lost_again_and_again_during_recovery(make_cluster: MakeCluster
 
     async def story(c: Cluster) -> None:
         await c.begin()
-        victim = follower(c)
+        victim = c.follower()
         for pause_ms in (0, 1, 2, 4, 8, 30, 200):
             lose_power(c.world, victim)
             c.world.start(victim)
@@ -231,7 +203,7 @@ def test_flipped_bit_in_a_log_is_taken_by_no_follower(make_cluster: MakeCluster)
         assert content is not None
         content[200] ^= 4
         c.world.start(leader)
-        await start_dead(c.world)
+        await c.start_dead()
         await c.world.eventually(lambda: len(refusals(c.world)) > 4, 30_000, "refused batches")
         wanted = {broker_id: 20 if broker_id == leader else 0 for broker_id in c.world.brokers}
         assert ends(c.world) == wanted

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -12,7 +12,6 @@ from highwater_chaos.faults import DiskOperation
 from highwater_core.config import Preset
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
-from highwater_simulator.client import SimulatedClient
 from highwater_simulator.disk_faults import DiskFaults
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.world import World
@@ -21,43 +20,16 @@ ORDERS = TopicPartition("orders", 0)
 OFTEN = {"log_flush_interval_ms": 500, "high_watermark_checkpoint_interval_ms": 300}
 
 
-class Cluster(Protocol):
-    world: World
-    client: SimulatedClient
-    sent: int
-
-    def run(self, story: Callable[[Any], Coroutine[Any, Any, None]]) -> None: ...
-    async def begin(self, records: int = 20) -> None: ...
-    async def send(self, count: int) -> None: ...
-    async def full_isr(self) -> None: ...
-    def leader(self) -> int: ...
+Cluster = Any
+"""The conftest's."""
 
 
 MakeCluster = Callable[..., Cluster]
 
 
-def follower(c: Cluster) -> int:
-    return next(broker for broker in c.world.brokers if broker != c.leader())
-
-
 def isr(world: World) -> tuple[int, ...]:
     state = world.partition_state(ORDERS)
     return () if state is None else tuple(state.isr)
-
-
-async def start_dead(world: World) -> None:
-    """Start whoever does not run, also those that cannot start at once."""
-
-    def all_run() -> bool:
-        for broker_id, handle in world.brokers.items():
-            if not handle.is_running:
-                world.start(broker_id)
-        return all(handle.is_running for handle in world.brokers.values())
-
-    await world.sleep(100)
-    await world.eventually(all_run, 10_000, "all brokers run")
-    await world.sleep(100)
-    await world.eventually(all_run, 10_000, "all brokers stay")
 
 
 # ---------------------------------------------------------------- full and failing disks
@@ -89,7 +61,7 @@ def test_follower_with_a_full_disk_leaves_the_isr_and_returns_when_there_is_room
 
     async def story(c: Cluster) -> None:
         await c.begin()
-        victim = follower(c)
+        victim = c.follower()
         c.world.brokers[victim].disk.fill()
         await c.send(5)
         assert victim not in isr(c.world)
@@ -133,7 +105,7 @@ def test_disks_that_answer_with_errors_end_no_broker_and_all_recovers_with_them(
     async def story(c: Cluster) -> None:
         await c.begin()
         await c.world.sleep(1_000)
-        failing = [c.leader(), follower(c)]
+        failing = [c.leader(), c.follower()]
         for broker_id in failing:
             c.world.brokers[broker_id].disk.fail(operation, percent=50)
         for number in range(6):
@@ -147,7 +119,7 @@ def test_disks_that_answer_with_errors_end_no_broker_and_all_recovers_with_them(
         await c.world.sleep(1_000)
         for broker_id in failing:
             c.world.brokers[broker_id].disk.heal()
-        await start_dead(c.world)
+        await c.start_dead()
         await c.full_isr()
         await c.send(3)
         await c.full_isr()
@@ -163,7 +135,7 @@ def test_broker_that_cannot_start_on_its_disk_stops_and_starts_when_it_is_well(
 
     async def story(c: Cluster) -> None:
         await c.begin(5)
-        victim = follower(c)
+        victim = c.follower()
         disk = c.world.brokers[victim].disk
         c.world.kill(victim)
         disk.wipe() if fault != "read" else None
@@ -187,7 +159,7 @@ def test_broker_on_a_failing_disk_stops_cleanly_but_leaves_no_marker(
 
     async def story(c: Cluster) -> None:
         await c.begin(5)
-        victim = follower(c)
+        victim = c.follower()
         handle = c.world.brokers[victim]
         handle.disk.fail(DiskOperation.RENAME)
         c.world.request_stop(victim)
@@ -240,7 +212,7 @@ def test_log_that_could_not_be_read_at_the_start_keeps_its_high_watermark(
     async def story(c: Cluster) -> None:
         await c.begin()
         await c.world.sleep(1_000)
-        victim = follower(c)
+        victim = c.follower()
         disk = c.world.brokers[victim].disk
         c.world.kill(victim)
         disk.faults = FailsToReadLogs(SeededRng(0))

@@ -17,7 +17,9 @@ from highwater_simulator.injector import FaultInjector
 from highwater_simulator.liveness import Core
 from highwater_simulator.network import Plane
 from highwater_simulator.oracle.oracle import Oracle
+from highwater_simulator.trace_log import Note
 from highwater_simulator.world import World
+from highwater_simulator.world_faults import ARMED
 
 QUICK = {
     "broker_settings": {"session_timeout_ms": 600, "high_watermark_checkpoint_interval_ms": 100},
@@ -106,6 +108,45 @@ def test_a_step_is_done_at_its_time_and_taken_back_after_its_own(inject: Inject)
     assert not run.after(97).runs(1)
     assert run.after(3).runs(1)
     assert run.outcome == {"fired": ["kill"]}
+
+
+def starts(run: Injected, name: str) -> int:
+    return sum(
+        isinstance(entry.event, Note) and (entry.who, entry.event.what) == (name, "started")
+        for entry in run.world.trace.entries
+    )
+
+
+def test_a_node_is_killed_again_and_again_and_then_stays_up(inject: Inject) -> None:
+    run = inject(Step(50, f.CrashLoop("broker-1", 3, 200)))
+    assert [starts(run.after(gap_ms), "broker-1") for gap_ms in (49, 2, 198, 3, 200, 2_000)] == [
+        1, 2, 2, 3, 4, 4,
+    ]  # fmt: skip
+    assert run.runs(1)
+
+
+def test_a_crash_loop_ends_at_its_time_or_with_another_fault_that_takes_the_node(
+    inject: Inject,
+) -> None:
+    run = inject(
+        Step(0, f.CrashLoop("broker-1", 99, 50, for_ms=120)),
+        Step(0, f.CrashLoop("broker-2", 99, 50)),
+        Step(60, f.Kill("broker-2", 1_000)),
+    )
+    run.after(500)
+    assert (starts(run, "broker-1"), starts(run, "broker-2")) == (4, 3)
+    assert (run.runs(1), run.runs(2)) == (True, False)
+    run.after(1_000)
+    assert (starts(run, "broker-2"), run.runs(2)) == (4, True)
+
+
+def test_a_crash_loop_needs_a_node_that_runs(inject: Inject) -> None:
+    run = inject(Step(0, f.Kill("broker-1")), Step(5, f.CrashLoop("broker-1", 2)))
+    assert run.after(10).outcome == {"fired": ["kill"], "missed": ["crash_loop"]}
+
+
+def test_without_clients_of_a_plan_none_can_be_killed(inject: Inject) -> None:
+    assert inject(Step(0, f.KillClient())).after(5).outcome == {"missed": ["kill_client"]}
 
 
 def test_a_step_without_an_end_lasts(inject: Inject) -> None:
@@ -322,6 +363,90 @@ def test_a_delay_at_a_point_is_no_crash_there(inject: Inject) -> None:
     assert actions == ["delay", "exit"], "the next incarnation has the crash armed again"
 
 
+def test_what_is_armed_is_done_once_it_is_hit_and_its_time_is_when_it_was_armed(
+    inject: Inject,
+) -> None:
+    run = inject(Step(3, f.CrashAt("broker-1", POINT, 300)))
+    run.after(4)
+    while run.runs(1):
+        assert run.outcome == {}
+        run.after(1)
+    assert run.outcome == {"fired": ["crash_at"]}
+    assert run.injector.outcome.fired_at_ms == [3]
+    run.injector.heal(ALL)
+    assert run.outcome == {"fired": ["crash_at"]}
+
+
+def test_a_delay_that_is_hit_again_and_again_is_one_step(inject: Inject) -> None:
+    run = inject(Step(0, f.DelayAt("broker-1", POINT, 5, 3)))
+    run.after(1_500)
+    assert len(run.world.trace.events(EventKind.FAIL_POINT_HIT)) == 3
+    assert run.outcome == {"fired": ["delay_at"]}
+
+
+def test_a_fail_point_that_nobody_reaches_is_not_reached(inject: Inject) -> None:
+    run = inject(
+        Step(0, f.CrashAt("broker-1", POINT, 300, for_ms=1)),
+        Step(0, f.CrashAt("broker-2", FailPoint.DURING_LOG_RECOVERY.value, 300)),
+        Step(0, f.CrashAt("broker-2", "no_such_point", 300)),
+        Step(0, f.DelayAt("controller-1000", POINT, 5)),
+    )
+    assert run.after(2_000).outcome == {}
+    run.injector.heal(ALL)
+    assert run.outcome == {"not reached": ["crash_at", "crash_at", "crash_at", "delay_at"]}
+
+
+# ---------------------------------------------------------------- what meets nothing
+
+
+def test_a_lost_reply_is_done_once_one_is_lost(inject: Inject) -> None:
+    run = inject(
+        Step(0, f.LoseZooKeeperReply("broker-1", 2)),
+        Step(5, f.LoseZooKeeperReply("broker-2", 1)),
+        Step(10, f.ExpireSession("broker-1")),  # it registers again, which is a change
+    )
+    assert run.after(9).outcome == {}
+    run.after(2_000)
+    assert run.outcome == {"fired": ["expire_session", "lose_zookeeper_reply"]}
+    run.injector.heal(ALL)
+    assert run.outcome["not reached"] == ["lose_zookeeper_reply"]
+
+
+@pytest.mark.parametrize("kind", [f.ResetConnections, f.HalfOpen])
+def test_connections_that_are_not_there_are_not_broken(
+    inject: Inject, kind: type[f.ResetConnections | f.HalfOpen]
+) -> None:
+    run = inject(
+        Step(0, kind("broker-0", "broker-1", "control")),
+        Step(0, kind("broker-1", "zookeeper", "zookeeper")),
+    )
+    name = f.fault_name(kind)
+    assert run.after(1).outcome == {"fired": [name], "missed": [name]}
+    assert run.injector.outcome.missed[0].do == kind("broker-0", "broker-1", "control")
+
+
+def test_a_bit_flips_in_a_file_of_its_kind_or_not_at_all(inject: Inject) -> None:
+    run = inject(
+        Step(0, f.Kill("broker-1", 10, f.DiskAtStart.EMPTY)),
+        Step(11, f.FlipBit("broker-1", f.FileKind.EPOCHS, 20)),
+        Step(11, f.FlipBit("controller-1001", f.FileKind.LOG, 20)),
+        Step(900, f.FlipBit("broker-2", f.FileKind.CHECKPOINT, 20)),
+    )
+    assert run.after(15).outcome == {"fired": ["kill"], "missed": ["flip_bit", "flip_bit"]}
+    assert not run.runs(1), "it was killed all the same, and is started again after its time"
+    run.after(1_000)
+    assert [run.runs(node) for node in (1, 2, 1001)] == [True] * 3
+    assert run.outcome["fired"] == ["kill", "flip_bit"]
+
+
+def test_controllers_have_no_disk_to_empty(inject: Inject) -> None:
+    run = inject(
+        Step(0, f.Kill("controller-1001", disk=f.DiskAtStart.EMPTY)),
+        Step(0, f.PowerLoss("controller-1000")),
+    )
+    assert run.after(5).outcome == {"missed": ["kill", "power_loss"]}
+
+
 # ---------------------------------------------------------------- healing
 
 LASTING = (
@@ -349,10 +474,12 @@ def test_after_healing_nothing_is_left_of_any_fault(inject: Inject) -> None:
     run = inject(*LASTING)
     world = run.world
     run.after(400)
-    assert run.outcome == {"fired": [f.fault_name(step.do) for step in LASTING]}
+    armed = [step for step in LASTING if isinstance(step.do, ARMED)]  # no node comes there so soon
+    assert run.outcome == {"fired": [f.fault_name(s.do) for s in LASTING if s not in armed]}
     assert len(world.network.describe()) > 5
     assert world.zookeeper.describe()
     run.injector.heal(ALL)
+    assert run.injector.outcome.not_reached == armed
     assert (world.network.describe(), world.zookeeper.describe()) == ([], [])
     run.after(5_000)
     for node in (*ALL.brokers, *ALL.controllers):

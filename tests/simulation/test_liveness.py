@@ -10,15 +10,19 @@ import pytest
 from highwater_broker.partition import Partition
 from highwater_broker.roles import Stopped
 from highwater_core.config import Preset
-from highwater_core.ids import NodeId, Offset, PartitionEpoch
+from highwater_core.ids import NodeId, Offset, PartitionEpoch, TopicId
+from highwater_simulator.disk_tree import FolderNode
 from highwater_simulator.failover_story import ORDERS
 from highwater_simulator.liveness import (
     Core,
     _replicas_left_over,
     assignments_of,
     extend_core,
+    hosted_high_watermarks,
     missing,
+    not_checkpointed,
 )
+from highwater_simulator.oracle.checkpoints import HIGH_WATERMARKS
 from highwater_simulator.world import Topology, World
 
 ALL = Core((0, 1, 2), (1000, 1001))
@@ -195,6 +199,40 @@ def test_i13_no_broker_hosts_what_nobody_assigned(settled: Settled) -> None:
     for assigned in ({}, {ORDERS: (0, 2)}):
         found = [each.invariant for each in _replicas_left_over(1, snapshot, assigned)]
         assert found == ["I13"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "broken"),
+    [
+        ("gone-0", ["I13"]),
+        ("gone-0.0-delete", ["I13"]),
+        ("gone-0.1-stray", ["I13"]),
+        ("orders-7", []),
+        ("orders-0.0-stray", []),
+        ("other", []),
+    ],
+)
+def test_i13_no_broker_keeps_the_log_of_a_topic_that_is_gone(
+    settled: Settled, folder: str, broken: list[str]
+) -> None:
+    settled.world.brokers[1].disk.root.entries[folder] = FolderNode()
+    assert settled.missing() == broken
+
+
+def test_i15_what_is_committed_comes_into_every_brokers_checkpoint(settled: Settled) -> None:
+    world = settled.world
+    had = dict(hosted_high_watermarks(world, ALL))
+    assert [(broker, at) for broker, at, _ in had] == [(0, ORDERS), (1, ORDERS), (2, ORDERS)]
+    assert min(had.values()) > 0
+    settled.after(6_000)
+    assert list(not_checkpointed(world, had)) == []
+    one = next(key for key in had if key[0] == 1)
+    had[one] += 1
+    assert [each.invariant for each in not_checkpointed(world, had)] == ["I15"]
+    world.brokers[2].disk.root.entries.pop(HIGH_WATERMARKS)
+    assert len(list(not_checkpointed(world, had))) == 2
+    of_another_topic = {(1, ORDERS, TopicId("another")): 9}
+    assert list(not_checkpointed(world, of_another_topic)) == []
 
 
 def test_a_core_stays_as_it_is_where_there_is_nothing_to_lead() -> None:

@@ -5,18 +5,43 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner, Result
 
 from highwater.cli import make_app
 from highwater.errors import HarnessError
+from highwater.simulation.checkout import commit_here
 from highwater_chaos import faults as f
-from highwater_chaos.plan import Expected, Observed, Plan, Step, When, decode_plan, encode_plan
+from highwater_chaos.plan import (
+    Expected,
+    Observed,
+    Plan,
+    Step,
+    Topic,
+    Topology,
+    When,
+    Workload,
+    decode_plan,
+    encode_plan,
+)
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 WITHOUT_ITS_EPOCH = SCENARIOS / "a_leader_without_its_epoch.json"
 LAGGING = SCENARIOS / "truncation_to_a_lagging_high_watermark.json"
 LEADER_KILLED = SCENARIOS / "leader_killed.json"
+DEPOSED_ACTS = SCENARIOS / "a_controller_acts_after_its_session.json"
+NOT_PERSISTED = "epoch_not_persisted_on_election"
+SMALL = Plan(seed=1, topology=Topology(controllers=1), quiet_after_ms=300)
+NOTHING_PROVEN = {
+    "too few replicas for acks=all": replace(
+        SMALL, workload=Workload(topics=(Topic(min_insync_replicas=5),))
+    ),
+    "no producers": replace(SMALL, workload=Workload(producers=())),
+    "nobody to act on": replace(SMALL, steps=(Step(5, f.Kill("leader of t-7")),)),
+    "after the end": replace(SMALL, steps=(Step(900, f.Kill("broker-0")),)),
+}
+"""Plans whose runs break nothing, and show nothing either."""
 
 
 def highwater(command: str, *arguments: object) -> Result:
@@ -37,6 +62,12 @@ def padded(path: Path) -> Plan:
     return replace(plan, title="padded", steps=(*idle, *plan.steps), expected=None)
 
 
+def without_toggles(path: Path) -> Plan:
+    """Return a scenario's plan without its toggles: nodes have every fix but what is planted."""
+    plan = decode_plan(path.read_bytes())
+    return replace(plan, topology=replace(plan.topology, toggles=""))
+
+
 # ---------------------------------------------------------------- sim shrink
 
 
@@ -48,6 +79,7 @@ def test_shrink_writes_the_minimal_plan_and_says_it_in_words(tmp_path: Path) -> 
     assert minimal.steps == ()
     assert minimal.title == "I10, shrunk from padded"
     assert minimal.expected == Expected("fail", "I10")
+    assert minimal.commit == commit_here()
     assert "this broke I10" in result.stdout
     assert f"highwater sim replay {out}" in result.stdout
     assert highwater("run", "--plan", out, "--out", tmp_path / "run").exit_code == 1
@@ -62,6 +94,36 @@ def test_shrink_that_used_its_runs_up_ends_with_one_and_keeps_the_best(tmp_path:
     assert (report["is_minimal"], report["runs"], report["invariant"]) == (False, 5, "I11")
     assert report["rows"] == [1]
     assert len(decode_plan(out.read_bytes()).steps) <= 3
+
+
+def test_an_interrupted_shrink_keeps_the_best_until_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(text: str) -> None:
+        if "1 step left" in text:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("highwater.commands.sim.shrink.say", interrupt)
+    out = tmp_path / "minimal.json"
+    result = highwater("sim", "shrink", written(padded(LAGGING), tmp_path), "--out", out)
+    assert result.exit_code == 130
+    assert "then interrupted: it may be cut further" in result.stdout
+    best = decode_plan(out.read_bytes())
+    assert [type(step.do) for step in best.steps] == [f.Kill]
+    assert best.expected == Expected("fail", "I11", (1,))
+    assert highwater("run", "--plan", out, "--out", tmp_path / "run").exit_code == 1
+
+
+def test_a_shrunk_plan_has_its_planted_bug_wherever_it_is_run(tmp_path: Path) -> None:
+    out = tmp_path / "minimal.json"
+    plan = written(replace(without_toggles(WITHOUT_ITS_EPOCH), expected=None), tmp_path)
+    arguments = ("--planted", NOT_PERSISTED, "--out", out, "--max-runs", 5)
+    assert highwater("sim", "shrink", plan, *arguments).exit_code in (0, 1)
+    assert decode_plan(out.read_bytes()).planted == NOT_PERSISTED
+    for arguments in (("sim", "replay", out), ("run", "--plan", out, "--out", tmp_path / "run")):
+        result = highwater(*arguments)
+        assert result.exit_code == 1
+        assert f"every node has the planted bug {NOT_PERSISTED}" in result.stdout
 
 
 def test_shrinking_what_passes_is_bad_usage(tmp_path: Path) -> None:
@@ -91,12 +153,61 @@ def test_a_plan_with_a_step_that_does_nothing_is_no_scenario(tmp_path: Path) -> 
     assert not (tmp_path / "idle.json").exists()
 
 
+@pytest.mark.parametrize(("name", "plan"), list(NOTHING_PROVEN.items()))
+def test_a_plan_whose_run_proves_nothing_is_no_scenario_and_passes_nowhere(
+    name: str, plan: Plan, tmp_path: Path
+) -> None:
+    path = written(plan, tmp_path)
+    kept = highwater("sim", "scenario", path, "--name", "idle", "--folder", tmp_path)
+    assert isinstance(kept.exception, HarnessError)
+    assert not (tmp_path / "idle.json").exists()
+    replayed = highwater("sim", "replay", path, "--json")
+    run = highwater("run", "--plan", path, "--out", tmp_path / "run", "--json")
+    assert replayed.exit_code == run.exit_code == 2
+    assert json.loads(replayed.stdout)["verdict"] == "unknown"
+    assert "verdict: unknown" in highwater("sim", "replay", path).stdout
+
+
+def test_a_scenario_belongs_to_no_commit_but_keeps_its_planted_bug(tmp_path: Path) -> None:
+    expected = Expected("fail", "I10", planted=NOT_PERSISTED)
+    plan = replace(without_toggles(WITHOUT_ITS_EPOCH), commit="c0ffee", expected=expected)
+    arguments = ("--name", "kept", "--folder", tmp_path / "kept")
+    assert highwater("sim", "scenario", written(plan, tmp_path), *arguments).exit_code == 0
+    kept = decode_plan((tmp_path / "kept" / "kept.json").read_bytes())
+    assert (kept.commit, kept.expected) == ("", expected)
+
+
 def test_a_scenarios_name_is_a_plain_word(tmp_path: Path) -> None:
     result = highwater("sim", "scenario", LEADER_KILLED, "--name", "../up", "--folder", tmp_path)
     assert "--name" in str(result.exception)
 
 
 # ---------------------------------------------------------------- run
+
+
+@pytest.mark.parametrize("path", [LAGGING, DEPOSED_ACTS, LEADER_KILLED], ids=lambda path: path.stem)
+def test_a_replay_and_a_run_of_one_plan_give_one_verdict(path: Path, tmp_path: Path) -> None:
+    replayed = highwater("sim", "replay", path, "--json")
+    run = highwater("run", "--plan", path, "--out", tmp_path / "run", "--json")
+    expected = decode_plan(path.read_bytes()).expected or Expected()
+    report, verdict = json.loads(replayed.stdout), json.loads(run.stdout)["verdict"]
+    assert report["verdict"] == verdict["outcome"] == expected.verdict
+    assert (report["invariant"], tuple(report["rows"])) == (expected.invariant, expected.rows)
+    findings = [finding for check in verdict["checks"] for finding in check["findings"]]
+    assert [tuple(each["rows"]) for each in findings] == ([expected.rows] if findings else [])
+    assert replayed.exit_code == run.exit_code == (1 if findings else 0)
+
+
+def test_a_replay_says_that_a_flaw_is_documented() -> None:
+    result = highwater("sim", "replay", LAGGING)
+    assert "verdict: fail (a documented flaw of the preset)" in result.stdout
+    assert "catalogue row 1 (" in result.stdout
+
+
+def test_a_replay_says_at_which_commit_its_plan_was_kept(tmp_path: Path) -> None:
+    plan = replace(decode_plan(LEADER_KILLED.read_bytes()), commit="c0ffee")
+    result = highwater("sim", "replay", written(plan, tmp_path))
+    assert ("kept at commit c0ffee" in result.stdout) is bool(commit_here())
 
 
 def test_run_in_the_simulator_leaves_a_run_folder(tmp_path: Path) -> None:
@@ -113,14 +224,11 @@ def test_run_in_the_simulator_leaves_a_run_folder(tmp_path: Path) -> None:
 
 
 def test_run_fails_with_the_planted_bug_that_the_plan_names(tmp_path: Path) -> None:
-    plan = replace(
-        decode_plan(WITHOUT_ITS_EPOCH.read_bytes()),
-        expected=Expected("fail", "I10", planted="epoch_not_persisted_on_election"),
-    )
-    plan = replace(plan, topology=replace(plan.topology, toggles=""))
+    expected = Expected("fail", "I10", planted=NOT_PERSISTED)
+    plan = replace(without_toggles(WITHOUT_ITS_EPOCH), expected=expected)
     result = highwater("run", "--plan", written(plan, tmp_path), "--out", tmp_path / "run")
     assert result.exit_code == 1
-    assert "planted bug epoch_not_persisted_on_election" in result.stdout
+    assert f"planted bug {NOT_PERSISTED}" in result.stdout
 
 
 def test_a_step_that_was_not_done_makes_a_run_unknown(tmp_path: Path) -> None:
@@ -132,11 +240,25 @@ def test_a_step_that_was_not_done_makes_a_run_unknown(tmp_path: Path) -> None:
 
 def test_what_containers_cannot_do_is_refused_before_anything_starts(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    plan = written(padded(LAGGING), tmp_path)
+    plan = written(Plan(seed=1, steps=(Step(9, f.ClockJump("broker-0", 3)),)), tmp_path)
     result = highwater("run", "--plan", plan, "--world", "docker", "--out", out)
     assert isinstance(result.exception, HarnessError)
-    assert "unsupported here: at 9 ms: slow ZooKeeper down by 3 ms" in str(result.exception)
+    assert "unsupported here: at 9 ms: move the clock of broker-0 by 3 ms" in str(result.exception)
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments", [("run", "--plan"), ("sim", "replay"), ("sim", "shrink")], ids=" ".join
+)
+def test_what_the_simulator_cannot_do_is_refused_with_the_reason(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    limit = f.LimitBandwidth("broker-0", "broker-1", "replication", 500)
+    plan = written(Plan(seed=1, steps=(Step(9, limit),)), tmp_path)
+    result = highwater(*arguments, plan)
+    assert isinstance(result.exception, HarnessError)
+    assert "limit broker-0 -> broker-1 on replication to 500 kbit/s" in str(result.exception)
+    assert "no bandwidth" in str(result.exception)
 
 
 def test_a_file_that_is_no_plan_is_refused_by_its_name(tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ import pytest
 from highwater_broker.partition import Partition
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Consumer, Network, Plan, Producer, Step, Topic, Topology, Workload
+from highwater_checker.history import OperationType, sends_of
 from highwater_core.ids import TopicPartition
+from highwater_planted import planted
 from highwater_simulator import runner
-from highwater_simulator.planted import planted
 from highwater_simulator.runner import CRASH, NOT_READY, PlanRun, run_plan
 
 AT = TopicPartition("t", 0)
@@ -142,10 +143,30 @@ def test_a_replica_that_does_not_get_the_probe_is_missed(monkeypatch: pytest.Mon
 def test_a_consumer_that_never_reads_is_missed() -> None:
     plan = changed(workload=Workload(producers=(Producer(rate_per_s=40),), consumers=(Consumer(),)))
     run = PlanRun(plan)
-    run.load.consumers[0][1].stop()
+    run.load.consumers[0].now.stop()
     result = run.run()
     assert result.violation is not None
     assert result.violation.invariant == "unseen"
+
+
+@pytest.mark.parametrize("client", ["p0", "c0", "any"])
+def test_clients_are_killed_and_started_again_with_values_of_their_own(client: str) -> None:
+    steps = (Step(300, f.KillClient(client, 200)), Step(900, f.KillClient(client)))
+    workload = Workload(producers=(Producer(rate_per_s=400),), consumers=(Consumer(),))
+    result = run_plan(changed(steps=steps, workload=workload))
+    assert result.passed, result.violation
+    assert result.outcome.fired == list(steps)
+    processes = {event.process for event in result.history} - {"admin"}
+    dead = {name for name in ("p0", "c0") if client in (name, "any")}
+    assert processes == {"p0", "c0"} | {f"{name}.{n}" for name in dead for n in (2, 3)}
+    invoked = [event.value for event in result.history if event.type is OperationType.INVOKE]
+    assert len(set(invoked)) == len(invoked)
+    if "p0" in dead:
+        unknown = [
+            sends_of([event for event in result.history if event.process == process]).unknown
+            for process in ("p0", "p0.2", "p0.3")
+        ]
+        assert [bool(each) for each in unknown] == [True, True, False]
 
 
 @pytest.mark.parametrize("bug", ["", "deleted_log_reused"])

@@ -8,17 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner, Result
 
 from highwater.cli import make_app
 from highwater.errors import HarnessError
-from highwater_chaos.plan import decode_plan, encode_plan
+from highwater.simulation.checkout import commit_here
+from highwater_chaos.plan import Expected, decode_plan, encode_plan
+from highwater_core.config import Preset
+from highwater_planted import PLANTED
 from highwater_simulator.generate import Family, generate
 from highwater_simulator.known_marks import read_known_marks
-from highwater_simulator.planted import PLANTED
 
 BUG = "acknowledged_on_append"
 """A planted bug that shows in almost any schedule."""
+TOGGLE_BUG = "truncate_to_high_watermark"
+"""One that is the value of a toggle."""
 
 
 def sim(*arguments: object) -> Result:
@@ -49,28 +54,41 @@ def test_a_failing_search_ends_with_one_and_keeps_the_plan(failed: tuple[Path, R
     assert f"--planted {BUG}" in violation["replay"]
     plan = Path(violation["plan"])
     assert plan.parent.parent.parent == folder
-    expected = generate(violation["first_seed"], family=Family(violation["family"]))
-    assert decode_plan(plan.read_bytes()) == expected
+    generated = generate(violation["first_seed"], family=Family(violation["family"]))
+    expected = Expected("fail", violation["invariant"], planted=BUG)
+    kept = replace(generated, commit=commit_here(), expected=expected)
+    assert decode_plan(plan.read_bytes()) == kept
+
+
+def test_a_kept_plan_names_the_commit_whose_code_it_broke(failed: tuple[Path, Result]) -> None:
+    (violation,) = report_in(failed[0])["violations"]
+    commit = decode_plan(Path(violation["plan"]).read_bytes()).commit
+    if not commit_here():
+        pytest.skip("there is no checkout")
+    assert re.fullmatch("[0-9a-f]{40}(-dirty)?", commit)
 
 
 def test_a_kept_plan_and_its_seed_show_the_violation_again(failed: tuple[Path, Result]) -> None:
     (violation,) = report_in(failed[0])["violations"]
-    from_plan = sim("replay", violation["plan"], "--planted", BUG, "--json")
+    from_plan = sim("replay", violation["plan"], "--json")
     from_seed = sim(*violation["replay"].split()[2:], "--json")
     assert from_plan.exit_code == from_seed.exit_code == 1
     assert json.loads(from_plan.stdout) == json.loads(from_seed.stdout)
-    assert json.loads(from_plan.stdout)["violation"] == violation["message"]
-    assert sim("replay", violation["plan"], "--digest-only").exit_code == 0
+    report = json.loads(from_plan.stdout)
+    assert (report["violation"], report["planted"]) == (violation["message"], BUG)
+    digest = sim("replay", violation["plan"], "--digest-only")
+    assert (digest.stdout.strip(), digest.exit_code) == (report["digest"], 1)
 
 
 def test_lines_around_the_violation_end_with_what_the_oracle_says(
     failed: tuple[Path, Result],
 ) -> None:
     (violation,) = report_in(failed[0])["violations"]
-    result = sim("replay", violation["plan"], "--planted", BUG, "--around-violation", 3)
+    result = sim("replay", violation["plan"], "--around-violation", 3)
     lines = [line for line in result.stdout.splitlines() if re.match(r" *[0-9]+\.[0-9]{3}  ", line)]
     assert 1 < len(lines) <= 7
     assert f"oracle          ! {violation['message']}" in result.stdout
+    assert f"every node has the planted bug {BUG}" in result.stdout
     assert "verdict: fail" in result.stdout
 
 
@@ -109,6 +127,15 @@ def test_a_replay_has_a_line_for_each_event_and_ends_with_the_digest() -> None:
         (("replay", "7", "--planted", "no_such_bug"), "no planted bug 'no_such_bug'"),
         (("run", "--schedules", "1", "--planted", "no_such_bug"), "no planted bug"),
         (("planted", "no_such_bug"), "no planted bug"),
+        (("run", "--preset", "v3", "--planted", TOGGLE_BUG, "--out", "{out}"), "no node would"),
+        (("replay", "5", "--preset", "v3", "--planted", TOGGLE_BUG), "no node would have it"),
+        (("shrink", "5", "--preset", "v3", "--planted", TOGGLE_BUG), "no node would have it"),
+        (("replay", "{old_rules}", "--planted", TOGGLE_BUG), "no node would have it"),
+        (("shrink", "1", "--out", "{bad}/plan.json"), "bad.json"),
+        (("run", "--schedules", "1", "--out", "{bad}/runs"), "bad.json"),
+        (("run", "--schedules", "1", "--out", "{out}", "--record-marks", "{bad}/m"), "bad.json"),
+        (("planted", "--find", "--markdown", "{bad}/table.md"), "bad.json"),
+        (("scenario", "{plan}", "--name", "a", "--folder", "{bad}/kept"), "bad.json"),
     ],
 )
 def test_bad_input_is_said_in_one_line(
@@ -116,11 +143,18 @@ def test_bad_input_is_said_in_one_line(
 ) -> None:
     (tmp_path / "bad.json").write_text('{"seed": "one"}')
     (tmp_path / "plan.json").write_bytes(encode_plan(generate(1)))
-    files = {"bad": tmp_path / "bad.json", "plan": tmp_path / "plan.json"}
+    (tmp_path / "v3.json").write_bytes(encode_plan(generate(1, Preset.V3)))
+    files = {
+        "bad": tmp_path / "bad.json",
+        "plan": tmp_path / "plan.json",
+        "old_rules": tmp_path / "v3.json",
+        "out": tmp_path / "runs",
+    }
     result = sim(*(argument.format(**files) for argument in arguments))
     assert isinstance(result.exception, HarnessError)
     assert says in str(result.exception)
     assert "\n" not in str(result.exception)
+    assert not list(tmp_path.rglob("sim-*")), "nothing was begun"
 
 
 @pytest.mark.parametrize(
@@ -152,3 +186,19 @@ def test_a_hunt_finds_a_planted_bug_and_writes_the_table(tmp_path: Path) -> None
     assert result.exit_code == 0
     assert "1 of 1" in result.stdout
     assert table.read_text().splitlines()[2].startswith(f"| {BUG} |")
+
+
+def test_an_interrupted_measurement_writes_the_table_of_the_hunts_that_are_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "planted.md"
+    monkeypatch.setattr("highwater.commands.sim.planted.say", interrupt)  # as the first one ends
+    arguments = ("--seeds", 2, "--limit", 30, "--jobs", 1, "--markdown", table)
+    result = sim("planted", BUG, "--find", *arguments)
+    assert result.exit_code == 130
+    assert "1 of 1" in result.stdout
+    assert table.read_text().splitlines()[2].startswith(f"| {BUG} |")
+
+
+def interrupt(text: str) -> None:
+    raise KeyboardInterrupt

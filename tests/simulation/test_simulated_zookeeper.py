@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -14,46 +13,16 @@ from highwater_core.ports import (
     CoordinationEventKind,
     SessionExpired,
 )
-from highwater_simulator.kernel import Kernel
-from highwater_simulator.network import Network, Plane
-from highwater_simulator.rng import SeededRng
+from highwater_simulator.network import Plane
 from highwater_simulator.tasks import NodeRuntime
-from highwater_simulator.zookeeper import HOST, ZooKeeper
+from highwater_simulator.zookeeper import HEARTBEATS_PER_TIMEOUT, HOST
 
 KIND = CoordinationEventKind
 TIMEOUT_MS = 6_000
+BEAT_MS = TIMEOUT_MS // HEARTBEATS_PER_TIMEOUT
 
 
-class Ensemble:
-    def __init__(self) -> None:
-        self.kernel = Kernel()
-        self.network = Network(self.kernel, SeededRng(1))
-        self.server = ZooKeeper(self.kernel, self.network)
-        self.runtimes: dict[str, NodeRuntime] = {}
-
-    async def open(self, name: str) -> Coordination:
-        runtime = self.kernel.runtime(name)
-        self.runtimes[name] = runtime
-        session = await self.server.factory(runtime).open(TIMEOUT_MS)
-        assert await session.events.get() == CoordinationEvent(KIND.SESSION_ESTABLISHED)
-        return session
-
-    def run(self, body: Callable[[NodeRuntime], Coroutine[Any, Any, None]]) -> None:
-        runtime = self.kernel.runtime("test")
-        task = runtime.start("test", body(runtime))
-        self.kernel.run_until(task.is_done, 120_000, "the test's end")
-        self.kernel.close()
-
-    def cut(self, name: str) -> None:
-        self.network.cut_both_ways(name, HOST, Plane.ZOOKEEPER)
-
-
-@pytest.fixture
-def ensemble() -> Ensemble:
-    return Ensemble()
-
-
-def test_killed_nodes_session_expires_after_its_timeout(ensemble: Ensemble) -> None:
+def test_killed_nodes_session_expires_after_its_timeout(ensemble: Any) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session, other = await ensemble.open("node"), await ensemble.open("other")
         await session.create("/e", b"", ephemeral=True)
@@ -70,7 +39,7 @@ def test_killed_nodes_session_expires_after_its_timeout(ensemble: Ensemble) -> N
     ensemble.run(body)
 
 
-def test_restarted_nodes_new_session_is_another_than_its_old_one(ensemble: Ensemble) -> None:
+def test_restarted_nodes_new_session_is_another_than_its_old_one(ensemble: Any) -> None:
     async def body(runtime: NodeRuntime) -> None:
         old = await ensemble.open("node")
         await old.create("/e", b"", ephemeral=True)
@@ -86,7 +55,7 @@ def test_restarted_nodes_new_session_is_another_than_its_old_one(ensemble: Ensem
     ensemble.run(body)
 
 
-def test_short_cut_suspends_the_session_and_keeps_it(ensemble: Ensemble) -> None:
+def test_short_cut_suspends_the_session_and_keeps_it(ensemble: Any) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session = await ensemble.open("node")
         await session.create("/e", b"", ephemeral=True)
@@ -100,7 +69,7 @@ def test_short_cut_suspends_the_session_and_keeps_it(ensemble: Ensemble) -> None
 
 
 def test_long_cut_expires_the_session_which_its_client_learns_after_the_heal(
-    ensemble: Ensemble,
+    ensemble: Any,
 ) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session = await ensemble.open("node")
@@ -117,7 +86,7 @@ def test_long_cut_expires_the_session_which_its_client_learns_after_the_heal(
     ensemble.run(body)
 
 
-def test_call_made_while_suspended_waits_for_the_connection(ensemble: Ensemble) -> None:
+def test_call_made_while_suspended_waits_for_the_connection(ensemble: Any) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session = await ensemble.open("node")
         ensemble.server.lose_connection(session.session_id)
@@ -133,7 +102,7 @@ def test_call_made_while_suspended_waits_for_the_connection(ensemble: Ensemble) 
 
 
 def test_call_in_flight_when_the_connection_is_lost_may_have_been_carried_out(
-    ensemble: Ensemble,
+    ensemble: Any,
 ) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session = await ensemble.open("node")
@@ -158,7 +127,7 @@ def test_call_in_flight_when_the_connection_is_lost_may_have_been_carried_out(
 
 
 def test_watches_fire_once_after_a_lost_connection_whether_or_not_anything_changed(
-    ensemble: Ensemble,
+    ensemble: Any,
 ) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session, other = await ensemble.open("node"), await ensemble.open("other")
@@ -182,7 +151,7 @@ def test_watches_fire_once_after_a_lost_connection_whether_or_not_anything_chang
 
 
 def test_node_that_was_paused_for_longer_than_its_timeout_finds_its_session_expired(
-    ensemble: Ensemble,
+    ensemble: Any,
 ) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session = await ensemble.open("node")
@@ -197,14 +166,39 @@ def test_node_that_was_paused_for_longer_than_its_timeout_finds_its_session_expi
     ensemble.run(body)
 
 
-def test_expired_by_hand(ensemble: Ensemble) -> None:
+def test_session_that_expires_before_its_client_has_heard_of_it_is_noticed(
+    ensemble: Any,
+) -> None:
+    async def body(runtime: NodeRuntime) -> None:
+        node = ensemble.kernel.runtime("node")
+        ensemble.network.slow_down(HOST, "node", Plane.ZOOKEEPER, 2 * BEAT_MS)
+        opening = ensemble.server.factory(node).open(TIMEOUT_MS)
+        opened: list[Coordination] = []
+
+        async def keep() -> None:
+            opened.append(await opening)
+
+        node.start("open", keep())
+        while not (session_ids := ensemble.server.session_ids("node")):
+            await runtime.sleep_ns(1_000)
+        ensemble.server.expire(session_ids[0])
+        assert opened == []
+        await runtime.sleep(TIMEOUT_MS)
+        assert opened[0].session_id == session_ids[0]
+        with pytest.raises(SessionExpired):
+            await opened[0].get("/")
+
+    ensemble.run(body)
+
+
+def test_expired_by_hand(ensemble: Any) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session = await ensemble.open("node")
         await session.create("/e", b"", ephemeral=True)
         ensemble.server.expire(session.session_id)
         assert ensemble.server.dump() == {}
         assert await session.events.get(1) == CoordinationEvent(KIND.SESSION_SUSPENDED)
-        assert await session.events.get(300) == CoordinationEvent(KIND.SESSION_EXPIRED)
+        assert await session.events.get(BEAT_MS + 100) == CoordinationEvent(KIND.SESSION_EXPIRED)
         await session.close()
 
     ensemble.run(body)

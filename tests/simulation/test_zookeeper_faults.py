@@ -3,7 +3,6 @@ what it tells of each change."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -19,11 +18,9 @@ from highwater_core.ports import (
     SessionExpired,
     SetOp,
 )
-from highwater_simulator.kernel import Kernel
-from highwater_simulator.network import Network, Plane
-from highwater_simulator.rng import SeededRng
+from highwater_simulator.network import Plane
 from highwater_simulator.tasks import NodeRuntime
-from highwater_simulator.zookeeper import HOST, ZooKeeper
+from highwater_simulator.zookeeper import HEARTBEATS_PER_TIMEOUT, HOST
 
 KIND = CoordinationEventKind
 SUSPENDED = CoordinationEvent(KIND.SESSION_SUSPENDED)
@@ -32,38 +29,13 @@ EXPIRED = CoordinationEvent(KIND.SESSION_EXPIRED)
 TIMEOUT_MS = 6_000
 SILENCE_MS = 4_000
 """After which a client gives its connection up."""
-BEAT_MS = 200
-
-
-class Ensemble:
-    def __init__(self) -> None:
-        self.kernel = Kernel()
-        self.network = Network(self.kernel, SeededRng(1))
-        self.server = ZooKeeper(self.kernel, self.network)
-        self.runtimes: dict[str, NodeRuntime] = {}
-
-    async def open(self, name: str) -> Coordination:
-        runtime = self.runtimes[name] = self.kernel.runtime(name)
-        session = await self.server.factory(runtime).open(TIMEOUT_MS)
-        assert await session.events.get() == ESTABLISHED
-        return session
-
-    def run(self, body: Callable[[NodeRuntime], Coroutine[Any, Any, None]]) -> None:
-        runtime = self.kernel.runtime("test")
-        task = runtime.start("test", body(runtime))
-        self.kernel.run_until(task.is_done, 120_000, "the test's end")
-        self.kernel.close()
-
-
-@pytest.fixture
-def ensemble() -> Ensemble:
-    return Ensemble()
+BEAT_MS = TIMEOUT_MS // HEARTBEATS_PER_TIMEOUT
 
 
 # ---------------------------------------------------------------- what it tells
 
 
-def test_each_change_is_told_with_its_author_and_paths_in_order(ensemble: Ensemble) -> None:
+def test_each_change_is_told_with_its_author_and_paths_in_order(ensemble: Any) -> None:
     told: list[tuple[str, tuple[str, ...]]] = []
     ensemble.server.applied = lambda author, paths: told.append((author, paths))
 
@@ -94,7 +66,7 @@ def test_each_change_is_told_with_its_author_and_paths_in_order(ensemble: Ensemb
     ensemble.run(body)
 
 
-def test_what_is_told_can_be_read_at_that_moment(ensemble: Ensemble) -> None:
+def test_what_is_told_can_be_read_at_that_moment(ensemble: Any) -> None:
     read: list[bytes | None] = []
 
     def applied(_: str, paths: tuple[str, ...]) -> None:
@@ -115,7 +87,7 @@ def test_what_is_told_can_be_read_at_that_moment(ensemble: Ensemble) -> None:
 # ---------------------------------------------------------------- lost replies
 
 
-def test_reply_is_lost_after_the_change_was_carried_out(ensemble: Ensemble) -> None:
+def test_reply_is_lost_after_the_change_was_carried_out(ensemble: Any) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session, other = await ensemble.open("a"), await ensemble.open("b")
         await session.create("/x", b"0")
@@ -134,7 +106,7 @@ def test_reply_is_lost_after_the_change_was_carried_out(ensemble: Ensemble) -> N
     ensemble.run(body)
 
 
-def test_refused_change_is_answered_while_replies_are_to_be_lost(ensemble: Ensemble) -> None:
+def test_refused_change_is_answered_while_replies_are_to_be_lost(ensemble: Any) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session, other = await ensemble.open("a"), await ensemble.open("b")
         ensemble.server.lose_replies("a", 1)
@@ -152,7 +124,7 @@ def test_refused_change_is_answered_while_replies_are_to_be_lost(ensemble: Ensem
 
 
 def test_slow_server_carries_each_change_out_late_in_the_order_of_arrival(
-    ensemble: Ensemble,
+    ensemble: Any,
 ) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session, other = await ensemble.open("a"), await ensemble.open("b")
@@ -178,7 +150,7 @@ async def _set(session: Coordination, path: str, data: bytes) -> None:
 
 
 def test_server_slower_than_the_heartbeats_loses_its_clients_but_not_their_sessions(
-    ensemble: Ensemble,
+    ensemble: Any,
 ) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session = await ensemble.open("a")
@@ -200,7 +172,7 @@ def test_server_slower_than_the_heartbeats_loses_its_clients_but_not_their_sessi
 
 
 def test_restarted_server_keeps_tree_and_sessions_and_gives_each_its_whole_timeout(
-    ensemble: Ensemble,
+    ensemble: Any,
 ) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session, dead = await ensemble.open("a"), await ensemble.open("dead")
@@ -225,7 +197,7 @@ def test_restarted_server_keeps_tree_and_sessions_and_gives_each_its_whole_timeo
 
 
 def test_requests_that_a_slow_server_had_not_carried_out_are_lost_when_it_stops(
-    ensemble: Ensemble,
+    ensemble: Any,
 ) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session = await ensemble.open("a")
@@ -251,7 +223,7 @@ def test_requests_that_a_slow_server_had_not_carried_out_are_lost_when_it_stops(
 
 
 @pytest.mark.parametrize("trouble", ["down", "cut", "reset", "half-open", "slow", "slow link"])
-def test_session_is_opened_once_its_server_can_be_reached(ensemble: Ensemble, trouble: str) -> None:
+def test_session_is_opened_once_its_server_can_be_reached(ensemble: Any, trouble: str) -> None:
     server, network = ensemble.server, ensemble.network
     opened: list[Coordination] = []
 
@@ -296,7 +268,7 @@ def test_session_is_opened_once_its_server_can_be_reached(ensemble: Ensemble, tr
     ids=["what it sends is lost", "what it is sent is lost"],
 )
 def test_node_cut_off_one_way_loses_its_session_a_timeout_after_it_was_last_heard(
-    ensemble: Ensemble, source: str, expires_after_ms: int
+    ensemble: Any, source: str, expires_after_ms: int
 ) -> None:
     """Heartbeats that are not answered still arrive, until the client gives its connection up."""
 
@@ -316,7 +288,7 @@ def test_node_cut_off_one_way_loses_its_session_a_timeout_after_it_was_last_hear
     ensemble.run(body)
 
 
-def test_reset_connection_suspends_the_session_and_keeps_it(ensemble: Ensemble) -> None:
+def test_reset_connection_suspends_the_session_and_keeps_it(ensemble: Any) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session = await ensemble.open("node")
         ensemble.network.reset_connections(HOST, "node", Plane.ZOOKEEPER)
@@ -327,7 +299,7 @@ def test_reset_connection_suspends_the_session_and_keeps_it(ensemble: Ensemble) 
 
 
 def test_half_open_connection_is_noticed_by_its_silence_and_the_session_is_kept(
-    ensemble: Ensemble,
+    ensemble: Any,
 ) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session, other = await ensemble.open("node"), await ensemble.open("other")
@@ -346,7 +318,7 @@ def test_half_open_connection_is_noticed_by_its_silence_and_the_session_is_kept(
     ensemble.run(body)
 
 
-def test_slow_and_lossy_links_keep_the_session_and_only_delay_its_calls(ensemble: Ensemble) -> None:
+def test_slow_and_lossy_links_keep_the_session_and_only_delay_its_calls(ensemble: Any) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session = await ensemble.open("node")
         for source, target in (("node", HOST), (HOST, "node")):
@@ -362,7 +334,7 @@ def test_slow_and_lossy_links_keep_the_session_and_only_delay_its_calls(ensemble
     ensemble.run(body)
 
 
-def test_write_that_its_client_gave_up_may_still_be_carried_out(ensemble: Ensemble) -> None:
+def test_write_that_its_client_gave_up_may_still_be_carried_out(ensemble: Any) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session = await ensemble.open("node")
         ensemble.network.slow_down("node", HOST, Plane.ZOOKEEPER, SILENCE_MS + 1_000)
@@ -376,7 +348,7 @@ def test_write_that_its_client_gave_up_may_still_be_carried_out(ensemble: Ensemb
 
 
 def test_write_of_an_old_connection_is_not_read_once_the_session_has_the_next(
-    ensemble: Ensemble,
+    ensemble: Any,
 ) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session = await ensemble.open("node")
@@ -393,7 +365,7 @@ def test_write_of_an_old_connection_is_not_read_once_the_session_has_the_next(
 
 
 def test_attempt_to_reconnect_that_was_given_up_takes_nothing_from_the_next(
-    ensemble: Ensemble,
+    ensemble: Any,
 ) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session = await ensemble.open("node")
@@ -407,7 +379,7 @@ def test_attempt_to_reconnect_that_was_given_up_takes_nothing_from_the_next(
     ensemble.run(body)
 
 
-def test_watch_of_a_read_that_its_client_gave_up_is_not_set(ensemble: Ensemble) -> None:
+def test_watch_of_a_read_that_its_client_gave_up_is_not_set(ensemble: Any) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session, other = await ensemble.open("node"), await ensemble.open("other")
         ensemble.network.slow_down("node", HOST, Plane.ZOOKEEPER, SILENCE_MS + 1_000)
@@ -424,7 +396,7 @@ def test_watch_of_a_read_that_its_client_gave_up_is_not_set(ensemble: Ensemble) 
 
 
 def test_close_of_a_session_that_cannot_be_reached_returns_and_leaves_it_to_expire(
-    ensemble: Ensemble,
+    ensemble: Any,
 ) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session = await ensemble.open("node")
@@ -443,7 +415,7 @@ def test_close_of_a_session_that_cannot_be_reached_returns_and_leaves_it_to_expi
     ensemble.run(body)
 
 
-def test_close_whose_reply_never_came_may_still_end_the_session(ensemble: Ensemble) -> None:
+def test_close_whose_reply_never_came_may_still_end_the_session(ensemble: Any) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session = await ensemble.open("node")
         await session.create("/e", b"", ephemeral=True)
@@ -455,7 +427,7 @@ def test_close_whose_reply_never_came_may_still_end_the_session(ensemble: Ensemb
     ensemble.run(body)
 
 
-def test_node_that_is_stopped_for_less_than_the_timeout_notices_nothing(ensemble: Ensemble) -> None:
+def test_node_that_is_stopped_for_less_than_the_timeout_notices_nothing(ensemble: Any) -> None:
     async def body(runtime: NodeRuntime) -> None:
         session = await ensemble.open("node")
         ensemble.runtimes["node"].pause()

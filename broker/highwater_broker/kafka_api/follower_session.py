@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from highwater_broker.kafka_api.pending_fetch import Part
 from highwater_broker.purgatory import Purgatory, Watch
-from highwater_core.ids import NO_TOPIC_ID, BrokerEpoch, TopicPartition
+from highwater_core.ids import BrokerEpoch, TopicPartition
 from highwater_wire.kafka.messages import FetchPartition, FetchRequest
 
 
@@ -30,8 +30,8 @@ class FollowerSession:
         self.watch = Watch(self._open)
         self.open_parts: dict[Part, None] = {}
         self._purgatory = purgatory
-        self._parts: dict[tuple[str, int], Part] = {}
-        """By topic id, or name where there is none, and number."""
+        self._parts: dict[tuple[str, str, int], Part] = {}
+        """By topic id and name, of which a request has one or both, and number."""
         self._watched: dict[TopicPartition, Part] = {}
 
     def begin(
@@ -45,7 +45,7 @@ class FollowerSession:
         self.open_parts = {}
         parts: list[Part] = []
         for item in request.partitions:
-            key = (item.topic if item.topic_id == NO_TOPIC_ID else item.topic_id, item.partition)
+            key = item.topic_id, item.topic, item.partition
             part = known.get(key)
             if (
                 part is None

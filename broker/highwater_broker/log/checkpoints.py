@@ -55,6 +55,8 @@ class OffsetCheckpoint:
         self._name = name
         self._begun = 0
         self._renamed = 0
+        self._durable = -1
+        """The write whose content is known to be on the disk; none of this process's at first."""
         self.entries: Mapping[TopicPartition, Offset] = {}
         """What the file may list: what was read, then what was written or is being written."""
 
@@ -84,12 +86,14 @@ class OffsetCheckpoint:
             others = {key: at for key, at in self.entries.items() if key != topic_partition}
             await self.write(others)
 
-    async def write(self, entries: Mapping[TopicPartition, Offset]) -> None:
-        """Return once the entries, taken when called, are on the disk.
+    async def write(self, entries: Mapping[TopicPartition, Offset]) -> bool:
+        """Return once the entries, taken when called, are on the disk; whether they were not yet.
 
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR; the former content stays.
         """
+        if self._durable == self._begun and entries == self.entries:
+            return False
         rows = [(p.topic, str(p.partition), str(offset)) for p, offset in sorted(entries.items())]
         self._begun += 1
         number = self._begun
@@ -99,16 +103,18 @@ class OffsetCheckpoint:
             await _write_synced(self._files, temporary, encode_rows(rows, columns=3))
             if number < self._renamed:
                 self._files.remove(temporary)
-                return
+                return True
             self._files.rename(temporary, self._name)
             self._renamed = number
             await self._files.sync_folder("")
-            if number == self._begun:
-                self.entries = entries
         except OSError as error:
             with suppress(OSError):  # else it is removed at the next start
                 self._files.remove(temporary)
             raise LogRefused(ErrorCode.KAFKA_STORAGE_ERROR, f"{self._name}: {error}") from error
+        if number == self._begun:
+            self.entries = dict(entries)
+            self._durable = number
+        return True
 
 
 # ---------------------------------------------------------------- one file each

@@ -100,12 +100,15 @@ def judge_leader_and_isr(
     """Return what becomes of the command for one partition, and what is answered.
 
     A repeat at an equal leader epoch was carried out already; after a StopReplica it is a new
-    wish of the controller's and is carried out again. Another topic id is that of a topic which
-    was created after ours was deleted, unless the command is late: then ours is the later one.
+    wish of the controller's and is carried out again, unless it is late: then the stop, or the
+    deletion, came after it. Another topic id is that of a topic which was created after ours was
+    deleted, unless the command is late: then ours is the later one.
     """
     if broker_id not in command.assigned_replicas:
         return Verdict.REFUSE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if known is None:
+        if is_late:
+            return Verdict.REFUSE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return Verdict.APPLY, ErrorCode.NONE
     if is_other_topic(command.topic_id, known.topic_id, toggles):
         if is_late:
@@ -113,7 +116,7 @@ def judge_leader_and_isr(
         return Verdict.REPLACE, ErrorCode.NONE
     if command.leader_epoch < known.leader_epoch:
         return Verdict.REFUSE, ErrorCode.FENCED_LEADER_EPOCH
-    if command.leader_epoch == known.leader_epoch and not known.is_stopped:
+    if command.leader_epoch == known.leader_epoch and (is_late or not known.is_stopped):
         return Verdict.ALREADY_APPLIED, ErrorCode.NONE
     return Verdict.APPLY, ErrorCode.NONE
 

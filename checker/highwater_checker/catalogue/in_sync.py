@@ -64,19 +64,21 @@ def member_restarted_before_its_isr_was_written(
 
 def _dead_member(trace: Sequence[TraceEvent], story: PartitionStory) -> str | None:
     """Return the evidence that a leader added a broker that is gone, and nobody will remove."""
-    joined = {(seen.place, broker): seen for seen, broker in _expansions(story)}
-    for (place, broker), proposal in joined.items():
-        gone = _gone_at(trace, broker, place)
+    for proposal, broker in reversed(tuple(_expansions(story))):
+        gone = _gone_at(trace, broker, proposal.place)
         if gone is not None and _gone_at(trace, broker, len(trace)) is gone:
             return (
                 f"leader {proposal.node} took {broker} into the ISR of epoch {proposal.epoch} "
-                f"after controller {gone.node} had taken it out: {gone.kind.value}"
+                f"when controller {gone.node} held it for gone: {gone.kind.value}"
             )
     return None
 
 
 def _gone_at(trace: Sequence[TraceEvent], broker: int, before: int) -> TraceEvent | None:
-    """Return how the controller last came to hold the broker for gone, None if it does not."""
+    """Return how the controller last came to hold the broker for gone, None if it does not.
+
+    That is also when it takes the broker out of ISRs; a new controller does so once it took over.
+    """
     gone: TraceEvent | None = None
     for event in trace[:before]:
         if event.kind is EventKind.SHUTDOWN_BEGUN and event.detail["broker"] == broker:
@@ -88,6 +90,8 @@ def _gone_at(trace: Sequence[TraceEvent], broker: int, before: int) -> TraceEven
                 gone = None
         elif event.kind is EventKind.CONTROLLER_ELECTED:
             gone = None
+        elif event.kind is EventKind.FAILOVER_COMPLETED:
+            gone = None if broker in event.detail["brokers"] else event
     return gone
 
 

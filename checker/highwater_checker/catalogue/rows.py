@@ -73,7 +73,8 @@ CATALOGUE: tuple[Row, ...] = (
             "I11": "the truncation itself removes it from an ISR member",
         },
         in_a_trace="log_truncated to the high watermark, its offset below a "
-        "high_watermark_advanced of an earlier leader, and the replica leads (or may be elected) "
+        "high_watermark_advanced of an earlier leader, or of one that it fetched from before "
+        "(fetcher_started) and that has led since; and the replica leads (or may be elected) "
         "before its log is seen back",
         trigger=truncation.truncated_below_what_was_committed,
     ),
@@ -87,6 +88,7 @@ CATALOGUE: tuple[Row, ...] = (
             "I3": "the same offsets hold different records",
             "I4": _ELECTED,
             "I9": _READ,
+            "I11": "an ISR member whose log goes beyond the leader's cuts what that has lost",
         },
         in_a_trace="log_recovered below where the replica's log had ended, and the replica leads "
         "from there",
@@ -107,7 +109,8 @@ CATALOGUE: tuple[Row, ...] = (
         "A leader that wrote nothing in its epoch does not have the epoch in its cache",
         versions=("0.11-2.0.0", "2.0.1, 2.1.0"),
         breaks={"I10": "the leader's last cached epoch is not its current one"},
-        in_a_trace="became_leader with no log_appended in that epoch; it excuses no place in a "
+        in_a_trace="became_leader with no log_appended in that epoch, or none that a log_recovered "
+        "has left; it excuses no place in a "
         "log: without truncation by leader epoch, what the same schedule loses is row 1",
         trigger=truncation.leads_without_having_written,
     ),
@@ -135,10 +138,14 @@ CATALOGUE: tuple[Row, ...] = (
             "I2": "its fetches count for the ISR, though its log differs",
             "I3": "its records differ under a correct tail",
             "I4": "such a follower is elected",
+            "I10": "it is told late to lead an epoch below those of the records that it fetched",
             "I16": "a stale-epoch follower's fetch is counted",
         },
         in_a_trace="became_follower, then nothing more to that broker until its leader has cut "
-        "its log (log_truncated) in a later epoch and leads again (became_leader)",
+        "its log (log_truncated) in a later epoch, or lost its end (log_recovered), and leads "
+        "again in a later epoch (became_leader); or nothing "
+        "more until its own became_leader of an epoch below one in which its leader has written "
+        "(log_appended) what its log now reaches beyond",
         trigger=truncation.fetched_in_an_older_epoch,
     ),
     _row(
@@ -165,7 +172,7 @@ CATALOGUE: tuple[Row, ...] = (
         },
         in_a_trace="isr_change_proposed adds a broker whose node_started comes before the "
         "leader's isr_changed, or whose next incarnation has not begun to fetch; for L4, one that "
-        "brokers_changed has as dead, or shutdown_begun names",
+        "brokers_changed has as dead, failover_completed does not have, or shutdown_begun names",
         trigger=in_sync.member_restarted_before_its_isr_was_written,
     ),
     _row(

@@ -29,6 +29,9 @@ _SHOWS_LOG_END = frozenset(
 )
 
 
+_ROLES = (EventKind.BECAME_LEADER, EventKind.BECAME_FOLLOWER, EventKind.REPLICA_STOPPED)
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """An event and its place in the trace."""
@@ -89,13 +92,32 @@ class PartitionStory:
         return None
 
     def committed_by_others(self, cut: Seen) -> Seen | None:
-        """Return a sign that what the cut removed was committed: before it, or by a leader of an
-        older epoch that did not yet know itself deposed."""
+        """Return a sign that what the cut removed was committed: before it, by a leader of an older
+        epoch that did not yet know itself deposed, or by one that had counted it before."""
         for seen in self.of(EventKind.HIGH_WATERMARK_ADVANCED):
             is_earlier = seen.place < cut.place or seen.epoch < cut.epoch
-            if is_earlier and seen.offset > cut.offset:
+            if seen.offset > cut.offset and (is_earlier or self._counts_what_was_cut(seen, cut)):
                 return seen
         return None
+
+    def _counts_what_was_cut(self, seen: Seen, cut: Seen) -> bool:
+        """Return whether a leader may have committed what it knew of the follower before the cut.
+
+        It led when the follower began to fetch from it before the cut, and has led every epoch
+        since: a leader that goes on keeps the log ends that it knows.
+        """
+        if cut.node not in seen.isr or seen.offset > int(cut.event.detail.get("from_offset", -1)):
+            return False
+        is_known, led = False, -1
+        for each in self.of(*_ROLES, EventKind.REPLICA_STARTED, EventKind.FETCHER_STARTED):
+            if each.place >= (seen.place if each.node == seen.node else cut.place):
+                continue
+            if each.node == seen.node:
+                goes_on = each.kind is EventKind.BECAME_LEADER and each.epoch == led + 1
+                is_known, led = is_known and goes_on, each.epoch
+            elif each.node == cut.node and each.kind is EventKind.FETCHER_STARTED:
+                is_known = each.event.detail["leader"] == seen.node
+        return is_known
 
     def surely_held(self, node: int, *, before: int) -> int:
         """Return how far the node surely had what was committed when it came to the place.
@@ -151,15 +173,24 @@ class PartitionStory:
                 continue
             if seen.kind is EventKind.BECAME_LEADER and seen.node == cut.node:
                 return seen if seen.offset < end_offset else None
-            if _shows_back(seen, cut, end_offset):
+            if self._shows_back(seen, cut, end_offset):
                 return None
         return self._decided_for(cut.node, after=cut.place)
 
     def is_back(self, cut: Seen, end_offset: int) -> bool:
         """Return whether the log of the cut's node was seen at end_offset again after it."""
         return any(
-            _shows_back(seen, cut, end_offset) for seen in self.seen if seen.place > cut.place
+            self._shows_back(seen, cut, end_offset) for seen in self.seen if seen.place > cut.place
         )
+
+    def _shows_back(self, seen: Seen, cut: Seen, end_offset: int) -> bool:
+        """A leader that counts what the follower had before the cut shows nothing."""
+        if seen.kind is EventKind.HIGH_WATERMARK_ADVANCED:
+            is_counted = cut.node in (seen.node, *seen.isr) and seen.epoch >= cut.epoch
+            if not is_counted or seen.offset < end_offset:
+                return False
+            return not self._counts_what_was_cut(seen, cut)
+        return seen.node == cut.node and seen.kind in _SHOWS_LOG_END and seen.offset >= end_offset
 
     def _decided_for(self, node: int, *, after: int) -> Seen | None:
         decided = [seen for seen in self.of(EventKind.LEADERSHIP_DECIDED) if seen.place > after]
@@ -170,6 +201,13 @@ class PartitionStory:
     def leaderships(self) -> list[Seen]:
         """Return every BECAME_LEADER, in order."""
         return list(self.of(EventKind.BECAME_LEADER))
+
+    def next_role(self, told: Seen) -> Seen | None:
+        """Return what the node of the event was told next of the partition, if anything."""
+        for seen in self.of(*_ROLES):
+            if seen.node == told.node and seen.place > told.place:
+                return seen
+        return None
 
     def latest_epoch(self) -> int:
         """Return the highest leader epoch that any event names."""
@@ -185,14 +223,6 @@ class PartitionStory:
 
 def _deletes(seen: Seen) -> bool:
     return seen.kind is EventKind.REPLICA_STOPPED and bool(seen.event.detail.get("deleted"))
-
-
-def _shows_back(seen: Seen, cut: Seen, end_offset: int) -> bool:
-    """A leader of an older epoch shows nothing: it counts what the follower had before the cut."""
-    if seen.kind is EventKind.HIGH_WATERMARK_ADVANCED:
-        is_counted = cut.node in (seen.node, *seen.isr) and seen.epoch >= cut.epoch
-        return is_counted and seen.offset >= end_offset
-    return seen.node == cut.node and seen.kind in _SHOWS_LOG_END and seen.offset >= end_offset
 
 
 def ends_topic(event: TraceEvent, topic: str) -> bool:

@@ -22,7 +22,8 @@ def truncated_below_what_was_committed(
 ) -> str | None:
     """Row 1: cut to its own high watermark, below a leader's, and leading before it was back.
 
-    Until the epoch of the cut is over, and it is not back, it may yet be elected.
+    Until the epoch of the cut is over, and it is not back, it may yet be elected. The leader may
+    also commit what was cut later, since it counted it while the follower had it.
     """
     story = PartitionStory(trace, topic, partition)
     for cut in story.of(EventKind.LOG_TRUNCATED):
@@ -72,7 +73,7 @@ def leads_without_having_written(
     if offset >= 0:
         return None
     story = PartitionStory(trace, topic, partition)
-    appended = {(seen.node, seen.epoch) for seen in story.of(EventKind.LOG_APPENDED)}
+    appended = _appended(story)
     leading: dict[int, Seen] = {}
     for seen in story.of(
         EventKind.BECAME_LEADER, EventKind.BECAME_FOLLOWER, EventKind.REPLICA_STARTED
@@ -89,14 +90,41 @@ def leads_without_having_written(
     return None
 
 
+def _appended(story: PartitionStory) -> set[tuple[int, int]]:
+    """Return the node and epoch of what leaders wrote, and have not lost from the epoch's start."""
+    starts: dict[tuple[int, int], int] = {}
+    for seen in story.of(EventKind.LOG_APPENDED, EventKind.LOG_RECOVERED):
+        if seen.kind is EventKind.LOG_APPENDED:
+            starts.setdefault((seen.node, seen.epoch), seen.offset)
+            continue
+        for node, epoch in tuple(starts):
+            if node == seen.node and starts[node, epoch] >= seen.offset:
+                del starts[node, epoch]
+    return set(starts)
+
+
 @dataclass(frozen=True, slots=True)
 class _LedAgain:
-    """A leader that followed another one meanwhile, and cut its log for that one."""
+    """A leader that cut its log for another one that it followed meanwhile, or lost its end."""
 
     leader: int
     first: Seen
     cut: Seen
     again: Seen
+
+    @property
+    def epoch(self) -> int:
+        """The first epoch in which what it lost may be another leader's."""
+        is_lost = self.cut.kind is EventKind.LOG_RECOVERED
+        return self.again.epoch if is_lost else self.cut.epoch
+
+    def __str__(self) -> str:
+        if self.cut.kind is EventKind.LOG_RECOVERED:
+            return f"the leader had come back from a crash with {self.cut.offset}"
+        return (
+            f"the leader had cut its log from {self.cut.event.detail.get('from_offset')} to "
+            f"{self.cut.offset} in epoch {self.cut.epoch}"
+        )
 
 
 def kept_its_log_for_a_leader_that_had_cut_its_own(
@@ -136,7 +164,7 @@ def _same_leader_told_again(story: PartitionStory, led: _LedAgain) -> list[tuple
             before is not None
             and before.kind is seen.kind is EventKind.BECAME_FOLLOWER
             and before.leader == seen.leader == led.leader
-            and before.epoch < led.cut.epoch < seen.epoch
+            and before.epoch < led.cut.epoch < seen.epoch  # a lost end has no epoch
         ):
             found.append((before, seen))
     return found
@@ -147,12 +175,17 @@ def fetched_in_an_older_epoch(
 ) -> str | None:
     """Row 6: a follower that was not told of the leader's new epoch fetches from it all the same.
 
-    It followed that leader before, which meanwhile has cut its log for another one.
+    Either the leader has meanwhile cut its log for another one, or lost its end. Or what the
+    follower was not told comes late: then it leads an epoch older than records in its log.
     """
     story = PartitionStory(trace, topic, partition)
+    return _fetched_over_a_cut(story, offset) or _led_an_epoch_below_its_log(story, offset)
+
+
+def _fetched_over_a_cut(story: PartitionStory, offset: int) -> str | None:
     for led in _led_again(story):
         for told in story.of(EventKind.BECAME_FOLLOWER):
-            if told.leader != led.leader or told.epoch >= led.cut.epoch:
+            if told.leader != led.leader or told.epoch >= led.epoch:
                 continue
             if told.place > led.cut.place or _was_told_more(story, told, led.again.place):
                 continue
@@ -160,24 +193,50 @@ def fetched_in_an_older_epoch(
                 return (
                     f"broker {told.node} was told of leader {led.leader} in epoch {told.epoch} and "
                     f"of nothing more until that led again in epoch {led.again.epoch}; meanwhile "
-                    f"the leader had cut its log from {led.cut.event.detail.get('from_offset')} to "
-                    f"{led.cut.offset} in epoch {led.cut.epoch}"
+                    f"{led}"
+                )
+    return None
+
+
+def _led_an_epoch_below_its_log(story: PartitionStory, offset: int) -> str | None:
+    """Return the evidence that a leader's log has records of an epoch above its own.
+
+    It took them as a follower of an older epoch, from a leader that it followed all along.
+    """
+    for told in story.of(EventKind.BECAME_FOLLOWER):
+        led = story.next_role(told)
+        if led is None or led.kind is not EventKind.BECAME_LEADER:
+            continue
+        if story.restarted(told.node, after=told.place, before=led.place) is not None:
+            continue
+        for written in story.of(EventKind.LOG_APPENDED):
+            if written.node != told.leader or not told.place < written.place < led.place:
+                continue
+            is_ahead = written.epoch > max(told.epoch, led.epoch) and written.offset < led.offset
+            if is_ahead and reaches(offset, written.offset):
+                return (
+                    f"broker {told.node} was told of leader {told.leader} in epoch {told.epoch} "
+                    f"and of nothing more while that wrote {written.offset} in epoch "
+                    f"{written.epoch}; its log went up to {led.offset} when it was told to lead "
+                    f"epoch {led.epoch}"
                 )
     return None
 
 
 def _was_told_more(story: PartitionStory, told: Seen, before: int) -> bool:
     """Return whether the follower heard of something else, or was restarted, in between."""
-    roles = story.of(EventKind.BECAME_FOLLOWER, EventKind.BECAME_LEADER, EventKind.REPLICA_STOPPED)
-    return story.restarted(told.node, after=told.place, before=before) is not None or any(
-        seen.node == told.node and told.place < seen.place < before for seen in roles
-    )
+    following = story.next_role(told)
+    is_told = following is not None and following.place < before
+    return is_told or story.restarted(told.node, after=told.place, before=before) is not None
 
 
 def _led_again(story: PartitionStory) -> list[_LedAgain]:
     found: list[_LedAgain] = []
     leaderships = story.leaderships()
-    for cut in story.of(EventKind.LOG_TRUNCATED):
+    for cut in story.of(EventKind.LOG_TRUNCATED, EventKind.LOG_RECOVERED):
+        is_recovery = cut.kind is EventKind.LOG_RECOVERED
+        if is_recovery and story.highest_end(cut.node, before=cut.place) <= cut.offset:
+            continue
         earlier = [led for led in leaderships if led.node == cut.node and led.place < cut.place]
         later = [led for led in leaderships if led.node == cut.node and led.place > cut.place]
         if earlier and later:

@@ -1,4 +1,4 @@
-"""I9: what a consumer read stays as it was, and what is there was read."""
+"""I9: what a consumer read was committed and stays as it was, and what is there was read."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ Place = tuple[str, int, int]
 """Topic, partition, offset."""
 
 
-def check_reads(history: Sequence[HistoryEvent], replicas: Iterable[ReplicaLog]) -> CheckResult:
+def check_reads(
+    history: Sequence[HistoryEvent], replicas: Iterable[ReplicaLog], *, to_the_end: bool = True
+) -> CheckResult:
     """Find records that one consumer read and that a replica does not hold there, or the reverse.
 
-    history: one consumer's, which has read every partition from its start to its end. Records
-    below a replica's log_start_offset were removed by retention and are not looked for.
+    history: one consumer's, which has read every partition from its start, and to its end unless
+    to_the_end is False: what a consumer that was killed has not read is no finding. Records
+    below a replica's log_start_offset were removed by retention and are not looked for. Where the
+    client tells the high watermark of the answer that a record came in, the record is below it.
     Source: replication.md section 2, I9; history-checks.md section 2, "unseen".
     """
     read: dict[Place, str] = {}
@@ -26,7 +30,11 @@ def check_reads(history: Sequence[HistoryEvent], replicas: Iterable[ReplicaLog])
             continue
         place = event.topic, event.partition, event.offset
         if read.setdefault(place, event.value) != event.value:
-            findings.append(_finding("I9", place, f"read {read[place]!r}, then {event.value!r}"))
+            what = f"read {read[place]!r}, then {event.value!r}"
+            findings.append(_finding("I9", place, what, operation=event.operation))
+        if 0 <= event.high_watermark <= event.offset:
+            what = f"{event.value!r} came with the high watermark {event.high_watermark}"
+            findings.append(_finding("I9", place, what, operation=event.operation))
     for replica in replicas:
         held = {
             (replica.topic, replica.partition, offset): (value or b"").decode("utf-8", "replace")
@@ -34,6 +42,8 @@ def check_reads(history: Sequence[HistoryEvent], replicas: Iterable[ReplicaLog])
             for offset, _, value in batch.records()
         }
         findings.extend(_differences(replica, read, held))
+        if to_the_end:
+            findings.extend(_unread(replica, read, held))
     return CheckResult("what was read stays, and all was read (I9)", len(read), tuple(findings))
 
 
@@ -45,12 +55,19 @@ def _differences(
         if is_of_replica and place[2] >= replica.log_start_offset and held.get(place) != value:
             found = repr(held[place]) if place in held else "nothing"
             what = f"{value!r} was read; broker {replica.broker_id} holds {found}"
-            yield _finding("I9", place, what)
+            yield _finding("I9", place, what, replica.broker_id)
+
+
+def _unread(
+    replica: ReplicaLog, read: dict[Place, str], held: dict[Place, str]
+) -> Iterable[Finding]:
     for place, value in held.items():
         if place not in read:
             what = f"{value!r} on broker {replica.broker_id} was never read"
-            yield _finding("unseen", place, what)
+            yield _finding("unseen", place, what, replica.broker_id)
 
 
-def _finding(invariant: str, place: Place, message: str) -> Finding:
-    return Finding(invariant, message, *place)
+def _finding(
+    invariant: str, place: Place, message: str, broker: int = -1, operation: str = ""
+) -> Finding:
+    return Finding(invariant, message, *place, broker, operation)

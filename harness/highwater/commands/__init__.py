@@ -1,4 +1,19 @@
 """The commands: a module each, with register(app: typer.Typer) that adds what it has.
 
-A new module is found by itself.
+A new module is found by itself. A package of commands is a group of them.
 """
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterable
+from importlib import import_module
+
+import typer
+
+
+def add_commands(app: typer.Typer, package: str, path: Iterable[str], wanted: str = "") -> None:
+    """Add the package's commands: the one that is wanted, if it is there, or else every one."""
+    names = sorted(module.name for module in pkgutil.iter_modules(path))
+    for name in [wanted] if wanted in names else names:
+        import_module(f"{package}.{name}").register(app)

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from highwater.demo import DemoResult, DemoSettings, run_demo
+from highwater.demo import DemoResult, run_demo
+from highwater.demo_acts import DemoSettings
 from highwater.errors import EngineMissing
 from highwater.output import RESULTS, print_json
 from highwater.screen import Screen
 from highwater.topology import MIN_SESSION_TIMEOUT_MS
-from highwater_checker.verdict import EXIT_CODES, Outcome
+from highwater.verdict_text import checks_table, print_outcome
+from highwater_checker.verdict import EXIT_CODES
 from highwater_core.config import Preset
 
 WITHOUT_ENGINE = (
@@ -31,9 +31,6 @@ class DemoWorld(StrEnum):
     """On containers, or in virtual time where no engine is to be had."""
     DOCKER = "docker"
     SIM = "sim"
-
-
-_STYLES = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "bold yellow"}
 
 
 def register(app: typer.Typer) -> None:
@@ -91,21 +88,12 @@ def _play(settings: DemoSettings, screen: Screen, world: DemoWorld) -> DemoResul
 
 def _print_result(result: DemoResult) -> None:
     verdict = result.verdict
-    table = Table("check", "examined", "found")
-    for check in verdict.checks:
-        noted = "".join(f"; {name}: {count}" for name, count in check.noted)
-        found = str(len(check.findings)) if check.findings else "nothing"
-        table.add_row(check.check, str(check.examined), found + noted)
-    RESULTS.print(table)
+    RESULTS.print(checks_table(verdict))
     for gap in result.gaps:
         RESULTS.print(
             f"{gap.topic}-{gap.partition} went {gap.length_s:.2f} s without an acknowledgement"
         )
-    for reason in verdict.reasons[:20]:
-        RESULTS.print(Text(reason, style=_STYLES[verdict.outcome]))
-    if len(verdict.reasons) > 20:
-        RESULTS.print(f"... and {len(verdict.reasons) - 20} more in verdict.json")
     where = " (in virtual time: no container was started)" if result.world == "sim" else ""
-    RESULTS.print(Text(f"verdict: {verdict.outcome.value}{where}", style=_STYLES[verdict.outcome]))
+    print_outcome(verdict, where)
     for name in ("report.html", "run.png"):
         RESULTS.print(str(result.folder / name), soft_wrap=True)

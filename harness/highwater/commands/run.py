@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,16 +14,16 @@ from highwater.errors import HarnessError
 from highwater.output import RESULTS, print_json
 from highwater.run_folder import RunFolder, new_run_id
 from highwater.screen import Screen
+from highwater.stock.libraries import ClientKind
+from highwater.verdict_text import checks_table, print_outcome
 from highwater_chaos.plan import BadPlan, Plan, decode_plan
 from highwater_chaos.words import say_plan
-from highwater_checker.verdict import EXIT_CODES, Outcome
+from highwater_checker.verdict import EXIT_CODES
 
 if TYPE_CHECKING:
     from highwater.planned.outcome import PlanResult
 
 RUNS = Path("runs")
-_STYLES = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "bold yellow"}
-_MAX_REASONS = 20
 
 
 class WorldName(StrEnum):
@@ -47,11 +48,11 @@ def run(
     with Screen() as screen:
         for line in say_plan(planned):
             screen.say(line, style="dim")
-        result = _run_in(world, planned, out, screen)
+        result = run_in(world, planned, new_folder(out, "plan"), screen)
     if json:
         print_json(result)
     else:
-        _print_result(result)
+        print_result(result)
     raise typer.Exit(EXIT_CODES[result.verdict.outcome])
 
 
@@ -67,31 +68,51 @@ def read_plan(path: Path) -> Plan:
         raise HarnessError(str(error)) from error
 
 
-def _run_in(world: WorldName, plan: Plan, out: Path | None, screen: Screen) -> PlanResult:
-    if world is WorldName.SIM:
-        from highwater.planned.in_simulator import run_in_simulator
+def run_in(
+    world: WorldName,
+    plan: Plan,
+    folder: Callable[[], RunFolder],
+    screen: Screen,
+    client: ClientKind = ClientKind.OWN,
+) -> PlanResult:
+    """Run the plan in that world, by those clients; its folder is made once it can be.
 
-        return run_in_simulator(plan, _folder(out), screen)
+    Raises:
+        Unsupported, EngineMissing: it cannot be; there is no folder of it.
+        HarnessError: stock clients in the simulator, which has no sockets.
+    """
+    if world is WorldName.SIM:
+        if client is not ClientKind.OWN:
+            raise HarnessError(
+                f"{client.value} needs sockets and a real clock: --world docker has them"
+            )
+        from highwater.planned.in_simulator import check_simulated, run_in_simulator
+
+        check_simulated(plan)
+        return run_in_simulator(plan, folder(), screen)
     from highwater.engine import connect_engine
     from highwater.planned.in_containers import check_supported, run_in_containers
 
     check_supported(plan)
     connect_engine().close()  # before there is a folder: without an engine no run becomes latest
-    return run_in_containers(plan, _folder(out), screen)
+    return run_in_containers(plan, folder(), screen, client)
 
 
-def _folder(out: Path | None) -> RunFolder:
-    return RunFolder.create(RUNS, new_run_id("plan")) if out is None else RunFolder(out)
+def new_folder(out: Path | None, kind: str) -> Callable[[], RunFolder]:
+    """Return what makes the folder: out, or one in runs/ whose name begins with the kind."""
+    if out is not None:
+        return lambda: RunFolder(out)
+    return lambda: RunFolder.create(RUNS, new_run_id(kind))
 
 
-def _print_result(result: PlanResult) -> None:
+def print_result(result: PlanResult) -> None:
+    """Print how each step went, what each check found, the verdict, and where its report is."""
     verdict = result.verdict
-    style = _STYLES[verdict.outcome]
     for line in (*result.notes, *result.steps):
         RESULTS.print(Text(line), soft_wrap=True)
-    for reason in verdict.reasons[:_MAX_REASONS]:
-        RESULTS.print(Text(reason, style=style), soft_wrap=True)
-    if len(verdict.reasons) > _MAX_REASONS:
-        RESULTS.print(f"... and {len(verdict.reasons) - _MAX_REASONS} more in verdict.json")
-    RESULTS.print(Text(f"verdict: {verdict.outcome.value}", style=style))
+    table = checks_table(verdict)
+    met = sum(requirement.met for requirement in verdict.requirements)
+    table.add_row("what had to happen did", str(len(verdict.requirements)), f"{met} did")
+    RESULTS.print(table)
+    print_outcome(verdict)
     RESULTS.print(str(result.folder / "report.html"), soft_wrap=True)

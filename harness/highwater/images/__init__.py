@@ -1,6 +1,6 @@
 """Makes the images of a cluster's containers: nothing changed, nothing built.
 
-base.py     the two bases: an official image where a registry answers, else Debian's packages
+base.py     the bases: an official image where a registry answers, else Debian's packages
 wheels.py   the nodes' third-party packages, fetched on the host
 plan.py     every image's tag, from the content of what goes into it; pure
 build.py    builds what is missing, lists, prunes
@@ -8,7 +8,21 @@ build.py    builds what is missing, lists, prunes
 
 from __future__ import annotations
 
-from highwater.images.build import ensure_images, list_images, prune_images
+from highwater.images.build import (
+    ensure_faults_image,
+    ensure_images,
+    ensure_planted_image,
+    list_images,
+    prune_images,
+)
 from highwater.images.plan import ImagePlan, plan_images
 
-__all__ = ["ImagePlan", "ensure_images", "list_images", "plan_images", "prune_images"]
+__all__ = [
+    "ImagePlan",
+    "ensure_faults_image",
+    "ensure_images",
+    "ensure_planted_image",
+    "list_images",
+    "plan_images",
+    "prune_images",
+]

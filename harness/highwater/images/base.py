@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ PULL_TIMEOUT_S = 10
 PULL_PROGRESS_TIMEOUT_S."""
 PULL_PROGRESS_TIMEOUT_S = 300
 MAKE_TIMEOUT_S = 600
+APT_LOCK_TIMEOUT_S = 120
 _EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*/*", "/usr/share/locale/*", "/usr/share/info/*")
 _APT_OPTIONS = (
     "Acquire::http",
@@ -45,6 +47,8 @@ class BaseSpec:
     name: str
     official: str
     debian_packages: tuple[str, ...]
+    official_lacks: tuple[str, ...] = ()
+    """Packages that apt adds to the official image."""
 
     def tag(self) -> str:
         spec = content_hash([(type(self).__name__, repr(astuple(self)).encode())])
@@ -54,6 +58,9 @@ class BaseSpec:
 PYTHON_BASE = BaseSpec("base-python", "python:3.11-slim", ("python3", "python3-venv"))
 ZOOKEEPER_BASE = BaseSpec(
     "base-zookeeper", "zookeeper:3.9", ("openjdk-17-jre-headless", "libzookeeper-java")
+)
+FAULTS_BASE = BaseSpec(
+    "base-faults", "python:3.11-slim", ("python3", "nftables"), official_lacks=("nftables",)
 )
 
 
@@ -65,8 +72,9 @@ def make_base(engine: docker.DockerClient, spec: BaseSpec, say: Say) -> None:
     """
     if _pull(spec.official):
         say(f"{spec.tag()}: from {spec.official}")
-        context = BuildContext().with_text("Dockerfile", f"FROM {spec.official}\n")
-        build_image(engine, context, tag=spec.tag(), kind=spec.name)
+        context = BuildContext().with_text("Dockerfile", _dockerfile(spec))
+        network = "default" if spec.official_lacks else "none"
+        build_image(engine, context, tag=spec.tag(), kind=spec.name, network=network)
         return
     say(f"{spec.tag()}: no registry has {spec.official}; making it from Debian's packages")
     with tempfile.NamedTemporaryFile(prefix="highwater-base-", suffix=".tar") as archive:
@@ -78,6 +86,17 @@ def make_base(engine: docker.DockerClient, spec: BaseSpec, say: Say) -> None:
             tag=hash_tag,
             changes=[f"LABEL {labels.IMAGE}={spec.name}"],
         )
+
+
+def _dockerfile(spec: BaseSpec) -> str:
+    lines = [f"FROM {spec.official}"]
+    if spec.official_lacks:
+        install = "apt-get install --yes --no-install-recommends"
+        lines.append(
+            f"RUN apt-get update && {install} {' '.join(spec.official_lacks)} "
+            "&& rm -rf /var/lib/apt/lists/*"
+        )
+    return "\n".join(lines) + "\n"
 
 
 def _pull(image: str) -> bool:
@@ -127,17 +146,29 @@ def _make_archive(packages: Sequence[str], archive: Path) -> None:
         raise ImageBuildFailed(f"mmdebstrap could not make a base image:\n{tail}")
 
 
+_INSTALLATION = threading.Lock()
+"""Two bases are made at a time, and apt-get gives up where another one runs."""
+_APT_INSTALL = (
+    *("apt-get", "-o", f"DPkg::Lock::Timeout={APT_LOCK_TIMEOUT_S}"),
+    *("install", "--yes", "--no-install-recommends"),
+)
+
+
 def _ensure_mmdebstrap() -> None:
-    if shutil.which("mmdebstrap"):
-        return
+    with _INSTALLATION:
+        if shutil.which("mmdebstrap") is None:
+            _install_mmdebstrap()
+
+
+def _install_mmdebstrap() -> None:
     if shutil.which("apt-get") is None or os.geteuid() != 0:
         raise ImageBuildFailed(
             "no registry answers, and the base images cannot be made here: "
             "let the engine pull images, or run as root on Debian (or install mmdebstrap)"
         )
-    install = ["apt-get", "install", "--yes", "--no-install-recommends", "mmdebstrap"]
+    install = (*_APT_INSTALL, "mmdebstrap")
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    for command in (install, ["apt-get", "update"], install):
+    for command in (install, ("apt-get", "update"), install):
         result = subprocess.run(  # noqa: S603
             command,
             capture_output=True,

@@ -17,7 +17,7 @@ from docker.errors import APIError, ImageNotFound
 
 from highwater import labels
 from highwater.engine import connect_engine
-from highwater.images.base import PYTHON_BASE, ZOOKEEPER_BASE, BaseSpec, make_base
+from highwater.images.base import FAULTS_BASE, PYTHON_BASE, ZOOKEEPER_BASE, BaseSpec, make_base
 from highwater.images.context import build_image
 from highwater.images.plan import ImagePlan, plan_images
 from highwater.images.wheels import fetch_wheels
@@ -65,6 +65,45 @@ def ensure_images(engine: docker.DockerClient, say: Say = lambda text: None) -> 
         for tag in plan.latest():
             engine.images.get(tag).tag(tag.partition(":")[0], "latest")
     return plan
+
+
+def ensure_faults_image(engine: docker.DockerClient, say: Say = lambda text: None) -> str:
+    """Build the image that faults on links need, if it is missing, and return its tag.
+
+    Raises:
+        ImageBuildFailed: it could not be made.
+    """
+    plan = plan_images(project_root())
+
+    def make() -> None:
+        _ensure_base(engine, FAULTS_BASE, say)
+        with _timed(say, plan.faults):
+            _build(engine, plan, plan.faults, BASE=plan.faults_base)
+
+    return _make_if_missing(engine, plan.faults, make)
+
+
+def ensure_planted_image(engine: docker.DockerClient, say: Say = lambda text: None) -> str:
+    """Build the image with planted bugs, if it is missing, and return its tag; node exists.
+
+    Raises:
+        ImageBuildFailed: it could not be made.
+    """
+    plan = plan_images(project_root())
+
+    def make() -> None:
+        with _timed(say, plan.planted):
+            _build(engine, plan, plan.planted, NODE=plan.node)
+
+    return _make_if_missing(engine, plan.planted, make)
+
+
+def _make_if_missing(engine: docker.DockerClient, tag: str, make: Callable[[], None]) -> str:
+    if not _exists(engine, tag):
+        with _one_builder():
+            if not _exists(engine, tag):
+                make()
+    return tag
 
 
 def list_images(engine: docker.DockerClient) -> list[ImageListing]:

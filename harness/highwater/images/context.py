@@ -64,8 +64,9 @@ def build_image(
     tag: str,
     kind: str,
     arguments: Mapping[str, str] | None = None,
+    network: str = "none",
 ) -> None:
-    """Build the context's Dockerfile, without network, and tag and label the result.
+    """Build the context's Dockerfile, in the engine's network of that name, and tag and label it.
 
     Raises:
         ImageBuildFailed: with the builder's last lines.
@@ -80,7 +81,7 @@ def build_image(
             rm=True,
             forcerm=True,
             decode=True,
-            network_mode="none",
+            network_mode=network,
             labels={labels.IMAGE: kind},
             buildargs=dict(arguments or {}),
             timeout=BUILD_TIMEOUT_S,

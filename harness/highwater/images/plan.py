@@ -5,10 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from highwater.images.base import PYTHON_BASE, ZOOKEEPER_BASE
+from highwater.images.base import FAULTS_BASE, PYTHON_BASE, ZOOKEEPER_BASE
 from highwater.images.content_hash import files_below
 from highwater.images.context import BuildContext
-from highwater.project import IMAGE_FOLDER, NODE_LOCK, NODE_PACKAGES
+from highwater.project import (
+    FAULTS_PROGRAMS,
+    IMAGE_FOLDER,
+    NODE_LOCK,
+    NODE_PACKAGES,
+    PLANTED_PACKAGE,
+)
 
 NODE_VARIABLE = "HIGHWATER_NODE_IMAGE"
 ZOOKEEPER_VARIABLE = "HIGHWATER_ZOOKEEPER_IMAGE"
@@ -27,6 +33,9 @@ class ImagePlan:
     node: str
     zookeeper_base: str
     zookeeper: str
+    faults_base: str
+    faults: str
+    planted: str
     contexts: dict[str, BuildContext] = field(repr=False, compare=False)
 
     def tags(self) -> tuple[str, ...]:
@@ -36,6 +45,9 @@ class ImagePlan:
             self.node,
             self.zookeeper_base,
             self.zookeeper,
+            self.faults_base,
+            self.faults,
+            self.planted,
         )
 
     def latest(self) -> tuple[str, str]:
@@ -57,16 +69,26 @@ def plan_images(root: Path) -> ImagePlan:
     node = f"highwater/node:{node_context.hash(node_deps)}"
     zookeeper_context = _zookeeper_context(root)
     zookeeper = f"highwater/zookeeper:{zookeeper_context.hash(zookeeper_base)}"
+    faults_base = FAULTS_BASE.tag()
+    faults_context = _faults_context(root)
+    faults = f"highwater/faults:{faults_context.hash(faults_base)}"
+    planted_context = _planted_context(root)
+    planted = f"highwater/planted:{planted_context.hash(node)}"
     return ImagePlan(
         python_base=python_base,
         node_deps=node_deps,
         node=node,
         zookeeper_base=zookeeper_base,
         zookeeper=zookeeper,
+        faults_base=faults_base,
+        faults=faults,
+        planted=planted,
         contexts={
             node_deps: deps_context,
             node: node_context,
             zookeeper: zookeeper_context,
+            faults: faults_context,
+            planted: planted_context,
         },
     )
 
@@ -85,8 +107,22 @@ def _node_context(root: Path) -> BuildContext:
     return context
 
 
+def _planted_context(root: Path) -> BuildContext:
+    context = BuildContext().with_file("Dockerfile", root / IMAGE_FOLDER / "planted.Dockerfile")
+    for path in files_below(root, PLANTED_PACKAGE):
+        context.with_file(f"packages/{Path(*path.parts[1:]).as_posix()}", root / path)
+    return context
+
+
 def _zookeeper_context(root: Path) -> BuildContext:
     context = BuildContext().with_file("Dockerfile", root / IMAGE_FOLDER / "zookeeper.Dockerfile")
     for path in files_below(root, IMAGE_FOLDER / "zookeeper"):
         context.with_file(f"zookeeper/{path.name}", root / path)
+    return context
+
+
+def _faults_context(root: Path) -> BuildContext:
+    context = BuildContext().with_file("Dockerfile", root / IMAGE_FOLDER / "faults.Dockerfile")
+    for program in FAULTS_PROGRAMS:
+        context.with_file(program.name, root / program)
     return context

@@ -17,7 +17,7 @@ def find_node(look: Look, names: Mapping[str, int], words: str) -> int | None:
         active = active_controller(look)
         return None if active is None else int(active.node_id)
     role, _, partition = words.partition(" of ")
-    if role in ("leader", "follower"):
+    if role in ("leader", "follower", "last follower"):
         return _leader_or_follower(look, role, TopicPartition.named(partition))
     return names.get(words)
 
@@ -28,9 +28,9 @@ def _leader_or_follower(look: Look, role: str, at: TopicPartition) -> int | None
         return None
     if role == "leader":
         return int(leadership.leader)
-    assigned = replicas_of(look, at)[leadership.leader].assigned_replicas
-    followers = (b for b in assigned if b in leadership.isr and b != leadership.leader)
-    return next((int(broker) for broker in followers), None)
+    followers = [int(broker) for broker in leadership.isr if broker != leadership.leader]
+    which = max if role == "last follower" else min
+    return which(followers, default=None)
 
 
 def holds(look: Look, when: When) -> bool:

@@ -5,30 +5,48 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from highwater.cluster import Cluster
-from highwater.errors import HarnessError
+from highwater.errors import HarnessError, ImageBuildFailed
 from highwater.eventually import NeverHappened
 from highwater.evidence import check_everything, read_evidence, read_history, read_sends
+from highwater.faults.healing import baseline_problems
+from highwater.faults.intents import INTENTS, IntentLog
+from highwater.faults.links import NotProven
+from highwater.faults.namespaces import NotInNamespace
+from highwater.faults.on_containers import ContainerFaults
 from highwater.observation import Change, Look, leaderships
 from highwater.observer import Observer
 from highwater.picture import Fault, RunPicture, draw
-from highwater.planned.container_faults import ContainerFaults
+from highwater.planned.hidden_records import without_idle_checks
+from highwater.planned.histories import (
+    histories_of,
+    torn_histories,
+    torn_while_alive,
+)
+from highwater.planned.leader_changes import leader_changes
 from highwater.planned.load_process import LoadFailed, LoadProcess
+from highwater.planned.naming import name_findings
 from highwater.planned.outcome import PlanResult, write_plan
 from highwater.planned.schedule import Schedule, StepDone
 from highwater.planned.trace_watch import TraceWatch
 from highwater.planned.translation import differences, topology_of, unsupported
+from highwater.probing import PROBES, Prober, ProberDied
 from highwater.report import write_report
 from highwater.run_folder import RunFolder
 from highwater.screen import Screen, cluster_table
 from highwater.settling import await_full_isr, await_replicated
+from highwater.stock.libraries import ClientKind, differences_of
 from highwater.topology import Topology
+from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Plan
 from highwater_chaos.words import say_step
 from highwater_checker.history import Acknowledged
+from highwater_checker.invariants.committed_before import check_committed_before
 from highwater_checker.invariants.reads import check_reads
 from highwater_checker.verdict import Requirement, Verdict, judge
+from highwater_client.planned import client_of
 from highwater_client.planned_load import LoadJob
 from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
@@ -41,6 +59,11 @@ STOP_MARGIN_S = 20.0
 READ_WITHIN_S = 60.0
 LEAST_SHARE_ACKNOWLEDGED = 0.1
 """Of the records that a run without faults would acknowledge; below it little is proven."""
+
+_STOPPED_BY = (
+    NeverHappened, LoadFailed, ProberDied, ImageBuildFailed, NotInNamespace, NotProven,
+)  # fmt: skip
+"""What ends a run before its plan does: the verdict is unknown, and says which."""
 
 
 class Unsupported(HarnessError):
@@ -56,14 +79,15 @@ def check_supported(plan: Plan) -> Topology:
     problems = unsupported(plan)
     if problems:
         raise Unsupported("\n".join(problems))
-    try:
-        return topology_of(plan)
-    except ValueError as error:
-        raise Unsupported(f"the plan's topology: {error}") from error
+    return topology_of(plan)
 
 
-def run_in_containers(plan: Plan, folder: RunFolder, screen: Screen) -> PlanResult:
+def run_in_containers(
+    plan: Plan, folder: RunFolder, screen: Screen, client: ClientKind = ClientKind.OWN
+) -> PlanResult:
     """Run the plan, and return its verdict; the cluster is gone afterwards, come what may.
+
+    client: who writes and reads.
 
     Raises:
         Unsupported: the plan has something that containers cannot do; nothing was started.
@@ -71,13 +95,16 @@ def run_in_containers(plan: Plan, folder: RunFolder, screen: Screen) -> PlanResu
     topology = check_supported(plan)
     write_plan(folder, plan)
     folder.write_json("topology.json", topology)
-    notes = tuple(differences(plan))
+    notes = (*differences(plan), *differences_of(client))
     for note in notes:
         screen.say(f"unlike the plan: {note}", style="yellow")
-    with Cluster(topology, run_id=folder.run_id) as cluster:
+    sized_disks = any(isinstance(step.do, f.DiskFull) for step in plan.steps)
+    with Cluster(
+        topology, run_id=folder.run_id, planted=plan.planted, sized_disks=sized_disks
+    ) as cluster:
         cluster.start()
         screen.say(f"the cluster is up, clients connect to {cluster.bootstrap}")
-        run = _Run(plan, folder, screen, cluster)
+        run = _Run(plan, folder, screen, cluster, client)
         try:
             run.play()
         finally:
@@ -90,11 +117,14 @@ def run_in_containers(plan: Plan, folder: RunFolder, screen: Screen) -> PlanResu
 class _Run:
     """One plan upon a running cluster, with what it leaves for the verdict."""
 
-    def __init__(self, plan: Plan, folder: RunFolder, screen: Screen, cluster: Cluster) -> None:
+    def __init__(
+        self, plan: Plan, folder: RunFolder, screen: Screen, cluster: Cluster, client: ClientKind
+    ) -> None:
         self._plan = plan
         self._folder = folder
         self._screen = screen
         self._cluster = cluster
+        self._client = client
         self._start_ns = time.monotonic_ns()
         self._names = {
             spec.name: int(spec.node_id)
@@ -129,16 +159,17 @@ class _Run:
             start_ns=self._start_ns,
             history_folder=str(self._folder.path / "history"),
         )
-        with LoadProcess(job, self._folder.path) as load:
+        with LoadProcess(job, self._folder.path, self._client) as load:
             self._load = load
             self._observer.start()
             try:
                 load.await_done("create", CREATED_WITHIN_S)
                 self._await_full_isrs()
-                self._do_faults(load)
-                self._settle(load)
+                with self._prober():
+                    self._do_faults(load)
+                    self._settle(load)
                 self._require("the plan was run to its end", True, "")
-            except (NeverHappened, LoadFailed) as error:
+            except _STOPPED_BY as error:
                 self._screen.say(str(error), style="bold yellow")
                 self._require("the plan was run to its end", False, str(error))
             finally:
@@ -146,8 +177,21 @@ class _Run:
                 self._looks, _ = self._observer.stop()
 
     def _do_faults(self, load: LoadProcess) -> None:
-        faults = ContainerFaults(self._cluster)
-        watch = self._watch_traces()
+        intents = IntentLog(self._folder.path / INTENTS, self._now_ns)
+        faults = ContainerFaults(self._cluster, intents, load)
+        try:
+            faults.get_ready(step.do for step in self._plan.steps)
+            self._do_steps(load, faults)
+            self._said("all is healed")
+        finally:
+            problems = faults.heal_all()
+            intents.close()
+            self._require("every fault was taken back", not problems, "; ".join(problems))
+        wrong = baseline_problems(self._cluster)
+        self._require("every node is as it was before the faults", not wrong, "; ".join(wrong))
+
+    def _do_steps(self, load: LoadProcess, faults: ContainerFaults) -> None:
+        watch = self._watch_traces(faults.heard)
         self._begin_s = self._now_s()
         load.do("start", STOP_MARGIN_S)
         schedule = Schedule(
@@ -157,6 +201,7 @@ class _Run:
             self._observer.latest,
             watch.news if watch is not None else _no_news,
             self._said,
+            lead_ms=faults.lead_ms,
         )
         try:
             schedule.run_until(self._plan.quiet_after_ms)
@@ -164,16 +209,33 @@ class _Run:
             if watch is not None:
                 watch.stop()
             self._steps = schedule.steps
-        self._said("all is healed")
-        faults.heal_all()
 
-    def _watch_traces(self) -> TraceWatch | None:
-        """Return a watch over all nodes, if a step waits for an event."""
-        conditions = [step.when for step in self._plan.steps if step.when is not None]
-        if not any(when.state is Observed.EVENT for when in conditions):
+    def _prober(self) -> Prober:
+        brokers = self._cluster.topology.broker_ids
+        return Prober(
+            {int(broker): self._cluster.external_endpoint(broker) for broker in brokers},
+            [
+                TopicPartition(topic.name, partition)
+                for topic in self._plan.workload.topics
+                for partition in range(topic.partitions)
+            ],
+            self._folder.path / PROBES,
+            self._observer.latest,
+            self._now_ns,
+        )
+
+    def _watch_traces(self, heard: Callable[[TraceEvent], None]) -> TraceWatch | None:
+        """Return a watch over all nodes, if a step waits for an event or arms a fail-point."""
+        waits = any(
+            (step.when is not None and step.when.state is Observed.EVENT)
+            or isinstance(step.do, f.CrashAt | f.DelayAt)
+            for step in self._plan.steps
+        )
+        if not waits:
             return None
         watch = TraceWatch(
-            {int(node): self._cluster.control_endpoint(node) for node in self._cluster.node_ids}
+            {int(node): self._cluster.control_endpoint(node) for node in self._cluster.node_ids},
+            heard,
         )
         watch.start()
         watch.await_all()
@@ -200,25 +262,43 @@ class _Run:
         plan, folder = self._plan, self._folder
         topics = [topic.name for topic in plan.workload.topics]
         history = folder.path / "history"
-        evidence = read_evidence(folder.path, self._final_look, topics)
-        promised = read_sends(history, _names_of_acks_all(plan))
-        evidence_of_promised = replace(evidence, sends=promised)
+        evidence = replace(
+            read_evidence(folder.path, self._final_look, topics),
+            promised=read_sends(history, _names_of_acks_all(plan)).acknowledged,
+            one_in_flight=_one_in_flight(plan),
+            looks=tuple(self._looks),
+        )
         replicas = [replica for group in evidence.replicas.values() for replica in group]
-        checks = check_everything(evidence_of_promised)
+        checks = without_idle_checks(check_everything(evidence), self._looks)
         for number, consumer in enumerate(plan.workload.consumers):
-            read = read_history(history / f"c{number}.jsonl")
             own = [replica for replica in replicas if replica.topic == consumer.topic]
-            checks.append(check_reads(read, own))
+            *killed, last = histories_of(history, f"c{number}")
+            checks += [check_reads(read_history(path), own, to_the_end=False) for path in killed]
+            checks.append(check_reads(read_history(last), own))
+        self._require_whole_histories(history)
         self._require_enough(len(evidence.sends.acknowledged))
         self._require_replicas(evidence.unread_replicas(), len(evidence.replicas))
         for done in self._steps:
             self._require(f"done: {say_step(done.step)}", done.has_fired, str(done))
+        session_timeout_ms = self._cluster.topology.session_timeout_ms
+        begin_ns = round(self._begin_s * 1e9)
+        self._requirements += leader_changes(self._steps, self._looks, begin_ns, session_timeout_ms)
+        checks.append(check_committed_before(evidence.traces))
+        checks = name_findings(checks, evidence.traces, plan.topology.preset)
         verdict = judge(checks, self._requirements)
         self._draw(verdict, evidence.sends.acknowledged)
         folder.write_json("verdict.json", verdict)
         folder.write_json("steps.json", [_record(done) for done in self._steps])
         write_report(folder, verdict, (), self._marks, evidence)
         return PlanResult(folder.path, verdict, notes, tuple(str(each) for each in self._steps))
+
+    def _require_whole_histories(self, history: Path) -> None:
+        torn, alive = torn_histories(history), torn_while_alive(history)
+        self._require(
+            "no history ends in half a line but those of clients that were killed",
+            not alive,
+            f"{len(torn)} do, {alive} were not killed",
+        )
 
     def _require_enough(self, acknowledged: int) -> None:
         seconds = self._plan.quiet_after_ms / 1000
@@ -282,7 +362,12 @@ def _no_news() -> tuple[TraceEvent, ...]:
 def _names_of_acks_all(plan: Plan) -> Callable[[str], bool]:
     """Return whether a history's file is of a producer that is promised what is acknowledged."""
     names = [f"p{n}" for n, producer in enumerate(plan.workload.producers) if producer.acks == -1]
-    return lambda name: name in names
+    return lambda name: client_of(name) in names
+
+
+def _one_in_flight(plan: Plan) -> frozenset[str]:
+    producers = enumerate(plan.workload.producers)
+    return frozenset(f"p{number}" for number, each in producers if each.max_in_flight == 1)
 
 
 def _record(done: StepDone) -> dict[str, object]:
@@ -292,7 +377,10 @@ def _record(done: StepDone) -> dict[str, object]:
         "node": done.node,
         "due_ms": done.due_ms,
         "begun_ms": done.begun_ms,
+        "acted_ms": done.acted_ms,
         "done_ms": done.done_ms,
         "drift_ms": done.drift_ms,
+        "proof": done.proof,
+        "later": done.later,
         "missed": done.missed,
     }

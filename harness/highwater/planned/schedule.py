@@ -6,18 +6,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
+from highwater.faults.done import Done, Find, NotDone
 from highwater.observation import Look
 from highwater.planned.conditions import Waiting, find_node
-from highwater.planned.container_faults import NotDone, Revert
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Step
 from highwater_chaos.words import say_step
 from highwater_core.events import TraceEvent
 
 POLL_S = 0.01
+_SAID_CHARACTERS = 120
+"""Of why a step was missed; the whole of it is in its StepDone."""
 
-Apply = Callable[[f.Fault, int], Revert]
+Apply = Callable[[f.Fault, Find], Done]
 
 
 @dataclass(slots=True)
@@ -25,40 +28,60 @@ class StepDone:
     """What became of a step.
 
     Units: all by the plan's time. due_ms: its time, or that at which its condition was seen, plus
-    then_after_ms; None while it never was. drift_ms: how much later it was begun. done_ms: when
-    it was proven.
+    then_after_ms; None while it never was. begun_ms: when its doing began, before it was due if
+    that takes long. acted_ms: from when on it acted. done_ms: when it was proven. drift_ms: how
+    much later than due it acted.
     """
 
     step: Step
     due_ms: int | None = None
     begun_ms: int | None = None
+    acted_ms: int | None = None
     done_ms: int | None = None
     node: int | None = None
+    proof: str = ""
     missed: str = "its condition was not seen"
+    acting: Done | None = None
+
+    @property
+    def whom(self) -> str:
+        return "" if self.node is None else f"node {self.node}, "
 
     @property
     def has_fired(self) -> bool:
-        return not self.missed
+        """Whether it was done, and acted: a fail-point that is armed and never hit did nothing."""
+        return not self.missed and (self.acting is None or self.acting.has_acted())
+
+    @property
+    def later(self) -> str:
+        """What came of it after its proof, "" for what acts at once: a fail-point may be hit."""
+        return "" if self.acting is None else self.acting.later()
 
     @property
     def drift_ms(self) -> int | None:
-        if self.begun_ms is None or self.due_ms is None:
+        if self.acted_ms is None or self.due_ms is None:
             return None
-        return self.begun_ms - self.due_ms
+        return self.acted_ms - self.due_ms
 
     def __str__(self) -> str:
         if self.missed:
             return f"missed: {self.missed}"
         return (
-            f"node {self.node} at {self.begun_ms} ms, {self.drift_ms} ms late, "
-            f"proven at {self.done_ms} ms"
+            f"{self.whom}at {self.acted_ms} ms, {say_drift(self.drift_ms)}, "
+            f"proven at {self.done_ms} ms: {self.proof}{'; ' if self.later else ''}{self.later}"
         )
+
+
+def say_drift(drift_ms: int | None) -> str:
+    """Return "12 ms late", "12 ms early"."""
+    return f"{abs(drift_ms or 0)} ms {'early' if (drift_ms or 0) < 0 else 'late'}"
 
 
 class Schedule:
     """Carries steps out; made when the plan's time begins.
 
-    look and news tell what is seen: the newest look, and the events since the last call.
+    look and news tell what is seen: the newest look, and the events since the last call. lead_ms
+    tells how long before it is to act a fault must be begun.
     """
 
     def __init__(
@@ -71,6 +94,7 @@ class Schedule:
         said: Callable[[str], None] = lambda text: None,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
+        lead_ms: Callable[[f.Fault], int] = lambda fault: 0,
     ) -> None:
         self.steps = [StepDone(step) for step in steps]
         self._names = names
@@ -80,22 +104,19 @@ class Schedule:
         self._said = said
         self._clock = clock
         self._pause = pause
+        self._lead_ms = lead_ms
         self._begin_s = clock()
         self._to_come = list(self.steps)
         self._waiting: list[tuple[StepDone, Waiting]] = []
         self._due: list[StepDone] = []
-        self._to_revert: list[tuple[int, Revert]] = []
-        self._running: list[Future[None]] = []
+        self._to_revert: list[tuple[int, Callable[[], str]]] = []
+        self._running: list[Future[Any]] = []
 
     def now_ms(self) -> int:
         return round((self._clock() - self._begin_s) * 1000)
 
     def run_until(self, end_ms: int) -> None:
-        """Do what is due until the plan's time is end_ms; return once nothing is under way.
-
-        Raises:
-            APIError: a fault could not be taken back.
-        """
+        """Do what is due until the plan's time is end_ms; return once nothing is under way."""
         with ThreadPoolExecutor(max(1, len(self.steps)), thread_name_prefix="step") as pool:
             while self.now_ms() < end_ms:
                 self._look_around()
@@ -108,13 +129,14 @@ class Schedule:
         now_ms = self.now_ms()
         news = self._news()
         for done in tuple(self._to_come):
-            if done.step.at_ms > now_ms:
+            at_ms, when = done.step.at_ms, done.step.when
+            if at_ms - (self._lead_ms(done.step.do) if when is None else 0) > now_ms:
                 continue
             self._to_come.remove(done)
-            if done.step.when is None:
-                self._let_be_due(done, done.step.at_ms)
+            if when is None:
+                self._let_be_due(done, at_ms)
             else:
-                self._waiting.append((done, Waiting(done.step.when)))
+                self._waiting.append((done, Waiting(when)))
         for each in tuple(self._waiting):
             done, waiting = each
             if waiting.is_met(self._look(), news, self._names):
@@ -129,9 +151,8 @@ class Schedule:
     def _do_what_is_due(self, pool: ThreadPoolExecutor) -> None:
         now_ms = self.now_ms()
         for done in tuple(self._due):
-            if done.due_ms is not None and done.due_ms <= now_ms:
+            if done.due_ms is not None and done.due_ms - self._lead_ms(done.step.do) <= now_ms:
                 self._due.remove(done)
-                done.node = find_node(self._look(), self._names, getattr(done.step.do, "node", ""))
                 self._running.append(pool.submit(self._carry_out, done))
         for each in tuple(self._to_revert):
             if each[0] <= now_ms:
@@ -140,20 +161,20 @@ class Schedule:
 
     def _carry_out(self, done: StepDone) -> None:
         done.begun_ms = self.now_ms()
-        if done.node is None:
-            done.missed = "nobody is that now"
-            self._said(f"missed: {say_step(done.step)}: {done.missed}")
-            return
+        look = self._look()
         try:
-            revert = self._apply(done.step.do, done.node)
+            acting = self._apply(done.step.do, lambda words: find_node(look, self._names, words))
         except NotDone as why:
             done.missed = str(why)
-            self._said(f"missed: {say_step(done.step)}: {why}")
+            self._said(f"missed: {say_step(done.step)}: {done.missed[:_SAID_CHARACTERS]}")
             return
-        done.done_ms = self.now_ms()
-        done.missed = ""
-        self._said(f"{say_step(done.step)} (node {done.node}, {done.drift_ms} ms late)")
+        done.done_ms, done.acting = self.now_ms(), acting
+        done.acted_ms = done.begun_ms
+        if acting.acted_ns is not None:
+            done.acted_ms = round((acting.acted_ns / 1e9 - self._begin_s) * 1000)
+        done.node, done.proof, done.missed = acting.node, acting.proof, ""
+        self._said(f"{say_step(done.step)} ({done.whom}{say_drift(done.drift_ms)})")
         for_ms = getattr(done.step.do, "for_ms", None)
         if for_ms is not None:
-            start_ms = done.done_ms if isinstance(done.step.do, f.Terminate) else done.begun_ms
-            self._to_revert.append((start_ms + for_ms, revert))
+            start_ms = done.done_ms if isinstance(done.step.do, f.Terminate) else done.acted_ms
+            self._to_revert.append((start_ms + for_ms, acting.revert))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import grpc
 
@@ -29,7 +29,13 @@ class TraceWatch:
     that, and what a killed node had not yet sent, is never told.
     """
 
-    def __init__(self, endpoints: Mapping[int, Endpoint]) -> None:
+    def __init__(
+        self,
+        endpoints: Mapping[int, Endpoint],
+        listener: Callable[[TraceEvent], None] = lambda event: None,
+    ) -> None:
+        """listener: told of each event too, at once, in the thread that heard it."""
+        self._listener = listener
         self._news: queue.SimpleQueue[TraceEvent] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._heard: dict[int, None] = {}
@@ -90,6 +96,7 @@ class TraceWatch:
                     if place > last:
                         last = place
                         self._news.put(event)
+                        self._listener(event)
             except (grpc.RpcError, MalformedControlMessage, ValueError):
                 pass  # it is down, or this channel was closed (ValueError)
             self._stopping.wait(RETRY_S)

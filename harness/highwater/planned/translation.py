@@ -6,33 +6,52 @@ from collections.abc import Iterator
 
 import msgspec
 
+from highwater.errors import HarnessError
+from highwater.faults.clients import ONE_PROCESS
+from highwater.faults.cluster_links import CLIENTS_UNSEEN
+from highwater.faults.support import REASONS
+from highwater.simulation.planting import bug_of
 from highwater.topology import MIN_SESSION_TIMEOUT_MS, Topology
 from highwater_chaos import faults as f
-from highwater_chaos.plan import Network, Observed, Plan, Step
+from highwater_chaos.plan import Network, Observed, Plan
 from highwater_chaos.words import say_step
 from highwater_core.events import EventKind
 
-SUPPORTED = (f.Kill, f.Terminate, f.Pause, f.Isolate)
+SUPPORTED = tuple(kind for kind in f.FAULTS if not REASONS.get(kind))
 _SESSION = "session_timeout_ms"
 
 
 def unsupported(plan: Plan) -> list[str]:
     """Return what containers cannot do of the plan, one line each; empty when they can do all."""
     found = [
-        f"unsupported here: {say_step(step)}" for step in plan.steps if not _is_supported(step)
+        f"unsupported here: {say_step(step)}: {reason}"
+        for step in plan.steps
+        if (reason := _why_not(step.do))
     ]
-    if plan.expected is not None and plan.expected.planted:
-        found.append(f"unsupported here: the planted bug {plan.expected.planted}")
+    try:
+        bug_of(plan)
+    except HarnessError as error:
+        found.append(str(error))
     for step in plan.steps:
         when = step.when
         if when is not None and when.state is Observed.EVENT and when.event not in tuple(EventKind):
             found.append(f"no node traces {when.event!r}: {say_step(step)}")
+    try:
+        topology_of(plan)
+    except ValueError as error:
+        found.append(f"the plan's topology: {error}")
     return found
 
 
-def _is_supported(step: Step) -> bool:
-    keeps_its_disk = getattr(step.do, "disk", f.DiskAtStart.KEPT) is f.DiskAtStart.KEPT
-    return isinstance(step.do, SUPPORTED) and keeps_its_disk
+def _why_not(fault: f.Fault) -> str:
+    """Return why containers cannot do this very fault, "" when they can."""
+    match fault:
+        case f.KillClient(client=client) if client != f.ANY:
+            return ONE_PROCESS
+        case f.HalfOpen(plane="client"):
+            return CLIENTS_UNSEEN
+        case _:
+            return REASONS.get(type(fault), "")
 
 
 def topology_of(plan: Plan) -> Topology:

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from highwater.simulation.options import Families
+from highwater.simulation.planting import check_bug
 from highwater.simulation.pool import Lost, Pool
-from highwater.simulation.searching import check_bug, families_of
-from highwater_simulator.planted import PLANTED
+from highwater.simulation.searching import families_of
+from highwater_planted import PLANTED
 from highwater_simulator.search import Chunk, Schedule, Summary, schedules_of
 
 SEED_STRIDE = 1_000_000
@@ -50,6 +51,10 @@ class Hunt:
     not_its_own: list[str] = field(default_factory=list)
     """Violations that the same plans show without the bug."""
 
+    def is_over(self, limit: int) -> bool:
+        """Return whether it found something, or has given up."""
+        return bool(self.invariant) or self.schedules >= limit
+
     def add(self, outcome: Summary | Lost) -> None:
         self.schedules += 1
         if isinstance(outcome, Lost):
@@ -61,6 +66,14 @@ class Hunt:
         elif outcome.found is not None:
             self.invariant = outcome.found.violation.invariant
             self.found_by = str(outcome.schedule)
+
+
+@dataclass(frozen=True, slots=True)
+class Hunted:
+    """All hunts that came to their end, in the order of the bugs."""
+
+    hunts: tuple[Hunt, ...]
+    was_interrupted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +102,11 @@ def chosen_bugs(name: str) -> tuple[str, ...]:
     return (name,) if name else tuple(PLANTED)
 
 
-def hunt(options: HuntOptions, heard: Callable[[Hunt], None]) -> list[Hunt]:
-    """Run all hunts; tell of each whenever it has gone one schedule further."""
+def hunt(options: HuntOptions, heard: Callable[[Hunt], None]) -> Hunted:
+    """Run all hunts, or until Ctrl-C; tell of each whenever it has gone one schedule further.
+
+    One that was interrupted is left out: that it found nothing yet says nothing.
+    """
     hunts: dict[tuple[str, Schedule], Hunt] = {}
     chunks = []
     for bug in options.bugs:
@@ -105,12 +121,17 @@ def hunt(options: HuntOptions, heard: Callable[[Hunt], None]) -> list[Hunt]:
             )
             chunks.append(chunk)
             hunts[_key(chunk)] = Hunt(bug, seed)
-    with Pool(options.jobs) as pool:
-        for chunk, outcome in pool.run(chunks):
-            this = hunts[_key(chunk)]
-            this.add(outcome)
-            heard(this)
-    return list(hunts.values())
+    was_interrupted = False
+    try:
+        with Pool(options.jobs) as pool:
+            for chunk, outcome in pool.run(chunks):
+                this = hunts[_key(chunk)]
+                this.add(outcome)
+                heard(this)
+    except KeyboardInterrupt:
+        was_interrupted = True
+    over = tuple(each for each in hunts.values() if each.is_over(options.limit))
+    return Hunted(over, was_interrupted)
 
 
 def _key(chunk: Chunk) -> tuple[str, Schedule]:

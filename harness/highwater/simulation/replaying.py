@@ -10,17 +10,20 @@ from rich.console import Console
 from rich.text import Text
 
 from highwater.errors import HarnessError
+from highwater.simulation.checkout import commit_here
+from highwater.simulation.judging import verdict_of
 from highwater.simulation.options import Families
-from highwater.simulation.searching import check_bug
+from highwater.simulation.planting import bug_of
 from highwater_chaos.plan import BadPlan, Plan, decode_plan
 from highwater_chaos.words import say_plan, say_step
-from highwater_checker.verdict import EXIT_CODES, Outcome
+from highwater_checker.verdict import EXIT_CODES, Outcome, Verdict
 from highwater_core.config import Preset
 from highwater_simulator.display import ORACLE, Role, display_line, pieces
 from highwater_simulator.generate import Family, generate
 from highwater_simulator.runner import RunResult, run_plan
 from highwater_simulator.search import Found, bug_or_none, find
 from highwater_simulator.trace_log import Entry
+from highwater_simulator.unsupported import unsupported
 
 _STYLES: dict[Role, str] = {
     Role.TIME: "dim",
@@ -33,6 +36,11 @@ _STYLES: dict[Role, str] = {
     Role.ORACLE: "bold white on red",
     Role.WORLD: "magenta",
 }
+_OUTCOME_STYLES = {
+    Outcome.PASS: "bold green",
+    Outcome.FAIL: "bold red",
+    Outcome.UNKNOWN: "bold yellow",
+}
 _NS_PER_S = 1e9
 
 
@@ -42,26 +50,28 @@ class NoSuchPlan(HarnessError):
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A run that was repeated, and how it is judged."""
+    """A run that was repeated, with the planted bug if one is named, and how it is judged."""
 
     result: RunResult
     found: Found | None
-
-    @property
-    def outcome(self) -> Outcome:
-        is_failing = self.found is not None and not self.found.is_documented
-        return Outcome.FAIL if is_failing else Outcome.PASS
+    verdict: Verdict
+    bug: str = ""
 
     @property
     def exit_code(self) -> int:
-        return EXIT_CODES[self.outcome]
+        return EXIT_CODES[self.verdict.outcome]
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """A replay for machines. Units: simulated_s is virtual time."""
+    """A replay for machines. Units: simulated_s is virtual time.
+
+    reasons: why the verdict is no pass. planted: the bug that every node had.
+    """
 
     verdict: Outcome
+    reasons: tuple[str, ...]
+    planted: str
     digest: str
     violation: str
     invariant: str
@@ -98,32 +108,37 @@ def read_plan(path: Path) -> Plan:
     """Return the plan of a file.
 
     Raises:
-        NoSuchPlan: there is no such file, or it is no plan.
+        NoSuchPlan: there is no such file, or it is no plan, or not one for the simulator.
     """
     try:
-        return decode_plan(path.read_bytes(), path)
+        plan = decode_plan(path.read_bytes(), path)
     except OSError as error:
         raise NoSuchPlan(f"{path}: {error.strerror}; a seed is a number from 0 on") from error
     except BadPlan as error:
         raise NoSuchPlan(str(error)) from error
+    if problems := unsupported(plan):
+        raise NoSuchPlan("\n".join(problems))
+    return plan
 
 
 def replay(plan: Plan, bug: str = "") -> Replayed:
-    """Run the plan, with a planted bug where one is named.
+    """Run the plan, with the planted bug that is named here or else in the plan.
 
     Raises:
-        NoSuchBug: there is no planted bug of that name.
+        NoSuchBug, PlantsNothing: the plan's nodes cannot have the planted bug.
     """
-    check_bug(bug)
-    with bug_or_none(bug):
+    planted = bug_of(plan, bug)
+    with bug_or_none(planted):
         result = run_plan(plan)
-        return Replayed(result, find(result))
+    return Replayed(result, find(result), verdict_of(result), planted)
 
 
 def report_of(replayed: Replayed) -> ReplayReport:
     result, found = replayed.result, replayed.found
     return ReplayReport(
-        verdict=replayed.outcome,
+        verdict=replayed.verdict.outcome,
+        reasons=replayed.verdict.reasons,
+        planted=replayed.bug,
         digest=result.digest(),
         violation="" if found is None else str(found.violation),
         invariant="" if found is None else found.violation.invariant,
@@ -147,7 +162,7 @@ def report_of(replayed: Replayed) -> ReplayReport:
 def print_replay(replayed: Replayed, console: Console, around_violation: int | None) -> None:
     """Print the plan in words, a line for each event, and how it ended."""
     result = replayed.result
-    for line in (result.plan.title, *say_plan(result.plan)):
+    for line in (result.plan.title, *say_plan(result.plan), *_notes(replayed)):
         console.print(Text(line), soft_wrap=True)
     console.print()
     entries = result.trace.entries
@@ -156,6 +171,15 @@ def print_replay(replayed: Replayed, console: Console, around_violation: int | N
     console.print()
     for line, style in ending(replayed):
         console.print(Text(line, style=style), soft_wrap=True)
+
+
+def _notes(replayed: Replayed) -> Iterator[str]:
+    """Yield what else the run depends on than what the plan's words say."""
+    if replayed.bug:
+        yield f"every node has the planted bug {replayed.bug}"
+    kept_at, here = replayed.result.plan.commit, commit_here()
+    if kept_at and here and kept_at != here:
+        yield f"kept at commit {kept_at}; this is {here}, which may do otherwise"
 
 
 def around(entries: Sequence[Entry], lines: int) -> Sequence[Entry]:
@@ -179,12 +203,11 @@ def print_entries(entries: Iterable[Entry], console: Console) -> None:
 def ending(replayed: Replayed) -> Iterator[tuple[str, str]]:
     """Yield the last lines with their styles: steps, numbers, violation, verdict, digest."""
     result, found = replayed.result, replayed.found
-    for what, steps in (
-        ("nobody to act on", result.outcome.missed),
-        ("its moment never came", result.outcome.not_reached),
-    ):
-        for step in steps:
-            yield f"{what}: {say_step(step)}", "dim"
+    outcome = replayed.verdict.outcome
+    for requirement in replayed.verdict.requirements:
+        if not requirement.met:
+            style = "yellow" if outcome is Outcome.UNKNOWN else "dim"
+            yield f"{requirement.name}: {requirement.evidence}", style
     for at, offset in result.excused:
         yield f"excused: disks alone lost {at} from offset {offset} on", "yellow"
     for flag in result.flags:
@@ -200,7 +223,6 @@ def ending(replayed: Replayed) -> Iterator[tuple[str, str]]:
     if found is not None and found.rows:
         rows = ", ".join(str(row) for row in found.rows)
         yield f"catalogue row {rows} ({', '.join(found.ids)}): {found.evidence}", "yellow"
-    name = "fail" if replayed.outcome is Outcome.FAIL else "pass"
-    documented = " (a documented flaw of the preset)" if name == "pass" and found else ""
-    yield f"verdict: {name}{documented}", "bold red" if name == "fail" else "bold green"
+    documented = " (a documented flaw of the preset)" if found and found.is_documented else ""
+    yield f"verdict: {outcome.value}{documented}", _OUTCOME_STYLES[outcome]
     yield f"digest {result.digest()}", ""

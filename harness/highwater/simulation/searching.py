@@ -8,12 +8,15 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from highwater.errors import HarnessError
+from msgspec.structs import replace
+
+from highwater.simulation.judging import expected_of
 from highwater.simulation.options import Families, SearchOptions
+from highwater.simulation.planting import check_planting
 from highwater.simulation.pool import Lost, Pool, run_here
+from highwater_chaos.plan import decode_plan, encode_plan
 from highwater_checker.verdict import Outcome
 from highwater_simulator.generate import Family
-from highwater_simulator.planted import PLANTED
 from highwater_simulator.search import Chunk, Summary, Totals, chunks_of, schedules_of
 
 CHUNK_LENGTH = 4
@@ -23,10 +26,6 @@ FEEDBACK_CHUNK_LENGTH = 100
 EXCUSED_PERCENT_MAX = 5.0
 EXCUSED_JUDGED_FROM = 200
 """Schedules with disk faults, below which the share excused says nothing."""
-
-
-class NoSuchBug(HarnessError):
-    """No planted bug has that name."""
 
 
 @dataclass(slots=True)
@@ -72,20 +71,13 @@ def families_of(families: Families) -> tuple[Family, ...]:
     return tuple(Family) if families is Families.ALL else (Family(families.value),)
 
 
-def check_bug(name: str) -> None:
-    """Raise NoSuchBug unless the name is "" or that of a planted bug."""
-    if name and name not in PLANTED:
-        known = ", ".join(sorted(PLANTED))
-        raise NoSuchBug(f"there is no planted bug {name!r}; there are {known}")
-
-
 def search(options: SearchOptions, heard: Callable[[Search, Summary | Lost], None]) -> Search:
     """Run the schedules, or until the first violation or Ctrl-C; tell of each as it ends.
 
     Raises:
-        NoSuchBug: the options name a planted bug that there is not.
+        NoSuchBug, PlantsNothing: no node would have the planted bug of the options.
     """
-    check_bug(options.bug)
+    check_planting(options.bug, options.preset)
     found = Search(options)
     began_s = time.monotonic()
     try:
@@ -119,11 +111,18 @@ def _outcomes(options: SearchOptions) -> Generator[Summary | Lost, None, None]:
             yield outcome
 
 
-def keep_plan(folder: Path, outcome: Summary | Lost) -> None:
-    """Write the plan of a schedule with a violation, so that it survives generator and search."""
-    if isinstance(outcome, Summary) and outcome.plan:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / plan_name(outcome)).write_bytes(outcome.plan)
+def keep_plan(folder: Path, outcome: Summary | Lost, bug: str, commit: str) -> None:
+    """Write the plan of a schedule with a violation, so that it survives generator and search.
+
+    It says what else the run depended on, its planted bug and the code's commit, and what broke.
+    """
+    if isinstance(outcome, Lost) or outcome.found is None:
+        return
+    plan = replace(
+        decode_plan(outcome.plan), commit=commit, expected=expected_of(outcome.found, bug)
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / plan_name(outcome)).write_bytes(encode_plan(plan))
 
 
 def plan_name(summary: Summary) -> str:

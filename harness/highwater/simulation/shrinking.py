@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from highwater.errors import HarnessError
+from highwater.simulation.checkout import commit_here
+from highwater.simulation.judging import expected_of, steps_of, verdict_of
+from highwater.simulation.planting import bug_of
 from highwater.simulation.replaying import NoSuchPlan
-from highwater.simulation.searching import check_bug
-from highwater_chaos.plan import Expected, Plan, encode_plan
+from highwater_chaos.plan import Plan, encode_plan
+from highwater_chaos.words import say_step
 from highwater_checker.verdict import Outcome
 from highwater_simulator.runner import RunResult, run_plan
 from highwater_simulator.search import bug_or_none, find
-from highwater_simulator.shrink import (
-    DoesNotFail,
-    OnProgress,
-    Shrunk,
-    Signature,
-    shrink,
-    signature_of,
-)
+from highwater_simulator.shrink import DoesNotFail, OnProgress, Shrunk, shrink
 
 
 class NotAScenario(HarnessError):
@@ -35,6 +32,7 @@ class ShrinkReport:
 
     plan: Path
     is_minimal: bool
+    was_interrupted: bool
     runs: int
     invariant: str
     rows: tuple[int, ...]
@@ -48,33 +46,37 @@ def rows_of(result: RunResult) -> tuple[int, ...]:
 
 
 def shrink_plan(plan: Plan, bug: str, max_runs: int, on_progress: OnProgress) -> Shrunk:
-    """Return what is left of the plan, with the run's verdict as what it is expected to show.
+    """Return what is left of the plan, with the commit and what was broken as it must show it.
+
+    bug: the planted bug; "" is the one that the plan itself names, or none.
 
     Raises:
-        NoSuchBug: there is no planted bug of that name.
+        NoSuchBug, PlantsNothing: the plan's nodes cannot have the planted bug.
         NoSuchPlan: the plan does not fail.
     """
-    check_bug(bug)
+    planted = bug_of(plan, bug)
+    commit = commit_here()  # before the work: that is the code that was loaded
     try:
-        with bug_or_none(bug):
-            shrunk = shrink(plan, explain=rows_of, max_runs=max_runs, on_progress=on_progress)
+        with bug_or_none(planted):
+            shrunk = shrink(
+                plan, run=_run, explain=rows_of, max_runs=max_runs, on_progress=on_progress
+            )
     except DoesNotFail as error:
         raise NoSuchPlan(str(error)) from error
-    signature = shrunk.signature
     named = replace(
         shrunk.plan,
-        title=f"{signature.invariant}, shrunk from {plan.title or f'seed {plan.seed}'}",
-        expected=_expected(signature, bug),
+        title=f"{shrunk.signature.invariant}, shrunk from {plan.title or f'seed {plan.seed}'}",
+        commit=commit,
+        expected=expected_of(find(shrunk.result), planted),
     )
-    return Shrunk(
-        named,
-        shrunk.result,
-        signature,
-        shrunk.runs,
-        shrunk.before,
-        shrunk.after,
-        shrunk.is_minimal,
-    )
+    return dataclasses.replace(shrunk, plan=named)
+
+
+def _run(plan: Plan) -> RunResult:
+    """Run the plan; what it merely flagged counts as its violation where nothing explains it."""
+    result = run_plan(plan)
+    found = find(result)
+    return result if found is None else dataclasses.replace(result, violation=found.violation)
 
 
 def write_plan_file(plan: Plan, path: Path) -> None:
@@ -83,38 +85,29 @@ def write_plan_file(plan: Plan, path: Path) -> None:
     path.write_bytes(encode_plan(plan, omit_defaults=True))
 
 
-def make_scenario(plan: Plan, title: str, bug: str) -> Plan:
-    """Run the plan, and return it with what the run showed as what it must show.
+def make_scenario(plan: Plan, title: str = "", bug: str = "") -> Plan:
+    """Run the plan, and return it with what the run showed as what it must show at every commit.
+
+    bug: the planted bug; "" is the one that the plan itself names, or none.
 
     Raises:
-        NoSuchBug: there is no planted bug of that name.
-        NotAScenario: a step of it did nothing.
+        NoSuchBug, PlantsNothing: the plan's nodes cannot have the planted bug.
+        NotAScenario: a step of it did nothing, or its run proves nothing.
     """
-    check_bug(bug)
-    with bug_or_none(bug):
+    planted = bug_of(plan, bug)
+    with bug_or_none(planted):
         result = run_plan(plan)
-    idle = [step.describe() for step in plan.steps if step not in result.outcome.fired]
+    idle = [say_step(step) for step, is_done, _ in steps_of(result) if not is_done]
     if idle:
         raise NotAScenario(f"a scenario's steps must all be done; not done: {'; '.join(idle)}")
-    signature = signature_of(result, rows_of)
-    return replace(plan, title=title or plan.title, expected=_expected(signature, bug))
+    verdict = verdict_of(result)
+    if verdict.outcome is Outcome.UNKNOWN:
+        raise NotAScenario(f"its run proves nothing: {'; '.join(verdict.reasons)}")
+    return replace(
+        plan, title=title or plan.title, commit="", expected=expected_of(find(result), planted)
+    )
 
 
-def bug_of(plan: Plan, bug: str) -> str:
-    """Return the planted bug that is asked for, or else the one that the plan itself names."""
-    return bug or ("" if plan.expected is None else plan.expected.planted)
-
-
-def _expected(signature: Signature | None, bug: str) -> Expected:
-    if signature is None:
-        return Expected(Outcome.PASS.value, planted=bug)
-    return Expected(Outcome.FAIL.value, signature.invariant, signature.rows, bug)
-
-
-Said = Callable[[str], None]
-
-
-def commands_for(path: Path, bug: str) -> Sequence[str]:
-    """Return how the plan file is run again."""
-    planted = f" --planted {bug}" if bug else ""
-    return (f"highwater sim replay {path}{planted}", f"highwater run --plan {path}")
+def commands_for(path: Path) -> Sequence[str]:
+    """Return how the plan file is run again; what bug is planted it says itself."""
+    return (f"highwater sim replay {path}", f"highwater run --plan {path}")

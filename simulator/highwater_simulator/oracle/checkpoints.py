@@ -52,8 +52,7 @@ class CheckpointChecks:
         must = [replica.topic_partition for replica in stayed]
         if incarnation != event.incarnation:
             must = []
-        content = self._world.brokers[event.node].disk.content(HIGH_WATERMARKS)
-        listed = read_checkpoint(bytes(content or b""))
+        listed = checkpointed_high_watermarks(self._world, event.node)
         for at in must:
             if at not in listed:
                 message = f"broker {event.node} hosts it; its high watermark checkpoint does not"
@@ -76,6 +75,12 @@ class CheckpointChecks:
                     f"{partition.log.recovery_point}; it is up to {durable_end}",
                     durable_end,
                 )
+
+
+def checkpointed_high_watermarks(world: World, broker: int) -> dict[TopicPartition, int]:
+    """Return what the broker's disk has of them now."""
+    content = world.brokers[broker].disk.content(HIGH_WATERMARKS)
+    return read_checkpoint(bytes(content or b""))
 
 
 def read_checkpoint(content: bytes) -> dict[TopicPartition, int]:

@@ -34,12 +34,15 @@ class ControllerChecks:
     def __init__(self, report: Report) -> None:
         self._report = report
         self._elected: dict[int, int] = {}
+        self._epoch_of: dict[int, int] = {}
+        """The latest epoch of each controller."""
         self._epoch = 0
 
     def elected(self, event: TraceEvent) -> None:
         """I8: a controller epoch belongs to one controller."""
         if event.controller_epoch is None:
             return
+        self._epoch_of[event.node] = event.controller_epoch
         known = self._elected.setdefault(event.controller_epoch, event.node)
         if known != event.node:
             self._report(
@@ -61,6 +64,17 @@ class ControllerChecks:
         if epoch < self._epoch:
             self._report(None, "I7", f"the controller epoch fell from {self._epoch} to {epoch}")
         self._epoch = epoch
+
+    def topic_written(self, author: int, topic: str) -> None:
+        """I8, of a topic's creation, its deletion, or the request for one."""
+        epoch = self._epoch_of.get(author, self._epoch)
+        if epoch < self._epoch:
+            self._report(
+                None,
+                "I8",
+                f"controller {author} created or deleted topic {topic} with controller epoch "
+                f"{epoch}; {self._epoch} is elected",
+            )
 
     def leadership_written(
         self, at: TopicPartition, author: str, after: PartitionLeadership

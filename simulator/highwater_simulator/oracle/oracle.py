@@ -15,17 +15,25 @@ from highwater_broker.partition import Partition
 from highwater_core import znodes
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
-from highwater_core.ids import NO_TOPIC_ID, TopicPartition
+from highwater_core.ids import NO_TOPIC_ID, NodeId, TopicPartition
 from highwater_core.znodes import PartitionLeadership
-from highwater_simulator.oracle.batches import Batch, parse_batches
+from highwater_simulator.oracle.batches import EMPTY, Batch, parse_batches
 from highwater_simulator.oracle.checkpoints import CheckpointChecks
 from highwater_simulator.oracle.controllers import ControllerChecks
 from highwater_simulator.oracle.losses import Excuse
+from highwater_simulator.oracle.lost_disks import LostDisks
 from highwater_simulator.oracle.partition_oracle import PartitionOracle
+from highwater_simulator.oracle.progress import ProgressChecks
 from highwater_simulator.oracle.restarts import RestartChecks
 from highwater_simulator.oracle.shadow import LOG_SUFFIX, ReplicaShadow
 from highwater_simulator.oracle.violation import InvariantBroken, Violation
-from highwater_wire.kafka.messages import CONSUMER, FetchRequest, ProduceRequest
+from highwater_wire.kafka.messages import (
+    CONSUMER,
+    LATEST_TIMESTAMP,
+    FetchRequest,
+    ListOffsetsRequest,
+    ProduceRequest,
+)
 
 if TYPE_CHECKING:
     from highwater_simulator.world import World
@@ -56,8 +64,11 @@ class Oracle:
         self._judgements: list[Callable[[], None]] = []
         self._replies: list[Callable[[], None]] = []
         self._controllers = ControllerChecks(self.report)
+        self._controllers_by_name = {each.name: node for node, each in world.controllers.items()}
+        self._lost_disks = LostDisks()
         self._restarts = RestartChecks(world, self._report_when_over)
         self._checkpoints = CheckpointChecks(world, self._shadows, self.report)
+        self._progress = ProgressChecks(world, self._restarts.registration, self.report)
         for broker, handle in world.brokers.items():
             handle.disk.changed = self._disk_tap(broker)
         world.zookeeper.applied = self._znodes_changed
@@ -79,8 +90,13 @@ class Oracle:
         folder = str(topic_partition)
         found = self._shadows.get(folder)
         if found is None:
+
+            def committed_below(offset: int) -> int:
+                partition = self.partitions.get(topic_partition)
+                return EMPTY if partition is None else partition.committed.chain_below(offset)
+
             found = {
-                broker: ReplicaShadow(handle.disk, folder)
+                broker: ReplicaShadow(handle.disk, folder, committed_below)
                 for broker, handle in self._world.brokers.items()
             }
             self._shadows[folder] = found
@@ -91,9 +107,10 @@ class Oracle:
     ) -> Violation:
         """Return the violation of this moment, written into the trace."""
         topic, partition = ("", -1) if at is None else (at.topic, at.partition)
-        now_ns = self._world.kernel.now_ns()
-        violation = Violation(invariant, message, now_ns, topic, partition, offset)
-        self._world.trace.note("oracle", str(violation))
+        now_ns, trace = self._world.kernel.now_ns(), self._world.trace
+        length = len(trace.entries)
+        violation = Violation(invariant, message, now_ns, topic, partition, offset, length)
+        trace.note("oracle", str(violation))
         return violation
 
     def report(
@@ -155,6 +172,9 @@ class Oracle:
                 self._judgements.append(lambda: self._controllers.elected(event))
             elif kind in _STATE_CHANGES:
                 self._judgements.append(lambda: self._controllers.state_changed(event))
+            elif kind is EventKind.COMMAND_SENT:
+                author = self._world.controllers[event.node].name
+                self._lost_disks.command_sent(author, event)
             return
         at = event.topic_partition
         if at is not None:
@@ -169,14 +189,23 @@ class Oracle:
             if path.endswith(_STATE_SUFFIX) and path.startswith(_TOPICS_PREFIX):
                 self._leadership_changed(author, path)
             elif path.startswith(_TOPICS_PREFIX) and path.count("/") == 3:
+                self._topic_written(author, path.split("/")[3])
                 if self._world.zookeeper.data(path) is None:
                     self._forget_topic(path.split("/")[3])
             elif path.startswith(_DELETIONS_PREFIX):
+                self._topic_written(author, path.removeprefix(_DELETIONS_PREFIX))
                 self._forget_topic(path.removeprefix(_DELETIONS_PREFIX))
             elif path == znodes.CONTROLLER_EPOCH:
                 found = self._world.zookeeper.data(path)
                 epoch = found[0] if found else b""
                 self._judgements.append(functools.partial(self._controllers.epoch_written, epoch))
+
+    def _topic_written(self, author: str, topic: str) -> None:
+        controllers = self._controllers_by_name
+        if author in controllers:
+            self._judgements.append(
+                functools.partial(self._controllers.topic_written, controllers[author], topic)
+            )
 
     def _forget_topic(self, topic: str) -> None:
         """Forget a topic whose deletion was asked for, or is done.
@@ -212,8 +241,13 @@ class Oracle:
         partition.leadership_written(author, before, after)
 
     def _new_partition(self, at: TopicPartition) -> PartitionOracle:
-        now_ns = self._world.kernel.now_ns
-        partition = PartitionOracle(at, self._shadows_of(at), self.report, now_ns)
+        partition = PartitionOracle(
+            at,
+            self._shadows_of(at),
+            self.report,
+            self._world.kernel.now_ns,
+            self._lost_disks.knows_of_return,
+        )
         path = znodes.topic_path(at.topic)
         found = self._world.zookeeper.data(path)
         if found is not None:
@@ -239,6 +273,12 @@ class Oracle:
                 if each.error is ErrorCode.NONE and len(each.records):
                     at = TopicPartition(each.topic, each.partition)
                     self._judge_consumed(broker, at, each.records)
+        elif isinstance(request, ListOffsetsRequest) and request.replica_id == CONSUMER:
+            latest = {(each.topic, each.partition) for each in request.partitions
+                      if each.timestamp == LATEST_TIMESTAMP}  # fmt: skip
+            for told in response.partitions:
+                if told.error is ErrorCode.NONE and (told.topic, told.partition) in latest:
+                    self._judge_latest(broker, TopicPartition(told.topic, told.partition), told)
 
     def _judge_acknowledged(
         self, broker: int, at: TopicPartition, records: Any, base_offset: int
@@ -272,6 +312,16 @@ class Oracle:
                 functools.partial(partition.check_consumed, batch.base_offset, batch.crc)
             )
 
+    def _judge_latest(self, broker: int, at: TopicPartition, told: Any) -> None:
+        partition, hosted = self.partitions.get(at), self._hosted(broker, at)
+        if partition is None or hosted is None or not self._is_of(partition, broker, hosted):
+            return
+        self._replies.append(
+            functools.partial(
+                partition.check_latest, told.offset, hosted.leader_epoch, hosted.high_watermark
+            )
+        )
+
     # ------------------------------------------------------------ judging
 
     def _after_event(self) -> None:
@@ -296,8 +346,14 @@ class Oracle:
             if partition is not None and hosted is not None:
                 if self._shadows[str(at)][broker].is_of_deleted_topic:
                     self._judge_old_log(broker, at, hosted)
-                elif hosted.topic_id in (NO_TOPIC_ID, partition.topic_id):
+                elif self._is_of(partition, broker, hosted):
+                    self._progress.check(broker, hosted, self._shadows[str(at)])
                     partition.check_replica(broker, hosted)
+
+    def _is_of(self, partition: PartitionOracle, broker: int, hosted: Partition) -> bool:
+        """Return whether the replica is of the topic that there is now, not of an earlier one."""
+        is_old = self._shadows[str(partition.topic_partition)][broker].is_of_deleted_topic
+        return not is_old and hosted.topic_id in (NO_TOPIC_ID, partition.topic_id)
 
     def _judge_log(self, broker: int, at: TopicPartition) -> None:
         shadow = self._shadows[str(at)][broker]
@@ -325,6 +381,9 @@ class Oracle:
 
     def disk_lost(self, broker: int) -> None:
         """Read a disk anew after it lost something by itself, and blame nobody for it."""
+        found = self._world.zookeeper.data(znodes.broker_path(NodeId(broker)))
+        registered = -1 if found is None else found[1].czxid
+        self._lost_disks.lost(broker, max(registered, self._restarts.registration(broker)))
         for folder, shadows in self._shadows.items():
             shadow = shadows[broker]
             before = shadow.chain

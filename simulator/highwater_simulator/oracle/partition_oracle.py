@@ -15,6 +15,7 @@ from highwater_core.ids import NO_TOPIC_ID, TopicPartition
 from highwater_core.znodes import PartitionLeadership
 from highwater_simulator.oracle.batches import Batch, Chain
 from highwater_simulator.oracle.losses import Excuse, is_excused
+from highwater_simulator.oracle.offsets_told import OffsetsTold
 from highwater_simulator.oracle.shadow import ReplicaShadow
 
 Report = Callable[[str, str, int], None]
@@ -30,6 +31,7 @@ class PartitionOracle:
         shadows: Mapping[int, ReplicaShadow],
         report: Callable[[TopicPartition, str, str, int], None],
         now_ns: Callable[[], int],
+        knows_of_return: Callable[[str, int], bool],
     ) -> None:
         self.topic_partition = topic_partition
         self.committed = Chain()
@@ -41,9 +43,13 @@ class PartitionOracle:
         self._shadows = shadows
         self._report_at = report
         self._now_ns = now_ns
+        self._knows_of_return = knows_of_return
         self._committed_by: list[int] = []
         """How large its leader's ISR was when each committed batch became that."""
         self._leaders: dict[int, int] = {}
+        self._leads_as: dict[int, Leading] = {}
+        """The role in which each broker was last seen to lead."""
+        self._told = OffsetsTold()
         self._chains: dict[tuple[int, int], tuple[int, int]] = {}
 
     def _report(self, invariant: str, message: str, offset: int = -1) -> None:
@@ -113,7 +119,8 @@ class PartitionOracle:
         if len(entries) > 1 and not (
             entries[-2][0] < entries[-1][0] and entries[-2][1] < entries[-1][1]
         ):
-            self._report("I10", f"broker {broker}: epochs do not rise: {entries[-2:]}")
+            start = entries[-1][1]
+            self._report("I10", f"broker {broker}: epochs do not rise: {entries[-2:]}", start)
         if partition.is_leader and (not entries or entries[-1][0] != partition.leader_epoch):
             self._report(
                 "I10",
@@ -140,13 +147,14 @@ class PartitionOracle:
     ) -> None:
         leadership, high_watermark = self.leadership, partition.high_watermark
         is_current = leadership is not None and leadership.leader_epoch == partition.leader_epoch
-        known = self._leaders.get(partition.leader_epoch)
-        if known is None:
-            self._leaders[partition.leader_epoch] = broker
+        known = self._leaders.setdefault(partition.leader_epoch, broker)
+        if known != broker:
+            self._report("I7", f"{known} and {broker} both lead epoch {partition.leader_epoch}")
+        if self._leads_as.get(broker) is not role:  # perhaps the same epoch after a restart
+            self._leads_as[broker] = role
             if is_current:
                 self._check_new_leader(broker)
-        elif known != broker:
-            self._report("I7", f"{known} and {broker} both lead epoch {partition.leader_epoch}")
+                self._told.epoch_begun(partition.leader_epoch, self.committed.end_offset)
         if is_current and leadership is not None:
             outside = [b for b in leadership.isr if b != broker and not role.is_in_maximal_isr(b)]
             if outside:
@@ -158,10 +166,15 @@ class PartitionOracle:
     def _check_committed_prefix(
         self, broker: int, shadow: ReplicaShadow, high_watermark: int, *, is_current: bool
     ) -> None:
+        """I1, I3: what a leader's high watermark has passed is what was committed.
+
+        What a disk took is forgiven a deposed leader, which may not know. The current one's loss
+        was excused when it began to lead, and what it lacked is no longer committed; or was not.
+        """
         end_offset = min(high_watermark, self.committed.end_offset)
         if not shadow.holds(self.committed, end_offset):
             at = shadow.chain.first_difference(self.committed, end_offset)
-            if not shadow.lost_by_disk(at):
+            if is_current or not shadow.lost_by_disk(at):
                 self._report(
                     "I1" if is_current else "I3",
                     f"leader {broker} holds other records below its high watermark "
@@ -188,13 +201,20 @@ class PartitionOracle:
             if broker not in members:
                 each.note_held(self.committed)
 
-    def _check_member(self, broker: int, invariant: str) -> None:
+    def _check_member(self, broker: int, invariant: str, *, may_have_lost: bool = True) -> None:
+        """I2, I4: an ISR member holds what is committed, or its disk lost it.
+
+        A member whose disk lost it stays one until the controller hears that it came back, and
+        its leader counts it until then by what it had fetched; the last member stays for good,
+        and what it lacks is asked for when it leads. Whether all of it was lost that way is
+        judged there, by who leads next, not here.
+        """
         shadow = self._shadows[broker]
         if shadow.holds(self.committed, self.committed.end_offset):
             shadow.note_held(self.committed)
-        elif not shadow.lost_by_disk(
-            at := shadow.chain.first_difference(self.committed, self.committed.end_offset)
-        ):
+            return
+        at = shadow.chain.first_difference(self.committed, self.committed.end_offset)
+        if not (may_have_lost and shadow.lost_by_disk(at)):
             self._report(
                 invariant,
                 f"broker {broker}, in the ISR, does not hold what is committed up to "
@@ -207,14 +227,22 @@ class PartitionOracle:
     def leadership_written(
         self, author: str, before: PartitionLeadership | None, after: PartitionLeadership
     ) -> None:
-        """I6, I7, I12 of what was written; I2 and I4 of who leads and who is in the ISR now."""
+        """I6, I7, I12 of what was written; I2 and I4 of who leads and who is in the ISR now.
+
+        Whoever joins the ISR holds what is committed. Its disk may have lost it since it fetched,
+        but only while the controller that lets it join cannot know: not once that has commanded
+        the broker's next registration (KIP-903). A leader that writes the ISR itself, as before
+        AlterPartition, hears of no registration at all.
+        """
         self.leadership = after
         self._check_written(after)
         if before is not None:
             self._check_step(author, before, after)
         for member in (*after.isr, *after.elr):
             if member != after.leader:
-                self._check_member(member, "I2")
+                joins = before is not None and member not in (*before.isr, *before.elr)
+                knew = joins and self._knows_of_return(author, member)
+                self._check_member(member, "I2", may_have_lost=not knew)
 
     def _check_written(self, after: PartitionLeadership) -> None:
         outside = [broker for broker in after.isr if broker not in self.assigned_replicas]
@@ -260,6 +288,7 @@ class PartitionOracle:
             kept = self.committed.index_below(at) + 1
             self.committed.keep(kept)
             del self._committed_by[kept:]
+            self._told.forget_beyond(at)
             for each in self._shadows.values():
                 each.forget_beyond(at)
             return
@@ -300,3 +329,24 @@ class PartitionOracle:
         batch = self.committed.at(base_offset)
         if batch is None or batch.crc != crc:
             self._report("I9", "a consumer got a record that is not committed", base_offset)
+
+    def check_latest(self, offset: int, leader_epoch: int, high_watermark: int) -> None:
+        """I9: what clients are told is a log's end is committed, and does not go back.
+
+        leader_epoch and high_watermark: of the replica that answered, when it did.
+        """
+        if offset > high_watermark:
+            self._report(
+                "I9",
+                f"a client was told {offset} as the latest offset; the high watermark is "
+                f"{high_watermark}",
+                offset,
+            )
+        least = self._told.told(leader_epoch, offset)
+        if offset < least:
+            self._report(
+                "I9",
+                f"a client was told {offset} as the latest offset in leader epoch "
+                f"{leader_epoch}; clients knew of {least} before",
+                offset,
+            )

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from highwater_core.events import EventKind, TraceEvent
-from highwater_core.ids import TopicPartition
-from highwater_simulator.oracle.checkpoints import HIGH_WATERMARKS, read_checkpoint
+from highwater_core.ids import NO_BROKER_EPOCH, TopicPartition
+from highwater_simulator.oracle.checkpoints import checkpointed_high_watermarks
 
 if TYPE_CHECKING:
     from highwater_simulator.world import World
@@ -25,6 +25,10 @@ class RestartChecks:
         self._controller_epochs: dict[int, int] = {}
         self._broker_epochs: dict[int, int] = {}
         self._roles: dict[tuple[int, TopicPartition], tuple[str, int]] = {}
+
+    def registration(self, broker: int) -> int:
+        """Return the broker epoch with which the broker registered last, -1 before the first."""
+        return self._broker_epochs.get(broker, NO_BROKER_EPOCH)
 
     def event_traced(self, event: TraceEvent) -> None:
         at = event.topic_partition
@@ -47,8 +51,7 @@ class RestartChecks:
     def _started(self, broker: int) -> None:
         self._controller_epochs.pop(broker, None)
         self._roles = {key: role for key, role in self._roles.items() if key[0] != broker}
-        content = self._world.brokers[broker].disk.content(HIGH_WATERMARKS)
-        self._checkpointed[broker] = read_checkpoint(bytes(content or b""))
+        self._checkpointed[broker] = checkpointed_high_watermarks(self._world, broker)
 
     def _replica_started(self, event: TraceEvent, at: TopicPartition) -> None:
         """I15: the high watermark is not below what was checkpointed, nor beyond the log."""

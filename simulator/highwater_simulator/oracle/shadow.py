@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from highwater_simulator.disk import Disk
 from highwater_simulator.disk_tree import FileNode, FolderNode
-from highwater_simulator.oracle.batches import Batch, Chain, is_sound, parse_batches
+from highwater_simulator.oracle.batches import EMPTY, Batch, Chain, is_sound, parse_batches
 
 LOG_SUFFIX = ".log"
 
@@ -16,11 +16,22 @@ class ReplicaShadow:
 
     held_end: how far it holds what is committed. Of what it held before and no longer does,
     lost_from says from where a fault of its disk took it, cut_from from where its broker did.
+
+    A log that begins above offset 0, by retention or because its leader's does, is taken to have
+    held below that what it was last seen to hold there, else what is committed there: only what
+    is committed is dropped from a log's start.
     """
 
-    def __init__(self, disk: Disk, folder: str) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        folder: str,
+        committed_below: Callable[[int], int] = lambda offset: EMPTY,
+    ) -> None:
         self._disk = disk
         self._folder = folder
+        self._committed_below = committed_below
+        """The chain value of what is committed below an offset."""
         self.chain = Chain()
         self._places: list[str] = []
         self._parsed: dict[str, int] = {}
@@ -43,8 +54,7 @@ class ReplicaShadow:
         """
         if self.chain.batches or not self._parsed:
             return self.end_offset if self.chain.batches else None
-        name = max(self._parsed).rpartition("/")[2]
-        return int(name.removesuffix(LOG_SUFFIX))
+        return _base_offset(max(self._parsed))
 
     # ------------------------------------------------------------ following the disk
 
@@ -54,12 +64,20 @@ class ReplicaShadow:
         if content is None or self.is_stale:
             return
         for batch in parse_batches(content, self._parsed.get(path, 0)):
-            if not self.chain.batches and batch.base_offset != self.chain.start_offset:
-                self.chain = Chain(batch.base_offset, self.chain.seed)
+            if not self.chain.batches:
+                self._begin_at(batch.base_offset, self.chain)
             chain = self.chain.append(batch)
             self._places.append(path)
             self._parsed[path] = batch.position + batch.size_bytes
             added(batch, chain)
+
+    def _begin_at(self, offset: int, before: Chain) -> None:
+        """Let the log begin there; before: what was known of it until now."""
+        if before.start_offset <= offset <= before.end_offset:
+            seed = before.chain_below(offset)
+        else:
+            seed = self._committed_below(offset)
+        self.chain = Chain(offset, seed)
 
     def truncated(self, path: str) -> None:
         """Drop the batches that a segment no longer holds."""
@@ -90,6 +108,8 @@ class ReplicaShadow:
             and not content
         )
         if is_next_segment:
+            if not self._parsed:
+                self._begin_at(_base_offset(path), self.chain)
             self._parsed[path] = 0
         else:
             self.is_stale = True
@@ -104,10 +124,13 @@ class ReplicaShadow:
     def _read_folder(self, added: Callable[[Batch, int], None], *, verify: bool) -> None:
         folder = self._disk.find(self._folder)
         names = sorted(folder.entries) if isinstance(folder, FolderNode) else []
-        self.chain, self._places, self._parsed = Chain(0, self.chain.seed), [], {}
+        before = self.chain
+        self.chain, self._places, self._parsed = Chain(), [], {}
         for name in names:
             path = f"{self._folder}/{name}"
             if name.endswith(LOG_SUFFIX) and isinstance(self._disk.find(path), FileNode):
+                if not self._parsed:
+                    self._begin_at(_base_offset(path), before)
                 self._parsed[path] = 0
                 if verify and self._leaves_a_gap(name):
                     return
@@ -117,10 +140,7 @@ class ReplicaShadow:
 
     def _leaves_a_gap(self, segment: str) -> bool:
         """Return whether the segment does not begin where the ones before it end."""
-        base_offset = int(segment.removesuffix(LOG_SUFFIX))
-        if len(self._parsed) == 1:
-            self.chain = Chain(base_offset, self.chain.seed)
-        return base_offset != self.end_offset
+        return _base_offset(segment) != self.end_offset
 
     def _drop_damaged(self, path: str) -> bool:
         """Drop the segment's batches from the first damaged one on; return whether there is one."""
@@ -193,6 +213,8 @@ class ReplicaShadow:
         The log need not be shorter: where a truncation is undone, older batches are back.
         """
         kept_end = self.chain.first_difference(before, before.end_offset)
+        if not self.chain.batches:
+            kept_end = min(kept_end, self.end_offset)
         if kept_end < before.end_offset:
             self.lost_from = _lower(self.lost_from, kept_end)
             self.held_end = min(self.held_end, kept_end)
@@ -200,6 +222,10 @@ class ReplicaShadow:
     def note_cut(self) -> None:
         """Remember that its broker cut off some of what was held, down to held_end."""
         self.cut_from = _lower(self.cut_from, self.held_end)
+
+
+def _base_offset(path: str) -> int:
+    return int(path.rpartition("/")[2].removesuffix(LOG_SUFFIX))
 
 
 def _synced_as_told(node: FileNode, incarnation: int) -> int:

@@ -10,6 +10,8 @@ class Violation:
     """One broken invariant of reference/replication.md section 2, where and when it showed.
 
     Units: at_ns is virtual time from the simulation's start; offset -1 is none in particular.
+    trace_length: how many entries the trace had by then, None if that is not known; more may be
+    of the same moment.
     """
 
     invariant: str
@@ -18,6 +20,7 @@ class Violation:
     topic: str = ""
     partition: int = -1
     offset: int = -1
+    trace_length: int | None = None
 
     def __str__(self) -> str:
         place = f" {self.topic}-{self.partition}" if self.topic else ""

@@ -120,6 +120,16 @@ def leadership(
     )
 
 
+def test_a_late_command_brings_back_neither_a_deleted_replica_nor_a_stopped_one() -> None:
+    refused = Verdict.REFUSE, E.UNKNOWN_TOPIC_OR_PARTITION
+    done = Verdict.ALREADY_APPLIED, E.NONE
+    stopped = replace(KNOWN, is_stopped=True)
+    command = leadership(3, ID_A)
+    for toggles in (FENCED, V3):
+        assert judge_leader_and_isr(command, None, NodeId(1), toggles, is_late=True) == refused
+        assert judge_leader_and_isr(command, stopped, NodeId(1), toggles, is_late=True) == done
+
+
 @pytest.mark.parametrize("epoch", [2, 3, 4])
 def test_a_late_command_of_another_topic_of_the_name_is_of_an_earlier_one(epoch: int) -> None:
     expected = Verdict.REFUSE, E.INCONSISTENT_TOPIC_ID

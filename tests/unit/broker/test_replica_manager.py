@@ -214,7 +214,7 @@ def test_a_stopped_replica_keeps_its_log_and_may_be_started_again_in_the_same_ep
     assert broker.carry_out(stop(3, delete=False)).partition_errors == ((T0, E.NONE),)
     assert broker.role() == ("stopped", 3)
     assert partition.append(batch("b"), 1, 0).error is E.NOT_LEADER_OR_FOLLOWER
-    broker.carry_out(lisr(command(ME, 3, isr=(ME,))))
+    broker.carry_out(lisr(command(ME, 3, isr=(ME,)), number=1))
     assert broker.role() == ("leader", 3)
     assert partition.log_end_offset == 1
 
@@ -295,6 +295,22 @@ def test_a_late_command_of_the_deleted_topic_does_not_touch_the_new_one(
     assert len(list_strays(broker.bench.ports.files)) == 1
 
 
+@pytest.mark.parametrize("deletes", [True, False])
+def test_a_late_copy_does_not_bring_back_what_was_stopped_since(
+    make_broker: Callable[..., Broker], deletes: bool
+) -> None:
+    broker = make_broker()
+    created = lisr(command(ME, 3), number=1)
+    broker.carry_out(created)
+    broker.carry_out(stop(3, delete=deletes, number=2))
+    stopped = broker.role()
+    broker.carry_out(created)
+    assert broker.role() == stopped
+    assert broker.bench.ports.files.exists(partition_folder(T0)) is not deletes
+    assert broker.carry_out(lisr(command(ME, 3), number=3)).partition_errors == ((T0, E.NONE),)
+    assert broker.role() == ("leader", 3)
+
+
 def test_commands_of_every_kind_tell_what_is_late(make_broker: Callable[..., Broker]) -> None:
     broker = make_broker()
     broker.carry_out(lisr(replace(command(ME, 0), topic_id=ID_B), number=3))
@@ -360,7 +376,7 @@ def test_a_late_copy_of_an_init_command_takes_nothing_out_of_service(
     broker = make_broker(preset)
     init = lisr(command(ME, 3), is_init=True)
     broker.carry_out(init)
-    broker.carry_out(lisr(replace(command(ME, 0), topic_partition=T1)))
+    broker.carry_out(lisr(replace(command(ME, 0), topic_partition=T1), number=1))
     assert broker.carry_out(init).error is E.NONE
     assert broker.role(T1) == ("leader", 0)
     broker.carry_out(lisr(command(ME, 3), controller_epoch=2, is_init=True))
@@ -402,7 +418,7 @@ def test_a_new_topic_never_gets_the_folder_of_an_earlier_one(
     with monkeypatch.context() as patched:
         patched.setattr(type(partition.log), "delete", lambda log: log.close())
         broker.carry_out(stop(-2, delete=True, topic_id=ID_A))
-    broker.carry_out(lisr(replace(command(ME, 0), topic_id=ID_B)))
+    broker.carry_out(lisr(replace(command(ME, 0), topic_id=ID_B), number=1))
     partition = broker.manager.get(T0)
     assert partition is not None
     assert (partition.topic_id, partition.log_end_offset) == (ID_B, 0)

@@ -29,6 +29,7 @@ from highwater_broker.log.folders import (
     rename_aside,
 )
 from highwater_broker.log.record_batch import LogRefused
+from highwater_chaos.faults import DiskOperation
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NO_TOPIC_ID, NodeId, Offset, TopicId, TopicPartition
 
@@ -63,6 +64,37 @@ def test_a_flipped_bit_anywhere_in_a_checkpoint_is_found(machine: Any) -> None:
             assert (dict(found.entries), found.problem is None) == ({}, False)
             content[position] ^= 1 << bit
     assert checkpoint(machine).read().entries == ENTRIES
+
+
+def test_a_checkpoint_that_is_on_the_disk_is_not_written_again(machine: Any) -> None:
+    machine.run(checkpoint(machine).write(ENTRIES))
+    file = checkpoint(machine)
+    changes: list[str] = []
+    file.read()
+    machine.disk.changed = lambda path, operation: changes.append(operation)
+    machine.run(file.write(ENTRIES))  # what was read may be in the page cache alone
+    written = list(changes)
+    machine.run(file.write(dict(ENTRIES)))
+    assert written
+    assert changes == written
+    machine.run(file.write({**ENTRIES, TopicPartition("b", 0): Offset(6)}))
+    assert changes == written * 2
+
+
+def test_a_checkpoint_is_written_again_after_a_write_that_failed(machine: Any) -> None:
+    file, (kept, _) = checkpoint(machine), ENTRIES
+    machine.run(file.write(ENTRIES))
+    machine.disk.fail(DiskOperation.SYNC)
+    machine.run(refused(file, {kept: Offset(7)}))
+    machine.disk.heal()
+    machine.run(file.write(ENTRIES))
+    machine.run(file.write({kept: Offset(7)}))
+    assert file.read().entries == {kept: 7}
+
+
+async def refused(file: OffsetCheckpoint, entries: dict[TopicPartition, Offset]) -> None:
+    with pytest.raises(LogRefused):
+        await file.write(entries)
 
 
 def test_an_entry_is_forgotten_even_while_an_older_write_that_has_it_is_under_way(

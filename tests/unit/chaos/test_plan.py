@@ -31,7 +31,9 @@ from highwater_chaos.plan import (
 WHOLE = Plan(
     seed=5,
     title="a story",
-    topology=Topology(brokers=2, controllers=1, broker_settings={"b": 2, "a": 1}),
+    topology=Topology(
+        brokers=2, controllers=1, broker_settings={"segment_ms": 2, "segment_bytes": 99}
+    ),
     network=Network(through_codecs=True),
     workload=Workload((Topic("u", 2, 2, 2),), (Producer("u"),), ()),
     steps=(
@@ -45,13 +47,15 @@ WHOLE = Plan(
 FIELDS = {
     "kill": {"node", "for_ms", "disk"},
     "terminate": {"node", "for_ms"},
-    "pause": {"node", "for_ms"},
+    "pause": {"node", "for_ms", "by"},
+    "crash_loop": {"node", "times", "every_ms", "for_ms"},
     "power_loss": {"node", "for_ms"},
     "crash_at": {"node", "point", "restart_after_ms", "for_ms"},
     "delay_at": {"node", "point", "delay_ms", "count", "for_ms"},
     "cut": {"source", "target", "plane", "both_ways", "for_ms"},
     "isolate": {"node", "for_ms"},
     "slow_link": {"source", "target", "plane", "latency_ms", "jitter_ms", "for_ms"},
+    "limit_bandwidth": {"source", "target", "plane", "kbit_per_s", "for_ms"},
     "lossy_link": {"source", "target", "plane", "loss_percent", "for_ms"},
     "reset_connections": {"source", "target", "plane"},
     "half_open": {"source", "target", "plane"},
@@ -66,6 +70,7 @@ FIELDS = {
     "flip_bit": {"node", "file", "for_ms"},
     "clock_jump": {"node", "by_ms"},
     "clock_rate": {"node", "ppm", "for_ms"},
+    "kill_client": {"client", "for_ms"},
     "create_topic": {"topic", "partitions", "replication_factor", "records"},
     "delete_topic": {"topic"},
 }
@@ -83,7 +88,7 @@ def test_a_plan_is_read_back_as_it_was_written_byte_for_byte() -> None:
 
 def test_equal_plans_have_equal_bytes_in_whatever_order_their_settings_were_given() -> None:
     other = msgspec.structs.replace(
-        WHOLE, topology=Topology(2, 1, broker_settings={"a": 1, "b": 2})
+        WHOLE, topology=Topology(2, 1, broker_settings={"segment_bytes": 99, "segment_ms": 2})
     )
     assert encode_plan(other) == encode_plan(WHOLE)
 
@@ -153,6 +158,28 @@ def test_a_plan_that_cannot_be_run_is_refused_and_the_message_says_why(change: C
     assert change.says in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (f.CrashLoop("broker-0", 0), "step 1, crash_loop: it is to be done less than once"),
+        (f.CrashLoop("broker-0", 1, -1), "step 1, crash_loop: every_ms is negative"),
+        (
+            f.LimitBandwidth("broker-0", "broker-1", "control", 0),
+            "step 1, limit_bandwidth: a bandwidth of less than 1 kbit/s is a cut",
+        ),
+        (f.KillClient("p1"), "step 1, kill_client: there is no client 'p1'"),
+        (f.KillClient("c1"), "step 1, kill_client: there is no client 'c1'"),
+    ],
+)
+def test_what_a_fault_cannot_be_done_with_is_told(fault: f.Fault, says: str) -> None:
+    assert problems_of(Plan(1, steps=(Step(0, fault),))) == [says]
+
+
+@pytest.mark.parametrize("client", ["any", "p0", "c0"])
+def test_the_clients_of_the_plan_can_be_killed(client: str) -> None:
+    assert problems_of(Plan(1, steps=(Step(0, f.KillClient(client)),))) == []
+
+
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"title": "no seed"}', b"\xff"])
 def test_what_is_no_plan_is_refused(text: bytes) -> None:
     with pytest.raises(BadPlan, match="plan: "):
@@ -178,21 +205,3 @@ def test_nodes_are_numbered_brokers_from_0_and_controllers_from_1000() -> None:
     assert node_names(Topology(2, 2)) == (
         "broker-0", "broker-1", "controller-1000", "controller-1001",
     )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("step", "words"),
-    [
-        (Step(5, f.Pause("broker-1")), "at 5 ms: pause node=broker-1"),
-        (
-            Step(7, f.Kill("broker-0", 3), When(Observed.EVENT, event="isr_changed", count=2)),
-            "from 7 ms on, after isr_changed x2: kill node=broker-0 for_ms=3",
-        ),
-        (
-            Step(0, f.RestartZooKeeper(), When(Observed.ISR_IS_LEADER, "t-0", then_after_ms=4)),
-            "from 0 ms on, after isr is leader (t-0) and 4 ms: restart zookeeper",
-        ),
-    ],
-)
-def test_a_step_describes_itself_by_what_differs_from_the_defaults(step: Step, words: str) -> None:
-    assert step.describe() == words

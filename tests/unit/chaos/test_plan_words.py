@@ -53,6 +53,23 @@ def test_every_kind_of_fault_has_words(kind: type[f.Fault]) -> None:
         ),
         (Step(5, f.Pause("broker-1", 20)), "at 5 ms: pause broker-1 for 20 ms"),
         (
+            Step(5, f.Pause("broker-1", 20, f.PauseBy.SIGSTOP)),
+            "at 5 ms: pause broker-1 by SIGSTOP for 20 ms",
+        ),
+        (
+            Step(5, f.CrashLoop("broker-1", 3, 40)),
+            "at 5 ms: kill broker-1 3 times, 40 ms after each start",
+        ),
+        (
+            Step(5, f.KillClient(for_ms=9)),
+            "at 5 ms: kill every client, started again after 9 ms",
+        ),
+        (Step(5, f.KillClient("p0")), "at 5 ms: kill client p0"),
+        (
+            Step(5, f.LimitBandwidth("broker-0", "any", "client", 500, 20)),
+            "at 5 ms: limit broker-0 -> any on client to 500 kbit/s for 20 ms",
+        ),
+        (
             Step(5, f.Cut("broker-0", "any", "replication", both_ways=True)),
             "at 5 ms: cut broker-0 <-> any on replication",
         ),

@@ -97,6 +97,14 @@ def registers(node: int, incarnation: int) -> TraceEvent:
     )
 
 
+def fetches(node: int, leader: int, epoch: int, end: int) -> TraceEvent:
+    return event(Kind.FETCHER_STARTED, node, epoch, end, leader=leader)
+
+
+def takes_over(controller: int, *brokers: int) -> TraceEvent:
+    return event(Kind.FAILOVER_COMPLETED, controller, topic=None, brokers=list(brokers))
+
+
 def sees(*, new: tuple[int, ...] = (), dead: tuple[int, ...] = ()) -> TraceEvent:
     return event(
         Kind.BROKERS_CHANGED, CONTROLLER, topic=None, new=list(new), dead=list(dead), bounced=[]
@@ -190,6 +198,27 @@ STORIES = (
         needs=("cut", "committed by the deposed leader"),
     ),
     Story(
+        1,
+        "I2",
+        16,
+        {
+            "led": leads(2, 1, 17),
+            "fetching": fetches(1, 2, 1, 16),
+            "cut": cuts(1, 2, 16),
+            "led on": leads(2, 2, 17),
+            "counted as before": commits(2, 2, 17, 1),
+        },
+        needs=("fetching", "cut", "counted as before"),
+        unless={
+            "the leader had followed meanwhile": ("fetching", follows(2, 3, 1, 17)),
+            "the leader was restarted": ("fetching", event(Kind.REPLICA_STARTED, 2, -1, 17)),
+            "the leader missed an epoch": ("led on", leads(2, 4, 17)),
+            "it was counted beyond the cut": ("counted as before", commits(2, 2, 100, 1)),
+            "it had fetched it back": ("counted as before", follows(1, 2, 3, 17)),
+        },
+        beyond=15,
+    ),
+    Story(
         2,
         "I3",
         5,
@@ -204,6 +233,20 @@ STORIES = (
         beyond=4,
     ),
     Story(
+        2,
+        "I11",
+        5,
+        {
+            "held": commits(1, 0, 8, 2),
+            "crash": starts(1),
+            "lost": recovers(1, 5),
+            "led on": leads(1, 0, 5),
+        },
+        needs=("held", "lost", "led on"),
+        unless={"it had fetched it back": ("lost", follows(1, 2, 1, 8))},
+        beyond=4,
+    ),
+    Story(
         4,
         "I10",
         -1,
@@ -213,6 +256,20 @@ STORIES = (
             "it wrote": ("led", appends(1, 3, 9)),
             "it follows": ("led", follows(1, 2, 4, 8)),
         },
+        beyond=0,
+    ),
+    Story(
+        4,
+        "I10",
+        -1,
+        {
+            "wrote": appends(1, 0, 1),
+            "crash": starts(1),
+            "came back empty": recovers(1, 0),
+            "led again": leads(1, 0, 0),
+        },
+        needs=("came back empty", "led again"),
+        unless={"it wrote again": ("led again", appends(1, 0, 1))},
         beyond=0,
     ),
     Story(
@@ -253,6 +310,44 @@ STORIES = (
         beyond=39,
     ),
     Story(
+        6,
+        "I2",
+        18,
+        {
+            "first": leads(2, 0, 0),
+            "told": follows(1, 2, 0, 0),
+            "held": commits(2, 0, 18, 1),
+            "crash": starts(2),
+            "lost": recovers(2, 10),
+            "again": leads(2, 2, 51),
+        },
+        needs=("first", "told", "held", "lost", "again"),
+        unless={
+            "it was told of the epoch between": ("lost", follows(1, 0, 1, 22)),
+            "it was restarted": ("lost", starts(1)),
+            "the epoch is the same": ("lost", leads(2, 0, 10)),
+        },
+        beyond=9,
+    ),
+    Story(
+        6,
+        "I10",
+        20,
+        {
+            "told": follows(3, 2, 0, 0),
+            "written": appends(2, 2, 21),
+            "led": leads(3, 1, 23),
+        },
+        needs=("told", "written", "led"),
+        unless={
+            "it was told of that epoch": ("told", follows(3, 2, 2, 18)),
+            "it was stopped": ("told", stops(3)),
+            "it was restarted": ("told", starts(3)),
+            "its log ended below": ("written", leads(3, 1, 20)),
+        },
+        beyond=19,
+    ),
+    Story(
         7,
         "I2",
         5,
@@ -271,7 +366,7 @@ STORIES = (
         4,
         {
             "led": leads(1, 0, 0),
-            "fetching": event(Kind.FETCHER_STARTED, 2, 0, 0, leader=1),
+            "fetching": fetches(2, 1, 0, 0),
             "proposed": proposes(1, 0, 2),
             "restart": starts(2),
             "came back": recovers(2, 4),
@@ -386,6 +481,26 @@ STORIES = (
             "it is back": ("gone", sees(new=(2,))),
             "it came back": ("adopted", sees(new=(2,))),
             "another controller took over": ("gone", controls(1001, 2)),
+        },
+    ),
+    Story(
+        8,
+        "L4",
+        -1,
+        {
+            "led": leads(1, 0, 0),
+            "gone": sees(dead=(2,)),
+            "another controller": controls(1001, 2),
+            "it took over": takes_over(1001, 1),
+            "proposed": proposes(1, 0, 2),
+            "adopted": adopts(1, 0, 2),
+        },
+        needs=("it took over", "proposed"),
+        unless={
+            "it is back": ("it took over", sees(new=(2,))),
+            "it came back": ("adopted", sees(new=(2,))),
+            "it was found by the next": ("adopted", takes_over(1000, 1, 2)),
+            "the next took it out": ("adopted", takes_over(1000, 1)),
         },
     ),
     Story(

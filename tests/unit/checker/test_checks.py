@@ -24,6 +24,7 @@ from highwater_checker.invariants.replica_equality import (
     check_high_watermarks_are_held,
     check_replica_equality,
 )
+from highwater_checker.invariants.truncations import check_truncations
 from highwater_checker.segments import Batch, DamagedLog, ReplicaLog, read_batches
 from highwater_checker.verdict import Outcome, Requirement, judge
 from highwater_core.events import EventKind, TraceEvent
@@ -76,13 +77,6 @@ def test_a_lost_or_replaced_acknowledged_record_is_found(replica: ReplicaLog, wh
 def test_an_acknowledgement_of_a_partition_that_nobody_read_is_found() -> None:
     result = check_acknowledged_records([ack(0, "a")], [])
     assert [finding.offset for finding in result.findings] == [0]
-
-
-def test_a_retry_duplicate_is_counted_and_not_failed() -> None:
-    log = make_log(0, FIRST, make_batch(2, ["a"]))
-    result = check_acknowledged_records([ack(0, "a")], [log])
-    assert result.findings == ()
-    assert dict(result.noted) == {"retry duplicates": 1}
 
 
 def test_a_record_below_the_log_start_is_not_looked_for() -> None:
@@ -241,3 +235,19 @@ def test_a_run_that_proves_nothing_is_unknown(
     verdict = judge(checks, requirements)
     assert verdict.outcome is outcome
     assert bool(verdict.reasons) is (outcome is not Outcome.PASS)
+
+
+def truncated(offset: int, high_watermark: int) -> TraceEvent:
+    detail = {"from_offset": 9, "high_watermark": high_watermark, "reason": "epoch 2 ended"}
+    return TraceEvent(
+        0, 1, 1, 0, EventKind.LOG_TRUNCATED, topic="t", partition=0, offset=offset, detail=detail
+    )
+
+
+def test_a_log_is_cut_to_its_high_watermark_or_above_and_never_below() -> None:
+    followed = TraceEvent(0, 1, 1, 0, EventKind.BECAME_FOLLOWER, topic="t", partition=0)
+    sound = check_truncations([followed, truncated(5, 5), truncated(7, 5)])
+    assert (sound.examined, sound.findings) == (3, ())
+    (finding,) = check_truncations([followed, truncated(4, 5)]).findings
+    assert (finding.invariant, finding.partition, finding.offset) == ("I11", 0, 4)
+    assert check_truncations([]).examined == 0

@@ -48,6 +48,13 @@ def test_a_record_that_was_never_read_is_found() -> None:
     assert [(each.invariant, each.offset) for each in findings] == [("unseen", 1)]
 
 
+def test_what_a_killed_consumer_has_not_read_is_no_finding_but_what_it_read_stays() -> None:
+    log = [log_of("a", "b")]
+    assert check_reads([read(0, "a")], log, to_the_end=False).findings == ()
+    (finding,) = check_reads([read(0, "x")], log, to_the_end=False).findings
+    assert (finding.invariant, finding.offset) == ("I9", 0)
+
+
 def test_records_below_the_log_start_are_not_looked_for() -> None:
     emptied = ReplicaLog(4, "t", 0, (), 2, log_start_offset=2)
     assert check_reads(ALL_READ, [emptied]).findings == ()

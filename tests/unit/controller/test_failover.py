@@ -42,6 +42,22 @@ def test_failover_sends_metadata_then_init_then_elections(cluster):
     assert (done.detail["brokers"], done.detail["partitions"]) == ([0, 1], 2)
 
 
+def test_failover_removes_the_dead_from_the_isr_also_where_the_leader_lives(cluster):
+    for broker_id in range(2):
+        cluster.start_broker(broker_id)
+    cluster.write_topic("t", (0, 2, 1))
+    written = b'{"version":1,"leader":0,"leader_epoch":4,"controller_epoch":0,"isr":[0,2,1]}'
+    cluster.write(znodes.partition_state_path(P0), written)
+    cluster.start_controller()
+    cluster.until_failed_over()
+    found = cluster.state("t")
+    assert (found.leader, found.leader_epoch, found.isr) == (0, 5, (0, 1))
+    cluster.settle()
+    for broker_id in range(2):
+        told = cluster.brokers[broker_id].leaderships()[P0]
+        assert (told.leader, told.leader_epoch, told.isr) == (0, 5, (0, 1))
+
+
 def test_without_the_toggle_the_init_command_comes_before_any_metadata(cluster):
     cluster.start_broker(0)
     cluster.start_controller(toggles='{"update_metadata_first": false}')
@@ -130,6 +146,7 @@ def test_only_the_first_metadata_of_a_term_is_full(running):
     earlier = len(full_updates(running.brokers[2]))
     running.expire_session()
     running.until_failed_over()
+    running.settle()
     in_new_term = running.brokers[2].heard(UpdateMetadataRequest)[earlier:]
     assert [request.is_full for request in in_new_term[:1]] == [True]
     assert [item.topic_partition for item in in_new_term[0].partitions] == [P0]

@@ -10,17 +10,26 @@ from highwater.images.content_hash import content_hash, files_below
 from highwater.images.context import BuildContext
 from highwater.images.plan import plan_images
 from highwater.images.wheels import platforms
-from highwater.project import IMAGE_FOLDER, NODE_LOCK, NODE_PACKAGES
+from highwater.project import (
+    FAULTS_PROGRAMS,
+    IMAGE_FOLDER,
+    NODE_LOCK,
+    NODE_PACKAGES,
+    PLANTED_PACKAGE,
+)
+
+DOCKERFILES = ("node-deps", "node", "zookeeper", "faults", "planted")
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A checkout with one small file for everything that images are made of."""
     files = [
-        *(IMAGE_FOLDER / f"{name}.Dockerfile" for name in ("node-deps", "node", "zookeeper")),
+        *(IMAGE_FOLDER / f"{name}.Dockerfile" for name in DOCKERFILES),
         IMAGE_FOLDER / "zookeeper" / "zoo.cfg",
         NODE_LOCK,
-        *(package / "module.py" for package in NODE_PACKAGES),
+        *FAULTS_PROGRAMS,
+        *(package / "module.py" for package in (*NODE_PACKAGES, PLANTED_PACKAGE)),
         Path("harness/highwater/cluster.py"),
     ]
     for file in files:
@@ -36,13 +45,19 @@ def test_equal_files_give_equal_tags(checkout: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "new_tags"),
     [
-        ("broker/highwater_broker/module.py", {"node"}),
-        ("core/highwater_core/module.py", {"node"}),
-        ("compose/images/node.Dockerfile", {"node"}),
-        ("locks/node.txt", {"node_deps", "node"}),
-        ("compose/images/node-deps.Dockerfile", {"node_deps", "node"}),
+        ("broker/highwater_broker/module.py", {"node", "planted"}),
+        ("core/highwater_core/module.py", {"node", "planted"}),
+        ("compose/images/node.Dockerfile", {"node", "planted"}),
+        ("locks/node.txt", {"node_deps", "node", "planted"}),
+        ("compose/images/node-deps.Dockerfile", {"node_deps", "node", "planted"}),
         ("compose/images/zookeeper/zoo.cfg", {"zookeeper"}),
         ("compose/images/zookeeper.Dockerfile", {"zookeeper"}),
+        ("compose/images/faults.Dockerfile", {"faults"}),
+        ("compose/images/planted.Dockerfile", {"planted"}),
+        ("planted/highwater_planted/module.py", {"planted"}),
+        ("harness/highwater/faults/in_namespace.py", {"faults"}),
+        ("harness/highwater/faults/packet_pipes.py", {"faults"}),
+        ("harness/highwater/faults/tcp_in_namespace.py", {"faults"}),
         ("harness/highwater/cluster.py", set()),
         ("broker/highwater_broker/__pycache__/module.cpython-311.pyc", set()),
     ],
@@ -54,7 +69,7 @@ def test_a_change_gives_new_tags_to_the_images_that_it_goes_into(
     (checkout / changed).parent.mkdir(exist_ok=True)
     (checkout / changed).write_text("changed\n")
     after = plan_images(checkout)
-    names = ("python_base", "node_deps", "node", "zookeeper_base", "zookeeper")
+    names = ("python_base", "node_deps", "node", "zookeeper_base", "zookeeper", "faults", "planted")
     assert {name for name in names if getattr(before, name) != getattr(after, name)} == new_tags
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from highwater.faults.done import Done, Find, NotDone, found
 from highwater.observation import Look
 from highwater.planned.conditions import Waiting, find_node, holds
-from highwater.planned.container_faults import NotDone
-from highwater.planned.schedule import POLL_S, Schedule
+from highwater.planned.schedule import POLL_S, Schedule, StepDone
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Step, When
 from highwater_core.events import EventKind, TraceEvent
@@ -63,6 +63,7 @@ LEVEL = look_with(replica("follower", isr=()))
     [
         ("leader of t-0", 1),
         ("follower of t-0", 2),
+        ("last follower of t-0", 2),
         ("leader of t-1", None),
         ("active controller", 1000),
         ("broker-0", 0),
@@ -156,11 +157,16 @@ class Clock:
         self.events = [(at_ms, each) for at_ms, each in self.events if at_ms > self.now_ms]
         return new
 
-    def apply(self, fault: f.Fault, node_id: int) -> Callable[[], None]:
+    def apply(self, fault: f.Fault, find: Find) -> Done:
+        node_id = found(find, getattr(fault, "node", ""))
         if why := self.refuse(fault):
             raise NotDone(why)
         self.done.append((f.fault_name(fault), node_id, self.now_ms))
-        return lambda: self.reverted.append((node_id, self.now_ms))
+        return Done(node_id, "seen", lambda: self.revert(node_id))
+
+    def revert(self, node_id: int) -> str:
+        self.reverted.append((node_id, self.now_ms))
+        return "gone"
 
     def run(self, *steps: Step, until_ms: int = 1_000) -> Schedule:
         self.schedule = Schedule(
@@ -192,6 +198,18 @@ def test_a_conditional_step_waits_for_what_is_seen_after_its_time() -> None:
     (step,) = clock.run(Step(100, f.Kill("follower of t-0"), when)).steps
     assert clock.done == [("kill", 2, 240)]
     assert step.due_ms == 240
+
+
+def test_what_was_armed_and_never_acted_has_not_fired() -> None:
+    hits: list[int] = []
+    step = StepDone(
+        Step(0, f.CrashAt("broker-0", "before_log_flush")),
+        missed="",
+        acting=Done(0, "armed", str, later=lambda: "told", has_acted=lambda: bool(hits)),
+    )
+    assert not step.has_fired
+    hits.append(1)
+    assert step.has_fired
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from highwater.faults.support import ENDS, MECHANISMS, PROOFS, REASONS
 from highwater.planned.in_containers import Unsupported, check_supported
 from highwater.planned.translation import SUPPORTED, differences, topology_of, unsupported
 from highwater.topology import MIN_SESSION_TIMEOUT_MS
@@ -15,32 +16,87 @@ def plan_with(*faults: f.Fault) -> Plan:
     return Plan(seed=1, steps=tuple(Step(0, fault) for fault in faults))
 
 
-@pytest.mark.parametrize("kind", SUPPORTED, ids=f.fault_name)
-def test_whole_node_faults_are_supported(kind: type[f.Kill]) -> None:
-    assert unsupported(plan_with(kind("leader of t-0"))) == []
+@pytest.mark.parametrize(
+    "fault",
+    [
+        f.Kill("leader of t-0"),
+        f.Terminate("leader of t-0"),
+        f.Pause("leader of t-0"),
+        f.Pause("leader of t-0", by=f.PauseBy.SIGSTOP),
+        f.CrashLoop("leader of t-0", 3),
+        f.DiskFull("leader of t-0"),
+        f.FlipBit("broker-0", f.FileKind.LOG),
+        f.HalfOpen("broker-0", "leader of t-0", "replication"),
+        f.KillClient(),
+        f.Isolate("leader of t-0"),
+        f.Cut("any", "leader of t-0", "control"),
+        f.LossyLink("broker-0", "broker-1", "replication", 30),
+        f.SlowLink("broker-0", "broker-1", "replication", 30, 10),
+        f.LimitBandwidth("broker-0", "any", "client", 500),
+        f.SlowZooKeeper(50),
+        f.Kill("broker-0", disk=f.DiskAtStart.EMPTY),
+        f.CrashAt("broker-0", "before_isr_write"),
+        f.DelayAt("active controller", "before_command_sent", 100),
+        f.ResetConnections("any", "leader of t-0", "replication"),
+        f.ExpireSession("broker-0"),
+        f.LoseZooKeeperConnection("broker-0"),
+        f.RestartZooKeeper(1_000),
+        f.CreateTopic("x"),
+        f.DeleteTopic("x"),
+    ],
+    ids=f.fault_name,
+)
+def test_what_has_a_mechanism_is_supported(fault: f.Fault) -> None:
+    assert type(fault) in SUPPORTED
+    assert type(fault) in MECHANISMS
+    assert unsupported(plan_with(fault)) == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        (f.KillClient("p0"), "all clients of a run are one process"),
+        (f.HalfOpen("any", "broker-0", "client"), "behind the engine's proxy"),
+    ],
+    ids=["one client", "clients' links"],
+)
+def test_of_a_kind_that_can_be_done_what_cannot_is_refused(fault: f.Fault, why: str) -> None:
+    (problem,) = unsupported(plan_with(fault))
+    assert problem.startswith("unsupported here: at 0 ms: ")
+    assert why in problem
 
 
 @pytest.mark.parametrize(
     "fault",
     [
         f.PowerLoss("broker-0"),
-        f.Kill("broker-0", disk=f.DiskAtStart.EMPTY),
-        f.Cut("broker-0", "any", "client"),
-        f.ExpireSession("broker-0"),
-        f.DiskFull("broker-0"),
+        f.LoseZooKeeperReply("broker-0"),
+        f.ClockRate("broker-0", 100),
+        f.DiskErrors("broker-0", f.DiskOperation.READ),
     ],
     ids=f.fault_name,
 )
-def test_every_other_fault_is_refused_by_its_words(fault: f.Fault) -> None:
+def test_every_other_fault_is_refused_by_its_words_and_the_reason(fault: f.Fault) -> None:
     (problem,) = unsupported(plan_with(f.Kill("broker-1"), fault))
     assert problem.startswith("unsupported here: at 0 ms: ")
+    assert problem.endswith(REASONS[type(fault)])
     with pytest.raises(Unsupported, match="unsupported here"):
         check_supported(plan_with(fault))
 
 
-def test_a_planted_bug_is_refused() -> None:
+def test_of_every_fault_it_is_said_how_it_is_done_proven_and_ended_or_why_it_is_not() -> None:
+    assert set(REASONS) | set(MECHANISMS) == set(f.FAULTS)
+    assert not set(REASONS) & set(MECHANISMS)
+    assert set(MECHANISMS) == set(PROOFS) == set(ENDS) == set(SUPPORTED)
+    assert all(REASONS.values())
+
+
+def test_a_planted_bug_that_nobody_knows_is_refused() -> None:
     plan = Plan(seed=1, expected=Expected("fail", "I1", planted="truncate_nothing"))
-    assert unsupported(plan) == ["unsupported here: the planted bug truncate_nothing"]
+    assert unsupported(plan) == []
+    unknown = Plan(seed=1, expected=Expected("fail", "I1", planted="forget_everything"))
+    (problem,) = unsupported(unknown)
+    assert problem.startswith("there is no planted bug 'forget_everything'")
 
 
 def test_a_condition_on_an_event_that_nobody_traces_is_refused() -> None:

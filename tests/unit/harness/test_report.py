@@ -52,3 +52,10 @@ def test_a_report_escapes_what_it_shows_and_holds_the_picture(tmp_path: Path) ->
     assert "lost &lt;b&gt;" in page
     assert "data:image/png;base64," in page
     assert (tmp_path / "latest" / "junit.xml").exists()
+
+
+def test_a_picture_of_many_faults_numbers_them_and_lists_their_texts(tmp_path: Path) -> None:
+    faults = [Fault(float(at), f"fault {at} " + "of many words " * 9) for at in range(12)]
+    picture = RunPicture("many", TopicPartition("t", 0), (), (), faults, ())
+    draw(picture, tmp_path / "run.png")  # a warning of the layout's would be an error
+    assert (tmp_path / "run.png").stat().st_size > 10_000

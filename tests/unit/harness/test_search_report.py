@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace as with_other
 from rich.console import Console
 
 from highwater.simulation.hunting import Hunt, markdown, reports_of
@@ -17,6 +18,7 @@ from highwater.simulation.pool import Lost
 from highwater.simulation.progress import SearchProgress
 from highwater.simulation.report import print_report, report_of
 from highwater.simulation.searching import Search, keep_plan, replay_command
+from highwater_chaos.plan import Expected, Plan, decode_plan, encode_plan
 from highwater_checker.verdict import Outcome
 from highwater_core.config import Preset
 from highwater_simulator.generate import Family
@@ -156,10 +158,22 @@ def test_a_replay_command_names_all_that_the_schedule_depends_on(
     assert replay_command(summary, options, plan_file) == f"highwater sim replay {command}"
 
 
-def test_plans_of_failures_are_kept_and_no_others(tmp_path: Path) -> None:
-    for outcome in (summary_of(1), summary_of(2, found=LOSS), LOST):
-        keep_plan(tmp_path / "plans", outcome)
-    assert [path.name for path in tmp_path.rglob("*.json")] == ["seed-2-processes.json"]
+def test_plans_of_failures_are_kept_and_no_others_with_all_that_they_depend_on(
+    tmp_path: Path,
+) -> None:
+    plan = Plan(seed=2, title="two")
+    for outcome in (
+        summary_of(1),
+        replace(summary_of(2, found=NAMED), plan=encode_plan(plan)),
+        LOST,
+    ):
+        keep_plan(tmp_path / "plans", outcome, "a_bug", "c0ffee-dirty")
+    (kept,) = tmp_path.rglob("*.json")
+    assert kept.name == "seed-2-processes.json"
+    expected = Expected("fail", "I1", (1,), planted="a_bug")
+    assert decode_plan(kept.read_bytes()) == with_other(
+        plan, commit="c0ffee-dirty", expected=expected
+    )
 
 
 def test_progress_without_a_terminal_prints_each_kind_of_violation_once() -> None:
@@ -199,7 +213,10 @@ def test_a_hunt_counts_lost_schedules_and_ends_with_what_it_found() -> None:
         hunt.add(outcome)
     assert hunt.invariant == ""
     assert hunt.not_its_own == ["seed 9, processes: I1 t-0 @7: a record is lost"]
+    assert not hunt.is_over(3)
+    assert hunt.is_over(2), "it has given up"
     hunt.add(summary_of(2, found=LOSS))
+    assert hunt.is_over(500)
     assert (hunt.schedules, hunt.cpu_ns, hunt.invariant) == (3, 200_000_000, "I1")
     assert hunt.found_by == "seed 2, processes"
     assert len(hunt.lost) == 1

@@ -19,6 +19,8 @@ SEEDS = range(250)
 PLANS: dict[Family, list[Plan]] = {
     family: [generate(seed, family=family) for seed in SEEDS] for family in Family
 }
+NOT_DRAWN = {"crash_loop", "kill_client", "limit_bandwidth"}
+"""By the generator; plans that are written by hand have them."""
 DISK_FAULTS = {"power_loss", "disk_full", "disk_errors", "slow_disk", "flip_bit"}
 
 
@@ -53,7 +55,7 @@ def test_no_plan_is_impossible_or_names_a_toggle(family: Family) -> None:
 
 def test_every_kind_of_fault_comes_up_and_disks_suffer_in_their_family_only() -> None:
     found = {family: {f.fault_name(step.do) for step in steps(family)} for family in Family}
-    every = {f.fault_name(kind) for kind in f.FAULTS}
+    every = {f.fault_name(kind) for kind in f.FAULTS} - NOT_DRAWN
     assert found[Family.DISKS] == every
     assert found[Family.PROCESSES] == every - DISK_FAULTS
     assert not any(is_losing(step.do) for step in steps(Family.PROCESSES))

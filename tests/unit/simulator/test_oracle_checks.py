@@ -122,6 +122,19 @@ def test_i8_a_deposed_controller_writes_nothing_a_leader_may_name_it() -> None:
     assert c.reports == ["I8"]
 
 
+def test_i8_a_deposed_controller_creates_and_deletes_no_topic() -> None:
+    c = Controllers()
+    c.checks.epoch_written(b"1")
+    c.checks.elected(event(EventKind.CONTROLLER_ELECTED, 1000, controller_epoch=1))
+    c.checks.topic_written(1000, "t")
+    c.checks.epoch_written(b"2")
+    c.checks.elected(event(EventKind.CONTROLLER_ELECTED, 1001, controller_epoch=2))
+    c.checks.topic_written(1001, "t")
+    assert c.reports == []
+    c.checks.topic_written(1000, "t")
+    assert c.reports == ["I8"]
+
+
 def test_i12_the_table_of_moves_is_that_of_the_documents_and_of_the_controller() -> None:
     own = {
         str(target): tuple(map(str, previous))

@@ -133,12 +133,12 @@ def test_the_first_difference_is_where_two_logs_part(
 class Followed:
     """A folder on a disk, and the shadow that follows it through the disk's tap."""
 
-    def __init__(self) -> None:
+    def __init__(self, committed: Chain | None = None) -> None:
         self.disk = Disk(SeededRng(1))
         self.kernel = Kernel()
         self._runtime = self.kernel.runtime("broker-0")
         self.files = SimulatedFileSystem(self._runtime, self.disk)
-        self.shadow = ReplicaShadow(self.disk, "t-0")
+        self.shadow = ReplicaShadow(self.disk, "t-0", (committed or Chain()).chain_below)
         self.added: list[Batch] = []
         self.files.make_folder("t-0")
         self.disk.changed = self._changed
@@ -308,3 +308,65 @@ def test_once_a_loss_is_excused_nothing_is_known_of_what_lay_there() -> None:
     shadow.held_end, shadow.lost_from, shadow.cut_from = 8, 6, 4
     shadow.forget_beyond(5)
     assert (shadow.held_end, shadow.lost_from, shadow.cut_from) == (5, None, 4)
+
+
+# ---------------------------------------------------------------- logs that begin above 0
+
+
+def whole() -> Chain:
+    """Return the chain of what is written to both segments."""
+    f = Followed()
+    f.write(FIRST, written(0, 0, "a", "b"), written(2, 0, "c", "d"))
+    f.write(SECOND, written(4, 1, "e"))
+    return f.shadow.chain
+
+
+def test_a_log_whose_start_was_dropped_still_holds_what_the_others_hold() -> None:
+    f = Followed(whole())
+    f.write(FIRST, written(0, 0, "a", "b"), written(2, 0, "c", "d"))
+    f.write(SECOND, written(4, 1, "e"))
+    f.files.remove(FIRST)
+    f.shadow.rescan(f._note)
+    assert (f.shadow.chain.start_offset, f.offsets()) == (4, [4])
+    assert f.shadow.holds(whole(), 5)
+    f.write(SECOND, written(5, 1, "f"))
+    assert f.shadow.chain.chain_below(5) == whole().chain_below(5)
+
+
+def test_a_dropped_start_does_not_hide_that_it_was_another() -> None:
+    f = Followed(whole())
+    f.write(FIRST, written(0, 0, "a", "b"), written(2, 0, "x", "y"))
+    f.write(SECOND, written(4, 1, "e"))
+    f.files.remove(FIRST)
+    f.shadow.rescan(f._note)
+    assert not f.shadow.holds(whole(), 5)
+
+
+def test_a_log_that_starts_over_above_its_end_follows_on_what_is_committed() -> None:
+    f = Followed(whole())
+    f.write(FIRST, written(0, 0, "a", "b"))
+    f.files.remove(FIRST)
+    f.write(SECOND)
+    f.shadow.rescan(f._note)
+    assert (f.shadow.end_offset, f.shadow.log_end_offset) == (4, 4)
+    f.write(SECOND, written(4, 1, "e"))
+    assert f.shadow.holds(whole(), 5)
+
+
+def test_a_replica_that_first_gets_a_later_segment_follows_on_what_is_committed() -> None:
+    f = Followed(whole())
+    f.write(SECOND, written(4, 1, "e"))
+    assert f.shadow.holds(whole(), 5)
+    g = Followed(whole())
+    g.write(SECOND, written(4, 1, "z"))
+    assert not g.shadow.holds(whole(), 5)
+
+
+def test_an_empty_disk_loses_a_log_that_began_above_0_whole() -> None:
+    f = Followed(whole())
+    f.write(SECOND, written(4, 1, "e"))
+    before = f.shadow.chain
+    f.disk.wipe()
+    f.shadow.rescan(f._note, verify=True)
+    f.shadow.note_lost_by_disk(before)
+    assert (f.shadow.lost_from, f.shadow.held_end) == (0, 0)

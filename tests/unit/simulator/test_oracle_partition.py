@@ -64,7 +64,12 @@ class Judged:
         }
         for broker, end_offset in zip(BROKERS, self.ends, strict=True):
             self.give(broker, *records(end_offset))
-        self.oracle = PartitionOracle(AT, self.shadows, self._report, lambda: NOW_NS)
+        self.roles: dict[tuple[int, int], Leading] = {}
+        self.returned: list[int] = []
+        self.oracle = PartitionOracle(
+            AT, self.shadows, self._report, lambda: NOW_NS,
+            lambda author, broker: author.startswith("controller") and broker in self.returned,
+        )  # fmt: skip
         self.oracle.assigned_replicas = BROKERS
         self.write("controller-1000", written(0, 0, BROKERS))
 
@@ -95,9 +100,10 @@ class Judged:
     def hosted(self, broker: int, high_watermark: int, epoch: int = 0, **more: Any) -> Any:
         """Return the replica as its broker has it: it leads unless `role` says otherwise."""
         end_offset = self.shadows[broker].end_offset
-        role = Leading(LeaderEpoch(epoch), Offset(0), tuple(map(NodeId, more.pop("isr", BROKERS))))
-        role.proposal = more.pop("proposal", None)
-        role = more.pop("role", role)
+        leading = self.roles.setdefault((broker, epoch), Leading(LeaderEpoch(epoch), Offset(0), ()))
+        leading.isr = tuple(map(NodeId, more.pop("isr", BROKERS)))
+        leading.proposal = more.pop("proposal", None)
+        role = more.pop("role", leading)
         entries = more.pop("entries", ((epoch, 0),))
         values = {
             "high_watermark": high_watermark,
@@ -188,6 +194,57 @@ def test_i2_who_joins_the_isr_holds_what_is_committed_by_content_not_by_length()
     judged.give(2, *records(2), record(2, crc=9))
     judged.write("broker-0", written(0, 0, BROKERS))
     assert judged.reports == [("I2", 2)]
+
+
+@pytest.mark.parametrize(
+    ("author", "returned", "broken"),
+    [
+        ("controller-1000", (), []),
+        ("controller-1000", (2,), [("I2", 1)]),
+        ("controller-1000", (1,), []),
+        ("broker-0", (2,), []),
+    ],
+    ids=["it cannot know yet", "it commanded the broker since", "another broker", "a leader"],
+)
+def test_i2_who_joins_may_lack_what_its_disk_lost_only_while_the_controller_cannot_know(
+    author: str, returned: tuple[int, ...], broken: list[tuple[str, int]]
+) -> None:
+    judged = committed()
+    judged.write("broker-0", written(0, 0, (0, 1)))
+    judged.lose(2, 1)
+    judged.returned.extend(returned)
+    judged.write(author, written(0, 0, BROKERS))
+    assert judged.reports == broken
+
+
+def test_i2_who_stays_in_the_isr_may_lack_what_its_disk_lost() -> None:
+    judged = committed()
+    judged.lose(2, 1)
+    judged.returned.append(2)
+    judged.write("controller-1000", written(0, 0, BROKERS))
+    assert judged.reports == []
+
+
+def test_i1_what_its_disk_lost_is_forgiven_a_deposed_leader_only() -> None:
+    judged = committed()
+    judged.lose(0, 1)
+    judged.give(0, record(1, crc=9), record(2, crc=9))
+    judged.write("controller-1000", written(1, 1, (1, 2)))
+    judged.see(0, 3, 0)
+    assert judged.reports == []
+    judged.oracle.leadership = written(0, 0, (0,))
+    judged.see(0, 3, 0, isr=(0,))
+    assert judged.reports == [("I1", 1)]
+
+
+def test_i4_who_leads_again_in_the_same_epoch_has_all_that_is_committed() -> None:
+    judged = committed()
+    judged.lose(0, 1)
+    judged.see(0, 1)
+    assert judged.broken == [], "the role is the one that was judged already"
+    judged.roles.clear()
+    judged.see(0, 1)
+    assert judged.reports == [("I4", 1)]
 
 
 def test_i2_is_no_ones_fault_where_the_disk_lost_it() -> None:

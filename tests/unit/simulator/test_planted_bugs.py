@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import highwater_simulator.planted
+import highwater_planted
 from highwater_broker import fetcher, partition, replica_manager
 from highwater_broker.become_follower import become_follower
 from highwater_broker.become_leader import become_leader
@@ -54,10 +54,10 @@ from highwater_core.messages import BrokerEndpoints, LeaderAndIsrPartition
 from highwater_core.ports import CallFailed, Ports, Stat
 from highwater_core.traces import TraceRecorder
 from highwater_core.znodes import PartitionLeadership, encode_broker
+from highwater_planted import PLANTED, FaultFamily, PlantedBug, Replacement, planted
 from highwater_simulator.files import Disk, SimulatedFileSystem
 from highwater_simulator.kernel import Kernel
 from highwater_simulator.network import Network
-from highwater_simulator.planted import PLANTED, FaultFamily, PlantedBug, Replacement, planted
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.zookeeper import ZooKeeper
 from highwater_wire.kafka.record_batch import build_batch
@@ -134,10 +134,10 @@ class Bench:
     def command(self, leader: NodeId, epoch: int, isr: tuple[NodeId, ...]) -> LeaderAndIsrPartition:
         return LeaderAndIsrPartition(T0, leader, LeaderEpoch(epoch), isr, PartitionEpoch(0), ALL)
 
-    def lead(self, isr: tuple[NodeId, ...] = ALL, batches: int = 2) -> Partition:
+    def lead(self, isr: tuple[NodeId, ...] = ALL, batches: int = 2, epoch: int = 1) -> Partition:
         become_leader(
             self.partition,
-            self.command(ME, 1, isr),
+            self.command(ME, epoch, isr),
             ControllerEpoch(1),
             fetchers=self.registry,
             toggles=toggles(),
@@ -244,6 +244,14 @@ def progress_after_a_fenced_fetch(bench: Bench) -> object:
     return part.error, leader.snapshot().followers[0].log_end_offset
 
 
+def progress_after_a_late_fetch_of_an_earlier_registration(bench: Bench) -> object:
+    leader = bench.lead()
+    bench.fetch(TWO, 1)
+    earlier = BrokerEpoch(TWOS_EPOCH - 1)
+    error = leader.record_follower_fetch(TWO, earlier, Offset(2), bench.runtime.now_ms())
+    return error, leader.snapshot().followers[0].log_end_offset
+
+
 def status_of_an_append_that_nobody_has(bench: Bench) -> object:
     leader = bench.lead()
     return leader.acks_all_status(Offset(2), leader.leader_epoch)
@@ -259,6 +267,17 @@ def min_insync_replicas(bench: Bench) -> object:
 
 def bytes_for_a_consumer_of_uncommitted_records(bench: Bench) -> object:
     return len(bench.lead().read(Offset(0), 10_000, for_follower=False).records) > 0
+
+
+def latest_offset_of_a_new_leader(bench: Bench) -> object:
+    bench.lead()
+    return bench.lead(epoch=2).latest_offset_for_clients()
+
+
+def latest_offset_of_uncommitted_records(bench: Bench) -> object:
+    leader = bench.lead(batches=0)
+    leader.append(BATCH, 1, 0)
+    return leader.latest_offset_for_clients()
 
 
 def append_at_a_follower(bench: Bench) -> object:
@@ -502,9 +521,24 @@ EXPECTED: dict[str, tuple[Probe, object, object]] = {
         (FENCED, -1),
         (FENCED, 2),
     ),
+    "high_watermark_counts_earlier_registrations": (
+        progress_after_a_late_fetch_of_an_earlier_registration,
+        (NOT_LEADER, 1),
+        (ErrorCode.NONE, 2),
+    ),
     "acknowledged_on_append": (status_of_an_append_that_nobody_has, None, ErrorCode.NONE),
     "min_insync_replicas_ignored": (min_insync_replicas, 2, 1),
     "uncommitted_served_to_consumers": (bytes_for_a_consumer_of_uncommitted_records, False, True),
+    "latest_offset_told_too_early": (
+        latest_offset_of_a_new_leader,
+        (ErrorCode.OFFSET_NOT_AVAILABLE, -1),
+        (ErrorCode.NONE, 0),
+    ),
+    "latest_offset_is_the_logs_end": (
+        latest_offset_of_uncommitted_records,
+        (ErrorCode.NONE, 0),
+        (ErrorCode.NONE, 1),
+    ),
     "deposed_leader_appends": (append_at_a_follower, (NOT_LEADER, 0), (ErrorCode.NONE, 1)),
     "follower_high_watermark_beyond_its_log": (high_watermark_of_an_empty_follower, 0, 9),
     "isr_joins_too_early": (proposals_after_a_fetch_from_far_behind, 0, 1),
@@ -541,6 +575,7 @@ EXPECTED: dict[str, tuple[Probe, object, object]] = {
         {T0: 0},
         {},
     ),
+    "checkpoint_skipped": (checkpointed_of_a_follower, {T0: 0}, {}),
     "checkpoint_not_read": (checkpointed_as_read, {T0: 4}, {}),
     "flush_lies": (what_a_flush_left, (2, True), (2, False)),
     "recovery_keeps_torn_batch": (log_end_after_the_last_batch_was_torn, 1, 2),
@@ -595,13 +630,13 @@ def test_leaving_the_block_restores_everything_even_after_an_error(bug: PlantedB
 
 def test_planted_bugs_need_node_code_only() -> None:
     """So that a container image can carry them without the simulator's kernel."""
-    folder = Path(highwater_simulator.planted.__file__).parent
+    folder = Path(highwater_planted.__file__).parent
     imported = {
         (node.module or "").split(".")[0]
         for path in sorted(folder.glob("*.py"))
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ImportFrom)
-        and not (node.module or "").startswith("highwater_simulator.planted")
+        and not (node.module or "").startswith("highwater_planted")
     }
     ours = {name for name in imported if name.startswith("highwater")}
     assert ours == {"highwater_broker", "highwater_controller", "highwater_core"}

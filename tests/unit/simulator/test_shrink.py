@@ -62,7 +62,7 @@ LARGE = Plan(
         Step(5_000, f.Kill("broker-1")),
     ),
     quiet_after_ms=9_000,
-    core=("broker-0",),
+    core=("broker-0", "controller-1001"),
 )
 
 
@@ -76,9 +76,8 @@ def result_of(
     outcome = Outcome()
     for step in plan.steps:
         if step.at_ms < at_ms:
-            now_ms[0] = BEGIN_MS + step.at_ms + (33 if step.when else 0)
-            trace.note("plan", step.describe())
             outcome.fired.append(step)
+            outcome.fired_at_ms.append(step.at_ms + (33 if step.when else 0))
         else:
             outcome.not_reached.append(step)
     violation = None
@@ -194,6 +193,25 @@ def test_the_search_ends_when_its_runs_are_used_up_with_the_best_until_then() ->
     assert shrunk.result.plan == shrunk.plan
     assert max(at.runs for at in seen) == 6
     assert "may be cut further" in describe(shrunk)
+
+
+def test_an_interrupt_ends_the_search_with_the_best_until_then() -> None:
+    def interrupted(at: ShrinkProgress) -> None:
+        if at.runs == 6:
+            raise KeyboardInterrupt
+
+    shrunk = shrink(LARGE, run=breaks_if(has_kill_and_expiry), on_progress=interrupted)
+    assert (shrunk.was_interrupted, shrunk.is_minimal, shrunk.runs) == (True, False, 6)
+    assert shrunk.result.plan == shrunk.plan != LARGE
+    assert "then interrupted: it may be cut further" in describe(shrunk)
+
+
+def test_an_interrupt_before_anything_broke_leaves_nothing_to_keep() -> None:
+    def interrupted(plan: Plan) -> RunResult:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        shrink(LARGE, run=interrupted)
 
 
 def test_no_plan_is_run_twice() -> None:

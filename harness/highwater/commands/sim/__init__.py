@@ -5,10 +5,12 @@ The simulator is loaded by the command that needs it, not by `highwater --help`.
 
 from __future__ import annotations
 
-import pkgutil
-from importlib import import_module
-
 import typer
+
+from highwater.commands import add_commands
+
+INTERRUPTED_EXIT_CODE = 130
+"""Of a command that Ctrl-C ended, once what it had until then is kept."""
 
 
 def register(app: typer.Typer) -> None:
@@ -19,6 +21,5 @@ def register(app: typer.Typer) -> None:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
     )
-    for name in sorted(module.name for module in pkgutil.iter_modules(__path__)):
-        import_module(f"{__name__}.{name}").register(group)
+    add_commands(group, __name__, __path__)
     app.add_typer(group)

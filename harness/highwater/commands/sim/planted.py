@@ -9,11 +9,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from highwater.commands.sim import INTERRUPTED_EXIT_CODE
 from highwater.output import PROGRESS, RESULTS, print_json, say
 from highwater.simulation.options import CORES, Families
 
 if TYPE_CHECKING:
-    from highwater.simulation.hunting import BugReport, Hunt, HuntOptions
+    from highwater.simulation.hunting import BugReport, Hunt, Hunted, HuntOptions
 
 
 def register(app: typer.Typer) -> None:
@@ -36,27 +37,36 @@ def planted(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the planted bugs, or measure how many schedules it takes to find them."""
+    """List the planted bugs, or measure how many schedules it takes to find them.
+
+    Ctrl-C ends a measurement with the table of the hunts that are over by then.
+    """
     from highwater.simulation import hunting
+    from highwater.simulation.writable import check_can_write
 
     bugs = hunting.chosen_bugs(name)
     if not find:
         _list(bugs, json)
         return
     options = hunting.HuntOptions(bugs, seed, seeds, limit, family, feedback, jobs)
-    reports = _find(options)
+    if markdown is not None:
+        check_can_write(markdown)
+    hunted = _find(options)
+    reports = hunting.reports_of(hunted.hunts)
     if markdown is not None:
         markdown.write_text("".join(f"{line}\n" for line in hunting.markdown(reports)))
     if json:
         print_json(reports)
     else:
         _print_found(reports)
+    if hunted.was_interrupted:
+        raise typer.Exit(INTERRUPTED_EXIT_CODE)
     if not all(report.found == report.hunts for report in reports):
         raise typer.Exit(1)
 
 
 def _list(bugs: tuple[str, ...], json: bool) -> None:
-    from highwater_simulator.planted import PLANTED
+    from highwater_planted import PLANTED
 
     chosen = [PLANTED[name] for name in bugs]
     if json:
@@ -82,8 +92,8 @@ def _list(bugs: tuple[str, ...], json: bool) -> None:
         )
 
 
-def _find(options: HuntOptions) -> list[BugReport]:
-    from highwater.simulation.hunting import hunt, reports_of
+def _find(options: HuntOptions) -> Hunted:
+    from highwater.simulation.hunting import hunt
 
     with PROGRESS.status("") as status:
         done: dict[tuple[str, int], None] = {}
@@ -93,12 +103,12 @@ def _find(options: HuntOptions) -> list[BugReport]:
                 f"{len(done)} of {len(options.bugs) * options.seeds} hunts; {each.bug} from seed "
                 f"{each.first_seed}: {each.schedules} schedules"
             )
-            if each.invariant or each.schedules >= options.limit:
+            if each.is_over(options.limit):
                 done[each.bug, each.first_seed] = None
                 how = f"{each.invariant} in {each.found_by}" if each.invariant else "nothing"
                 say(f"{each.bug} from seed {each.first_seed}: {each.schedules} schedules, {how}")
 
-        return reports_of(hunt(options, heard))
+        return hunt(options, heard)
 
 
 def _print_found(reports: list[BugReport]) -> None:

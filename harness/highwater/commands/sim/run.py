@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from highwater.commands.sim import INTERRUPTED_EXIT_CODE
 from highwater.output import RESULTS, print_json
 from highwater.run_folder import RunFolder, new_run_id
 from highwater.simulation.options import CORES, Families, SearchOptions
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from highwater.simulation.pool import Lost
     from highwater.simulation.searching import Search
     from highwater_simulator.search import Summary
-
-INTERRUPTED_EXIT_CODE = 130
 
 
 def register(app: typer.Typer) -> None:
@@ -50,10 +49,13 @@ def run(
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Search: run schedules of random topologies, workloads and faults, and judge each of them."""
+    from highwater.simulation.checkout import commit_here
+    from highwater.simulation.planting import check_planting
     from highwater.simulation.report import print_report, report_of
-    from highwater.simulation.searching import check_bug, keep_plan, search
+    from highwater.simulation.searching import keep_plan, search
+    from highwater.simulation.writable import check_can_write
 
-    check_bug(planted)
+    check_planting(planted, preset)
     options = SearchOptions(
         schedules=schedules,
         first_seed=seed,
@@ -64,12 +66,15 @@ def run(
         stops_at_first=stop_at_first,
         jobs=jobs,
     )
+    for path in (out / "search.json", record_marks):
+        if path is not None:
+            check_can_write(path)
     folder = RunFolder.create(out, new_run_id("sim"))
-    plans = folder.path / "plans"
+    plans, commit = folder.path / "plans", commit_here()
     with SearchProgress(schedules) as progress:
 
         def heard(found: Search, outcome: Summary | Lost) -> None:
-            keep_plan(plans, outcome)
+            keep_plan(plans, outcome, planted, commit)
             progress.show(found, outcome)
 
         found = search(options, heard)

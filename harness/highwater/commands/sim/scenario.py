@@ -28,6 +28,7 @@ def scenario(
 ) -> None:
     """Run the plan, and write it with what the run showed as a scenario that tests hold it to."""
     from highwater.simulation import replaying, shrinking
+    from highwater.simulation.writable import check_can_write
 
     if not NAME.fullmatch(name):
         raise HarnessError(f"--name {name!r}: use a-z, 0-9 and _")
@@ -35,7 +36,8 @@ def scenario(
     if path.exists() and not force:
         raise HarnessError(f"{path} is there; --force replaces it")
     found = replaying.read_plan(plan)
-    kept = shrinking.make_scenario(found, title, shrinking.bug_of(found, planted))
+    check_can_write(path)
+    kept = shrinking.make_scenario(found, title, planted)
     shrinking.write_plan_file(kept, path)
     expected = kept.expected
     shows = "" if expected is None else f"{expected.verdict} {expected.invariant}".strip()

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from highwater.commands.sim import INTERRUPTED_EXIT_CODE
 from highwater.output import PROGRESS, print_json, say
 from highwater.simulation.options import Families
 from highwater_chaos.words import counted
 from highwater_core.config import Preset
 
+if TYPE_CHECKING:
+    from highwater_simulator.shrink import OnProgress, ShrinkProgress, Shrunk
+
 MAX_RUNS = 500
 CUT_SHORT_EXIT_CODE = 1
+FOLDER = Path("runs") / "shrunk"
 
 
 def register(app: typer.Typer) -> None:
@@ -39,14 +46,50 @@ def shrink(
 ) -> None:
     """Cut a failing seed or plan file down to a minimal plan, and say in words what it does.
 
-    Ends with 0 when nothing more can be left out, with 1 when its runs were used up before (the
-    plan written is the best until then), with 2 when there is nothing to shrink.
+    Ends with 0 when nothing more can be left out, with 1 when its runs were used up before, with
+    130 when Ctrl-C ended it (the plan written is the best until then), with 2 when there is
+    nothing to shrink.
     """
     from highwater.simulation import replaying, shrinking
-    from highwater_simulator.shrink import ShrinkProgress, describe
+    from highwater.simulation.writable import check_can_write
+    from highwater_simulator.shrink import describe
 
     plan = replaying.plan_of(what, preset, family)
-    bug = shrinking.bug_of(plan, planted)
+    check_can_write(out or FOLDER / "plan.json")
+    with _progress(counted(len(plan.steps), "step"), max_runs) as on_progress:
+        shrunk = shrinking.shrink_plan(plan, planted, max_runs, on_progress)
+    name = f"{plan.seed}-{shrunk.signature.invariant.replace(' ', '-')}"
+    path = out or FOLDER / f"{name}.json"
+    shrinking.write_plan_file(shrunk.plan, path)
+    if json:
+        print_json(
+            shrinking.ShrinkReport(
+                plan=path,
+                is_minimal=shrunk.is_minimal,
+                was_interrupted=shrunk.was_interrupted,
+                runs=shrunk.runs,
+                invariant=shrunk.signature.invariant,
+                rows=shrunk.signature.rows,
+                words=describe(shrunk),
+            )
+        )
+    else:
+        typer.echo(describe(shrunk))
+        typer.echo(f"\n{path}")
+        for command in shrinking.commands_for(path):
+            typer.echo(f"  {command}")
+    raise typer.Exit(_exit_code(shrunk))
+
+
+def _exit_code(shrunk: Shrunk) -> int:
+    if shrunk.was_interrupted:
+        return INTERRUPTED_EXIT_CODE
+    return 0 if shrunk.is_minimal else CUT_SHORT_EXIT_CODE
+
+
+@contextmanager
+def _progress(steps: str, max_runs: int) -> Iterator[OnProgress]:
+    """Show on stderr what is tried: a bar on a terminal, else a line for each kind of change."""
     with Progress(
         SpinnerColumn(),
         TextColumn("{task.fields[steps]} left, trying less of: {task.description}"),
@@ -57,8 +100,7 @@ def shrink(
         transient=True,
         disable=not PROGRESS.is_terminal,
     ) as progress:
-        task = progress.add_task("steps", total=max_runs, steps=counted(len(plan.steps), "step"))
-
+        task = progress.add_task("steps", total=max_runs, steps=steps)
         said = [""]
 
         def on_progress(at: ShrinkProgress) -> None:
@@ -70,24 +112,4 @@ def shrink(
                 task, completed=at.runs, description=at.doing, steps=counted(at.steps, "step")
             )
 
-        shrunk = shrinking.shrink_plan(plan, bug, max_runs, on_progress)
-    name = f"{plan.seed}-{shrunk.signature.invariant.replace(' ', '-')}"
-    path = out or Path("runs") / "shrunk" / f"{name}.json"
-    shrinking.write_plan_file(shrunk.plan, path)
-    if json:
-        print_json(
-            shrinking.ShrinkReport(
-                plan=path,
-                is_minimal=shrunk.is_minimal,
-                runs=shrunk.runs,
-                invariant=shrunk.signature.invariant,
-                rows=shrunk.signature.rows,
-                words=describe(shrunk),
-            )
-        )
-    else:
-        typer.echo(describe(shrunk))
-        typer.echo(f"\n{path}")
-        for command in shrinking.commands_for(path, bug):
-            typer.echo(f"  {command}")
-    raise typer.Exit(0 if shrunk.is_minimal else CUT_SHORT_EXIT_CODE)
+        yield on_progress

@@ -1,0 +1,105 @@
+"""What makes a single fault impossible to do, whatever the cluster does at that moment. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+
+from highwater_chaos import faults as f
+from highwater_chaos.bounds import Bounds, problems_of_numbers
+from highwater_core.fail_points import BROKER_FAIL_POINTS, CONTROLLER_FAIL_POINTS
+
+_HOSTS = (f.ANY, "zookeeper")
+"""What a link may join besides nodes."""
+_DURATIONS = ("for_ms", "every_ms", "restart_after_ms", "delay_ms", "latency_ms", "jitter_ms")
+_BOUNDS: Mapping[str, Bounds] = {
+    "loss_percent": (1, 100),
+    "percent": (1, 100),
+    "ppm": (-999_999, None),  # at a million slower a clock stands still
+    "count": (1, None),
+    "partitions": (1, None),
+    "replication_factor": (1, None),
+    "records": (0, None),
+}
+"""Of a fault's numbers, by their fields."""
+_OF_DISKS = (f.PowerLoss, f.DiskFull, f.DiskErrors, f.SlowDisk, f.FlipBit)
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+def problems_of_fault(fault: f.Fault, nodes: Collection[str]) -> Iterator[str]:
+    """Yield what is wrong with the fault in a cluster of these nodes."""
+    yield from _problems_of_lengths(fault)
+    yield from problems_of_numbers(fault, _BOUNDS)
+    yield from _problems_of_places(fault, nodes)
+    node = getattr(fault, "node", "")
+    if isinstance(fault, f.CrashAt | f.DelayAt) and fault.point not in points_of(node):
+        yield f"{node} has no fail-point {fault.point!r}"
+    if is_of_a_disk(fault) and is_controller(node):
+        yield f"{node} keeps nothing on a disk: only brokers do"
+    if isinstance(fault, f.CreateTopic | f.DeleteTopic) and not is_topic_name(fault.topic):
+        yield f"{fault.topic!r} is no topic's name"
+
+
+def _problems_of_lengths(fault: f.Fault) -> Iterator[str]:
+    for field in _DURATIONS:
+        if (getattr(fault, field, None) or 0) < 0:
+            yield f"{field} is negative"
+    if getattr(fault, "kbit_per_s", 1) < 1:
+        yield "a bandwidth of less than 1 kbit/s is a cut"
+    if getattr(fault, "times", 1) < 1:
+        yield "it is to be done less than once"
+
+
+def _problems_of_places(fault: f.Fault, nodes: Collection[str]) -> Iterator[str]:
+    node = getattr(fault, "node", None)
+    if node is not None and not is_node(node, nodes):
+        yield f"there is no node {node!r}"
+    for field in ("source", "target"):
+        host = getattr(fault, field, None)
+        if host not in (None, *_HOSTS) and not is_node(host, nodes):
+            yield f"there is no node {host!r}"
+    plane = getattr(fault, "plane", None)
+    if plane not in (None, *f.PLANES):
+        yield f"there is no plane {plane!r}"
+
+
+# ---------------------------------------------------------------- words
+
+
+def is_node(words: str, nodes: Collection[str]) -> bool:
+    """Return whether the words name one of the nodes, or describe one."""
+    if words in nodes or words == "active controller":
+        return True
+    role, of, partition = words.partition(" of ")
+    return role in ("leader", "follower", "last follower") and bool(of) and is_partition(partition)
+
+
+def is_controller(words: str) -> bool:
+    """Return whether the words can mean a controller; they mean a broker otherwise."""
+    return words == "active controller" or words.startswith("controller-")
+
+
+def is_described(words: str) -> bool:
+    """Return whether the words mean whoever is something then, not a node of that name."""
+    return words == "active controller" or " of " in words
+
+
+def is_partition(words: str) -> bool:
+    topic, _, number = words.rpartition("-")
+    return bool(topic) and number.isascii() and number.isdigit()
+
+
+def is_topic_name(words: str) -> bool:
+    """Return whether nodes allow a topic of that name."""
+    return _TOPIC_NAME.fullmatch(words) is not None and words not in (".", "..")
+
+
+def points_of(words: str) -> Collection[str]:
+    """Return the fail-points of the node that is meant."""
+    return CONTROLLER_FAIL_POINTS if is_controller(words) else BROKER_FAIL_POINTS
+
+
+def is_of_a_disk(fault: f.Fault) -> bool:
+    """Return whether what the fault does is done to a disk."""
+    is_emptying = isinstance(fault, f.Kill) and fault.disk is f.DiskAtStart.EMPTY
+    return is_emptying or isinstance(fault, _OF_DISKS)

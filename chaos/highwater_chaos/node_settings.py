@@ -1,0 +1,77 @@
+"""What a plan may set of brokers and controllers, and within which bounds. A table.
+
+The names are those of the nodes' own settings, which a test holds this table to: no node is
+imported here. What follows from a world, as addresses do, is not for a plan to set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from highwater_chaos.bounds import Bounds, out_of
+from highwater_core.topic_configs import TOPIC_CONFIG_KEYS
+
+_OF_TOPICS = (
+    "index_interval_bytes",
+    "max_message_bytes",
+    "min_insync_replicas",
+    "retention_bytes",
+    "retention_ms",
+    "segment_bytes",
+    "segment_ms",
+)
+"""Defaults of topics: their bounds are those of the topics' configurations."""
+
+
+def _of_topic(setting: str) -> Bounds:
+    key = TOPIC_CONFIG_KEYS[setting.replace("_", ".")]
+    return key.minimum, key.maximum
+
+
+_BROKER_SETTINGS: Mapping[str, Bounds] = {
+    "session_timeout_ms": (1, None),
+    "replica_lag_time_max_ms": (1, None),
+    "replica_fetch_wait_max_ms": (1, None),
+    "replica_fetch_min_bytes": (0, None),
+    "replica_fetch_max_bytes": (1, None),
+    "replica_fetch_response_max_bytes": (1, None),
+    "replica_fetch_timeout_ms": (1, None),
+    "replica_fetch_backoff_ms": (1, None),
+    "replica_fetch_backoff_max_ms": (1, None),
+    "isr_change_check_interval_ms": (1, None),
+    "isr_change_quiet_ms": (0, None),
+    "isr_change_propagation_max_ms": (1, None),
+    "alter_partition_timeout_ms": (1, None),
+    "controller_retry_ms": (1, None),
+    "high_watermark_checkpoint_interval_ms": (1, None),
+    "log_flush_interval_ms": (1, None),
+    "log_retention_check_interval_ms": (1, None),
+    "controlled_shutdown_attempts": (1, None),
+    "controlled_shutdown_timeout_ms": (1, None),
+    "controlled_shutdown_retry_ms": (1, None),
+    "default_replication_factor": (1, None),
+    "num_partitions": (1, None),
+    **{name: _of_topic(name) for name in _OF_TOPICS},
+}
+_CONTROLLER_SETTINGS: Mapping[str, Bounds] = {
+    "session_timeout_ms": (1, None),
+    "command_timeout_ms": (1, None),
+    "command_retry_ms": (1, None),
+    "default_partition_count": (1, None),
+    "default_replication_factor": (1, None),
+    "default_min_insync_replicas": (1, None),
+}
+NODE_SETTINGS: Mapping[str, Mapping[str, Bounds]] = {
+    "broker": _BROKER_SETTINGS,
+    "controller": _CONTROLLER_SETTINGS,
+}
+
+
+def problems_of_settings(kind: str, settings: Mapping[str, int]) -> Iterator[str]:
+    """Yield which settings nodes of the kind do not have, or cannot work with."""
+    for name, value in settings.items():
+        bounds = NODE_SETTINGS[kind].get(name)
+        if bounds is None:
+            yield f"{name!r} is not a {kind} setting that a plan may make"
+        elif words := out_of(value, bounds):
+            yield f"{kind} setting {name}: {words}"

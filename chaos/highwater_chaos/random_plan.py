@@ -1,0 +1,232 @@
+"""From a seed to a plan for containers: a cluster, clients, and faults that all can be proven.
+
+Faults come at random times, each for its own length, and are all over before the plan's end. A
+step that finds nobody to act on, or a node that is down already, proves nothing: so two faults of
+whole nodes never meet on one node, and where a node is described ("leader of t-0") nothing else
+may just then change who that is. A guarded plan keeps the quorum besides; see guard.
+Source: swarm testing (Groce and others, ISSTA 2012): each plan leaves some kinds out altogether.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from highwater_chaos.draw import Draw
+from highwater_chaos.guard import acting_of, problems_with_quorum
+from highwater_chaos.plan import (
+    Consumer,
+    Plan,
+    Producer,
+    Step,
+    Topic,
+    Topology,
+    Workload,
+    problems_of,
+)
+from highwater_chaos.random_kinds import (
+    BREAKS_EVERY_QUORUM,
+    ON_LINKS,
+    Kind,
+    Targets,
+    collide,
+    draw_kind,
+)
+from highwater_core.check import check
+from highwater_core.config import Preset
+from highwater_core.ports import Rng
+
+LEAST_DURATION_MS = 10_000
+FIRST_AT_MS = 2_000
+"""Records are written before the first fault, and it is begun before it is due."""
+LAST_END_MS = 1_000
+"""Before the plan's end every fault is over."""
+RECOVERY_MS = 5_000
+"""A node that is back starts, registers and catches up before the next may go."""
+TRY_EVERY_MS = 750
+"""So often a fault is tried; many find no room."""
+LINK_LEAD_MS = 1_500
+"""So long before it is to act a fault on a link is begun, at most."""
+LINK_WORK_MS = 2_500
+"""To cut or lose one link, or to prove it well again; one link after the other."""
+_AT_STEP_MS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a random plan is asked for; equal values give equal plans."""
+
+    seed: int
+    duration_ms: int
+    preset: Preset = Preset.FENCED
+    brokers: int = 3
+    controllers: int = 2
+    is_swarm: bool = False
+    """Some kinds of faults only, drawn; otherwise every kind, each at its own times."""
+    is_guarded: bool = True
+    """Whether the quorum is kept."""
+    without: tuple[Kind, ...] = ()
+    """What the plan must not have."""
+
+    def __post_init__(self) -> None:
+        if self.duration_ms < LEAST_DURATION_MS:
+            raise ValueError(f"a random plan lasts at least {LEAST_DURATION_MS / 1000:g} s")
+        if self.brokers < 1 or self.controllers < 1:
+            raise ValueError("a cluster has at least one broker and one controller")
+        if not self.kinds:
+            raise ValueError("a random plan has at least one kind of fault")
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """What the plan may have."""
+        left_out = (*self.without, *(BREAKS_EVERY_QUORUM if self.is_guarded else ()))
+        return tuple(kind for kind in Kind if kind not in left_out)
+
+
+def random_plan(wanted: Wanted, rng: Rng) -> Plan:
+    """Return the plan; rng: a fresh stream of the seed."""
+    draw = Draw(rng)
+    topology = _topology(draw, wanted)
+    workload = _workload(draw, topology)
+    way = "a swarm" if wanted.is_swarm else "independent faults"
+    guarded = "" if wanted.is_guarded else ", unguarded"
+    plan = Plan(
+        seed=wanted.seed,
+        title=f"seed {wanted.seed}, {wanted.duration_ms / 1000:g} s, {way}{guarded}",
+        topology=topology,
+        workload=workload,
+        quiet_after_ms=wanted.duration_ms,
+    )
+    planner = _Planner(draw, plan, wanted)
+    kinds = _kinds(draw, wanted)
+    for _ in range(max(4, wanted.duration_ms // TRY_EVERY_MS)):
+        planner.try_one(draw.weighted(kinds))
+    for kind in wanted.kinds:  # what was drawn may have no room
+        if not planner.steps:
+            planner.try_one(kind)
+    plan = planner.plan()
+    check(bool(plan.steps) and not problems_of(plan), "a random plan has faults and is possible")
+    return plan
+
+
+# ---------------------------------------------------------------- the cluster and its clients
+
+
+def _topology(draw: Draw, wanted: Wanted) -> Topology:
+    session_timeout_ms = draw.of((2_000, 2_000, 3_000))
+    return Topology(
+        brokers=wanted.brokers,
+        controllers=wanted.controllers,
+        preset=wanted.preset,
+        broker_settings={
+            "session_timeout_ms": session_timeout_ms,
+            "replica_lag_time_max_ms": draw.of((1_500, 3_000)),
+            "replica_fetch_wait_max_ms": draw.of((100, 500)),
+            "replica_fetch_timeout_ms": 2_000,
+            "high_watermark_checkpoint_interval_ms": draw.of((500, 5_000)),
+            "alter_partition_timeout_ms": 2_000,
+            "isr_change_check_interval_ms": 500,
+            "isr_change_quiet_ms": 1_000,
+            "isr_change_propagation_max_ms": 5_000,
+        },
+        controller_settings={
+            "session_timeout_ms": session_timeout_ms,
+            "command_timeout_ms": 2_000,
+        },
+    )
+
+
+def _workload(draw: Draw, topology: Topology) -> Workload:
+    factor = min(3, topology.brokers)
+    topic = Topic(
+        partitions=draw.of((1, 2, 3)),
+        replication_factor=factor,
+        min_insync_replicas=max(1, factor - 1),
+    )
+    producers = (
+        Producer(rate_per_s=draw.of((20, 40))),
+        Producer(rate_per_s=20, retries=False, max_in_flight=draw.of((1, 5))),
+        Producer(rate_per_s=10, acks=1, batch_max_records=draw.of((1, 4)), linger_ms=10),
+    )
+    return Workload((topic,), producers, (Consumer(), Consumer()))
+
+
+def _kinds(draw: Draw, wanted: Wanted) -> list[tuple[Kind, int]]:
+    """Return the kinds that the plan may have, and how often each is tried."""
+    known = wanted.kinds
+    if not wanted.is_swarm:
+        return [(kind, 1) for kind in known]
+    chosen = draw.shuffled(known)[: draw.between(1, len(known))]
+    return [(kind, draw.of((1, 3))) for kind in chosen]
+
+
+# ---------------------------------------------------------------- steps
+
+
+class _Planner:
+    """Takes in what fits beside what is there already."""
+
+    def __init__(self, draw: Draw, plan: Plan, wanted: Wanted) -> None:
+        self._draw = draw
+        self._plan = plan
+        self._is_guarded = wanted.is_guarded
+        self._targets = Targets(draw, plan)
+        self._busy: list[tuple[int, int]] = []
+        """When links are worked on, [from, to)."""
+        self.steps: list[Step] = []
+
+    def try_one(self, kind: Kind) -> None:
+        """Draw one fault of the kind, and keep it if it has room."""
+        for_ms, made = draw_kind(kind, self._targets)
+        latest_ms = self._plan.quiet_after_ms - LAST_END_MS - for_ms
+        if latest_ms <= FIRST_AT_MS:
+            return
+        at_ms = self._draw.between(FIRST_AT_MS // _AT_STEP_MS, latest_ms // _AT_STEP_MS + 1)
+        drawn = [replace(step, at_ms=step.at_ms + at_ms * _AT_STEP_MS) for step in made]
+        if drawn and self._has_room(drawn):
+            self.steps += drawn
+            self._busy += self._work_on_links(drawn)
+
+    def plan(self) -> Plan:
+        return self._with(self.steps)
+
+    def _with(self, steps: Sequence[Step]) -> Plan:
+        in_order = tuple(sorted(steps, key=lambda step: step.at_ms))
+        return replace(self._plan, steps=in_order)
+
+    def _has_room(self, drawn: Sequence[Step]) -> bool:
+        quiet_after_ms = self._plan.quiet_after_ms
+        last_ms = max(acting_of(step, quiet_after_ms).end_ms for step in drawn)
+        if last_ms > quiet_after_ms - LAST_END_MS:
+            return False
+        if any(self._collide(new, old) for new in drawn for old in self.steps):
+            return False
+        if any(
+            begin_ms < busy_until_ms and busy_ms < end_ms
+            for begin_ms, end_ms in self._work_on_links(drawn)
+            for busy_ms, busy_until_ms in self._busy
+        ):
+            return False
+        together = self._with([*self.steps, *drawn])
+        return not (self._is_guarded and problems_with_quorum(together, recovery_ms=RECOVERY_MS))
+
+    def _work_on_links(self, steps: Sequence[Step]) -> list[tuple[int, int]]:
+        """Return when links are worked on for these steps: as they begin and as they end."""
+        on_links = [step for step in steps if isinstance(step.do, ON_LINKS)]
+        acting = [acting_of(step, self._plan.quiet_after_ms) for step in on_links]
+        moments = Counter(each.begin_ms - LINK_LEAD_MS for each in acting)
+        moments.update(each.end_ms for each in acting)
+        return [(moment, moment + LINK_WORK_MS * links) for moment, links in moments.items()]
+
+    def _collide(self, one: Step, other: Step) -> bool:
+        """Return whether the two may meet, and one of them might then not be done or proven."""
+        first, then = (acting_of(step, self._plan.quiet_after_ms) for step in (one, other))
+        if first.begin_ms >= then.end_ms + RECOVERY_MS:
+            return False
+        if then.begin_ms >= first.end_ms + RECOVERY_MS:
+            return False
+        mine, its = self._targets.touched(one.do), self._targets.touched(other.do)
+        return any(name in its for name in mine) and collide(one.do, other.do)

@@ -1,0 +1,77 @@
+"""What replicas hold as text: records by offset, and the neighbours of one offset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.segments import ReplicaLog
+
+EITHER_SIDE = 3
+"""How many records before and after an offset are shown."""
+MOST_SHOWN = 20
+"""Of a check's findings, those that are shown with their neighbours."""
+_VALUE_CHARACTERS = 40
+
+
+def values_by_offset(replica: ReplicaLog) -> dict[int, str]:
+    """Return each record's value by its offset, ascending; bytes that are no text are replaced."""
+    return {
+        offset: (value or b"").decode("utf-8", "replace")
+        for batch in replica.batches
+        for offset, _, value in batch.records()
+    }
+
+
+def one_of_each_partition(replicas: Iterable[ReplicaLog]) -> list[ReplicaLog]:
+    """Return one replica of each partition: the one whose high watermark is the highest."""
+    found: dict[tuple[str, int], ReplicaLog] = {}
+    for replica in replicas:
+        known = found.setdefault((replica.topic, replica.partition), replica)
+        if replica.high_watermark > known.high_watermark:
+            found[replica.topic, replica.partition] = replica
+    return list(found.values())
+
+
+def show(value: str | None) -> str:
+    """Return a value in quotes, cut to a readable length; "nothing" for None."""
+    if value is None:
+        return "nothing"
+    short = value if len(value) <= _VALUE_CHARACTERS else value[: _VALUE_CHARACTERS - 3] + "..."
+    return repr(short)
+
+
+def with_neighbours(
+    results: Iterable[CheckResult], replicas: Sequence[ReplicaLog]
+) -> list[CheckResult]:
+    """Return the results; each finding at an offset tells what replicas hold about there."""
+    return [
+        replace(
+            result,
+            findings=tuple(
+                replace(finding, around=_around(finding, replicas)) if at < MOST_SHOWN else finding
+                for at, finding in enumerate(result.findings)
+            ),
+        )
+        for result in results
+    ]
+
+
+def _around(finding: Finding, replicas: Sequence[ReplicaLog]) -> tuple[str, ...]:
+    own = [r for r in replicas if (r.topic, r.partition) == (finding.topic, finding.partition)]
+    if finding.offset < 0:
+        return ()
+    return tuple(f"broker {r.broker_id}: {_neighbours(r, finding.offset)}" for r in own)
+
+
+def _neighbours(replica: ReplicaLog, offset: int) -> str:
+    near = [
+        (at, batch.leader_epoch, (value or b"").decode("utf-8", "replace"))
+        for batch in replica.batches
+        if batch.base_offset <= offset + EITHER_SIDE and batch.next_offset >= offset - EITHER_SIDE
+        for at, _, value in batch.records()
+        if abs(at - offset) <= EITHER_SIDE
+    ]
+    told = ", ".join(f"{at} {show(value)} of epoch {epoch}" for at, epoch, value in near)
+    return f"{told or 'no record near it'}; the log ends at {replica.log_end_offset}"

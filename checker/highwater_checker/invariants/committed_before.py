@@ -1,0 +1,128 @@
+"""I4, I11: what a leader committed is on every leader after it, and no ISR member cuts it off.
+
+Both are told by traces. What counts as committed before an epoch is the highest high watermark that
+any leader of an older epoch told, whatever the nodes' clocks say. Within an epoch, who was in the
+ISR and what was committed before a cut go by the clocks: they must be one, as those of containers
+on one machine are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from highwater_checker.deleted_topics import deleted_topics
+from highwater_checker.finding import CheckResult, Finding
+from highwater_core.events import EventKind, TraceEvent
+from highwater_core.ids import TopicPartition
+
+_TELLS_ISR = frozenset(
+    {
+        EventKind.BECAME_LEADER,
+        EventKind.HIGH_WATERMARK_ADVANCED,
+        EventKind.ISR_CHANGED,
+        EventKind.ISR_WRITTEN,
+    }
+)
+
+
+def check_committed_before(events: Sequence[TraceEvent]) -> CheckResult:
+    """Find leaders that began without what was committed, and ISR members that cut it off.
+
+    Looks at BECAME_LEADER and LOG_TRUNCATED, and at what tells of high watermarks and ISRs. Who is
+    a member is told by the ISR that was last told of in the epoch before the cut, or with which the
+    epoch began. Only where logs end is compared, not what is in them; topics that were deleted,
+    whose epochs begin anew, are left out. What preset v3 is known to lose shows here too.
+    Source: replication.md section 2, I4 and I11.
+    """
+    findings: list[Finding] = []
+    examined = 0
+    for topic_partition, own in _by_partition(events).items():
+        committed = _Committed(own)
+        for event in own:
+            if event.kind is EventKind.BECAME_LEADER:
+                examined += 1
+                findings += _leads_without(topic_partition, event, committed)
+            elif event.kind is EventKind.LOG_TRUNCATED:
+                examined += 1
+                findings += _cuts_off(topic_partition, event, committed)
+    return CheckResult(
+        "leaders have, and members keep, what was committed (I4, I11)", examined, tuple(findings)
+    )
+
+
+class _Committed:
+    """What one partition's leaders committed, and its ISRs, by leader epoch."""
+
+    def __init__(self, events: Iterable[TraceEvent]) -> None:
+        self._told: dict[int, list[TraceEvent]] = {}
+        for event in sorted(events, key=lambda each: each.ts_ns):
+            if event.kind in _TELLS_ISR:
+                self._told.setdefault(_epoch(event), []).append(event)
+
+    def before(self, leader_epoch: int) -> tuple[int, int]:
+        """Return up to where leaders of older epochs had committed, and the epoch of the last."""
+        older = (
+            (event.offset, epoch)
+            for epoch, told in self._told.items()
+            if epoch < leader_epoch
+            for event in told
+            if event.kind is EventKind.HIGH_WATERMARK_ADVANCED and event.offset is not None
+        )
+        return max(older, default=(0, -1))
+
+    def before_cut(self, cut: TraceEvent) -> tuple[int, int]:
+        """Return the same, or what was committed in the cut's own epoch before it if that is more.
+
+        (0, -1) if the log was then no ISR member's.
+        """
+        epoch = _epoch(cut)
+        told = self._told.get(epoch, [])
+        earlier = [event for event in told if event.ts_ns < cut.ts_ns] or told[:1]
+        if not earlier or cut.node not in earlier[-1].detail["isr"]:
+            return 0, -1
+        own = (
+            (event.offset, epoch)
+            for event in earlier
+            if event.kind is EventKind.HIGH_WATERMARK_ADVANCED and event.offset is not None
+        )
+        return max((self.before(epoch), *own))
+
+
+def _leads_without(
+    at: TopicPartition, event: TraceEvent, committed: _Committed
+) -> Iterator[Finding]:
+    end_offset, epoch = committed.before(_epoch(event))
+    if event.offset is not None and event.offset < end_offset:
+        what = (
+            f"broker {event.node} leads epoch {event.leader_epoch} with a log up to "
+            f"{event.offset}; in epoch {epoch} all up to {end_offset} was committed"
+        )
+        yield Finding("I4", what, at.topic, at.partition, event.offset, event.node)
+
+
+def _cuts_off(at: TopicPartition, event: TraceEvent, committed: _Committed) -> Iterator[Finding]:
+    end_offset, epoch = committed.before_cut(event)
+    held = min(end_offset, int(event.detail["from_offset"]))
+    if event.offset is None or event.offset >= held:
+        return
+    what = (
+        f"broker {event.node}, in the ISR of epoch {event.leader_epoch}, cut its log from "
+        f"{event.detail['from_offset']} to {event.offset}; in epoch {epoch} all up to "
+        f"{end_offset} was committed"
+    )
+    yield Finding("I11", what, at.topic, at.partition, event.offset, event.node)
+
+
+def _by_partition(events: Sequence[TraceEvent]) -> dict[TopicPartition, list[TraceEvent]]:
+    """Return the events of each partition that knows its epoch, but of deleted topics."""
+    deleted = deleted_topics(events)
+    found: dict[TopicPartition, list[TraceEvent]] = {}
+    for event in events:
+        at = event.topic_partition
+        if at is not None and event.leader_epoch is not None and event.topic not in deleted:
+            found.setdefault(at, []).append(event)
+    return found
+
+
+def _epoch(event: TraceEvent) -> int:
+    return -1 if event.leader_epoch is None else event.leader_epoch

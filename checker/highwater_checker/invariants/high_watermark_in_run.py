@@ -1,0 +1,134 @@
+"""I4: at no moment of a run is a leader's high watermark above what an ISR member has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from highwater_checker.deleted_topics import deleted_topics
+from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.looks import Look, incarnation_at, leaders_in, replica_at
+from highwater_core.events import EventKind, TraceEvent
+from highwater_core.ids import TopicPartition
+from highwater_core.messages import ReplicaSnapshot
+
+CHECK = "every ISR member has what its leader called committed (I4)"
+
+Stay = tuple[int, TopicPartition, int]
+"""Node, partition, leader epoch."""
+
+
+def check_high_watermark_in_run(looks: Sequence[Look], events: Sequence[TraceEvent]) -> CheckResult:
+    """Find ISR members whose log ended below what their leader had called committed before.
+
+    A leader's high watermark in one look is compared with a member's log end in the next look,
+    which is later. That is sound only as far as the member's log can but grow in between: it
+    follows in the leader's epoch, in the only incarnation that does, and did not cut its log to
+    below that high watermark in this epoch (for that is I11). A high watermark that the leader
+    brought along into its epoch, and did not advance in it, is not judged: of it the members were
+    another leader's. Deleted topics are left out.
+    Source: replication.md section 2, I4; section 4, "HW (leader)".
+    """
+    told = _Told(events)
+    findings: list[Finding] = []
+    examined = 0
+    for before, after in pairwise(looks):
+        for node, leader in leaders_in(before):
+            if not told.advanced(node, leader):
+                continue
+            for member, replica in _members(leader, node, before, after):
+                if not told.may_have_shrunk(member, replica, int(leader.high_watermark)):
+                    examined += 1
+                    if replica.log_end_offset < leader.high_watermark:
+                        findings.append(_finding(node, leader, member, replica, before.time_ns))
+    return CheckResult(
+        CHECK,
+        examined,
+        tuple(_first_of_each(findings)),
+    )
+
+
+class _Told:
+    """What the traces tell of epochs: what leaders brought along, and who shrank his log."""
+
+    def __init__(self, events: Sequence[TraceEvent]) -> None:
+        self._deleted = deleted_topics(events)
+        self._brought: dict[Stay, int] = {}
+        self._cut_to: dict[Stay, int] = {}
+        self._incarnations: dict[Stay, set[int]] = {}
+        for event in events:
+            at = event.topic_partition
+            if at is None or event.leader_epoch is None:
+                continue
+            stay = event.node, at, event.leader_epoch
+            if event.kind is EventKind.BECAME_LEADER:
+                known = self._brought.get(stay, 0)
+                self._brought[stay] = max(known, int(event.detail["high_watermark"]))
+            elif event.kind is EventKind.BECAME_FOLLOWER:
+                self._incarnations.setdefault(stay, set()).add(event.incarnation)
+            elif event.kind is EventKind.LOG_TRUNCATED and event.offset is not None:
+                self._cut_to[stay] = min(self._cut_to.get(stay, event.offset), event.offset)
+
+    def advanced(self, node: int, leader: ReplicaSnapshot) -> bool:
+        """Return whether the leader raised its high watermark in its epoch, by what is known."""
+        at, epoch = leader.topic_partition, int(leader.leader_epoch)
+        brought = self._brought.get((node, at, epoch))
+        return (
+            brought is not None
+            and leader.high_watermark > brought
+            and at.topic not in self._deleted
+        )
+
+    def may_have_shrunk(self, node: int, replica: ReplicaSnapshot, high_watermark: int) -> bool:
+        """Return whether the follower may have lost, in this epoch, what it once had."""
+        stay = node, replica.topic_partition, int(replica.leader_epoch)
+        cut_to = self._cut_to.get(stay, high_watermark)
+        return len(self._incarnations.get(stay, ())) != 1 or cut_to < high_watermark
+
+
+def _members(
+    leader: ReplicaSnapshot, node: int, before: Look, after: Look
+) -> Iterator[tuple[int, ReplicaSnapshot]]:
+    """Yield the ISR's other members that followed in the leader's epoch in both looks."""
+    for member in leader.isr:
+        if int(member) == node:
+            continue
+        was = replica_at(before, int(member), leader.topic_partition)
+        now = replica_at(after, int(member), leader.topic_partition)
+        if was is None or now is None:
+            continue
+        if incarnation_at(before, int(member)) != incarnation_at(after, int(member)):
+            continue
+        if _follows(was, leader) and _follows(now, leader):
+            yield int(member), now
+
+
+def _follows(replica: ReplicaSnapshot, leader: ReplicaSnapshot) -> bool:
+    return (
+        replica.role == "follower"
+        and replica.leader_epoch == leader.leader_epoch
+        and replica.topic_id == leader.topic_id
+    )
+
+
+def _finding(
+    node: int, leader: ReplicaSnapshot, member: int, replica: ReplicaSnapshot, time_ns: int
+) -> Finding:
+    at = leader.topic_partition
+    message = (
+        f"leader {node} of leader_epoch {leader.leader_epoch} had the high watermark "
+        f"{leader.high_watermark} with the ISR {[int(each) for each in leader.isr]} before "
+        f"{time_ns / 1e9:.2f} s; after that broker {member}'s log ended at "
+        f"{replica.log_end_offset}"
+    )
+    return Finding("I4", message, at.topic, at.partition, int(replica.log_end_offset), member)
+
+
+def _first_of_each(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield the first finding of each member and partition: looks repeat what lasts."""
+    seen: set[tuple[str, int, int]] = set()
+    for finding in findings:
+        key = finding.topic, finding.partition, finding.broker
+        if key not in seen:
+            seen.add(key)
+            yield finding

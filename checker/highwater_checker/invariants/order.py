@@ -1,0 +1,79 @@
+"""Order: what was sent after an acknowledgement, or after it by the same client, lies after it.
+
+Source: reference/history-checks.md section 2, "realtime-send" and "nonmonotonic-send".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from highwater_checker.contents import show
+from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.history import Acknowledged
+
+SENT_ONCE = 1
+_NO_OFFSET = -1
+
+
+def check_order(
+    acknowledged: Sequence[Acknowledged], sends_one_at_a_time: Callable[[str], bool]
+) -> CheckResult:
+    """Find acks=all records at offsets that contradict the order in which they were sent.
+
+    A send that began after another's acknowledgement came lies above it, whoever sent them. Of a
+    client with one request in flight, records that were each sent once lie in the order of their
+    sends; one that was sent again may have been overtaken. That the log holds acknowledged records
+    at these offsets is acknowledged_records.py's. sends_one_at_a_time: asked with a process.
+    """
+    findings: list[Finding] = []
+    for own in _grouped(acknowledged, lambda ack: (ack.topic, ack.partition)):
+        findings += _before_what_was_acknowledged(own)
+        for sent in _grouped(own, lambda ack: ack.process):
+            if sends_one_at_a_time(sent[0].process):
+                findings += _before_what_was_sent(sent)
+    return CheckResult("records lie in the order of sends", len(acknowledged), tuple(findings))
+
+
+def _before_what_was_acknowledged(own: Sequence[Acknowledged]) -> Iterator[Finding]:
+    """Yield the sends that lie below what was acknowledged before they began."""
+    by_end = sorted(own, key=lambda ack: ack.acknowledged_ns)
+    highest: Acknowledged | None = None
+    ended = 0
+    for ack in sorted(own, key=lambda ack: ack.invoked_ns):
+        while ended < len(by_end) and by_end[ended].acknowledged_ns < ack.invoked_ns:
+            if highest is None or by_end[ended].offset > highest.offset:
+                highest = by_end[ended]
+            ended += 1
+        if highest is not None and ack.offset <= highest.offset:
+            what = f"sent after {show(highest.value)} was acknowledged at {highest.offset}"
+            yield _finding("realtime-send", ack, what)
+
+
+def _before_what_was_sent(sent: Sequence[Acknowledged]) -> Iterator[Finding]:
+    """Yield the records of one client that lie below one that it sent before; operations rise."""
+    highest = _NO_OFFSET
+    once = (ack for ack in sent if ack.tries == SENT_ONCE)
+    for ack in sorted(once, key=lambda ack: ack.operation_id):
+        if ack.offset <= highest:
+            yield _finding("nonmonotonic-send", ack, f"sent after what lies at {highest}")
+        highest = max(highest, ack.offset)
+
+
+def _grouped(
+    acknowledged: Iterable[Acknowledged], key: Callable[[Acknowledged], object]
+) -> list[list[Acknowledged]]:
+    groups: dict[object, list[Acknowledged]] = {}
+    for ack in acknowledged:
+        groups.setdefault(key(ack), []).append(ack)
+    return list(groups.values())
+
+
+def _finding(invariant: str, ack: Acknowledged, why: str) -> Finding:
+    return Finding(
+        invariant,
+        f"{show(ack.value)} lies at {ack.offset}, {why}",
+        ack.topic,
+        ack.partition,
+        ack.offset,
+        operation=ack.operation,
+    )

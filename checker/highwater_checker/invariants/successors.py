@@ -1,0 +1,105 @@
+"""I1: no leader acknowledges to a client what its successor's log does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from highwater_checker.contents import one_of_each_partition, show
+from highwater_checker.deleted_topics import deleted_topics
+from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.history import Acknowledged
+from highwater_checker.segments import ReplicaLog
+from highwater_core.events import EventKind, TraceEvent
+from highwater_core.ids import TopicPartition
+
+Events = Mapping[TopicPartition, Sequence[TraceEvent]]
+
+
+def check_successors(
+    acknowledged: Iterable[Acknowledged],
+    replicas: Iterable[ReplicaLog],
+    events: Sequence[TraceEvent],
+) -> CheckResult:
+    """Find acks=all records that a later leader's log did not reach when its epoch began.
+
+    A record's epoch is that of its batch in the final log; of a record that is not there, that of
+    the only leader that traced an append at its offset and whose record is not there now. Where
+    several did, acknowledged_records.py alone names the loss. An unclean election or a lost disk
+    breaks this too. Deleted topics, whose epochs begin anew, are left out.
+    Source: replication.md section 2, I1 and I4.
+    """
+    gone = deleted_topics(events)
+    begun = _of_kind(events, EventKind.BECAME_LEADER, gone)
+    appended = _of_kind(events, EventKind.LOG_APPENDED, gone)
+    contents = {
+        TopicPartition(log.topic, log.partition): _epochs_and_values(log)
+        for log in one_of_each_partition(replicas)
+    }
+    findings: list[Finding] = []
+    examined = 0
+    for ack in acknowledged:
+        at = TopicPartition(ack.topic, ack.partition)
+        if at not in contents or at not in begun:
+            continue
+        examined += 1
+        epoch, value = contents[at].get(ack.offset, (None, ""))
+        if value != ack.value:
+            epoch = _epoch_of_the_lost(appended.get(at, ()), ack.offset, epoch)
+        lacking = None if epoch is None else _first_lacking(begun[at], epoch, ack.offset)
+        if lacking is not None:
+            findings.append(_finding(ack, epoch, appended.get(at, ()), lacking))
+    return CheckResult(
+        "no leader lacks what older ones acknowledged (I1)", examined, tuple(findings)
+    )
+
+
+def _of_kind(events: Sequence[TraceEvent], kind: EventKind, without: set[str]) -> Events:
+    """Return each partition's events of the kind, by leader epoch."""
+    found: dict[TopicPartition, list[TraceEvent]] = {}
+    for event in events:
+        at = event.topic_partition
+        if event.kind is kind and at is not None and at.topic not in without:
+            found.setdefault(at, []).append(event)
+    return {at: sorted(own, key=_epoch) for at, own in found.items()}
+
+
+def _epochs_and_values(log: ReplicaLog) -> dict[int, tuple[int | None, str]]:
+    return {
+        offset: (batch.leader_epoch, (value or b"").decode("utf-8", "replace"))
+        for batch in log.batches
+        for offset, _, value in batch.records()
+    }
+
+
+def _epoch_of_the_lost(
+    appended: Iterable[TraceEvent], offset: int, epoch_now: int | None
+) -> int | None:
+    epochs = {_epoch(event) for event in _at(appended, offset)} - {epoch_now}
+    return epochs.pop() if len(epochs) == 1 else None
+
+
+def _first_lacking(begun: Iterable[TraceEvent], epoch: int, offset: int) -> TraceEvent | None:
+    later = (event for event in begun if _epoch(event) > epoch)
+    return next((e for e in later if e.offset is not None and e.offset <= offset), None)
+
+
+def _at(appended: Iterable[TraceEvent], offset: int) -> Iterator[TraceEvent]:
+    for event in appended:
+        if event.offset is not None and event.offset <= offset < int(event.detail["end_offset"]):
+            yield event
+
+
+def _finding(
+    ack: Acknowledged, epoch: int | None, appended: Iterable[TraceEvent], lacking: TraceEvent
+) -> Finding:
+    by = [f"broker {e.node} in leader_epoch {_epoch(e)}" for e in _at(appended, ack.offset)]
+    message = (
+        f"{show(ack.value)} of leader_epoch {epoch} was acknowledged; appended there: "
+        f"{', '.join(by) or 'nobody traced it'}; broker {lacking.node} began leader_epoch "
+        f"{_epoch(lacking)} with a log that ended at {lacking.offset}"
+    )
+    return Finding("I1", message, ack.topic, ack.partition, ack.offset, lacking.node, ack.operation)
+
+
+def _epoch(event: TraceEvent) -> int:
+    return -1 if event.leader_epoch is None else event.leader_epoch

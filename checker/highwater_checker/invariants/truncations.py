@@ -1,0 +1,36 @@
+"""I11: no replica cuts its log below its own high watermark, as the traces tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from highwater_checker.finding import CheckResult, Finding
+from highwater_core.events import EventKind, TraceEvent
+
+
+def check_truncations(events: Iterable[TraceEvent]) -> CheckResult:
+    """Find truncations to an offset below the high watermark that the replica had then.
+
+    Looks at BECAME_FOLLOWER, after which a replica may have to truncate, and LOG_TRUNCATED. What
+    preset v3 is known to lose shows here too, as does an unclean election.
+    Source: replication.md section 2, I11.
+    """
+    findings: list[Finding] = []
+    examined = 0
+    for event in events:
+        examined += event.kind in (EventKind.BECAME_FOLLOWER, EventKind.LOG_TRUNCATED)
+        if event.kind is not EventKind.LOG_TRUNCATED or event.offset is None:
+            continue
+        high_watermark = int(event.detail["high_watermark"])
+        if event.offset < high_watermark:
+            findings.append(
+                Finding(
+                    "I11",
+                    f"broker {event.node} cut its log to {event.offset}, below its high "
+                    f"watermark {high_watermark}: {event.detail['reason']}",
+                    event.topic or "",
+                    -1 if event.partition is None else event.partition,
+                    event.offset,
+                )
+            )
+    return CheckResult("no log is cut below its high watermark (I11)", examined, tuple(findings))

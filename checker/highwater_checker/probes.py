@@ -1,0 +1,59 @@
+"""The history of probes: fetches as a consumer at offsets that need not hold anything for it.
+
+On disk: one JSON object a line, each an answer, in the order in which the recorder got them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from highwater_core.json_lines import decode_lines
+
+NO_ANSWER = "no answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One fetch at one offset of one broker, and what it answered.
+
+    Units: times by the recorder's monotonic clock from the run's start. error: the protocol's
+    name, "" for none, NO_ANSWER for a broken or silent connection. high_watermark: as the answer
+    told it, -1 without one. first_record and last_record: the offsets of what it held, -1 when it
+    was empty.
+    """
+
+    asked_ns: int
+    answered_ns: int
+    broker: int
+    topic: str
+    partition: int
+    offset: int
+    error: str = ""
+    high_watermark: int = -1
+    first_record: int = -1
+    last_record: int = -1
+
+    @property
+    def is_empty(self) -> bool:
+        return self.last_record < 0
+
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(Probe)
+
+
+def encode_probe(probe: Probe) -> bytes:
+    """Return one line of JSON, without its newline."""
+    return _ENCODER.encode(probe)
+
+
+def decode_probes(lines: Iterable[bytes]) -> list[Probe]:
+    """Return the probes of complete lines; a torn last line of a killed recorder is left out.
+
+    Raises:
+        msgspec.DecodeError: a line before the last is malformed.
+    """
+    return decode_lines(_DECODER, lines)

@@ -1,0 +1,73 @@
+"""Which faults act now, by a run's intent log alone: those whose end it does not tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from highwater_chaos.faults import Fault
+
+OPEN_PHASES = ("intended", "acting", "reverting", "not_reverted")
+"""After which a fault may act."""
+
+
+class IntentLine(msgspec.Struct, frozen=True):
+    """One line of the log, as far as it is read here; fields that are not known are skipped."""
+
+    at_ns: int
+    number: int
+    phase: str
+    fault: Fault | None = None
+    node: int | None = None
+    proof: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ActingFault:
+    """A fault that may act. phase: its last; since_ns: when it was intended, the run's time."""
+
+    number: int
+    fault: Fault
+    phase: str
+    since_ns: int
+    node: int | None
+    proof: str
+    why: str
+
+
+def acting_faults(path: Path) -> list[ActingFault]:
+    """Return the faults that may act, by their numbers.
+
+    A last line that its writer did not finish is left out: what it was to tell was not done.
+
+    Raises:
+        OSError: there is no such file.
+        msgspec.DecodeError: another line is none of the log's.
+    """
+    lines = path.read_bytes().split(b"\n")
+    begun: dict[int, IntentLine] = {}
+    proven: dict[int, IntentLine] = {}
+    last: dict[int, IntentLine] = {}
+    for text in lines[:-1]:  # the last is "", or was not finished
+        line = msgspec.json.decode(text, type=IntentLine)
+        if line.fault is not None:
+            begun[line.number] = line
+        if line.phase == "acting":
+            proven[line.number] = line
+        last[line.number] = line
+    return [
+        ActingFault(
+            number=number,
+            fault=fault,
+            phase=last[number].phase,
+            since_ns=line.at_ns,
+            node=proven[number].node if number in proven else None,
+            proof=proven[number].proof if number in proven else "",
+            why=last[number].why,
+        )
+        for number, line in sorted(begun.items())
+        if (fault := line.fault) is not None and last[number].phase in OPEN_PHASES
+    ]

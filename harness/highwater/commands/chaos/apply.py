@@ -1,0 +1,61 @@
+"""`highwater chaos apply FAULT`: one fault on a cluster that `highwater up` brought up."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from highwater.chaos_runs.single import apply_one, parse_fault
+from highwater.cluster import Cluster
+from highwater.commands.run import RUNS
+from highwater.faults.done import Done
+from highwater.output import print_json, say
+from highwater_chaos.words import say_fault
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(apply)
+
+
+def apply(
+    fault: Annotated[
+        str, typer.Argument(help="""JSON: '{"fault":"pause","node":"broker-0","for_ms":5000}'.""")
+    ],
+    run: Annotated[str, typer.Option(help="The run's id; needless if there is one.")] = "",
+    runs: Annotated[Path, typer.Option(file_okay=False, help="Where run folders are.")] = RUNS,
+    json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+) -> None:
+    """Do one fault, prove it, and take it back after its for_ms, or at Ctrl-C; prove that too."""
+    parsed = parse_fault(fault)
+    cluster = Cluster.attach(run or None)
+
+    def acts(done: Done) -> None:
+        until = "" if getattr(parsed, "for_ms", None) is not None else "; Ctrl-C takes it back"
+        say(f"{cluster.run_id}: {say_fault(parsed)}: {done.proof}{until}")
+
+    try:
+        with _told_by_interrupt() as told:
+            applied = apply_one(cluster, parsed, runs, told, acts)
+    finally:
+        cluster.engine.close()
+    if json:
+        print_json(applied)
+    else:
+        typer.echo(f"{applied.run}: taken back")
+
+
+@contextmanager
+def _told_by_interrupt() -> Iterator[threading.Event]:
+    """Give an event that Ctrl-C sets: a fault is never left half done by it."""
+    told = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda number, frame: told.set())
+    try:
+        yield told
+    finally:
+        signal.signal(signal.SIGINT, before)

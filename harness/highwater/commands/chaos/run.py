@@ -1,0 +1,116 @@
+"""`highwater chaos run`: a plan from a seed, or a plan's file, run once or several times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from highwater.chaos_runs.options import (
+    Brokers,
+    Controllers,
+    For,
+    Guard,
+    PresetOption,
+    Swarm,
+    Without,
+    wanted_of,
+)
+from highwater.chaos_runs.outline import outline, what_stands_against
+from highwater.chaos_runs.planning import plan_of
+from highwater.chaos_runs.repeating import counted_outcomes, repeat, worst
+from highwater.commands.run import WorldName, new_folder, print_result, read_plan, run_in
+from highwater.errors import HarnessError
+from highwater.output import RESULTS, print_json
+from highwater.screen import Screen
+from highwater.stock.libraries import ClientKind
+from highwater_chaos.plan import Plan
+from highwater_checker.verdict import EXIT_CODES
+from highwater_core.config import Preset
+
+if TYPE_CHECKING:
+    from highwater.planned.outcome import PlanResult
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(run)
+
+
+def run(
+    seed: Annotated[int | None, typer.Option(help="Draw the plan from it.")] = None,
+    lasting: For = "60s",
+    preset: PresetOption = Preset.FENCED,
+    brokers: Brokers = 3,
+    controllers: Controllers = 2,
+    swarm: Swarm = False,
+    guard: Guard = True,
+    without: Without = None,
+    plan: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Or run this plan's file.")
+    ] = None,
+    world: Annotated[WorldName, typer.Option(help="Where it is run.")] = WorldName.DOCKER,
+    client: Annotated[
+        ClientKind, typer.Option(help="Who writes and reads: our clients, or a stock library.")
+    ] = ClientKind.OWN,
+    times: Annotated[int, typer.Option("--repeat", min=1, help="How often it is run.")] = 1,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would act on what; start nothing.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            file_okay=False, help="The run's folder, or of repeated runs'. [default: in runs/]"
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print verdicts as JSON.")] = False,
+) -> None:
+    """Bring a cluster up, break it by a plan under load, heal it, and judge what it did.
+
+    Exit code 0: every run passed; 1: one failed; 2: one proves nothing, or could not be done.
+    """
+    if (seed is None) == (plan is None):
+        raise HarnessError("say --seed N for a random plan, or --plan FILE: one of the two")
+    if plan is not None:
+        planned = read_plan(plan)
+    else:
+        wanted = wanted_of(seed or 0, lasting, preset, brokers, controllers, swarm, guard, without)
+        planned = plan_of(wanted)
+    if dry_run:
+        _print_dry(planned)
+        return
+    with Screen() as screen:
+        for line in outline(planned):
+            screen.say(line, style="dim")
+
+        def run_once(number: int) -> PlanResult:
+            own = out if out is None or times == 1 else out / f"{out.name}-{number}"
+            screen.say(f"run {number} of {times}", style="bold")
+            result = run_in(world, planned, new_folder(own, "chaos"), screen, client)
+            if not json:
+                print_result(result)
+            return result
+
+        results = repeat(times, run_once)
+    _print_all(results, json)
+    raise typer.Exit(EXIT_CODES[worst(results)])
+
+
+def _print_dry(plan: Plan) -> None:
+    for line in outline(plan):
+        RESULTS.print(Text(line), soft_wrap=True)
+    problems = what_stands_against(plan)
+    for problem in problems:
+        RESULTS.print(Text(problem, style="bold yellow"), soft_wrap=True)
+    if problems:
+        raise typer.Exit(2)
+
+
+def _print_all(results: list[PlanResult], json: bool) -> None:
+    counts = counted_outcomes(results)
+    if json:
+        print_json({"verdicts": counts, "runs": results})
+    elif len(results) > 1:
+        said = ", ".join(f"{outcome} {count} times" for outcome, count in counts.items())
+        RESULTS.print(f"of {len(results)} runs: {said}")

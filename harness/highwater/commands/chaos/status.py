@@ -1,0 +1,78 @@
+"""`highwater chaos status`: what faults act now, by a run's intent log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from highwater.chaos_runs.acting import ActingFault, acting_faults
+from highwater.cleaning import find_runs
+from highwater.commands.run import RUNS
+from highwater.engine import connect_engine
+from highwater.errors import EngineMissing, HarnessError
+from highwater.faults.intents import INTENTS
+from highwater.output import RESULTS, print_json, say
+from highwater_chaos.words import say_fault
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(status)
+
+
+def status(
+    run: Annotated[str, typer.Option(help="The run's id. [default: the newest run]")] = "",
+    runs: Annotated[Path, typer.Option(file_okay=False, help="Where run folders are.")] = RUNS,
+    json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
+) -> None:
+    """Show which faults act now: what was meant or done, and not taken back."""
+    folder = (runs / (run or "latest")).resolve()
+    path = folder / INTENTS
+    try:
+        acting = acting_faults(path)
+    except FileNotFoundError as error:
+        raise HarnessError(f"{path}: there is none, so no fault was meant in that run") from error
+    except msgspec.DecodeError as error:
+        raise HarnessError(f"{path}: {error}") from error
+    if json:
+        print_json(acting)
+        return
+    if not acting:
+        typer.echo(f"{folder.name}: no fault acts")
+        return
+    _print(folder.name, acting)
+    if _is_gone(folder.name):
+        typer.echo("its containers are gone, and every fault with them")
+    else:
+        typer.echo(f"'highwater heal --run {folder.name}' takes back whatever acts")
+
+
+def _print(run: str, acting: list[ActingFault]) -> None:
+    table = Table(title=run, title_justify="left", box=None)
+    for column in ("number", "phase", "fault", "node", "seen"):
+        table.add_column(column)
+    for each in acting:
+        table.add_row(
+            str(each.number),
+            each.phase,
+            Text(say_fault(each.fault)),
+            "" if each.node is None else str(each.node),
+            Text(each.why or each.proof),
+        )
+    RESULTS.print(table)
+
+
+def _is_gone(run_id: str) -> bool:
+    try:
+        engine = connect_engine()
+    except EngineMissing:
+        say("no engine answers: this is the log's word alone")
+        return False
+    try:
+        return not find_runs(engine, run_id)
+    finally:
+        engine.close()

@@ -1,0 +1,334 @@
+"""Which means of doing faults work here: each is tried on a scratch container before it is said.
+
+Nothing is told from versions or names: the freezer freezes, a helper joins a namespace, the kernel
+takes the rules and ends them at their time. What a kind of fault needs is a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+
+import docker
+from docker.errors import APIError
+
+from highwater.cleaning import remove_run
+from highwater.containers import pause_container
+from highwater.disks import DISK_BYTES, make_disks, size_of_disk
+from highwater.engine import connect_engine
+from highwater.errors import EngineMissing, ImageBuildFailed
+from highwater.eventually import NeverHappened, eventually
+from highwater.faults.done import NotDone
+from highwater.faults.healing import OUR_TABLE
+from highwater.faults.links import LinkFault, LinkFaults, NotProven
+from highwater.faults.namespaces import Namespaces, NotInNamespace, Report, Task
+from highwater.faults.resets import break_connections
+from highwater.faults.rules import ALWAYS, NO_RULES, Direction, Drop, Slow, script
+from highwater.faults.support import REASONS
+from highwater.images import ensure_faults_image, ensure_images
+from highwater.labels import Lease, Owner, RunLabels
+from highwater.reaper import REAPER
+from highwater.run_folder import new_run_id
+from highwater.topology import REPLICATION_PORT
+from highwater_chaos import faults as f
+
+SCRATCH_S = 120
+"""How long a scratch container lives at most."""
+STARTS_WITHIN_S = 20.0
+_LOCAL = "127.0.0.1"
+_READY = b"ready"
+_PROGRAM = f"""
+import socket, time
+listener = socket.create_server(({_LOCAL!r}, {REPLICATION_PORT}))
+ends = socket.create_connection(({_LOCAL!r}, {REPLICATION_PORT})), listener.accept()
+print({_READY.decode()!r}, flush=True)
+time.sleep({SCRATCH_S})
+"""
+"""What a scratch container runs: it holds both ends of a connection."""
+_SCRATCH = 0
+_DROPPED_MS = 200
+_WATCHED_MS = 600
+_SLOWED_MS = 40
+_NOBODY = Direction("192.0.2.1", _SCRATCH, REPLICATION_PORT)
+"""Of the addresses that are nobody's. Source: RFC 5737."""
+
+
+class Means(StrEnum):
+    """What faults are done with; DOES says what each is."""
+
+    ENGINE = "engine"
+    FREEZER = "freezer"
+    SIZED_DISKS = "sized_disks"
+    NAMESPACE = "namespace"
+    TIMED_DROPS = "timed_drops"
+    SHARES = "shares"
+    NETEM = "netem"
+    TBF = "tbf"
+    RESETS = "resets"
+    QUEUE = "queue"
+
+
+DOES: Mapping[Means, str] = {
+    Means.ENGINE: "a Docker engine runs containers of the node image",
+    Means.FREEZER: "the engine pauses a container, and lets it go on",
+    Means.SIZED_DISKS: "the engine makes volumes in memory that have a size",
+    Means.NAMESPACE: "a helper joins a network namespace, with NET_ADMIN and nothing else",
+    Means.TIMED_DROPS: "nft drops by a set whose elements the kernel takes out at their time",
+    Means.SHARES: "nft drops a share at random (numgen)",
+    Means.NETEM: "a queue of the kernel's delays packets",
+    Means.TBF: "a queue of the kernel's limits bandwidth",
+    Means.RESETS: "the kernel destroys a connection that is asked for (sock_diag)",
+    Means.QUEUE: "a helper holds packets back (NFQUEUE with bypass, a table that goes with it)",
+}
+
+NEEDS: Mapping[type[f.Fault], tuple[Means, ...]] = {
+    f.Kill: (Means.ENGINE,),
+    f.Terminate: (Means.ENGINE,),
+    f.Pause: (Means.FREEZER,),
+    f.CrashLoop: (Means.ENGINE,),
+    f.FlipBit: (Means.ENGINE,),
+    f.DiskFull: (Means.SIZED_DISKS,),
+    f.KillClient: (Means.ENGINE,),
+    f.CrashAt: (Means.ENGINE,),
+    f.DelayAt: (Means.ENGINE,),
+    f.Cut: (Means.TIMED_DROPS,),
+    f.Isolate: (Means.ENGINE,),
+    f.LossyLink: (Means.TIMED_DROPS, Means.SHARES),
+    f.SlowLink: (Means.QUEUE,),
+    f.LimitBandwidth: (Means.QUEUE,),
+    f.SlowZooKeeper: (Means.QUEUE,),
+    f.ResetConnections: (Means.RESETS,),
+    f.HalfOpen: (Means.RESETS, Means.TIMED_DROPS),
+    f.ExpireSession: (Means.ENGINE,),
+    f.LoseZooKeeperConnection: (Means.RESETS,),
+    f.RestartZooKeeper: (Means.ENGINE,),
+    f.CreateTopic: (Means.ENGINE,),
+    f.DeleteTopic: (Means.ENGINE,),
+}
+"""What a kind of fault cannot be done without; one that is not here needs the engine alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What trying came to: why_not "" when the means works."""
+
+    means: Means
+    why_not: str = ""
+
+    @property
+    def works(self) -> bool:
+        return not self.why_not
+
+
+Capabilities = Mapping[Means, Tried]
+
+
+class _Fails(Exception):
+    """A means does not work; the message says what failed."""
+
+
+def why_unsupported(kind: type[f.Fault], capabilities: Capabilities) -> str:
+    """Return why faults of the kind cannot be done here, "" when they can."""
+    if kind in REASONS:
+        return REASONS[kind]
+    tried = (capabilities[means] for means in NEEDS.get(kind, (Means.ENGINE,)))
+    return next((each.why_not for each in tried if not each.works), "")
+
+
+def probe(say: Callable[[str], None] = lambda text: None) -> dict[Means, Tried]:
+    """Try every means, and return what came of it; nothing stays. Images are made if missing."""
+    try:
+        engine = connect_engine()
+    except EngineMissing as error:
+        return {means: Tried(means, str(error)) for means in Means}
+    try:
+        with _scratch(engine, say) as scratch:
+            return _try_all(scratch)
+    except (APIError, ImageBuildFailed, NeverHappened) as error:
+        why = f"no container of the node image runs: {_first_line(error)}"
+        return {means: Tried(means, why) for means in Means}
+    finally:
+        engine.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Scratch:
+    """A container of the node image that does nothing, without any network but its own."""
+
+    engine: docker.DockerClient
+    run: RunLabels
+    name: str
+    say: Callable[[str], None]
+
+    def status(self) -> str:
+        return str(self.engine.api.inspect_container(self.name)["State"]["Status"])
+
+    def namespaces(self) -> Namespaces:
+        """Return its namespace, for helpers."""
+        image = ensure_faults_image(self.engine, self.say)
+        return Namespaces(self.engine, image, self.run, {_SCRATCH: self.name})
+
+    def help_with(self, task: Task) -> Report:
+        """Return what a helper reports of its task in the scratch container's namespace."""
+        report = self.namespaces().run({_SCRATCH: task})[_SCRATCH]
+        if report.error:
+            raise _Fails(report.error)
+        return report
+
+
+@contextmanager
+def _scratch(engine: docker.DockerClient, say: Callable[[str], None]) -> Iterator[_Scratch]:
+    run = RunLabels(new_run_id("probe"), Lease.OWNED, Owner.of_this_process())
+    image = ensure_images(engine, say).node
+    name = f"highwater-{run.run_id}-scratch"
+    REAPER.cluster_up()
+    try:
+        engine.api.start(
+            engine.api.create_container(
+                image,
+                ["python", "-c", _PROGRAM],
+                name=name,
+                labels=run.as_labels(kind="scratch"),
+                host_config=engine.api.create_host_config(
+                    network_mode="none",
+                    init=True,
+                    cap_drop=["ALL"],
+                    security_opt=["no-new-privileges"],
+                ),
+            )
+        )
+        scratch = _Scratch(engine, run, name, say)
+        eventually(
+            lambda: _READY in engine.api.logs(name), within=STARTS_WITHIN_S, what=f"{name} is ready"
+        )
+        yield scratch
+    finally:
+        remove_run(engine, run.run_id)
+        REAPER.cluster_down()
+
+
+# ---------------------------------------------------------------- trying
+
+
+def _try_all(scratch: _Scratch) -> dict[Means, Tried]:
+    """Try each in the order of Means; what needs a helper is not tried without one."""
+    tried = {Means.ENGINE: Tried(Means.ENGINE)}
+    tried[Means.FREEZER] = _try(Means.FREEZER, _freeze, scratch)
+    tried[Means.SIZED_DISKS] = _try(Means.SIZED_DISKS, _make_a_disk, scratch)
+    joined = tried[Means.NAMESPACE] = _try(Means.NAMESPACE, _join, scratch)
+    for means, attempt in (
+        (Means.TIMED_DROPS, _drop_for_a_time),
+        (Means.SHARES, _drop_a_share),
+        (Means.NETEM, _use_netem),
+        (Means.TBF, _use_tbf),
+        (Means.RESETS, _break_a_connection),
+        (Means.QUEUE, _slow_down),
+    ):
+        tried[means] = (
+            _try(means, attempt, scratch) if joined.works else Tried(means, joined.why_not)
+        )
+    return tried
+
+
+def _try(means: Means, attempt: Callable[[_Scratch], None], scratch: _Scratch) -> Tried:
+    try:
+        attempt(scratch)
+    except _HOW as error:
+        return Tried(means, f"{_FAILED[means]}: {_first_line(error)}")
+    return Tried(means)
+
+
+_HOW = (
+    APIError, ImageBuildFailed, NeverHappened, NotDone, NotInNamespace, NotProven, _Fails,
+)  # fmt: skip
+"""How a means may fail."""
+_FAILED: Mapping[Means, str] = {
+    Means.ENGINE: "no container runs",
+    Means.FREEZER: "the engine does not pause containers",
+    Means.SIZED_DISKS: "the engine makes no volume that has a size",
+    Means.NAMESPACE: "no helper joins a container's network namespace with NET_ADMIN",
+    Means.TIMED_DROPS: "nft's sets with timeouts do not work",
+    Means.SHARES: "nft's numgen does not work",
+    Means.NETEM: "packets cannot be delayed",
+    Means.TBF: "bandwidth cannot be limited",
+    Means.RESETS: "connections cannot be broken",
+    Means.QUEUE: "no program can hold packets back",
+}
+
+
+def _freeze(scratch: _Scratch) -> None:
+    pause_container(scratch.engine, scratch.name)
+    paused = scratch.status()
+    scratch.engine.api.unpause(scratch.name)
+    if (paused, after := scratch.status()) != ("paused", "running"):
+        raise _Fails(f"it is {paused} when paused and {after} afterwards")
+
+
+def _make_a_disk(scratch: _Scratch) -> None:
+    image = scratch.engine.api.inspect_container(scratch.name)["Image"]
+    make_disks(scratch.engine, scratch.run, image, [scratch.name])
+    size_bytes = size_of_disk(scratch.engine, scratch.run.run_id, scratch.name)
+    if size_bytes != DISK_BYTES:
+        raise _Fails(f"one of {DISK_BYTES} bytes has {size_bytes}")
+
+
+def _join(scratch: _Scratch) -> None:
+    scratch.help_with(Task(show=OUR_TABLE))
+
+
+def _drop_for_a_time(scratch: _Scratch) -> None:
+    rules = script([Drop(_NOBODY, ALWAYS, _DROPPED_MS * 1_000_000)], now_ns=0)
+    shown = _load(scratch, rules, watched_ms=_WATCHED_MS)
+    if _NOBODY.source in shown:
+        raise _Fails(f"what was to last {_DROPPED_MS} ms is there after {_WATCHED_MS} ms")
+
+
+def _drop_a_share(scratch: _Scratch) -> None:
+    rules = script([Drop(_NOBODY, 30, SCRATCH_S * 1_000_000_000)], now_ns=0)
+    if "numgen" not in (shown := _load(scratch, rules, watched_ms=0)):
+        raise _Fails(f"the kernel took {shown!r}")
+
+
+def _load(scratch: _Scratch, rules: str, watched_ms: int) -> str:
+    """Load the rules, and return nft's list of them after that time; they are removed then."""
+    watched_ns = watched_ms * 1_000_000
+    task = Task(least_ns=watched_ns, script=rules, show=OUR_TABLE)
+    shown = scratch.help_with(task).shown
+    scratch.help_with(Task(script=NO_RULES))
+    return shown
+
+
+def _use_netem(scratch: _Scratch) -> None:
+    _use_qdisc(scratch, "netem")
+
+
+def _use_tbf(scratch: _Scratch) -> None:
+    _use_qdisc(scratch, "tbf")
+
+
+def _use_qdisc(scratch: _Scratch, kind: str) -> None:
+    report = scratch.help_with(Task(qdiscs=(kind,)))
+    if why_not := report.qdiscs[kind]:
+        raise _Fails(why_not)
+
+
+def _break_a_connection(scratch: _Scratch) -> None:
+    peers = {_SCRATCH: [_LOCAL]}
+    break_connections(scratch.namespaces(), peers, [REPLICATION_PORT], {_LOCAL: _SCRATCH})
+
+
+def _slow_down(scratch: _Scratch) -> None:
+    links = LinkFaults(scratch.namespaces(), {_LOCAL: _SCRATCH})
+    to_itself = (Direction(_LOCAL, _SCRATCH, REPLICATION_PORT),)
+    try:
+        links.apply(LinkFault("probe", to_itself, Slow(_SLOWED_MS), for_ns=None))
+        links.heal("probe")
+    finally:
+        links.end()
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(getattr(error, "explanation", None) or error)
+    return text.strip().partition("\n")[0]

@@ -1,0 +1,342 @@
+"""Brings a run's containers back to what they were made as, whoever left faults in them.
+
+It goes by labels and by what the engine and the kernel say, by no memory of what was done: so it
+works after a harness was killed, and once more does no harm. The baseline: every node of the
+topology runs, is not paused, has no process that is stopped (SIGSTOP), is in the run's network
+under its name and address, has no rules of ours in its network namespace, nothing of ours that
+fills its disk and no fail-point to arm when it starts; no helper is about, and sized disks are
+held. Which fail-points are armed no node tells: all are disarmed, and that must be answered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+
+from docker.errors import APIError, NotFound
+
+from highwater import labels
+from highwater.cleaning import find_runs
+from highwater.cluster import STOPPED, Cluster
+from highwater.disks import LOST_AT_A_START, holder_of_disks
+from highwater.errors import ImageBuildFailed, NoSuchRun
+from highwater.eventually import NeverHappened, eventually
+from highwater.faults.done import NotDone
+from highwater.faults.helpers import HELPER_KIND
+from highwater.faults.namespaces import Namespaces, NotInNamespace, Report, Task
+from highwater.faults.points import armed_for_start, disarm_everything
+from highwater.faults.rules import NO_RULES, TABLE
+from highwater.faults.stopping import STOPPED_STATE, process_states, resume_processes
+from highwater.faults.tcp_in_namespace import NO_UNTOLD
+from highwater.faults.volumes import has_ballast, make_room
+from highwater.images import ensure_faults_image
+
+HEAL_WITHIN_S = 30.0
+OUR_TABLE = f"inet {TABLE}"
+FULL = "its disk is full of ballast"
+GONE = "its container is gone"
+"""That no healing makes good: its volume may be gone too."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSeen:
+    """One node as the engine tells it.
+
+    container: running, paused, exited, created, dead; "gone" when removed. address: in the run's
+    network, "" when it is not in it. names: under which others find it there. stopped: how many of
+    its processes are, by SIGSTOP; what a container that is paused would tell is not asked for.
+    """
+
+    container: str
+    address: str = ""
+    names: tuple[str, ...] = ()
+    stopped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What a node is when nothing is done to it."""
+
+    name: str
+    address: str
+    may_be_stopped: bool = False
+
+    def wrong_with(self, seen: NodeSeen) -> list[str]:
+        """Return in what the node is not so, in words."""
+        if seen.container == "gone":
+            return [GONE]
+        wrong = []
+        if seen.container in STOPPED:
+            wrong += [] if self.may_be_stopped else ["stopped"]
+        elif seen.container != "running":
+            wrong.append(seen.container)
+        if seen.stopped:
+            wrong.append(f"{seen.stopped} processes stopped")
+        if not self.is_in_place(seen):
+            wrong.append(self._place_of(seen))
+        return wrong
+
+    def is_in_place(self, seen: NodeSeen) -> bool:
+        return seen.address == self.address and self.name in seen.names
+
+    def _place_of(self, seen: NodeSeen) -> str:
+        if not seen.address:
+            return "off the network"
+        if seen.address != self.address:
+            return f"at {seen.address}, not {self.address}"
+        return f"without its name {self.name}"
+
+
+def wrong_with_rules(table: str) -> list[str]:
+    """Return what nft's list of our table comes to, in words; nothing when there is no table."""
+    if not table:
+        return []
+    acting = "elements = {" in table
+    return ["nft rules that drop" if acting else "nft rules whose time is over"]
+
+
+@dataclass(slots=True)
+class NodeHealed:
+    """What was found at a node and done about it, each once; left is what is wrong still.
+
+    rules: nft's list of our table as it was found, "" when there was none.
+    """
+
+    node: int
+    name: str
+    found: list[str] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    rules: str = ""
+
+
+@dataclass(slots=True)
+class Healed:
+    """A run after healing. helpers: how many were removed; left: what is wrong with no node."""
+
+    run: str
+    nodes: list[NodeHealed]
+    helpers: int = 0
+    left: list[str] = field(default_factory=list)
+
+    @property
+    def problems(self) -> list[str]:
+        """What is not as it was, in words; nothing when all is well."""
+        return [*self.left, *(f"{node.name}: {what}" for node in self.nodes for what in node.left)]
+
+
+def heal(
+    cluster: Cluster, *, start_stopped: bool = True, within_s: float = HEAL_WITHIN_S
+) -> Healed:
+    """Undo all that faults may have left in the run, and look whether it is as it was.
+
+    Again and again, since what a harness that was just killed had asked the engine for may still
+    come. Without start_stopped a node that does not run is as it should be.
+
+    Raises:
+        NoSuchRun: nothing of the run is in the engine.
+    """
+    work = _Healing(cluster, start_stopped)
+    with contextlib.suppress(NeverHappened):  # what is left tells it
+        eventually(work.pass_once, within=within_s, what="all is as it was")
+    return work.healed
+
+
+def baseline_problems(cluster: Cluster, *, in_namespaces: bool = True) -> list[str]:
+    """Return in what the run is not as it was made, in words; nothing is changed.
+
+    in_namespaces: whether nodes' network namespaces are looked into too, by helpers; where no
+    image of theirs can be made, no helper was there to leave anything.
+
+    Raises:
+        NoSuchRun: nothing of the run is in the engine.
+    """
+    work = _Healing(cluster, start_stopped=True)
+    work.look_only(in_namespaces=in_namespaces)
+    return work.healed.problems
+
+
+class _Healing:
+    """One run's healing, in passes; each node's work is done beside the others'."""
+
+    def __init__(self, cluster: Cluster, start_stopped: bool) -> None:
+        self._cluster = cluster
+        self._engine = cluster.engine
+        self._start_stopped = start_stopped
+        self._namespaces: Namespaces | None = None
+        self._baselines = {
+            int(spec.node_id): Baseline(
+                spec.name, cluster.address(spec.node_id), may_be_stopped=not start_stopped
+            )
+            for spec in cluster.topology.nodes()
+        }
+        nodes = [NodeHealed(node, at.name) for node, at in self._baselines.items()]
+        self.healed = Healed(cluster.run_id, nodes)
+
+    def pass_once(self) -> bool:
+        """Undo what is seen to be wrong; return whether nothing is left that one could undo."""
+        self.healed.left = self._make_namespaces()
+        self._remove_helpers()
+        self._at_each(self._mend)
+        self._look_for_helpers()
+        left = [what for node in self.healed.nodes for what in node.left if what != GONE]
+        return not (left or self.healed.left)
+
+    def look_only(self, *, in_namespaces: bool) -> None:
+        if in_namespaces:
+            self._make_namespaces()
+        self._look_for_helpers()
+        self._at_each(self._look_at_all_of)
+
+    def _at_each(self, work: Callable[[NodeHealed], None]) -> None:
+        with ThreadPoolExecutor(len(self.healed.nodes), thread_name_prefix="heal") as pool:
+            for _ in pool.map(partial(_noting_errors, work), self.healed.nodes):
+                pass
+
+    # ------------------------------------------------------------ one node
+
+    def _mend(self, node: NodeHealed) -> None:
+        at, seen = self._baselines[node.node], self._look_at(node.node)
+        _note(node.found, at.wrong_with(seen))
+        if seen.container == "paused":
+            self._cluster.unpause(node.node)
+            _note(node.done, ["unpaused"])
+            seen = self._look_at(node.node)  # what was stopped before it was paused shows now
+            _note(node.found, at.wrong_with(seen))
+        if seen.stopped:
+            name = self._cluster.container_name(node.node)
+            resume_processes(self._engine, name)
+            _note(node.done, ["its processes go on"])
+        if seen.container != "gone" and not at.is_in_place(seen):
+            if seen.address:
+                self._cluster.cut_off(node.node)
+            self._cluster.rejoin(node.node)
+            _note(node.done, [f"put back at {at.address}"])
+        self._disarm(node, seen)
+        if seen.container != "gone" and has_ballast(self._cluster, node.node):
+            _note(node.found, [FULL])
+            make_room(self._cluster, node.node)
+            _note(node.done, ["room made on its disk"])
+        if seen.container in STOPPED and self._start_stopped:
+            self._cluster.start_node(node.node)
+            _note(node.done, ["started"])
+        rules_left = self._remove_rules(node)
+        node.left = at.wrong_with(self._look_at(node.node)) + rules_left
+
+    def _disarm(self, node: NodeHealed, seen: NodeSeen) -> None:
+        """Disarm the node's fail-points, if it has any: now, or before it starts."""
+        if seen.container == "gone" or node.node not in self._cluster.node_ids:
+            return
+        for_start = self._wrong_with_start(node)
+        if for_start or seen.container not in STOPPED:
+            disarm_everything(self._cluster, node.node)
+        if for_start:
+            _note(node.found, for_start)
+            _note(node.done, ["fail-points disarmed"])
+
+    def _wrong_with_start(self, node: NodeHealed) -> list[str]:
+        if node.node not in self._cluster.node_ids:
+            return []
+        points = armed_for_start(self._cluster, node.node)
+        return [f"arms {', '.join(points)} when it starts"] if points else []
+
+    def _remove_rules(self, node: NodeHealed) -> list[str]:
+        report = self._in_namespace(node.node, NO_RULES + NO_UNTOLD)
+        if report is None:
+            return []
+        if report.shown_before:
+            node.rules = node.rules or report.shown_before
+            _note(node.found, wrong_with_rules(report.shown_before))
+            _note(node.done, ["nft rules removed"])
+        return wrong_with_rules(report.shown) + ([report.error] if report.error else [])
+
+    def _look_at_all_of(self, node: NodeHealed) -> None:
+        report = self._in_namespace(node.node, None)
+        node.rules = "" if report is None else report.shown
+        seen = self._look_at(node.node)
+        node.left = self._baselines[node.node].wrong_with(seen) + wrong_with_rules(node.rules)
+        if seen.container != "gone":
+            node.left += self._wrong_with_start(node)
+            node.left += [FULL] if has_ballast(self._cluster, node.node) else []
+
+    def _look_at(self, node: int) -> NodeSeen:
+        try:
+            about = self._engine.api.inspect_container(self._cluster.container_name(node))
+        except NotFound:
+            return NodeSeen("gone")
+        place = about["NetworkSettings"]["Networks"].get(self._cluster.network_name) or {}
+        # A container that does not run has no address but the one that it is to have.
+        address = place.get("IPAddress") or (place.get("IPAMConfig") or {}).get("IPv4Address")
+        names = tuple(place.get("Aliases") or ())
+        status = str(about["State"]["Status"])
+        return NodeSeen(status, str(address or ""), names, self._stopped_in(node, status))
+
+    def _stopped_in(self, node: int, status: str) -> int:
+        if status != "running":
+            return 0
+        states = process_states(self._engine, self._cluster.container_name(node))
+        return states.count(STOPPED_STATE)
+
+    def _in_namespace(self, node: int, script: str | None) -> Report | None:
+        """Load the script, and return what is in the namespace; None where there is none."""
+        if self._namespaces is None or self._look_at(node).container != "running":
+            return None
+        task = Task(script=script, show=OUR_TABLE)
+        return self._namespaces.run({node: task})[node]
+
+    # ------------------------------------------------------------ the run
+
+    def _make_namespaces(self) -> list[str]:
+        if self._namespaces is not None:
+            return []
+        # Under the labels that the run has: a helper of ours must not make another its owner.
+        runs = find_runs(self._engine, self._cluster.run_id)
+        if not runs:
+            raise NoSuchRun(f"nothing is left of {self._cluster.run_id}")
+        names = {node: self._cluster.container_name(node) for node in self._baselines}
+        try:
+            image = ensure_faults_image(self._engine)
+        except ImageBuildFailed as error:
+            return [f"the nodes' network namespaces were not looked into: {error}"]
+        self._namespaces = Namespaces(self._engine, image, runs[0].labels, names)
+        return []
+
+    def _helpers(self) -> list[str]:
+        of_run = [f"{labels.RUN}={self._cluster.run_id}", f"{labels.KIND}={HELPER_KIND}"]
+        found = self._engine.api.containers(all=True, filters={"label": of_run})
+        return [str(container["Id"]) for container in found]
+
+    def _remove_helpers(self) -> None:
+        for helper in self._helpers():
+            try:
+                self._engine.api.remove_container(helper, v=True, force=True)
+            except NotFound:
+                continue  # it went by itself
+            except APIError as error:
+                self.healed.left.append(f"a helper stays: {error.explanation or error}")
+                continue
+            self.healed.helpers += 1
+
+    def _look_for_helpers(self) -> None:
+        count = len(self._helpers())
+        if count:
+            self.healed.left.append(f"{count} helpers in network namespaces")
+        if holder_of_disks(self._engine, self._cluster.run_id) not in ("", "running"):
+            self.healed.left.append(f"nothing holds the brokers' disks: {LOST_AT_A_START}")
+
+
+def _noting_errors(work: Callable[[NodeHealed], None], node: NodeHealed) -> None:
+    """Do the node's work; what the engine refuses is left, and does not stop the others'."""
+    try:
+        work(node)
+    except APIError as error:
+        node.left = [f"the engine refused: {error.explanation or error}"]
+    except (NotInNamespace, NotDone) as error:
+        node.left = [str(error)]
+
+
+def _note(told: list[str], more: Iterable[str]) -> None:
+    told += [what for what in more if what not in told]

@@ -1,0 +1,252 @@
+"""Runs inside a node's network namespace, for a second: loads nft rules, exchanges canaries.
+
+A program of its own, in the faults image: it imports the standard library alone. It reads its
+task, JSON, from its argument, and writes its report, JSON, to standard output. Times are
+CLOCK_MONOTONIC nanoseconds, which every container of one machine shares.
+
+Canaries are UDP datagrams that carry their direction and when they were sent. UDP, since rules drop
+by port whatever the protocol and a node listens on TCP alone; each direction of a link is seen by
+itself, which no TCP handshake can show.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import selectors
+import socket
+import struct
+import subprocess
+import sys
+import time
+from typing import Any
+
+CANARY_PORT = 9099
+"""Where canaries arrive that come from a plane's port, as a server's answers do."""
+DATAGRAM_BYTES = 2048
+RECEIVE_BUFFER_BYTES = 1 << 20
+QUEUE_ADDRESS = "\0highwater-queue"
+"""Where packet_queue.py listens."""
+QUEUE_WITHIN_NS = 10_000_000_000
+
+
+def main(task: dict[str, Any]) -> dict[str, Any]:
+    """Do the task.
+
+    Its keys: ports (of UDP sockets to open), send (list of {name, to, from_port, to_port, bytes (at
+    least, of the datagram), times (so many at once)}) and every_ns; until_ns, or later if it began
+    so late that least_ns would not go by; and perhaps script (nft's) with apply_at_ns, queue (what
+    packet_queue.py is told just before), show (a table), qdiscs (kinds of queues to try).
+    The report's: opened_ns, closed_ns, applied_ns (None without a script), error (nft's or the
+    queue's, or ""), sent and received (the sending times of canaries, by name), arrived (when those
+    that were received were), shown_before and shown (the tables at the beginning and at the end),
+    queue_ready_ns (when packet_queue.py listened), told_ns (just before it was told), qdiscs (why a
+    kind of queue is not to be had, "" if it is).
+    """
+    shown_before = show(task.get("show"))
+    sockets = {port: _socket(port) for port in task["ports"]}
+    change = _Change(task)
+    next_ns = time.monotonic_ns()
+    report: dict[str, Any] = {"opened_ns": next_ns, "sent": {}, "received": {}, "arrived": {}}
+    with selectors.DefaultSelector() as selector:
+        for each in sockets.values():
+            selector.register(each, selectors.EVENT_READ)
+        until_ns = max(task["until_ns"], next_ns + task["least_ns"])
+        while (now_ns := time.monotonic_ns()) < until_ns or not change.is_done:
+            change.go_on(now_ns)
+            if now_ns >= next_ns:
+                next_ns += task["every_ns"]
+                for canary in task["send"]:
+                    _send(sockets[canary["from_port"]], canary, report["sent"])
+            wait_ns = next_ns - time.monotonic_ns()
+            for key, _ in selector.select(max(0, wait_ns) / 1e9):
+                _receive(key.fileobj, report["received"], report["arrived"])
+    report["closed_ns"] = time.monotonic_ns()
+    report |= {"shown_before": shown_before, "shown": show(task.get("show"))}
+    report["qdiscs"] = {kind: try_qdisc(kind) for kind in task.get("qdiscs", ())}
+    return report | change.report
+
+
+class _Change:
+    """The change of rules that a task asks for: the queue is told, then the script is loaded.
+
+    So nothing is sent to a queue that does not know what to do with it, and what a queue let go at
+    the end of a fault is not overtaken.
+    """
+
+    def __init__(self, task: dict[str, Any]) -> None:
+        self._script: str | None = task.get("script")
+        self._told = task.get("queue")
+        self._at_ns: int = task["apply_at_ns"] if self._script is not None else 0
+        self._give_up_ns = max(self._at_ns, time.monotonic_ns()) + QUEUE_WITHIN_NS
+        self._queue: socket.socket | None = None
+        self.report: dict[str, Any] = {"applied_ns": None, "error": ""}
+
+    @property
+    def is_done(self) -> bool:
+        return self._script is None
+
+    def go_on(self, now_ns: int) -> None:
+        """Do what can be done of it now."""
+        if self._script is None:
+            return
+        if self._told is not None and self._queue is None:
+            self._queue = _connect_to_queue()
+            if self._queue is not None:
+                self.report["queue_ready_ns"] = time.monotonic_ns()
+            elif self._told and now_ns < self._give_up_ns:
+                return
+        if now_ns >= self._at_ns:
+            self.report["error"] = self._tell() or load(self._script)
+            self.report["applied_ns"] = time.monotonic_ns()
+            self._script = None
+
+    def _tell(self) -> str:
+        """Tell the queue; return its complaint, "" when there is none.
+
+        That it is to hold nothing need not be told to one that is gone.
+        """
+        if self._queue is None and not self._told:
+            return ""
+        if self._queue is None:
+            return f"no packet queue listens within {QUEUE_WITHIN_NS // 1_000_000_000} s"
+        self.report["told_ns"] = time.monotonic_ns()
+        with self._queue:
+            self._queue.send(json.dumps(self._told).encode())
+            answer = self._queue.recv(DATAGRAM_BYTES)
+        return str(json.loads(answer)["error"]) if answer else "the packet queue ended"
+
+
+def _connect_to_queue() -> socket.socket | None:
+    opened = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    opened.settimeout(5)
+    try:
+        opened.connect(QUEUE_ADDRESS)
+    except ConnectionRefusedError:
+        opened.close()
+        return None
+    return opened
+
+
+def show(table: str | None) -> str:
+    """Return nft's list of the table ("inet name") and of those whose names begin with its name.
+
+    "" when there are none.
+
+    Raises:
+        CalledProcessError: nft does not answer; it needs NET_ADMIN even to look.
+    """
+    if table is None:
+        return ""
+    begins = table.split()[1]
+    there = [line.split()[1:3] for line in _nft("list", "tables").splitlines()]
+    return "".join(
+        _nft("list", "table", family, name) for family, name in there if name.startswith(begins)
+    )
+
+
+def _nft(*words: str) -> str:
+    return subprocess.run(  # noqa: S603 (words of ours)
+        ["nft", *words],  # noqa: S607 (the image's own)
+        text=True,
+        capture_output=True,
+        check=True,
+        timeout=10,
+    ).stdout
+
+
+def load(script: str) -> str:
+    """Load nft's script, all of it or nothing; return its complaint, "" when there is none."""
+    done = subprocess.run(
+        ["nft", "-f", "-"],  # noqa: S607 (the image's own)
+        input=script,
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=10,
+    )
+    return "" if done.returncode == 0 else done.stderr.strip() or f"nft: {done.returncode}"
+
+
+def _socket(port: int) -> socket.socket:
+    opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+    opened.bind(("0.0.0.0", port))  # noqa: S104 (inside the node's own namespace)
+    opened.setblocking(False)
+    return opened
+
+
+def _send(sender: socket.socket, canary: dict[str, Any], sent: dict[str, list[int]]) -> None:
+    for _ in range(canary["times"]):
+        at_ns = time.monotonic_ns()
+        sent.setdefault(canary["name"], []).append(at_ns)
+        content = f"{canary['name']} {at_ns} ".encode().ljust(canary["bytes"], b".")
+        with contextlib.suppress(OSError):  # sent and not received: the same as dropped
+            sender.sendto(content, (canary["to"], canary["to_port"]))
+
+
+def _receive(receiver: Any, received: dict[str, list[int]], arrived: dict[str, list[int]]) -> None:
+    while True:
+        try:
+            name, at_ns, _ = receiver.recv(DATAGRAM_BYTES).decode().split(" ")
+        except BlockingIOError:
+            return
+        except OSError:
+            continue  # an ICMP error for a datagram that we sent: that peer's socket is not open
+        received.setdefault(name, []).append(int(at_ns))
+        arrived.setdefault(name, []).append(time.monotonic_ns())
+
+
+# ---------------------------------------------------------------- queues
+
+QDISC_OPTIONS = {
+    # latency, limit, loss, gap, duplicate, jitter
+    "netem": struct.pack("=6I", 0, 1_000, 0, 0, 0, 0),
+    # Attribute 1: two rates (the second none), limit, buffer, largest packet
+    "tbf": struct.pack("=HH", 40, 1)
+    + struct.pack("=BBHhHI", 0, 1, 0, -1, 0, 1_000_000)
+    + bytes(12)
+    + struct.pack("=3I", 100_000, 1_000_000, 0),
+}
+_NEW_QDISC, _DELETE_QDISC = 36, 37
+_REQUEST_ACK, _CREATE_REPLACE = 5, 0x500
+_AT_ROOT = 0xFFFF_FFFF
+_KIND, _OPTIONS = 1, 2
+
+
+def try_qdisc(kind: str, device: str = "lo") -> str:
+    """Put a queue of that kind on the device and take it away; return why it cannot be, or "".
+
+    Over rtnetlink, since an image for this alone need not hold tc.
+    """
+    kinds = _attribute(_KIND, kind.encode() + b"\0") + _attribute(_OPTIONS, QDISC_OPTIONS[kind])
+    number = _ask_kernel(_NEW_QDISC, _REQUEST_ACK | _CREATE_REPLACE, device, kinds)
+    if number == errno.ENOENT:
+        return f"the kernel has no {kind}"
+    if number:
+        return f"{kind}: {os.strerror(number)}"
+    number = _ask_kernel(_DELETE_QDISC, _REQUEST_ACK, device, b"")
+    return f"{kind} does not go away: {os.strerror(number)}" if number else ""
+
+
+def _attribute(kind: int, content: bytes) -> bytes:
+    padded = content + bytes(-len(content) % 4)
+    return struct.pack("=HH", 4 + len(content), kind) + padded
+
+
+def _ask_kernel(what: int, flags: int, device: str, attributes: bytes) -> int:
+    """Return the kernel's errno, 0 when it was done. Source: rtnetlink(7), linux/rtnetlink.h."""
+    index = socket.if_nametoindex(device)
+    about = struct.pack("=BxxxiIII", socket.AF_UNSPEC, index, 0, _AT_ROOT, 0) + attributes
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as kernel:
+        kernel.settimeout(10)
+        kernel.send(struct.pack("=IHHII", 16 + len(about), what, flags, 1, 0) + about)
+        (code,) = struct.unpack_from("=i", kernel.recv(4096), 16)
+    return -int(code)
+
+
+if __name__ == "__main__":
+    json.dump(main(json.loads(sys.argv[1])), sys.stdout)

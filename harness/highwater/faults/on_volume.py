@@ -1,0 +1,150 @@
+"""Runs beside a node, on its volumes: empties a disk, flips a bit, fills a disk and makes room.
+
+A program of its own: it imports the standard library alone, and the harness gives its text to
+whatever python3 a helper has. It reads its task, JSON, from its argument, and writes its report,
+JSON, to standard output.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Callable
+from io import RawIOBase
+from pathlib import Path
+from typing import Any
+
+BALLAST = ".ballast"
+"""What fills a disk. No partition's name, so that no broker takes it for one."""
+PROBE = ".probe"
+PAGE_BYTES = 4_096
+_BLOCKS_BYTES = (1 << 20, PAGE_BYTES)
+
+
+def main(task: dict[str, Any]) -> dict[str, Any]:
+    """Do the task: its keys are do (one of WORK) and that one's arguments; return its report."""
+    return WORK[task.pop("do")](**task)
+
+
+def empty(folder: str) -> dict[str, Any]:
+    """Remove all that the folder has; files: how many there were, left: what is still there."""
+    files = len(_files(folder))
+    for entry in list(Path(folder).iterdir()):
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+    return {"files": files, "left": sorted(entry.name for entry in Path(folder).iterdir())}
+
+
+def flip(folder: str, suffixes: list[str]) -> dict[str, Any]:
+    """Flip one bit of one file whose path ends so, each file and each of its bits alike likely.
+
+    path is "" when no such file has a byte; before and after are SHA-256 of the whole file.
+    """
+    paths = [
+        path
+        for path in _files(folder)
+        if str(path).endswith(tuple(suffixes)) and path.stat().st_size > 0
+    ]
+    if not paths:
+        return {"path": "", "position": 0, "bit": 0, "before": "", "after": ""}
+    path = secrets.choice(paths)
+    position, bit = secrets.randbelow(path.stat().st_size), secrets.randbelow(8)
+    before = _digest(path)
+    with path.open("r+b") as file:
+        file.seek(position)
+        byte = file.read(1)[0]
+        file.seek(position)
+        file.write(bytes([byte ^ 1 << bit]))
+        file.flush()
+        os.fsync(file.fileno())
+    return {
+        "path": str(path.relative_to(folder)), "position": position, "bit": bit,
+        "before": before, "after": _digest(path),
+    }  # fmt: skip
+
+
+def fill(folder: str, most_bytes: int) -> dict[str, Any]:
+    """Take all the room that the folder's disk has, and see that a page more is refused.
+
+    A disk of more than most_bytes is left alone: it is nobody's to fill. refused is the name of
+    the error (ENOSPC), "" when a page could still be written; ballast_bytes: how much was taken.
+    """
+    about = os.statvfs(folder)
+    size_bytes = about.f_blocks * about.f_frsize
+    if size_bytes > most_bytes:
+        return {"refused": "", "ballast_bytes": 0, "size_bytes": size_bytes}
+    with (Path(folder) / BALLAST).open("ab", buffering=0) as ballast:
+        for block_bytes in _BLOCKS_BYTES:
+            block = bytes(block_bytes)
+            while not _refusal(ballast, block):
+                pass  # a block that fits in part is written in part, and the next is refused
+        taken = ballast.tell()
+    return {"refused": _try_page(folder), "ballast_bytes": taken, "size_bytes": size_bytes}
+
+
+def make_room(folder: str) -> dict[str, Any]:
+    """Undo fill: refused_before tells whether the disk was full until now, refused whether it is.
+
+    ballast: whether there was any.
+    """
+    ballast = Path(folder) / BALLAST
+    is_there, before = ballast.exists(), _try_page(folder)
+    ballast.unlink(missing_ok=True)
+    return {"ballast": is_there, "refused_before": before, "refused": _try_page(folder)}
+
+
+def look(folder: str) -> dict[str, Any]:
+    """Return whether there is ballast."""
+    return {"ballast": (Path(folder) / BALLAST).exists()}
+
+
+WORK: dict[str, Callable[..., dict[str, Any]]] = {
+    "empty": empty,
+    "flip": flip,
+    "fill": fill,
+    "make_room": make_room,
+    "look": look,
+}
+
+
+def _files(folder: str) -> list[Path]:
+    return sorted(path for path in Path(folder).rglob("*") if path.is_file())
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _try_page(folder: str) -> str:
+    """Return the name of the error that a page of a new file meets, "" when it is written."""
+    path = Path(folder) / PROBE
+    try:
+        with path.open("wb", buffering=0) as probe:
+            return _refusal(probe, bytes(PAGE_BYTES))
+    except OSError as error:
+        return _name_of(error)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _refusal(file: RawIOBase, block: bytes) -> str:
+    try:
+        file.write(block)
+    except OSError as error:
+        return _name_of(error)
+    return ""
+
+
+def _name_of(error: OSError) -> str:
+    return errno.errorcode.get(error.errno or 0, str(error))
+
+
+if __name__ == "__main__":
+    json.dump(main(json.loads(sys.argv[1])), sys.stdout)

@@ -1,0 +1,144 @@
+"""What a plan's operator does to topics, through whichever broker answers; proven by the answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import count, cycle
+from typing import TypeVar
+
+from highwater.cluster import Cluster
+from highwater.faults.done import Done, NotDone, prove
+from highwater.observation import leaderships
+from highwater.settling import look_at
+from highwater.wire_client import ConnectionClosed, WireClient, record_batch
+from highwater_chaos import faults as f
+from highwater_core import znodes
+from highwater_core.errors import MEANINGS, ErrorCode
+from highwater_core.ids import Endpoint, TopicPartition
+from highwater_wire.kafka.messages import CreateTopicsRequest, DeleteTopicsRequest, TopicToCreate
+
+ADMIN_WITHIN_S = 5.0
+"""As long as the simulator's operator tries."""
+_CALL_S = 2.5
+_RETRY_S = 0.1
+_PASSING = (ErrorCode.INVALID_REPLICATION_FACTOR,)
+"""Too few brokers live: more may come."""
+
+T = TypeVar("T")
+
+
+class TopicWork:
+    """Topics of one cluster; calls may come from different threads."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._numbers = count(1)
+        self._lock = threading.Lock()
+
+    def create(self, fault: f.CreateTopic) -> Done:
+        """Create the topic, and write its records.
+
+        Raises:
+            NotDone: no broker answered that it is, and ZooKeeper does not have it either.
+        """
+        new = TopicToCreate(fault.topic, fault.partitions, fault.replication_factor)
+        error = self._ask(
+            lambda timeout_ms: CreateTopicsRequest((new,), timeout_ms), ErrorCode.NONE
+        )
+        path = znodes.topic_path(fault.topic)
+        if error is not ErrorCode.NONE:
+            # A creation that did not end in time goes on.
+            prove(self._exists(path), f"{fault.topic} is not created: {error.name}")
+        proof = f"{error.name}{'' if error is ErrorCode.NONE else f', and {path} is there'}"
+        if fault.records:
+            self._write(fault.topic, fault.records)
+            proof += f", {fault.records} records acknowledged"
+        return Done(None, proof, lambda: "what an operator did stays")
+
+    def delete(self, fault: f.DeleteTopic) -> Done:
+        """Delete the topic.
+
+        Raises:
+            NotDone: no broker answered that it is, and ZooKeeper does not say so either.
+        """
+        gone = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        error = self._ask(
+            lambda timeout_ms: DeleteTopicsRequest((fault.topic,), timeout_ms),
+            ErrorCode.NONE,
+            gone,
+        )
+        proof = error.name
+        if error not in (ErrorCode.NONE, gone):
+            path = znodes.delete_topic_path(fault.topic)
+            is_gone = not self._exists(znodes.topic_path(fault.topic))
+            prove(is_gone or self._exists(path), f"{fault.topic} is not deleted: {error.name}")
+            proof += ", and it is gone" if is_gone else f", and {path} is there"
+        return Done(None, proof, lambda: "what an operator did stays")
+
+    # ------------------------------------------------------------ inside
+
+    def _ask(
+        self,
+        request_of: Callable[[int], CreateTopicsRequest | DeleteTopicsRequest],
+        *wanted: ErrorCode,
+    ) -> ErrorCode:
+        """Return the first answer that is wanted or that more tries do not change, or the last."""
+        deadline, error = time.monotonic() + ADMIN_WITHIN_S, ErrorCode.REQUEST_TIMED_OUT
+        for endpoint in self._endpoints(deadline):
+            left_s = max(0.1, min(_CALL_S, deadline - time.monotonic()))
+            try:
+                with WireClient(endpoint, timeout_s=left_s + 0.5) as client:
+                    (result,) = client.call(request_of(round(left_s * 1000))).topics
+            except (OSError, ConnectionClosed):
+                continue
+            error = result.error
+            if error in wanted or not (MEANINGS[error].retriable or error in _PASSING):
+                break
+        return error
+
+    def _endpoints(self, deadline: float) -> Iterator[Endpoint]:
+        """Yield the brokers, again and again, until the time is over."""
+        for broker in cycle(self._cluster.topology.broker_ids):
+            yield self._cluster.external_endpoint(broker)
+            if time.monotonic() > deadline:
+                return
+            time.sleep(_RETRY_S)
+
+    def _exists(self, path: str) -> bool:
+        return path in self._cluster.zookeeper_dump()
+
+    def _write(self, topic: str, records: int) -> None:
+        """Write records of unique values to the first partition.
+
+        Raises:
+            NotDone: one of them was not acknowledged in time.
+        """
+        with self._lock:
+            operator = next(self._numbers)
+        values = [f"operator-{operator}-{number}".encode() for number in range(records)]
+        deadline = time.monotonic() + ADMIN_WITHIN_S
+        while values:
+            why = self._write_some(topic, values)
+            if values and time.monotonic() > deadline:
+                acknowledged = f"{records - len(values)} of {records} records"
+                raise NotDone(f"{acknowledged} of {topic} were acknowledged: {why}")
+            time.sleep(_RETRY_S if values else 0)
+
+    def _write_some(self, topic: str, values: list[bytes]) -> str:
+        """Write to the leader that there is, and drop what is acknowledged; return why not all."""
+        leadership = leaderships(look_at(self._cluster)).get(TopicPartition(topic, 0))
+        if leadership is None:
+            return "it has no leader"
+        endpoint = self._cluster.external_endpoint(leadership.leader)
+        try:
+            with WireClient(endpoint, timeout_s=_CALL_S) as client:
+                while values:
+                    answer = client.produce(topic, 0, record_batch([values[0]]))
+                    if answer.error is not ErrorCode.NONE:
+                        return answer.error.name
+                    del values[0]
+        except (OSError, ConnectionClosed) as error:
+            return str(error)
+        return ""

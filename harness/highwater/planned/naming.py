@@ -1,0 +1,72 @@
+"""Names what a run of a preset that may break has shown: findings with catalogue rows. No I/O.
+
+As the simulator's search does: a finding of a preset that promises the invariant keeps its own
+words, and one that no row explains has no excuse.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from highwater_checker.catalogue.explain import explain
+from highwater_checker.finding import CheckResult, Finding
+from highwater_core.config import PROMISES, MayBreak, Preset
+from highwater_core.events import EventKind, TraceEvent
+
+NAMED_OF_EACH = 3
+"""Findings of an invariant in a partition that are named: what is lost together has one cause."""
+
+_SHOWN_BY = {"I4": EventKind.BECAME_LEADER, "I11": EventKind.LOG_TRUNCATED}
+"""Of invariants that one event breaks: which."""
+
+
+def name_findings(
+    checks: Sequence[CheckResult], traces: Iterable[TraceEvent], preset: Preset
+) -> list[CheckResult]:
+    """Return the checks with the rows that explain their findings, in words and as numbers.
+
+    traces: of all nodes, each node's in its order; their clocks must be one, as those of
+    containers on one machine are.
+    """
+    promises = PROMISES[preset]
+    if not any(promise.rows for promise in promises.values()):
+        return list(checks)
+    trace = sorted(traces, key=lambda event: event.ts_ns)
+    seen: Counter[tuple[str, str, int]] = Counter()
+
+    def named(finding: Finding) -> Finding:
+        kind = finding.invariant, finding.topic, finding.partition
+        seen[kind] += 1
+        return finding if seen[kind] > NAMED_OF_EACH else _named(finding, trace, promises)
+
+    return [replace(check, findings=tuple(map(named, check.findings))) for check in checks]
+
+
+def _named(
+    finding: Finding, trace: Sequence[TraceEvent], promises: Mapping[str, MayBreak]
+) -> Finding:
+    explanations = explain(
+        finding.invariant,
+        finding.topic,
+        finding.partition,
+        finding.offset,
+        _until(finding, trace),
+        promises,
+    )
+    if not explanations:
+        return finding
+    said = "; ".join(str(each) for each in explanations)
+    rows = tuple(each.row for each in explanations)
+    return replace(finding, message=f"{finding.message}: {said}", rows=rows)
+
+
+def _until(finding: Finding, trace: Sequence[TraceEvent]) -> Sequence[TraceEvent]:
+    """Return the trace up to the event that shows the finding, all of it where none does."""
+    kind = _SHOWN_BY.get(finding.invariant)
+    for place, event in enumerate(trace):
+        where = event.topic, event.partition, event.offset
+        if event.kind is kind and where == (finding.topic, finding.partition, finding.offset):
+            return trace[: place + 1]
+    return trace

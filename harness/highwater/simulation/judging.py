@@ -1,0 +1,72 @@
+"""The verdict of one simulated run: the same for a replay, a plan's run and a scenario's making."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from highwater_chaos.plan import Expected, Step
+from highwater_chaos.words import say_step
+from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.verdict import Outcome, Requirement, Verdict, judge
+from highwater_simulator.runner import RunResult
+from highwater_simulator.search import Found, explained, find
+
+CHECK = "invariants after every event, and the end"
+
+
+def verdict_of(result: RunResult) -> Verdict:
+    """Return FAIL with anything broken; else UNKNOWN if a step was not done or nothing was written.
+
+    A documented flaw of the preset is broken too, and named by its rows; only what the oracle
+    merely flags passes where the catalogue explains it.
+    """
+    found = find(result)
+    flags = Counter(f"{explained(flag, result).kind} flagged" for flag in result.flags)
+    check = CheckResult(
+        CHECK,
+        result.events,
+        () if found is None else (_finding(found),),
+        noted=tuple(flags.items()),
+    )
+    acknowledged = result.acknowledged
+    return judge(
+        [check],
+        [
+            Requirement("records were acknowledged", acknowledged > 0, str(acknowledged)),
+            *(
+                Requirement(f"done: {say_step(step)}", is_done, how)
+                for step, is_done, how in steps_of(result)
+            ),
+        ],
+    )
+
+
+def steps_of(result: RunResult) -> Iterator[tuple[Step, bool, str]]:
+    """Yield each step, whether it was done, and how it went."""
+    for step in result.outcome.fired:
+        yield step, True, "done"
+    for step in result.outcome.missed:
+        yield step, False, "missed: there was nobody, or nothing, to do it to"
+    for step in result.outcome.not_reached:
+        yield step, False, "missed: its moment never came"
+
+
+def expected_of(found: Found | None, bug: str) -> Expected:
+    """Return what a run, with that planted bug, has shown, as what it must show again."""
+    if found is None:
+        return Expected(Outcome.PASS.value, planted=bug)
+    return Expected(Outcome.FAIL.value, found.violation.invariant, found.rows, bug)
+
+
+def _finding(found: Found) -> Finding:
+    violation = found.violation
+    named = f": row {', '.join(map(str, found.rows))} ({', '.join(found.ids)}): {found.evidence}"
+    return Finding(
+        violation.invariant,
+        violation.message + (named if found.rows else ""),
+        violation.topic,
+        violation.partition,
+        violation.offset,
+        rows=found.rows,
+    )

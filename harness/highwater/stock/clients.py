@@ -1,0 +1,67 @@
+"""What a stock client is asked for, whatever library it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from highwater_chaos.plan import Producer as PlannedProducer
+
+
+class NeverSent(Exception):
+    """The client refused a record at once; its text is the error's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One record that was read; or an error, by its name, where offset is -1."""
+
+    partition: int
+    offset: int
+    value: str
+    error: str = ""
+
+
+OnDone = Callable[[int, str], None]
+"""Told a record's offset, -1 if unknown, and its error's name, "" for none; from any thread."""
+
+
+class StockProducer(Protocol):
+    """A producer; only its own thread calls it."""
+
+    def send(self, topic: str, partition: int, value: str, on_done: OnDone) -> None:
+        """Hand a record over; on_done is called once.
+
+        Raises:
+            NeverSent: it was not taken; on_done is not called.
+        """
+
+    def work(self) -> None:
+        """Let the client tell what it knows; some milliseconds at most."""
+
+    def finish(self, within_s: float) -> None:
+        """Return once every record has its outcome, or after that time."""
+
+
+class StockConsumer(Protocol):
+    """A consumer of all partitions of one topic from their start; only its own thread calls it."""
+
+    def poll(self, timeout_s: float) -> Sequence[Read]:
+        """Return what was read, in each partition's order."""
+
+    def end_offset(self, partition: int) -> int | None:
+        """Return the partition's high watermark as its leader tells it now, None without answer."""
+
+    def close(self) -> None: ...
+
+
+class Library(Protocol):
+    """Makes clients."""
+
+    @property
+    def version(self) -> str: ...
+
+    def producer(self, bootstrap: str, settings: PlannedProducer) -> StockProducer: ...
+
+    def consumer(self, bootstrap: str, topic: str, partitions: int) -> StockConsumer: ...

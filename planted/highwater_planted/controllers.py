@@ -1,0 +1,93 @@
+"""Planted: controllers elect, write and give way wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import replace
+
+from highwater_controller import broker_changes, partition_state_machine
+from highwater_controller.context import VersionedLeadership
+from highwater_controller.logic.leader_selectors import Brokers, Elected, Election, NoLeader
+from highwater_controller.node import ControllerNode
+from highwater_controller.settings import ControllerSettings
+from highwater_controller.state_reader import read_brokers
+from highwater_controller.term import Term
+from highwater_core.ids import LeaderEpoch, NodeId, TopicPartition
+from highwater_core.messages import BrokerEndpoints
+from highwater_core.ports import Ports
+from highwater_planted.bug import FaultFamily, PlantedBug, Replacement
+from highwater_planted.reopening import ReopeningFactory
+
+_init = ControllerNode.__init__
+_write = partition_state_machine._write
+
+
+def _take_the_first_live(
+    assigned: Brokers, isr: Brokers, live: Set[NodeId], unclean: bool
+) -> Election:
+    for broker in assigned:
+        if broker in live:
+            others = tuple(member for member in isr if member in live and member != broker)
+            return Elected(broker, (broker, *others))
+    return NoLeader("no replica is live")
+
+
+async def _write_same_epoch(
+    term: Term,
+    partition: TopicPartition,
+    current: VersionedLeadership | None,
+    decision: Elected,
+) -> VersionedLeadership | None:
+    if current is not None:
+        last = current.leadership
+        one_less = replace(last, leader_epoch=LeaderEpoch(last.leader_epoch - 1))
+        current = replace(current, leadership=one_less)
+    return await _write(term, partition, current, decision)
+
+
+async def _see_ids_only(term: Term) -> dict[NodeId, BrokerEndpoints]:
+    found = await read_brokers(term)
+    known = term.context.live_brokers
+    return {broker_id: known.get(broker_id, broker) for broker_id, broker in found.items()}
+
+
+def _never_hear_of_expiry(self: ControllerNode, settings: ControllerSettings, ports: Ports) -> None:
+    reopening = ReopeningFactory(ports.coordination, ports.runtime)
+    _init(self, settings, replace(ports, coordination=reopening))
+
+
+BUGS = (
+    PlantedBug(
+        name="election_outside_isr",
+        summary="the first live replica leads, in the ISR or not, though unclean election is off",
+        source="own; KIP-106, KAFKA-4623",
+        breaks=("I12", "I4", "I1"),
+        shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
+        replacements=(Replacement(partition_state_machine, "elect_offline", _take_the_first_live),),
+    ),
+    PlantedBug(
+        name="leader_epoch_reused",
+        summary="an election writes the leader epoch that was",
+        source="own; V3 A",
+        breaks=("I7", "L2", "L3"),
+        shows_under=(FaultFamily.PROCESS,),
+        replacements=(Replacement(partition_state_machine, "_write", _write_same_epoch),),
+    ),
+    PlantedBug(
+        name="bounce_unseen",
+        summary="the controller compares broker ids only: a quick restart gets no commands",
+        source="KAFKA-7235, KIP-380",
+        breaks=("L8", "L3"),
+        shows_under=(FaultFamily.PROCESS,),
+        replacements=(Replacement(broker_changes, "read_brokers", _see_ids_only),),
+    ),
+    PlantedBug(
+        name="controller_acts_after_expiry",
+        summary="a controller whose session expired goes on in the next one, its writes unfenced",
+        source="KAFKA-3083, KAFKA-5028, KAFKA-6082",
+        breaks=("I8", "L1", "L3"),
+        shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
+        toggles={"controller_epoch_in_multi": False},
+        replacements=(Replacement(ControllerNode, "__init__", _never_hear_of_expiry),),
+    ),
+)

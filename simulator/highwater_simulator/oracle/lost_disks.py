@@ -1,0 +1,31 @@
+"""Which controllers know that a broker came back after its disk had lost something (KIP-903)."""
+
+from __future__ import annotations
+
+from highwater_core.events import TraceEvent
+
+
+class LostDisks:
+    """Follows under which registrations disks lost something, and whom controllers command.
+
+    A controller knows of a registration once it sends a command to it: all that it does comes one
+    after the other, and it takes up brokers before it commands them. Where commands name no
+    registration (presets before KIP-380) no controller ever knows.
+    """
+
+    def __init__(self) -> None:
+        self._lost_as: dict[int, int] = {}
+        self._commanded: dict[tuple[str, int], int] = {}
+
+    def lost(self, broker: int, registration: int) -> None:
+        """Take note that the broker's disk lost something; registration: its last before that."""
+        self._lost_as[broker] = registration
+
+    def command_sent(self, controller: str, event: TraceEvent) -> None:
+        key = controller, event.detail["broker"]
+        self._commanded[key] = max(event.detail["broker_epoch"], self._commanded.get(key, -1))
+
+    def knows_of_return(self, author: str, broker: int) -> bool:
+        """Return whether that controller has commanded a registration from after the loss."""
+        lost_as = self._lost_as.get(broker)
+        return lost_as is not None and self._commanded.get((author, broker), -1) > lost_as

@@ -1,0 +1,22 @@
+"""What of a plan the simulator cannot do, and why. A table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from highwater_chaos import faults as f
+from highwater_chaos.plan import Plan
+from highwater_chaos.words import say_step
+
+REASONS: Mapping[type[f.Fault], str] = {
+    f.LimitBandwidth: "its links have latency and loss, and no bandwidth",
+}
+
+
+def unsupported(plan: Plan) -> list[str]:
+    """Return what the simulator cannot do of the plan, one line each; empty when it can do all."""
+    return [
+        f"unsupported in the simulator: {say_step(step)}: {reason}"
+        for step in plan.steps
+        if (reason := REASONS.get(type(step.do)))
+    ]

@@ -1,0 +1,92 @@
+"""A random plan of a fixed seed: on containers and in the simulator it passes, all of it proven."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from highwater.chaos_runs.acting import acting_faults
+from highwater.chaos_runs.planning import plan_of
+from highwater.chaos_runs.single import apply_one
+from highwater.cluster import Cluster
+from highwater.errors import HarnessError
+from highwater.faults.done import Done
+from highwater.faults.intents import INTENTS
+from highwater.planned.in_containers import run_in_containers
+from highwater.planned.in_simulator import run_in_simulator
+from highwater.run_folder import RunFolder, new_run_id
+from highwater.screen import Screen
+from highwater.topology import Topology
+from highwater_chaos import faults as f
+from highwater_chaos.random_kinds import Kind
+from highwater_chaos.random_plan import Wanted
+from highwater_checker.verdict import Outcome
+
+pytestmark = pytest.mark.docker
+
+WITHOUT = (Kind.ISOLATE, Kind.BRIDGE, Kind.FLAP, Kind.TERMINATE, Kind.LOSE_ZOOKEEPER)
+PLAN = plan_of(Wanted(seed=59, duration_ms=20_000, without=WITHOUT))
+WRITTEN = {
+    "plan.json", "topology.json", "steps.json", INTENTS, "snapshots.jsonl", "verdict.json",
+    "zookeeper.json", "report.html", "junit.xml", "run.png", "history", "trace", "logs", "segments",
+}  # fmt: skip
+
+
+def test_a_random_plan_passes_on_containers_with_every_step_proven(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / new_run_id("chaos"))
+    with Screen() as screen:
+        result = run_in_containers(PLAN, folder, screen)
+    assert result.verdict.outcome is Outcome.PASS, result.verdict.reasons
+    steps = json.loads((folder.path / "steps.json").read_bytes())
+    assert [each["fired"] for each in steps] == [True] * len(PLAN.steps)
+    for each in steps:
+        assert each["drift_ms"] == each["acted_ms"] - each["due_ms"]
+        assert each["begun_ms"] <= each["acted_ms"] <= each["done_ms"]
+    assert acting_faults(folder.path / INTENTS) == []
+    # The plan kills the leader of t-0 for longer than a session, so somebody else led meanwhile.
+    changed = [r for r in result.verdict.requirements if "changed its leader" in r.name]
+    assert [each.name.split()[0] for each in changed][:1] == ["t-0"]
+    assert {path.name for path in folder.path.iterdir()} >= WRITTEN
+    written = {path.stem for path in (folder.path / "history").iterdir()}
+    assert written == {"p0", "p1", "p2", "c0", "c1"}
+
+
+def test_the_same_plan_passes_in_the_simulator(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / new_run_id("chaos"))
+    with Screen() as screen:
+        result = run_in_simulator(PLAN, folder, screen)
+    assert result.verdict.outcome is Outcome.PASS, result.verdict.reasons
+    assert (folder.path / "plan.json").read_bytes().startswith(b"{")
+
+
+def test_one_fault_on_a_cluster_is_proven_and_taken_back_in_time_or_when_told(
+    tmp_path: Path,
+) -> None:
+    """A pause for its time; then one without end, which stays until somebody says so."""
+    with Cluster(Topology(brokers=1, controllers=1)) as cluster:
+        cluster.start()
+        path = tmp_path / cluster.run_id / INTENTS
+        told, seen = threading.Event(), []
+
+        def acts(done: Done) -> None:
+            seen.append((cluster.status(0), [each.phase for each in acting_faults(path)]))
+
+        applied = apply_one(cluster, f.Pause("broker-0", 500), tmp_path, told, acts)
+        assert (applied.node, applied.proof) == (0, "paused")
+        assert (cluster.status(0), acting_faults(path)) == ("running", [])
+
+        def tell(done: Done) -> None:
+            acts(done)
+            told.set()
+
+        apply_one(cluster, f.Pause("controller-1000"), tmp_path, told, tell)
+        assert seen == [("paused", ["acting"]), ("running", ["acting"])]
+        assert cluster.status(1000) == "running"
+
+        with pytest.raises(HarnessError, match="there is no node 'broker-3'"):
+            apply_one(cluster, f.Pause("broker-3"), tmp_path, told)
+        with pytest.raises(HarnessError, match="not done: nobody is that now"):
+            apply_one(cluster, f.Pause("leader of t-0"), tmp_path, told)

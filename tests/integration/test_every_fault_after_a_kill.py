@@ -1,0 +1,181 @@
+"""Faults lose their harness at a step of their life: `highwater heal` leaves nothing of them.
+
+One fault of each mechanism dies in the middle of being done, and of being taken back. In the full
+matrix every fault dies at every step. These are not listed but found: each fault is first done and
+taken back by a harness that lives (dying_harness.py) and tells its moments.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import signal
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from highwater.chaos_runs.acting import acting_faults
+from highwater.cleaning import find_runs, sweep_stale
+from highwater.cli import make_app
+from highwater.cluster import Cluster
+from highwater.eventually import eventually
+from highwater.faults.examples import EXAMPLES, TOPIC, example_name
+from highwater.faults.intents import INTENTS
+from highwater.images import ensure_faults_image
+from highwater.run_folder import new_run_id
+from highwater.topology import Topology
+from highwater_chaos import faults as f
+from tests.integration import dying_harness
+
+pytestmark = pytest.mark.docker
+
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["pytest", "highwater.faults.on_containers", "highwater.settling"])
+"""Harnesses are many: what takes them longest, their imports, is done once."""
+LIVES_WITHIN_S = 90.0
+OPEN = ("intended", "acting", "reverting")
+"""Phases after which the log must say that the fault may act."""
+HALF_BACK = "reverting: written"
+OF_EACH_MECHANISM = (
+    ("kill_and_empty", "intended: asked to POST /containers/*/kill"),
+    ("pause", "intended: asked to POST /containers/*/pause"),
+    ("disk_full", HALF_BACK),
+    ("delay_at", "intended: acting is about to be written"),
+    ("cut", "intended: asked to POST /containers/*/wait"),
+    ("cut", HALF_BACK),
+    ("slow_link", "intended: acting is about to be written"),
+    ("reset_connections", "intended: asked to POST /containers/*/start"),
+    ("restart_zookeeper", HALF_BACK),
+)
+"""Examples and the moment in which they are half done, or half taken back."""
+STOPPED_NODE = 1
+"""Whom the example of a stop is of."""
+LEAST_LINES = 8
+"""About to be written, and written: intended, acting, reverting, reverted."""
+GETS_READY = "nothing: asked "
+"""How the moments begin in which helpers are tried out, before anything is meant."""
+
+
+@pytest.fixture(scope="session")
+def broken_often(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One cluster for all kills: each test leaves it as it was, or the next one's look fails."""
+    with Cluster(Topology(controllers=1), new_run_id("often"), sized_disks=True) as cluster:
+        ensure_faults_image(cluster.engine)
+        cluster.start()
+        live(cluster, TOPIC, tmp_path_factory.mktemp("often") / "topic")
+        yield cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One harness's: its moments in their order, whether it was killed, its log's open faults."""
+
+    moments: tuple[str, ...]
+    was_killed: bool
+    open_faults: tuple[f.Fault, ...]
+
+
+def live(cluster: Cluster, fault: f.Fault, folder: Path, fatal: str = "", time: int = 0) -> Life:
+    """Have another process do the fault and take it back, and die at the moment, if one is told."""
+    folder.mkdir()
+    harness = PROCESSES.Process(
+        target=dying_harness.live, args=(cluster.run_id, fault, folder, fatal, time), daemon=True
+    )
+    harness.start()
+    harness.join(LIVES_WITHIN_S)
+    if (code := harness.exitcode) is None:
+        harness.kill()
+    told = {path.name: path.read_text() for path in folder.iterdir()}
+    assert code in (0, -signal.SIGKILL), f"{fatal}: {code}: {told}"
+    moments = told[dying_harness.MOMENTS].splitlines()
+    intents = folder / INTENTS
+    acting = acting_faults(intents) if intents.exists() else []
+    return Life(tuple(moments), code != 0, tuple(each.fault for each in acting))
+
+
+def steps_of(moments: Sequence[str], *, getting_ready: bool) -> list[tuple[str, int]]:
+    """Return the first and the last coming of each moment, in the order of the first ones.
+
+    What is asked for several nodes at once is the same at each of them.
+    """
+    return [
+        (moment, time)
+        for moment, count in Counter(moments).items()
+        if getting_ready or not moment.startswith(GETS_READY)
+        for time in {1: "first", count: "last"}
+    ]
+
+
+def resources(cluster: Cluster) -> list[str]:
+    """Return everything of the run that is in the engine."""
+    (run,) = find_runs(cluster.engine, cluster.run_id)
+    return sorted((*run.containers, *run.networks, *run.volumes))
+
+
+def heal(cluster: Cluster) -> dict[str, list[str]]:
+    """Do the command; all must be well afterwards. Return what it found, by node."""
+    result = CliRunner().invoke(make_app("heal"), ["heal", "--run", cluster.run_id, "--json"])
+    (healed,) = json.loads(result.stdout)
+    assert (result.exit_code, healed["problems"]) == (0, []), healed
+    return {node["name"]: node["found"] for node in healed["nodes"] if node["found"]}
+
+
+def check_what_is_left(cluster: Cluster, before: list[str], life: Life, fault: f.Fault) -> None:
+    """Heal, and see that nothing stays that the log does not tell, and then nothing at all."""
+    last = life.moments[-1]
+    if last.endswith("/stop"):
+        # The engine goes on with it; healed before its end, the node would stop afterwards.
+        eventually(lambda: cluster.status(STOPPED_NODE) == "exited", within=60.0, what=last)
+    if last.split(":")[0] in OPEN:
+        assert life.open_faults == (fault,), last
+    # Helpers that it left do not make the run somebody's who is dead.
+    assert cluster.run_id not in sweep_stale(cluster.engine), last
+    found = heal(cluster)
+    assert not found or life.open_faults, f"{last}: the log does not tell of {found}"
+    eventually(
+        lambda: resources(cluster) == before,
+        within=10.0,
+        what=f"nothing more of the run is there than before the fault ({last})",
+        state=lambda: resources(cluster),
+    )
+    if found:
+        cluster.wait_until_ready()
+
+
+@pytest.mark.parametrize(("name", "moment"), OF_EACH_MECHANISM)
+def test_nothing_stays_of_a_mechanism_that_loses_its_harness_half_way(
+    broken_often: Cluster, name: str, moment: str, tmp_path: Path
+) -> None:
+    (fault,) = [each for each in EXAMPLES if example_name(each) == name]
+    before = resources(broken_often)
+    life = live(broken_often, fault, tmp_path / "killed", moment, 1)
+    assert life.was_killed, life.moments
+    check_what_is_left(broken_often, before, life, fault)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("fault", EXAMPLES, ids=example_name)
+def test_nothing_stays_wherever_in_its_life_a_fault_loses_its_harness(
+    broken_often: Cluster, fault: f.Fault, tmp_path: Path
+) -> None:
+    cluster = broken_often
+    before = resources(cluster)
+    life = live(cluster, fault, tmp_path / "whole")
+    assert (life.was_killed, life.open_faults) == (False, ())
+    assert heal(cluster) == {}
+    killed: Counter[str] = Counter()
+    # What comes before the first fault is the same for all of a mechanism.
+    steps = steps_of(life.moments, getting_ready=isinstance(fault, f.Cut | f.SlowLink))
+    for number, (moment, time) in enumerate(steps):
+        life = live(cluster, fault, tmp_path / str(number), moment, time)
+        killed[moment] += life.was_killed
+        check_what_is_left(cluster, before, life, fault)
+    # What threads of a fault ask for comes in this phase or the next; lines come in their order.
+    lines = [moment for moment, _ in steps if moment.endswith("written")]
+    assert [moment for moment in lines if not killed[moment]] == []
+    assert len(lines) >= LEAST_LINES

@@ -1,0 +1,163 @@
+"""Faults of processes, clients, disks and connections in plans on containers: proven, taken back.
+
+As in test_plan_faults_in_containers, a plan holds as many as do not disturb one another.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from highwater.cluster import Cluster
+from highwater.evidence import read_history, read_traces
+from highwater.faults.cluster_links import ClusterLinks
+from highwater.faults.healing import baseline_problems, heal
+from highwater.faults.stopping import stop_processes
+from highwater.faults.volumes import fill_disk
+from highwater.planned.histories import histories_of
+from highwater.planned.in_containers import run_in_containers
+from highwater.run_folder import RunFolder, new_run_id
+from highwater.screen import Screen
+from highwater.topology import Topology as ClusterTopology
+from highwater_chaos import faults as f
+from highwater_chaos.plan import Plan, Producer, Step, Topic, Topology, Workload
+from highwater_checker.history import OperationType, sends_of
+from highwater_checker.segments import read_batches
+from highwater_checker.verdict import Outcome
+from highwater_core.events import EventKind
+
+pytestmark = pytest.mark.docker
+
+SESSION = {"session_timeout_ms": 2_000}
+OFTEN = {"high_watermark_checkpoint_interval_ms": 300}
+# A broker that starts again reads through what was not flushed, and so finds a bit that flipped.
+UNFLUSHED = {"log_flush_interval_ms": 600_000}
+# Records wait no longer than this for a follower whose connection is mute; it gives that up later.
+IMPATIENT = {"replica_lag_time_max_ms": 1_500}
+BROKER = {**SESSION, **OFTEN, **UNFLUSHED, **IMPATIENT}
+# At every moment some records wait for their batch: who kills the clients leaves them unanswered.
+PRODUCER = Producer(rate_per_s=200, linger_ms=50, batch_max_records=50)
+WORKLOAD = Workload((Topic(min_insync_replicas=2),), (PRODUCER,))
+
+
+def run(steps: tuple[Step, ...], quiet_after_ms: int, tmp_path: Path) -> RunFolder:
+    """Run the plan to a pass; every step was proven."""
+    topology = Topology(broker_settings=BROKER, controller_settings=SESSION)
+    plan = Plan(1, topology=topology, workload=WORKLOAD, steps=steps, quiet_after_ms=quiet_after_ms)
+    folder = RunFolder(tmp_path / new_run_id("plan"))
+    with Screen() as screen:
+        result = run_in_containers(plan, folder, screen)
+    assert result.verdict.outcome is Outcome.PASS, result.verdict.reasons
+    assert [each["fired"] for each in records(folder)] == [True] * len(steps)
+    return folder
+
+
+def records(folder: RunFolder) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((folder.path / "steps.json").read_bytes())
+    return found
+
+
+def reverts(folder: RunFolder) -> dict[int, str]:
+    """Return how each fault was seen to be taken back, by its number."""
+    lines = map(json.loads, (folder.path / "intent.jsonl").read_text().splitlines())
+    return {line["number"]: line["seen"] for line in lines if line["phase"] == "reverted"}
+
+
+def test_processes_stop_and_crash_again_and_again_clients_die_and_a_bit_flips(
+    tmp_path: Path,
+) -> None:
+    steps = (
+        Step(300, f.Pause("controller-1001", 1_000, f.PauseBy.SIGSTOP)),
+        Step(600, f.KillClient(for_ms=500)),
+        Step(600, f.CrashLoop("controller-1000", 3, 50)),
+        Step(3_000, f.FlipBit("last follower of t-0", f.FileKind.LOG, 3_000)),
+    )
+    folder = run(steps, 9_000, tmp_path)
+    stopped, killed, looped, flipped = records(folder)
+    assert stopped["proof"] == "1 processes in state T"
+    assert killed["proof"].startswith("ended by signal 9; histories that end in half a line: ")
+    assert looped["proof"] == "exit code 137, the first of 3 times"
+    assert looped["later"] == "killed 3 of 3 times"
+    assert flipped["proof"].startswith("exit code 137, bit ")
+    assert ".log flipped, sha256 " in flipped["proof"]
+    seen = set(reverts(folder).values())
+    assert "1 processes, none in state T" in seen
+    assert "incarnation 2 writes and reads" in seen
+    assert "killed 3 of 3 times; running" in seen
+
+    # What was asked for and never answered is unknown; no value was written twice.
+    history = folder.path / "history"
+    first, second = (read_history(path) for path in histories_of(history, "p0"))
+    assert sends_of(first).unknown
+    assert sends_of(second).unknown == ()
+    assert sends_of(second).acknowledged
+    invoked = [each.value for each in (*first, *second) if each.type is OperationType.INVOKE]
+    assert len(set(invoked)) == len(invoked)
+    assert len(histories_of(history, "c0")) == 2
+
+    # Whatever was written is of a send that is on record.
+    batches = read_batches(folder.path / "segments" / "broker-0" / "t-0")
+    written = {(value or b"").decode() for batch in batches for _, _, value in batch.records()}
+    assert written
+    assert written <= set(invoked)
+
+
+def test_a_disk_is_full_and_connections_are_half_open(tmp_path: Path) -> None:
+    steps = (
+        Step(300, f.HalfOpen("last follower of t-0", "leader of t-0", "replication")),
+        Step(4_000, f.DiskFull("leader of t-0", 2_500)),
+    )
+    folder = run(steps, 8_000, tmp_path)
+    half_open, full = records(folder)
+    assert "gone here and established there" in half_open["proof"]
+    assert full["proof"].endswith("a page more: ENOSPC")
+    first, second = (reverts(folder)[number] for number in (1, 2))
+    assert first == "resets pass"
+    assert "a page is written again; the node's trace tells of it " in second
+    met = [
+        event
+        for event in read_traces(folder.path / "trace")
+        if event.kind is EventKind.BAD_INPUT_MET and "No space left" in str(event.detail)
+    ]
+    assert {event.node for event in met} == {full["node"]}
+
+
+def test_what_is_stopped_or_full_or_untold_is_found_and_healed(
+    tmp_path: Path,
+) -> None:
+    topology = ClusterTopology(brokers=1, controllers=1)
+    with Cluster(topology, new_run_id("test"), sized_disks=True) as cluster:
+        cluster.start()
+        assert baseline_problems(cluster) == []
+        stop_processes(cluster.engine, cluster.container_name(1000))
+        fill_disk(cluster, 0)
+        links = ClusterLinks(cluster, lambda why: None)
+        find = {"broker-0": 0, "controller-1000": 1000}.get
+        links.half_open(f.HalfOpen("broker-0", "zookeeper", "zookeeper"), find)
+        problems = sorted(baseline_problems(cluster))
+        assert problems == [
+            "broker-0: its disk is full of ballast",
+            "controller-1000: 1 processes stopped",
+            "zookeeper: nft rules that drop",
+        ]
+        healed = heal(cluster)
+        assert healed.problems == []
+        done = {node.name: node.done for node in healed.nodes}
+        assert done == {
+            "zookeeper": ["nft rules removed"],
+            "broker-0": ["room made on its disk"],
+            "controller-1000": ["its processes go on"],
+        }
+        assert baseline_problems(cluster) == []
+
+        # The node is started with its disk as it was; it was never gone.
+        before = cluster.copy_broker_data(0, tmp_path / "before")
+        cluster.kill(0)
+        cluster.start_node(0)
+        cluster.wait_until_ready()
+        after = cluster.copy_broker_data(0, tmp_path / "after")
+        assert before
+        assert {each.name for each in before} <= {each.name for each in after}

@@ -1,0 +1,129 @@
+"""Several kinds of faults in one plan on containers: each proven, its proof on record, taken back.
+
+A cluster costs more than a fault, so a plan holds as many as do not disturb one another.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from highwater.evidence import read_traces
+from highwater.planned.in_containers import run_in_containers
+from highwater.run_folder import RunFolder, new_run_id
+from highwater.screen import Screen
+from highwater_chaos import faults as f
+from highwater_chaos.plan import (
+    Observed,
+    Plan,
+    Producer,
+    Step,
+    Topic,
+    Topology,
+    When,
+    Workload,
+)
+from highwater_checker.verdict import Outcome
+from highwater_core.events import EventKind, TraceEvent
+
+pytestmark = pytest.mark.docker
+
+SESSION = {"session_timeout_ms": 2_000}
+OFTEN = {"high_watermark_checkpoint_interval_ms": 300}
+WORKLOAD = Workload((Topic(min_insync_replicas=2),), (Producer(rate_per_s=50),))
+
+
+def run(
+    steps: tuple[Step, ...], quiet_after_ms: int, tmp_path: Path, idle: tuple[int, ...] = ()
+) -> RunFolder:
+    """Run the plan: every step but the idle ones acted, and those alone stand against a pass."""
+    topology = Topology(broker_settings={**SESSION, **OFTEN}, controller_settings=SESSION)
+    plan = Plan(1, topology=topology, workload=WORKLOAD, steps=steps, quiet_after_ms=quiet_after_ms)
+    folder = RunFolder(tmp_path / new_run_id("plan"))
+    with Screen() as screen:
+        result = run_in_containers(plan, folder, screen)
+    verdict = result.verdict
+    unmet = [each.evidence for each in verdict.requirements if not each.met]
+    assert len(unmet) == len(idle), verdict.reasons
+    assert verdict.outcome is (Outcome.UNKNOWN if idle else Outcome.PASS), verdict.reasons
+    fired = [each["fired"] for each in records(folder)]
+    assert fired == [number not in idle for number in range(len(steps))]
+    return folder
+
+
+def records(folder: RunFolder) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((folder.path / "steps.json").read_bytes())
+    return found
+
+
+def hits(folder: RunFolder, node: int) -> list[TraceEvent]:
+    return [
+        event
+        for event in read_traces(folder.path / "trace")
+        if event.kind is EventKind.FAIL_POINT_HIT and event.node == node
+    ]
+
+
+def test_fail_points_delay_crash_or_are_on_record_as_never_hit_and_topics_come_and_go(
+    tmp_path: Path,
+) -> None:
+    point = "before_high_watermark_checkpoint"
+    steps = (
+        Step(300, f.DelayAt("leader of t-0", point, 50, count=2, for_ms=4_000)),
+        Step(300, f.CrashAt("last follower of t-0", point, restart_after_ms=500)),
+        Step(300, f.CrashAt("active controller", "before_controlled_shutdown_reply")),
+        Step(300, f.CreateTopic("x", records=3)),
+        # The operator has 5 s for its records: until the dead follower has left the ISR they wait.
+        Step(6_000, f.LoseZooKeeperConnection("leader of t-0")),
+        Step(6_000, f.DeleteTopic("x")),
+    )
+    folder = run(steps, 10_000, tmp_path, idle=(2,))
+    delayed, crashed, untouched, created, lost, deleted = records(folder)
+    assert (delayed["proof"], delayed["later"]) == ("the node's answer: NONE", "hit 2 times")
+    assert crashed["later"] == "hit: the node died there"
+    assert untouched["later"] == "never hit: nobody died there"
+    assert created["proof"] == "NONE, 3 records acknowledged"
+    assert lost["proof"].startswith("1 broken, 1 seen to be gone at both ends")
+    assert deleted["proof"] == "NONE"
+    assert len(hits(folder, delayed["node"])) == 2
+    (fatal,) = hits(folder, crashed["node"])
+    name = f"broker-{crashed['node']}"
+    incarnations = {path.name for path in (folder.path / "trace").glob(f"{name}-*.jsonl")}
+    assert (fatal.incarnation, incarnations) == (1, {f"{name}-1.jsonl", f"{name}-2.jsonl"})
+
+
+def test_a_disk_is_emptied_a_session_expires_zookeeper_is_away_and_connections_break(
+    tmp_path: Path,
+) -> None:
+    """A point of a start is armed while the node is down: it waits before it is registered.
+
+    ZooKeeper stays until then, however long a node takes to start.
+    """
+    back = When(Observed.EVENT, event="broker_registered", node="broker-2")
+    steps = (
+        Step(300, f.DelayAt("broker-2", "before_broker_registration", 300)),
+        Step(600, f.Kill("broker-2", 500, disk=f.DiskAtStart.EMPTY)),
+        Step(600, f.ExpireSession("broker-1")),
+        Step(700, f.RestartZooKeeper(1_500), replace(back, then_after_ms=1_000)),
+        Step(700, f.ResetConnections("any", "leader of t-0", "replication"), back),
+    )
+    folder = run(steps, 14_000, tmp_path)
+    delayed, emptied, expired, away, reset = records(folder)
+    assert delayed["later"] == "hit 1 times"
+    (waited,) = hits(folder, 2)
+    assert waited.incarnation == 2
+    assert emptied["proof"].startswith("exit code 137, ")
+    assert emptied["proof"].endswith(" files removed, the disk lists nothing")
+    assert " is gone" in expired["proof"]
+    lost = [e for e in read_traces(folder.path / "trace") if e.kind is EventKind.SESSION_LOST]
+    assert {event.node for event in lost} == {1}
+    assert away["proof"] == "exit code 137, no answer to ruok"
+    lines = (folder.path / "intent.jsonl").read_text().splitlines()
+    seen = [line.get("seen", "") for line in map(json.loads, lines)]
+    assert any(re.search(r"has ([45]) of \1 sessions from before", each) for each in seen)
+    assert "seen to be gone at both ends" in reset["proof"]

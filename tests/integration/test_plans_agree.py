@@ -1,0 +1,40 @@
+"""The plans of tests/plans in containers: each shows there what it shows in the simulator.
+
+tests/simulation/test_plans_agree_simulated.py holds the same files to the same expectations. Each
+takes a cluster of its own and half a minute, so that most are part of the full matrix alone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from highwater.planned.in_containers import run_in_containers
+from highwater.run_folder import RunFolder, new_run_id
+from highwater.screen import Screen
+from tests.plans.agreement import PLANS, assert_shown, read_plan
+
+pytestmark = pytest.mark.docker
+
+ALWAYS = (
+    "leader_killed_with_an_unreplicated_tail",
+    "slow_follower_then_the_leader_dies",
+    "a_new_follower_cuts_nothing",
+)
+"""One that passes, one that v3 fails by a bug with a name, one that fails by a planted mistake."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=() if path.stem in ALWAYS else pytest.mark.full)
+        for path in PLANS
+    ],
+)
+def test_plan_shows_what_it_expects_in_containers(path: Path, tmp_path: Path) -> None:
+    plan = read_plan(path)
+    folder = RunFolder(tmp_path / new_run_id("plan"))
+    with Screen() as screen:
+        result = run_in_containers(plan, folder, screen)
+    assert_shown(path.stem, plan, result)

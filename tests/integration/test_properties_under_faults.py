@@ -1,0 +1,309 @@
+"""Leader uniqueness, ISR correctness, truncation to the high watermark, and empty fetches in
+[HW, LEO), each of which the leader's kill, pause and partitions must leave whole.
+
+Every test brings about what would break them, and is void if it does not: records that only the
+leader has, and a successor whose high watermark is below what the leader told to a consumer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from highwater.cluster import Cluster
+from highwater.eventually import eventually
+from highwater.evidence import Evidence, check_everything, read_evidence, read_sends
+from highwater.faults.intents import INTENTS, IntentLog
+from highwater.faults.on_containers import ContainerFaults
+from highwater.observation import leaderships
+from highwater.observer import Observer
+from highwater.planned.load_process import LoadProcess
+from highwater.probing import PROBES, Prober
+from highwater.run_folder import RunFolder
+from highwater.settling import await_full_isr, await_leader, await_replicated, look_at
+from highwater.wire_client import WireClient, record_batch
+from highwater.workload import HistoryRecorder
+from highwater_chaos import faults as f
+from highwater_chaos.plan import Consumer, Producer, Topic, Workload
+from highwater_checker.finding import CheckResult
+from highwater_checker.history import HistoryEvent, OperationType
+from highwater_checker.invariants.empty_fetches import CHECK, STOOD_ABOVE, STOOD_BETWEEN
+from highwater_checker.invariants.reads import check_reads
+from highwater_checker.verdict import Outcome, Requirement, judge
+from highwater_client.planned_load import LoadJob
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import TopicPartition
+from highwater_core.messages import ReplicaSnapshot
+
+pytestmark = pytest.mark.docker
+
+LEADER, SUCCESSOR, OTHER = 0, 1, 2
+NAMES = {f"broker-{number}": number for number in (LEADER, SUCCESSOR, OTHER)}
+WITHIN_S = 40.0
+LATE_MS = 3_000
+PROPERTIES = (
+    "one leader per leader epoch (I7)",
+    "the ISR is within the assignment (I6)",
+    "every ISR member has what its leader called committed (I4)",
+    "no log is cut below its high watermark (I11)",
+    CHECK,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A fault of the leader. is_alone: its followers cannot fetch from it any more."""
+
+    fault: f.Fault
+    is_alone: bool = True
+
+
+CASES = [
+    pytest.param(Case(f.Kill("broker-0")), id="killed"),
+    pytest.param(Case(f.Pause("broker-0")), id="paused"),
+    pytest.param(Case(f.Isolate("broker-0")), id="cut off from everyone"),
+    pytest.param(
+        Case(f.Cut("broker-0", "zookeeper", "zookeeper", both_ways=True), is_alone=False),
+        id="cut off from ZooKeeper",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_four_properties_hold(
+    sturdy: Cluster, case: Case, new_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    topic = new_topic(sturdy, config={"min.insync.replicas": "2"})
+    with Story(sturdy, topic, RunFolder(tmp_path / "run")) as story:
+        if case.is_alone:
+            story.let_the_successor_lag()
+            story.let_the_other_be_late()
+            story.append_what_only_the_leader_has()
+        else:
+            story.hide_records_for_a_while()
+        story.break_the_leader(case.fault)
+        story.let_the_successor_lead()
+        story.heal()
+    evidence = story.collect()
+    logs = [log for group in evidence.replicas.values() for log in group]
+    checks = [*check_everything(evidence), check_reads(evidence.reads, logs)]
+    verdict = judge(checks, list(requirements(evidence, checks, case)))
+    assert verdict.outcome is Outcome.PASS, "\n".join(verdict.reasons)
+    assert {check.check for check in checks} >= set(PROPERTIES)
+
+
+def requirements(
+    evidence: Evidence, checks: list[CheckResult], case: Case
+) -> Iterator[Requirement]:
+    """Yield what must have happened for the properties to have been at stake."""
+    noted = dict(next(check for check in checks if check.check == CHECK).noted)
+    yield Requirement("a consumer " + STOOD_BETWEEN, noted[STOOD_BETWEEN] > 0, str(noted))
+    led = [
+        (event.leader_epoch, event.node)
+        for event in evidence.traces
+        if event.kind is EventKind.BECAME_LEADER
+    ]
+    yield Requirement("the leader changed", len({node for _, node in led}) > 1, str(led))
+    if case.is_alone:
+        yield Requirement("a consumer " + STOOD_ABOVE, noted[STOOD_ABOVE] > 0, str(noted))
+        cuts = [
+            (event.node, event.detail["from_offset"], event.offset)
+            for event in evidence.traces
+            if event.kind is EventKind.LOG_TRUNCATED
+        ]
+        cut = any(node == LEADER for node, _, _ in cuts)
+        yield Requirement("the old leader cut its tail", cut, str(cuts))
+
+
+class Story:
+    """One topic's clients, observer and prober, and what is done to its brokers."""
+
+    def __init__(self, cluster: Cluster, topic: str, folder: RunFolder) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._key = TopicPartition(topic, 0)
+        self._folder = folder
+        self._start_ns = time.monotonic_ns()
+        self._epoch = leaderships(look_at(cluster))[self._key].leader_epoch
+        self._recorder = HistoryRecorder(folder.path / "history" / "w0.jsonl", self._start_ns)
+        self._written = 0
+        self._paused: list[int] = []
+        self._observer = Observer(
+            node_ids=cluster.node_ids,
+            snapshot_of=cluster.try_snapshot,
+            now_ns=self._now_ns,
+            path=folder.path / "snapshots.jsonl",
+            listener=lambda look, changes: None,
+        )
+        self._prober = Prober(
+            {int(broker): cluster.external_endpoint(broker) for broker in (0, 1, 2)},
+            [self._key],
+            folder.path / PROBES,
+            self._observer.latest,
+            self._now_ns,
+        )
+        self._intents = IntentLog(folder.path / INTENTS, self._now_ns)
+        self._faults = ContainerFaults(cluster, self._intents)
+        workload = Workload((Topic(topic),), (Producer(topic, rate_per_s=40),), (Consumer(topic),))
+        endpoints = tuple(cluster.external_endpoint(broker) for broker in (0, 1, 2))
+        history = str(folder.path / "history")
+        job = LoadJob(endpoints, workload, 1, self._start_ns, history)
+        self._load = LoadProcess(job, folder.path)
+
+    def __enter__(self) -> Story:
+        try:
+            self._begin()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _begin(self) -> None:
+        self._load.await_done("create", WITHIN_S)
+        self._load.do("start", WITHIN_S)
+        self._observer.start()
+        self._prober.start()
+        self._await("30 acknowledged records", lambda: self._load.latest.acknowledged >= 30)
+
+    def __exit__(self, *error: object) -> None:
+        self._unpause()
+        self._faults.heal_all()
+        self._intents.close()
+        self._load.quit()
+        self._looks = tuple(self._observer.stop()[0])
+        self._recorder.close()
+        self._prober.stop()
+
+    # ------------------------------------------------------------ what is done
+
+    def let_the_successor_lag(self) -> None:
+        """Have the successor hold records of which it does not know that they are committed."""
+        self._pause(OTHER)
+        self._append(3)
+        self._await("the leader knows that the successor has all", self._is_level)
+        self._pause(SUCCESSOR)
+        held = self._known_of_the_successor(self._leader())
+        self._append(1)  # this ends its waiting fetch, with the high watermark as it is now
+        self._unpause(OTHER)
+        self._await(
+            f"a consumer was told {held}, which the successor holds",
+            lambda: self._prober.told(self._key) >= held,
+        )
+
+    def hide_records_for_a_while(self) -> None:
+        """Have records above the high watermark until consumers have asked for them."""
+        self._pause(OTHER)
+        self._append(3)
+        self._await_answers(LEADER)
+        self._unpause()
+
+    def let_the_other_be_late(self) -> None:
+        """Have the other follower not tell the next leader for a while what it has."""
+        self._faults.apply(f.DelayAt("broker-2", "before_first_fetch", LATE_MS), NAMES.get)
+
+    def append_what_only_the_leader_has(self) -> None:
+        self._pause(OTHER)
+        self._append(3)
+
+    def break_the_leader(self, fault: f.Fault) -> None:
+        """Do it, proven. What is not on one link is done by means of the engine alone."""
+        if isinstance(fault, f.Cut):
+            self._faults.get_ready([fault])
+        self._faults.apply(fault, NAMES.get)
+
+    def let_the_successor_lead(self) -> None:
+        """Return when it leads and consumers have asked it for what it does not yet give."""
+        self._unpause()
+        led = await_leader(self._cluster, self._key, above_epoch=self._epoch, within=WITHIN_S)
+        assert led.leader == SUCCESSOR, led
+        self._await_answers(SUCCESSOR)
+
+    def heal(self) -> None:
+        """Take everything back, and return when all is replicated and read."""
+        assert self._faults.heal_all() == []
+        self._load.do("stop", WITHIN_S)
+        await_full_isr(self._cluster, self._topic, within=WITHIN_S)
+        await_replicated(self._cluster, self._topic, within=WITHIN_S)
+        self._load.do("read", WITHIN_S)
+        self._final_look = self._observer.look_once()
+
+    # ------------------------------------------------------------ evidence
+
+    def collect(self) -> Evidence:
+        """Return what the story left, its own topic's, from nodes that run on."""
+        for node in self._cluster.node_ids:
+            self._cluster.collect_node(node, self._folder.path)
+        path = self._folder.path
+        found = read_evidence(path, self._final_look, [self._topic])
+        return replace(
+            found,
+            traces=tuple(each for each in found.traces if each.topic == self._topic),
+            promised=read_sends(path / "history", lambda name: name == "p0").acknowledged,
+            one_in_flight=frozenset({"p0"}),
+            looks=self._looks,
+        )
+
+    # ------------------------------------------------------------ helpers
+
+    def _now_ns(self) -> int:
+        return time.monotonic_ns() - self._start_ns
+
+    def _await(self, what: str, predicate: Callable[[], bool]) -> None:
+        eventually(predicate, within=WITHIN_S, what=what, state=self._cluster.describe)
+
+    def _await_answers(self, broker: int) -> None:
+        enough = self._prober.answers(broker) + 20
+        self._await(
+            f"20 more answers of broker {broker}", lambda: self._prober.answers(broker) >= enough
+        )
+
+    def _leader(self) -> ReplicaSnapshot:
+        (found,) = [
+            each
+            for each in self._cluster.snapshot(LEADER).replicas
+            if each.topic_partition == self._key
+        ]
+        return found
+
+    def _is_level(self) -> bool:
+        """Return whether the leader counts the successor as having its whole log."""
+        leader = self._leader()
+        return self._known_of_the_successor(leader) == leader.log_end_offset
+
+    def _known_of_the_successor(self, leader: ReplicaSnapshot) -> int:
+        (known,) = [each for each in leader.followers if each.broker_id == SUCCESSOR]
+        return int(known.log_end_offset)
+
+    def _pause(self, broker: int) -> None:
+        self._cluster.pause(broker)
+        self._paused.append(broker)
+
+    def _unpause(self, *brokers: int) -> None:
+        """Let the brokers go on, all that are paused if none is named."""
+        for broker in brokers or tuple(self._paused):
+            self._paused.remove(broker)
+            self._cluster.unpause(broker)
+
+    def _append(self, count: int) -> None:
+        """Write so many records to the leader with acks=1, and their history."""
+        with WireClient(self._cluster.external_endpoint(LEADER)) as client:
+            for _ in range(count):
+                value = f"w0-{self._written:06}"
+                self._record(OperationType.INVOKE, value)
+                batch = record_batch([value.encode()])
+                answer = client.produce(self._topic, 0, batch, acks=1)
+                assert answer.error is ErrorCode.NONE, answer
+                self._record(OperationType.OK, value, int(answer.base_offset))
+                self._written += 1
+
+    def _record(self, kind: OperationType, value: str, offset: int = -1) -> None:
+        event = HistoryEvent(
+            self._now_ns(), kind, self._written, "w0", "send", self._topic, 0, value, offset,
+            tries=1,
+        )  # fmt: skip
+        self._recorder.record(event)

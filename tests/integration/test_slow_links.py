@@ -1,0 +1,115 @@
+"""Slow and narrow links between containers: proven, composed, told again, open if they fail."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from highwater import labels
+from highwater.cluster import Cluster
+from highwater.eventually import eventually
+from highwater.faults.done import Done
+from highwater.faults.healing import baseline_problems
+from highwater.faults.helpers import HELPER_KIND
+from highwater.faults.intents import IntentLog
+from highwater.faults.on_containers import ContainerFaults
+from highwater.planned.in_containers import run_in_containers
+from highwater.run_folder import RunFolder, new_run_id
+from highwater.screen import Screen
+from highwater_chaos import faults as f
+from highwater_chaos.plan import Plan, Producer, Step, Topic, Topology, Workload
+from highwater_checker.verdict import Outcome
+
+pytestmark = pytest.mark.docker
+
+NODES = {"broker-0": 0, "broker-1": 1, "controller-1000": 1000}
+
+
+def queues(cluster: Cluster) -> dict[str, str]:
+    """Return the containers that hold packets back, by the node's container that each is in."""
+    of_run = [f"{labels.RUN}={cluster.run_id}", f"{labels.KIND}={HELPER_KIND}"]
+    names = {
+        cluster.engine.api.inspect_container(cluster.container_name(node))["Id"]: name
+        for name, node in NODES.items()
+    }
+    found = {}
+    for each in cluster.engine.api.containers(filters={"label": of_run}):
+        about = cluster.engine.api.inspect_container(each["Id"])
+        place = str(about["HostConfig"]["NetworkMode"]).removeprefix("container:")
+        found[names.get(place, place)] = str(each["Id"])
+    return found
+
+
+@pytest.mark.highwater(brokers=2, controllers=1)
+def test_a_link_is_slow_narrow_and_lossy_at_once_after_a_restart_too_and_open_without_its_helper(
+    highwater_cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster = highwater_cluster
+    intents = IntentLog(tmp_path / "intent.jsonl", lambda: 0)
+    faults = ContainerFaults(cluster, intents)
+
+    def apply(fault: f.Fault) -> Done:
+        return faults.apply(fault, NODES.get)
+
+    try:
+        # It has an end, so that nobody who renews it brings its helper back.
+        slow = f.SlowLink("broker-0", "broker-1", "replication", 80, 40, for_ms=300_000)
+        narrow = f.LimitBandwidth("broker-1", "broker-0", "replication", 500)
+        faults.get_ready([slow, narrow])
+        with ThreadPoolExecutor(2) as pool:
+            slowed, narrowed = pool.map(apply, (slow, narrow))
+        assert slowed.proof.count("(asked 80 to 120) (before: 0 % of") == 2
+        assert "(asked 500)" in narrowed.proof
+        assert set(queues(cluster)) == {"broker-0", "broker-1"}
+        wrong = " ".join(baseline_problems(cluster))
+        assert "2 helpers in network namespaces" in wrong
+        assert wrong.count("nft rules") == 2
+
+        lossy = apply(f.LossyLink("broker-0", "broker-1", "replication", 40))
+        assert lossy.proof.count("(asked 80 to 120)") == 4
+        killed = apply(f.Kill("broker-1"))
+        killed.revert()
+        assert "(asked 80 to 120)" in lossy.revert()  # told again: it was so before this change
+
+        late = apply(f.SlowZooKeeper(60))
+        assert late.proof.count("(asked 60)") == 2 * len(NODES)
+        assert set(queues(cluster)) == set(NODES)
+        late.revert()
+        assert set(queues(cluster)) == {"broker-0", "broker-1"}
+
+        cluster.engine.api.kill(queues(cluster)["broker-1"])
+        eventually(lambda: "broker-1" not in queues(cluster), within=10, what="the helper is gone")
+        assert "arrived before 80 ms" in slowed.revert()  # they pass, and that is told
+        assert "0 % of" in narrowed.revert()
+    finally:
+        problems = faults.heal_all()
+        intents.close()
+    assert [problem for problem in problems if "was not taken back" in problem] == problems
+    assert len(problems) == 1  # the one whose helper was killed had ended before it was healed
+    assert queues(cluster) == {}
+    assert baseline_problems(cluster) == []
+
+
+def test_a_plan_with_slow_and_narrow_links_passes_with_every_step_proven(tmp_path: Path) -> None:
+    session = {"session_timeout_ms": 4_000}
+    topology = Topology(controllers=1, broker_settings=session, controller_settings=session)
+    workload = Workload((Topic(min_insync_replicas=2),), (Producer(rate_per_s=50),))
+    steps = (
+        Step(5_000, f.SlowLink("leader of t-0", "any", "replication", 60, 40, for_ms=5_000)),
+        Step(5_000, f.LimitBandwidth("any", "leader of t-0", "client", 800, for_ms=5_000)),
+        Step(5_000, f.SlowZooKeeper(80, for_ms=5_000)),
+    )
+    plan = Plan(1, topology=topology, workload=workload, steps=steps, quiet_after_ms=12_000)
+    folder = RunFolder(tmp_path / new_run_id("plan"))
+    with Screen() as screen:
+        result = run_in_containers(plan, folder, screen)
+    assert result.verdict.outcome is Outcome.PASS, result.verdict.reasons
+    done: list[dict[str, Any]] = json.loads((folder.path / "steps.json").read_bytes())
+    assert [each["fired"] for each in done] == [True] * 3
+    assert "(asked 60 to 100)" in done[0]["proof"]
+    assert "(asked 800)" in done[1]["proof"]
+    assert "(asked 80)" in done[2]["proof"]

@@ -1,0 +1,51 @@
+"""Stock clients as a plan's workload: their histories are judged as those of our own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from highwater.evidence import read_history
+from highwater.planned.in_containers import run_in_containers
+from highwater.run_folder import RunFolder, new_run_id
+from highwater.screen import Screen
+from highwater.stock.libraries import ClientKind
+from highwater_chaos import faults as f
+from highwater_chaos.plan import Plan, Producer, Step, Topic, Topology, Workload
+from highwater_checker.history import OperationType
+from highwater_checker.verdict import Outcome
+
+pytestmark = pytest.mark.docker
+
+SESSION = {"session_timeout_ms": 2_000}
+PLAN = Plan(
+    seed=1,
+    topology=Topology(controllers=1, broker_settings=SESSION, controller_settings=SESSION),
+    workload=Workload(
+        (Topic(min_insync_replicas=2, partitions=2),),
+        (
+            Producer(rate_per_s=30, max_in_flight=5, batch_max_records=20),
+            Producer(rate_per_s=30, retries=False, batch_max_records=20),
+        ),
+    ),
+    steps=(Step(1_000, f.Kill("leader of t-0", 4_000)),),
+    quiet_after_ms=8_000,
+)
+
+
+@pytest.mark.parametrize("client", [ClientKind.CONFLUENT, ClientKind.KAFKA_PYTHON])
+def test_a_leaders_kill_under_a_stock_workload_passes(client: ClientKind, tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / new_run_id("plan"))
+    with Screen() as screen:
+        result = run_in_containers(PLAN, folder, screen, client)
+    assert result.verdict.outcome is Outcome.PASS, result.verdict.reasons
+    assert client.value.split("-")[0] in result.notes[-1] + result.notes[0]
+    events = {
+        name: read_history(folder.path / "history" / f"{name}.jsonl") for name in ("p0", "p1", "c0")
+    }
+    assert {event.type for event in events["p0"]} >= {OperationType.INVOKE, OperationType.OK}
+    ended = [event for event in events["p1"] if event.type is not OperationType.INVOKE]
+    assert {event.tries for event in ended} == {1}
+    assert all(event.error for event in ended if event.type is not OperationType.OK)
+    assert {event.function for event in events["c0"]} == {"poll"}

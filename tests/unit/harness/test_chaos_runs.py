@@ -1,0 +1,159 @@
+"""`highwater chaos` without an engine: lengths of time, outlines, open faults, counted verdicts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from highwater.chaos_runs.acting import acting_faults
+from highwater.chaos_runs.outline import outline, what_stands_against
+from highwater.chaos_runs.planning import duration_ms, plan_of
+from highwater.chaos_runs.repeating import counted_outcomes, repeat, worst
+from highwater.chaos_runs.single import parse_fault
+from highwater.errors import HarnessError
+from highwater.faults.intents import IntentLog
+from highwater.planned.outcome import PlanResult
+from highwater_chaos import faults as f
+from highwater_chaos.plan import Observed, Plan, Step, When
+from highwater_chaos.random_plan import Wanted
+from highwater_chaos.words import say_fault
+from highwater_checker.verdict import Outcome, Verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("60s", 60_000), ("2m", 120_000), ("500ms", 500), ("1.5s", 1_500)]
+)
+def test_lengths_of_time_are_read(text: str, expected: int) -> None:
+    assert duration_ms(text) == expected
+
+
+@pytest.mark.parametrize("text", ["60", "s", "-3s", "1h", "1 m 2 s", ""])
+def test_what_is_no_length_of_time_is_refused(text: str) -> None:
+    with pytest.raises(HarnessError, match="no length of time"):
+        duration_ms(text)
+
+
+def test_an_outline_says_when_what_acts_on_what() -> None:
+    plan = Plan(
+        seed=1,
+        steps=(
+            Step(1_000, f.Kill("leader of t-0", 2_500)),
+            Step(5_000, f.Cut("broker-0", "broker-1", "replication", True, 3_000)),
+            Step(6_000, f.Pause("broker-2", 100), When(Observed.LEADER_EPOCH, "t-0")),
+        ),
+        quiet_after_ms=10_000,
+    )
+    said = "\n".join(outline(plan))
+    for expected in (
+        "3 brokers, 2 controllers, preset fenced",
+        "1.00 s to    3.50 s:  kill leader of t-0, started again after 2500 ms; "
+        "acts on whoever is leader of t-0 then",
+        "5.00 s to    8.00 s:  cut broker-0 <-> broker-1 on replication for 3000 ms; "
+        "acts on what broker-1 receives from broker-0 on replication "
+        "and what broker-0 receives from broker-1 on replication",
+        "6.00 s or later, once the leader epoch of t-0 is 1:  pause broker-2",
+        "at 10000 ms all is healed",
+        "the quorum is kept: at most 2 of the brokers and 1 of the controllers are out at once",
+    ):
+        assert expected in said
+
+
+def test_every_step_of_a_random_plan_is_in_its_outline_and_containers_can_do_all() -> None:
+    for seed in range(10):
+        plan = plan_of(Wanted(seed=seed, duration_ms=60_000, is_guarded=seed % 2 == 0))
+        said = "\n".join(outline(plan))
+        assert all(say_fault(step.do) in said for step in plan.steps)
+        assert what_stands_against(plan) == []
+
+
+def test_what_stands_against_a_plan_is_said() -> None:
+    plan = Plan(seed=1, steps=(Step(0, f.PowerLoss("broker-0")), Step(0, f.Kill("broker-7"))))
+    first, then = what_stands_against(plan)
+    assert "there is no node 'broker-7'" in first
+    assert "cut the power of broker-0" in then
+
+
+# ---------------------------------------------------------------- what acts now
+
+
+def test_faults_whose_end_is_not_told_act(tmp_path: Path) -> None:
+    path = tmp_path / "intent.jsonl"
+    times = iter(range(100, 200))
+    log = IntentLog(path, lambda: next(times))
+    numbers = [log.begin(f.Pause(f"broker-{each}", 50)) for each in range(5)]
+    for number in numbers[:4]:
+        log.write(number, "acting", node=number, proof="paused")
+    log.write(numbers[1], "reverting")
+    log.write(numbers[1], "reverted", seen="running")
+    log.write(numbers[2], "reverting")
+    log.write(numbers[2], "not_reverted", why="no answer")
+    log.write(0, "not_renewed", why="a helper did not run")
+    refused = log.begin(f.Kill("broker-9"))
+    log.write(refused, "not_done", why="nobody is that now")
+    log.close()
+    found = acting_faults(path)
+    assert [(each.number, each.phase) for each in found] == [
+        (1, "acting"), (3, "not_reverted"), (4, "acting"), (5, "intended"),
+    ]  # fmt: skip
+    assert found[0].fault == f.Pause("broker-0", 50)
+    assert (found[0].node, found[0].proof, found[0].since_ns) == (1, "paused", 100)
+    assert found[1].why == "no answer"
+
+
+def test_a_line_that_was_not_finished_tells_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "intent.jsonl"
+    log = IntentLog(path, lambda: 0)
+    log.begin(f.Pause("broker-0"))
+    log.close()
+    with path.open("ab") as file:
+        file.write(b'{"at_ns":3,"number":1,"phase":"rever')
+    assert [each.phase for each in acting_faults(path)] == ["intended"]
+
+
+def test_a_log_that_is_opened_again_goes_on_with_its_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "intent.jsonl"
+    for number in (1, 2):
+        log = IntentLog(path, lambda: 0)
+        assert log.begin(f.Pause("broker-0")) == number
+        log.close()
+
+
+# ---------------------------------------------------------------- single faults, repetitions
+
+
+def test_a_fault_is_read_from_json() -> None:
+    text = '{"fault":"pause","node":"broker-0","for_ms":5000}'
+    assert parse_fault(text) == f.Pause("broker-0", 5_000)
+
+
+@pytest.mark.parametrize("text", ["{}", "pause", '{"fault":"pause"}', '{"fault":"nap"}'])
+def test_what_is_no_fault_is_refused(text: str) -> None:
+    with pytest.raises(HarnessError, match="is no fault"):
+        parse_fault(text)
+
+
+def result(number: int, outcome: Outcome) -> PlanResult:
+    return PlanResult(Path(f"run-{number}"), Verdict(outcome, (), ()))
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "expected"),
+    [
+        ([Outcome.PASS, Outcome.PASS], Outcome.PASS),
+        ([Outcome.PASS, Outcome.UNKNOWN], Outcome.UNKNOWN),
+        ([Outcome.UNKNOWN, Outcome.FAIL, Outcome.PASS], Outcome.FAIL),
+    ],
+)
+def test_repeated_runs_are_as_good_as_their_worst(
+    outcomes: list[Outcome], expected: Outcome
+) -> None:
+    results = repeat(len(outcomes), lambda number: result(number, outcomes[number - 1]))
+    assert [each.folder.name for each in results] == [
+        f"run-{number}" for number in range(1, len(outcomes) + 1)
+    ]
+    assert worst(results) is expected
+    counts = counted_outcomes(results)
+    assert counts == {outcome: outcomes.count(outcome) for outcome in set(outcomes)}
+    assert next(iter(msgspec.to_builtins(counts))) == expected.value

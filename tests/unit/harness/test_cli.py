@@ -1,0 +1,47 @@
+"""What the command line makes of what a command raises: its exit code and its words."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from highwater import cli
+from highwater.errors import HarnessError
+from highwater_core.check import BugFound
+
+
+@pytest.fixture(autouse=True)
+def _same_signals() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "says"),
+    [
+        (HarnessError("no such plan"), 2, "highwater: no such plan\n"),
+        (ZeroDivisionError("ours"), 2, "ZeroDivisionError: ours"),
+        (BugFound("a rule of our own"), 2, "BugFound: a rule of our own"),
+        (KeyboardInterrupt(), 130, "highwater: interrupted\n"),
+        (SystemExit(1), 1, ""),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+def test_what_is_raised_is_told_and_never_reads_as_a_failed_verdict(
+    raised: BaseException,
+    code: int,
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fails() -> None:
+        raise raised
+
+    monkeypatch.setattr(cli, "make_app", lambda wanted: fails)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == code
+    assert says in capsys.readouterr().err

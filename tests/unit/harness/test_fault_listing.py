@@ -1,0 +1,94 @@
+"""The list of faults is whole, and says of each why it cannot be done here."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from highwater.cli import make_app
+from highwater.errors import HarnessError
+from highwater.faults.capabilities import (
+    DOES,
+    NEEDS,
+    Capabilities,
+    Means,
+    Tried,
+    probe,
+    why_unsupported,
+)
+from highwater.faults.support import ENDS, MECHANISMS, PROOFS, REASONS
+from highwater_chaos import faults as f
+
+ALL_WORK: Capabilities = {means: Tried(means) for means in Means}
+
+
+@pytest.mark.parametrize("kind", f.FAULTS, ids=f.fault_name)
+def test_each_kind_is_done_by_a_proven_means_that_ends_or_it_is_said_why_it_cannot_be(
+    kind: type[f.Fault],
+) -> None:
+    tables = (MECHANISMS, PROOFS, ENDS, NEEDS)
+    if kind in REASONS:
+        assert REASONS[kind]
+        assert why_unsupported(kind, ALL_WORK) == REASONS[kind]
+    else:
+        assert all(table.get(kind) for table in tables)
+        assert why_unsupported(kind, ALL_WORK) == ""
+
+
+@pytest.mark.parametrize("kind", f.FAULTS, ids=f.fault_name)
+def test_each_kind_says_what_it_does(kind: type[f.Fault]) -> None:
+    assert kind.__dict__.get("__doc__")
+
+
+def test_a_kind_is_unsupported_where_a_means_that_it_needs_does_not_work() -> None:
+    no_shares = {**ALL_WORK, Means.SHARES: Tried(Means.SHARES, "no numgen")}
+    assert why_unsupported(f.LossyLink, no_shares) == "no numgen"
+    assert why_unsupported(f.Cut, no_shares) == ""
+    assert why_unsupported(f.Pause, no_shares) == ""
+    no_freezer = {**ALL_WORK, Means.FREEZER: Tried(Means.FREEZER, "no freezer")}
+    assert why_unsupported(f.Pause, no_freezer) == "no freezer"
+    assert why_unsupported(f.Kill, no_freezer) == ""
+
+
+def test_each_means_that_a_kind_needs_is_one_that_is_tried() -> None:
+    assert {means for needed in NEEDS.values() for means in needed} <= set(DOES)
+
+
+def test_each_means_is_described() -> None:
+    assert set(DOES) == set(Means)
+
+
+@pytest.fixture
+def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_without_an_engine_nothing_works_and_each_means_says_so() -> None:
+    tried = probe()
+    assert set(tried) == set(Means)
+    assert all("no Docker engine answers" in each.why_not for each in tried.values())
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_the_list_as_json_has_every_kind_and_every_means() -> None:
+    result = CliRunner().invoke(make_app("faults"), ["faults", "--json"])
+    assert result.exit_code == 0
+    told = json.loads(result.stdout)
+    assert [each["fault"] for each in told["faults"]] == [f.fault_name(kind) for kind in f.FAULTS]
+    assert not any(each["supported"] for each in told["faults"])
+    assert all(each["because"] for each in told["faults"])
+    assert {each["means"] for each in told["means"]} == {means.value for means in Means}
+
+
+@pytest.mark.usefixtures("no_engine")
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [(["--run", "one", "--all"], "not both"), (["--run", "one"], "no Docker engine answers")],
+)
+def test_heal_refuses_what_it_cannot_do(arguments: list[str], says: str) -> None:
+    result = CliRunner().invoke(make_app("heal"), ["heal", *arguments])
+    assert isinstance(result.exception, HarnessError)
+    assert says in str(result.exception)

@@ -1,0 +1,67 @@
+"""A run on containers whose faults cannot be made ready says why, and takes everything back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from highwater.errors import ImageBuildFailed
+from highwater.faults.links import NotProven
+from highwater.faults.namespaces import NotInNamespace
+from highwater.planned import in_containers
+from highwater.run_folder import RunFolder
+from highwater_chaos.plan import Plan
+
+
+class Unready:
+    """Faults that cannot be done here."""
+
+    def __init__(self, why: Exception) -> None:
+        self.why = why
+        self.healed = 0
+
+    def get_ready(self, faults: Iterable[object]) -> None:
+        raise self.why
+
+    def heal_all(self) -> list[str]:
+        self.healed += 1
+        return []
+
+
+class Quiet(in_containers._Run):
+    """A run without a cluster."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._plan = Plan(seed=1)
+        self._folder = folder
+        self._requirements = []
+        self._start_ns = 0
+        self._cluster: Any = None
+
+
+@pytest.mark.parametrize(
+    "why",
+    [NotInNamespace("no"), NotProven("no"), ImageBuildFailed("no"), RuntimeError("a bug")],
+    ids=lambda why: type(why).__name__,
+)
+def test_what_was_begun_is_taken_back_whatever_stops_it(
+    why: Exception, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    faults = Unready(why)
+    monkeypatch.setattr(in_containers, "ContainerFaults", lambda *_: faults)
+    run = Quiet(RunFolder(tmp_path / "run"))
+    load: Any = None
+    with pytest.raises(type(why)):
+        run._do_faults(load)
+    assert faults.healed == 1
+    (requirement,) = run._requirements
+    assert requirement.name == "every fault was taken back"
+
+
+@pytest.mark.parametrize("kind", [NotInNamespace, NotProven, ImageBuildFailed])
+def test_faults_that_cannot_be_made_ready_end_a_run_with_an_unmet_requirement(
+    kind: type[Exception],
+) -> None:
+    assert issubclass(kind, in_containers._STOPPED_BY)

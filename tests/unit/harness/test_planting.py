@@ -1,0 +1,76 @@
+"""A planted bug that no node would have is refused, in every way to ask for one."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from highwater.planned.in_simulator import check_simulated
+from highwater.planned.translation import unsupported
+from highwater.simulation.planting import NoSuchBug, PlantsNothing, bug_of, check_planting
+from highwater_chaos.plan import Expected, Plan, Topology
+from highwater_core.config import Preset, resolve_toggles
+from highwater_planted import PLANTED
+
+BY_TOGGLE = "truncate_to_high_watermark"
+BY_FUNCTION = "truncate_nothing"
+SAME = '{"truncation": "leader_epoch"}'
+OTHER = '{"topic_id": false}'
+
+
+@pytest.mark.parametrize(
+    ("bug", "preset", "overrides"),
+    [
+        ("", Preset.V3, ""),
+        (BY_FUNCTION, Preset.V3, ""),
+        (BY_FUNCTION, Preset.FENCED, SAME),
+        (BY_TOGGLE, Preset.FENCED, ""),
+        (BY_TOGGLE, Preset.FENCED, OTHER),
+    ],
+)
+def test_a_bug_that_nodes_would_have_is_planted(bug: str, preset: Preset, overrides: str) -> None:
+    check_planting(bug, preset, overrides)
+
+
+@pytest.mark.parametrize(
+    ("bug", "preset", "overrides", "says"),
+    [
+        (BY_TOGGLE, Preset.V3, "", "under preset v3 no node would have it"),
+        ("stale_controller_accepted", Preset.V3, "", "sets check_controller_epoch"),
+        (BY_TOGGLE, Preset.FENCED, SAME, f"with toggles {SAME} no node"),
+        (BY_TOGGLE, Preset.FENCED, '{"no_such_toggle": true}', "no such toggle"),
+    ],
+)
+def test_a_bug_that_no_node_would_have_is_refused(
+    bug: str, preset: Preset, overrides: str, says: str
+) -> None:
+    with pytest.raises(PlantsNothing, match=says):
+        check_planting(bug, preset, overrides)
+
+
+def test_asking_leaves_the_preset_as_it_was() -> None:
+    before = resolve_toggles(Preset.FENCED)
+    check_planting(BY_TOGGLE, Preset.FENCED)
+    assert resolve_toggles(Preset.FENCED) == before
+
+
+def test_every_bug_can_be_planted_in_what_the_search_runs() -> None:
+    for name in PLANTED:
+        check_planting(name, Preset.FENCED)
+
+
+def test_a_plan_names_its_bug_itself_and_another_counts_more() -> None:
+    plan = Plan(seed=1, expected=Expected("fail", "I1", planted=BY_FUNCTION))
+    assert bug_of(plan) == BY_FUNCTION
+    assert bug_of(plan, BY_TOGGLE) == BY_TOGGLE
+    assert bug_of(replace(plan, expected=None)) == ""
+    with pytest.raises(NoSuchBug, match="forget_everything"):
+        bug_of(plan, "forget_everything")
+
+
+def test_neither_world_takes_a_plan_whose_nodes_would_not_have_its_bug() -> None:
+    old_rules = Topology(preset=Preset.V3)
+    plan = Plan(seed=1, topology=old_rules, expected=Expected("fail", planted=BY_TOGGLE))
+    with pytest.raises(PlantsNothing):
+        check_simulated(plan)
+    assert "under preset v3 no node" in "\n".join(unsupported(plan))

@@ -1,0 +1,95 @@
+"""Faults that take long to act are begun before they are due, and say when they acted."""
+
+from __future__ import annotations
+
+from highwater.faults.done import Done, Find
+from highwater.observation import Look
+from highwater.planned.schedule import POLL_S, Schedule
+from highwater_chaos import faults as f
+from highwater_chaos.plan import Observed, Step, When
+from highwater_core.events import EventKind, TraceEvent
+
+LEAD_MS = 600
+POLL_MS = round(POLL_S * 1000)
+CUT = f.Cut("broker-0", "broker-1", "replication", for_ms=2_000)
+
+
+class World:
+    """Time that passes with each pause; a fault acts acts_after_ms after it was begun."""
+
+    def __init__(self, acts_after_ms: int | None = LEAD_MS) -> None:
+        self.now_ns = 5_000_000_000
+        self._begin_ns = self.now_ns
+        self._acts_after_ms = acts_after_ms
+        self.begun_ms: list[int] = []
+        self.reverted_ms: list[int] = []
+        self.schedule: Schedule
+
+    @property
+    def now_ms(self) -> int:
+        return round((self.now_ns - self._begin_ns) / 1e6)
+
+    def pause(self, pause_s: float) -> None:
+        for future in self.schedule._running:  # what threads do takes no time here
+            future.result()
+        self.now_ns += round(pause_s * 1e9)
+
+    def apply(self, fault: f.Fault, find: Find) -> Done:
+        self.begun_ms.append(self.now_ms)
+        acts_ms = self._acts_after_ms
+        acted_ns = None if acts_ms is None else self.now_ns + acts_ms * 1_000_000
+        return Done(None, "seen", self.revert, acted_ns)
+
+    def revert(self) -> str:
+        self.reverted_ms.append(self.now_ms)
+        return "gone"
+
+    def news(self) -> tuple[TraceEvent, ...]:
+        return (TraceEvent(0, 1, 1, 0, EventKind.ISR_CHANGED),) if self.now_ms == 1_500 else ()
+
+    def run(self, step: Step, until_ms: int = 5_000) -> Schedule:
+        self.schedule = Schedule(
+            (step,), {}, self.apply, lambda: Look(0, {}), self.news,
+            clock=lambda: self.now_ns / 1e9, pause=self.pause,
+            lead_ms=lambda fault: LEAD_MS if isinstance(fault, f.Cut) else 0,
+        )  # fmt: skip
+        self.schedule.run_until(until_ms)
+        return self.schedule
+
+
+def test_a_timed_fault_is_begun_by_its_lead_earlier_and_acts_on_time() -> None:
+    world = World()
+    (step,) = world.run(Step(1_000, CUT)).steps
+    assert world.begun_ms == [400]
+    assert (step.due_ms, step.begun_ms, step.acted_ms, step.drift_ms) == (1_000, 400, 1_000, 0)
+
+
+def test_its_length_counts_from_when_it_acted() -> None:
+    world = World(acts_after_ms=LEAD_MS + 300)
+    (step,) = world.run(Step(1_000, CUT)).steps
+    assert (step.acted_ms, step.drift_ms) == (1_300, 300)
+    assert world.reverted_ms == [3_300]
+
+
+def test_a_fault_that_acts_at_once_acted_when_it_was_begun() -> None:
+    world = World(acts_after_ms=None)
+    (step,) = world.run(Step(1_000, f.Pause("broker-0", 500))).steps
+    assert (step.begun_ms, step.acted_ms) == (1_000, 1_000)
+    assert world.reverted_ms == [1_500]
+
+
+def test_a_fault_due_before_its_lead_is_late_and_says_so() -> None:
+    (step,) = World().run(Step(100, CUT)).steps
+    assert (step.begun_ms, step.acted_ms, step.drift_ms) == (0, 600, 500)
+    assert "500 ms late" in str(step)
+
+
+def test_a_condition_is_not_looked_for_before_its_time() -> None:
+    world = World()
+    when = When(Observed.EVENT, event="isr_changed", then_after_ms=1_000)
+    (step,) = world.run(Step(1_490, CUT, when)).steps
+    assert step.due_ms == 2_500
+    assert world.begun_ms == [2_500 - LEAD_MS]
+    early = World()
+    (missed,) = early.run(Step(1_500 + POLL_MS, CUT, when)).steps
+    assert not missed.has_fired

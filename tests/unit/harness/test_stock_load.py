@@ -1,0 +1,161 @@
+"""The load that drives stock clients: pace, values, histories, and what the libraries are told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from highwater.eventually import eventually
+from highwater.evidence import read_history
+from highwater.stock import confluent, kafka_python
+from highwater.stock.clients import NeverSent, OnDone, Read
+from highwater.stock.libraries import ClientKind, differences_of
+from highwater.stock.reading import ReadingThread
+from highwater.stock.recording import ClientHistory
+from highwater.stock.writing import WritingThread
+from highwater_chaos.plan import Producer
+from highwater_checker.history import HistoryEvent, OperationType
+
+WITHIN_S = 5.0
+
+
+class Broker:
+    """A partition's log as a library would show it; every third send is answered with an error."""
+
+    def __init__(self) -> None:
+        self.values: list[str] = []
+        self.sends = 0
+
+    def send(self, topic: str, partition: int, value: str, on_done: OnDone) -> None:
+        self.sends += 1
+        if self.sends % 5 == 0:
+            raise NeverSent("_QUEUE_FULL")
+        self.values.append(value)
+        if self.sends % 3 == 0:
+            on_done(-1, "_MSG_TIMED_OUT")
+        else:
+            on_done(len(self.values) - 1, "")
+
+    def work(self) -> None:
+        pass
+
+    def finish(self, within_s: float) -> None:
+        pass
+
+    read_up_to = 0
+
+    def poll(self, timeout_s: float) -> Sequence[Read]:
+        if self.read_up_to == len(self.values):
+            return [Read(0, -1, "", "_TRANSPORT")]
+        self.read_up_to += 1
+        return [Read(0, self.read_up_to - 1, self.values[self.read_up_to - 1])]
+
+    def end_offset(self, partition: int) -> int | None:
+        return len(self.values) if self.read_up_to else None
+
+    def close(self) -> None:
+        pass
+
+
+def history_of(folder: Path, name: str) -> list[HistoryEvent]:
+    return read_history(folder / f"{name}.jsonl")
+
+
+def written_by(settings: Producer, folder: Path) -> tuple[Broker, list[HistoryEvent]]:
+    """Return what a producer of these settings did until it had sent 15 records."""
+    broker = Broker()
+    history = ClientHistory(folder, "p0", 0)
+    writing = WritingThread("p0", broker, settings, 2, history)
+    writing.start()
+    eventually(lambda: broker.sends >= 15, within=WITHIN_S, what="15 sends")
+    writing.stop()
+    assert writing.ended() == ""
+    history.close()
+    return broker, history_of(folder, "p0")
+
+
+def test_every_send_has_its_outcome_by_the_error_table(tmp_path: Path) -> None:
+    broker, events = written_by(Producer(rate_per_s=1_000), tmp_path)
+    sends = [event for event in events if event.type is OperationType.INVOKE]
+    assert len({event.value for event in sends}) == len(sends) == broker.sends
+    assert {event.partition for event in sends} == {0, 1}
+    kinds = {event.error: event.type for event in events if event.type is not OperationType.INVOKE}
+    assert kinds == {
+        "": OperationType.OK,
+        "_MSG_TIMED_OUT": OperationType.INFO,
+        "_QUEUE_FULL": OperationType.FAIL,
+    }
+    assert {event.tries for event in events} == {0}
+
+
+def test_a_library_that_may_not_retry_sends_once_and_acks_0_says_nothing(tmp_path: Path) -> None:
+    _, events = written_by(Producer(rate_per_s=1_000, retries=False, acks=0), tmp_path)
+    kinds = {event.error: event.type for event in events if event.type is not OperationType.INVOKE}
+    assert kinds["unacknowledged"] is OperationType.INFO
+    assert OperationType.OK not in kinds.values()
+    told = [event.tries for event in events if event.type is OperationType.INFO]
+    assert set(told) == {1}
+
+
+def test_a_reader_records_what_it_read_and_knows_when_it_has_read_all(tmp_path: Path) -> None:
+    broker = Broker()
+    broker.values = ["a", "b", "c"]
+    history = ClientHistory(tmp_path, "c0", 0)
+    reading = ReadingThread("c0", broker, "t", 1, history)
+    reading.start()
+    assert reading.caught_up(WITHIN_S) == ""
+    reading.stop()
+    history.close()
+    events = history_of(tmp_path, "c0")
+    read = [(e.offset, e.value) for e in events if e.type is OperationType.OK]
+    assert read == [(0, "a"), (1, "b"), (2, "c")]
+    assert {e.error for e in events if e.type is OperationType.FAIL} <= {"_TRANSPORT"}
+
+
+def test_a_history_takes_nothing_once_it_is_closed(tmp_path: Path) -> None:
+    history = ClientHistory(tmp_path, "p0", 0)
+    history.write(OperationType.INVOKE, 0, "send", "t", 0, "v")
+    history.close()
+    history.write(OperationType.OK, 0, "send", "t", 0, "v", 3)
+    history.close()
+    assert [event.type for event in history_of(tmp_path, "p0")] == [OperationType.INVOKE]
+
+
+@pytest.mark.parametrize(
+    ("planned", "librdkafka", "kafka_pythons"),
+    [
+        (
+            Producer(),
+            {"acks": -1, "max.in.flight.requests.per.connection": 1, "batch.num.messages": 1},
+            {"acks": -1, "max_in_flight_requests_per_connection": 1, "batch_size": 0},
+        ),
+        (
+            Producer(retries=False, max_in_flight=5, batch_max_records=10, linger_ms=7),
+            {"message.send.max.retries": 0, "batch.num.messages": 10, "linger.ms": 7},
+            {"retries": 0, "max_in_flight_requests_per_connection": 5, "batch_size": 16_384},
+        ),
+        (
+            Producer(acks=1, request_timeout_ms=900, delivery_timeout_ms=4_000),
+            {"acks": 1, "request.timeout.ms": 900, "message.timeout.ms": 4_000},
+            {"acks": 1, "request_timeout_ms": 900, "delivery_timeout_ms": 4_000},
+        ),
+    ],
+)
+def test_a_plans_producer_in_the_words_of_each_library(
+    planned: Producer, librdkafka: dict[str, Any], kafka_pythons: dict[str, Any]
+) -> None:
+    assert confluent.producer_settings("h:1,h:2", planned).items() >= librdkafka.items()
+    settings = kafka_python.producer_settings("h:1,h:2", planned)
+    assert settings.items() >= kafka_pythons.items()
+    assert settings["enable_idempotence"] is False
+    assert settings["bootstrap_servers"] == ["h:1", "h:2"]
+
+
+def test_what_stock_clients_do_not_tell_is_said() -> None:
+    assert list(differences_of(ClientKind.OWN)) == []
+    (said,) = differences_of(ClientKind.CONFLUENT)
+    assert "librdkafka" in said
+    assert any("bytes" in each for each in differences_of(ClientKind.KAFKA_PYTHON))
