@@ -30,6 +30,7 @@ class Kind(StrEnum):
     """What a random plan may have."""
 
     KILL = "kill"
+    CRASH_LOOP = "crash-loop"
     TERMINATE = "terminate"
     PAUSE = "pause"
     ISOLATE = "isolate"
@@ -42,20 +43,25 @@ class Kind(StrEnum):
     FLAP = "flap"
     """A link is cut and whole again, several times."""
     LOSS = "loss"
+    SLOW_LINK = "slow-link"
     RESET = "reset"
     EXPIRE_SESSION = "expire-session"
     LOSE_ZOOKEEPER = "lose-zookeeper"
     """A connection with it breaks; the session lives on."""
     ZOOKEEPER_AWAY = "zookeeper-away"
+    KILL_CLIENT = "kill-client"
 
 
 BREAKS_EVERY_QUORUM = (Kind.RING, Kind.ZOOKEEPER_AWAY)
 """What no guarded plan has."""
 
-NODE_FAULTS = (f.Kill, f.Terminate, f.Pause, f.Isolate)
-ON_LINKS = (f.Cut, f.LossyLink, f.Isolate)
+NODE_FAULTS = (f.Kill, f.CrashLoop, f.Terminate, f.Pause, f.Isolate)
+ON_LINKS = (f.Cut, f.LossyLink, f.SlowLink, f.Isolate)
 """What loads rules and sends canaries."""
-_UNREACHABLE = (f.Kill, f.Terminate, f.Isolate)
+_UNREACHABLE = (f.Kill, f.CrashLoop, f.Terminate, f.Isolate)
+_CHANGES_NO_ROLES = (f.LossyLink, f.SlowLink)
+_CLIENTS = "clients"
+"""Whom a kill of clients touches."""
 _OF_A_CONNECTION = (f.ResetConnections, f.ExpireSession, f.LoseZooKeeperConnection)
 
 
@@ -64,13 +70,19 @@ def collide(mine: f.Fault, its: f.Fault) -> bool:
     both = (mine, its)
     if all(isinstance(fault, NODE_FAULTS) for fault in both):
         return True
+    if all(isinstance(fault, f.KillClient) for fault in both):
+        return True
+    # How long canaries take is measured before and while it acts: no other rule is in their way.
+    is_slow = any(isinstance(fault, f.SlowLink) for fault in both)
+    if is_slow and all(isinstance(fault, ON_LINKS) for fault in both):
+        return True
     # No rules are loaded, and no canaries sent, where a node is not; and what breaks a
     # connection, or ends a session, must find one.
     if any(isinstance(fault, (*_UNREACHABLE, *_OF_A_CONNECTION)) for fault in both):
         return True
     # Who is described must be somebody: nothing else changes just then who that is.
     return any(
-        _describes_somebody(described) and not isinstance(changing, f.LossyLink)
+        _describes_somebody(described) and not isinstance(changing, _CHANGES_NO_ROLES)
         for described, changing in (both, both[::-1])
     )
 
@@ -142,6 +154,8 @@ class Targets:
         """Return the nodes on which it may act, or with which it needs canaries exchanged."""
         if isinstance(fault, f.RestartZooKeeper):
             return (*self.brokers, *self.controllers, "zookeeper")
+        if isinstance(fault, f.KillClient):
+            return (_CLIENTS,)
         return tuple(name for words in _words(fault) for name in self._meant(words, fault))
 
     def _meant(self, words: str, fault: f.Fault) -> tuple[str, ...]:
@@ -170,6 +184,20 @@ def draw_kind(kind: Kind, targets: Targets) -> tuple[int, Sequence[Step]]:
 
 def _at_once(*faults: f.Fault) -> list[Step]:
     return [Step(0, fault) for fault in faults]
+
+
+def _pause(t: Targets, for_ms: int) -> Sequence[Step]:
+    return _at_once(f.Pause(t.node(), for_ms, t.draw.of(tuple(f.PauseBy))))
+
+
+def _crash_loop(t: Targets, for_ms: int) -> Sequence[Step]:
+    times, every_ms = t.draw.of((2, 3, 5)), t.draw.of((0, 500, 1_000))
+    return _at_once(f.CrashLoop(t.node(), times, every_ms, for_ms))
+
+
+def _slow_link(t: Targets, for_ms: int) -> Sequence[Step]:
+    latency_ms = t.draw.of((50, 100, 300))
+    return _at_once(f.SlowLink(*t.link(), latency_ms, t.draw.of((0, latency_ms // 2)), for_ms))
 
 
 def _flap(t: Targets, for_ms: int) -> Sequence[Step]:
@@ -226,8 +254,9 @@ def _ring(t: Targets, for_ms: int) -> Sequence[Step]:
 
 _KINDS: dict[Kind, tuple[Sequence[int], _Make]] = {
     Kind.KILL: (_DOWN_MS, lambda t, for_ms: _at_once(f.Kill(t.node(), for_ms))),
+    Kind.CRASH_LOOP: (_CUT_MS, _crash_loop),
     Kind.TERMINATE: (_DOWN_MS, lambda t, for_ms: _at_once(f.Terminate(t.node(), for_ms))),
-    Kind.PAUSE: (_DOWN_MS, lambda t, for_ms: _at_once(f.Pause(t.node(), for_ms))),
+    Kind.PAUSE: (_DOWN_MS, _pause),
     Kind.ISOLATE: (_CUT_MS, lambda t, for_ms: _at_once(f.Isolate(t.node(), for_ms))),
     Kind.CUT_ONE_WAY: (_CUT_MS, lambda t, for_ms: _at_once(f.Cut(*t.link(), for_ms=for_ms))),
     Kind.CUT_BOTH_WAYS: (
@@ -241,6 +270,7 @@ _KINDS: dict[Kind, tuple[Sequence[int], _Make]] = {
         _CUT_MS,
         lambda t, for_ms: _at_once(f.LossyLink(*t.link(), t.draw.of((5, 10, 20)), for_ms)),
     ),
+    Kind.SLOW_LINK: (_CUT_MS, _slow_link),
     Kind.RESET: (_AT_ONCE, lambda t, _: _at_once(f.ResetConnections(*t.connected()))),
     Kind.EXPIRE_SESSION: (_AT_ONCE, lambda t, _: _at_once(f.ExpireSession(t.node()))),
     Kind.LOSE_ZOOKEEPER: (
@@ -248,4 +278,5 @@ _KINDS: dict[Kind, tuple[Sequence[int], _Make]] = {
         lambda t, _: _at_once(f.LoseZooKeeperConnection(t.node())),
     ),
     Kind.ZOOKEEPER_AWAY: (_DOWN_MS, lambda t, for_ms: _at_once(f.RestartZooKeeper(for_ms))),
+    Kind.KILL_CLIENT: (_DOWN_MS, lambda _, for_ms: _at_once(f.KillClient(for_ms=for_ms))),
 }

@@ -27,8 +27,10 @@ from highwater_checker.verdict import Outcome
 
 pytestmark = pytest.mark.docker
 
-WITHOUT = (Kind.ISOLATE, Kind.BRIDGE, Kind.FLAP, Kind.TERMINATE, Kind.LOSE_ZOOKEEPER)
-PLAN = plan_of(Wanted(seed=59, duration_ms=20_000, without=WITHOUT))
+WITHOUT = (
+    Kind.ISOLATE, Kind.BRIDGE, Kind.FLAP, Kind.TERMINATE, Kind.LOSE_ZOOKEEPER, Kind.CRASH_LOOP,
+)  # fmt: skip
+PLAN = plan_of(Wanted(seed=187, duration_ms=20_000, without=WITHOUT))
 WRITTEN = {
     "plan.json", "topology.json", "steps.json", INTENTS, "snapshots.jsonl", "verdict.json",
     "zookeeper.json", "report.html", "junit.xml", "run.png", "history", "trace", "logs", "segments",
@@ -51,7 +53,11 @@ def test_a_random_plan_passes_on_containers_with_every_step_proven(tmp_path: Pat
     assert [each.name.split()[0] for each in changed][:1] == ["t-0"]
     assert {path.name for path in folder.path.iterdir()} >= WRITTEN
     written = {path.stem for path in (folder.path / "history").iterdir()}
-    assert written == {"p0", "p1", "p2", "c0", "c1"}
+    assert written == {
+        client + incarnation
+        for client in ("p0", "p1", "p2", "c0", "c1")
+        for incarnation in ("", ".2", ".3")  # the plan kills the clients twice
+    }
 
 
 def test_the_same_plan_passes_in_the_simulator(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from highwater.faults.plan_links import (
     directions_of,
     from_zookeeper,
     nodes_and_peers,
+    silenced_to_zookeeper,
 )
 from highwater.faults.resets import break_connections, half_open
 from highwater.faults.rules import ALWAYS, PLANE_PORTS, Lose, Narrow, Slow
@@ -136,8 +137,10 @@ class ClusterLinks:
             directions = from_zookeeper(addresses)
         else:
             directions = directions_of(fault, find, addresses)
-        does = _does(fault, name)
-        return self._last(None, LinkFault(name, directions, does, _for_ns(fault.for_ms)))
+        lasting = LinkFault(name, directions, _does(fault, name), _for_ns(fault.for_ms))
+        is_silencing = isinstance(fault, f.Cut) and fault.plane == "zookeeper"
+        node = silenced_to_zookeeper(directions, addresses) if is_silencing else None
+        return self._last(node, lasting)
 
     def isolate(self, name: str, fault: f.Isolate, find: Find) -> Done:
         """Cut a node off from everyone but the harness's own questions.

@@ -21,11 +21,11 @@ def _at_once() -> bool:
 class Done:
     """A fault that acts.
 
-    node: on whom, None for a fault of several. proof: how that was seen. revert takes it back and
-    says how that was seen; done twice, or after the node was started again, it does no harm.
-    acted_ns: CLOCK_MONOTONIC, from when on it acts; None where that is when it was begun.
-    later: tells what came of it after its proof; has_acted: whether it did anything so far, for one
-    that waits for its moment (a fail-point).
+    node: on whom, None for a fault of several; of a cut, whom ZooKeeper hears nothing of.
+    proof: how that was seen. revert takes it back and says how that was seen; done twice, or after
+    the node was started again, it does no harm. acted_ns: CLOCK_MONOTONIC, from when on it acts;
+    None where that is when it was begun. later: tells what came of it after its proof; has_acted:
+    whether it did anything so far, for one that waits for its moment (a fail-point).
     """
 
     node: int | None

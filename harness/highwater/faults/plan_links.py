@@ -39,6 +39,15 @@ def directions_of(
     return _directions(pairs, fault.plane, addresses)
 
 
+def silenced_to_zookeeper(
+    directions: Iterable[Direction], addresses: Mapping[int, str]
+) -> int | None:
+    """Return the one node that ZooKeeper hears nothing of, None where it is none or several."""
+    silenced = {each.source for each in directions if each.target == ZOOKEEPER}
+    nodes = [node for node, address in addresses.items() if address in silenced]
+    return nodes[0] if len(nodes) == 1 else None
+
+
 def from_zookeeper(addresses: Mapping[int, str]) -> tuple[Direction, ...]:
     """Return the directions of ZooKeeper's replies to every node."""
     others = [node for node in addresses if node not in (CLIENTS, ZOOKEEPER)]

@@ -53,6 +53,8 @@ from highwater_core.ids import TopicPartition
 
 CREATED_WITHIN_S = 60.0
 SETTLE_WITHIN_S = 60.0
+SETTLE_BROKEN_WITHIN_S = 15.0
+"""For a cluster that is to break: it may never come to rest, and is judged by what it did."""
 WRITE_ON_S = 0.4
 """How long clients go on writing once all is healed, as in the simulator."""
 STOP_MARGIN_S = 20.0
@@ -164,7 +166,7 @@ class _Run:
             self._observer.start()
             try:
                 load.await_done("create", CREATED_WITHIN_S)
-                self._await_full_isrs()
+                self._await_full_isrs(SETTLE_WITHIN_S)
                 with self._prober():
                     self._do_faults(load)
                     self._settle(load)
@@ -246,14 +248,15 @@ class _Run:
         time.sleep(WRITE_ON_S)
         longest_ms = max((p.delivery_timeout_ms for p in self._plan.workload.producers), default=0)
         load.do("stop", longest_ms / 1000 + STOP_MARGIN_S)
-        self._await_full_isrs()
+        within_s = SETTLE_BROKEN_WITHIN_S if _is_to_break(self._plan) else SETTLE_WITHIN_S
+        self._await_full_isrs(within_s)
         for topic in self._plan.workload.topics:
-            await_replicated(self._cluster, topic.name, topic.partitions, within=SETTLE_WITHIN_S)
+            await_replicated(self._cluster, topic.name, topic.partitions, within=within_s)
         load.do("read", READ_WITHIN_S)
 
-    def _await_full_isrs(self) -> None:
+    def _await_full_isrs(self, within_s: float) -> None:
         for topic in self._plan.workload.topics:
-            await_full_isr(self._cluster, topic.name, topic.partitions, within=SETTLE_WITHIN_S)
+            await_full_isr(self._cluster, topic.name, topic.partitions, within=within_s)
 
     # ------------------------------------------------------------ verdict
 
@@ -357,6 +360,10 @@ class _Run:
 
 def _no_news() -> tuple[TraceEvent, ...]:
     return ()
+
+
+def _is_to_break(plan: Plan) -> bool:
+    return plan.expected is not None and plan.expected.verdict == "fail"
 
 
 def _names_of_acks_all(plan: Plan) -> Callable[[str], bool]:

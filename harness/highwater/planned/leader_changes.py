@@ -12,6 +12,7 @@ from highwater_core.ids import NodeId
 
 SURE_AFTER_SESSIONS = 2
 """Session timeouts after which a leader that does not answer has been replaced."""
+_SILENCING = f.Kill | f.FlipBit | f.Pause | f.Isolate | f.Cut
 _MS = 1_000_000
 
 
@@ -20,12 +21,13 @@ def leader_changes(
 ) -> Iterator[Requirement]:
     """Yield, for each fault that must have changed a leader, whether it did.
 
-    It must when it took a broker out for two session timeouts that led a partition whose ISR had
-    another member that answered all that time. looks: in order; begin_ns: when the plan's time
+    It must when it took a broker out, or kept ZooKeeper from hearing of it, for two session
+    timeouts, and the broker led a partition whose ISR had another member that answered all that
+    time. looks: in order; begin_ns: when the plan's time
     began in theirs.
     """
     for done in steps:
-        if not _takes_out_long(done, session_timeout_ms):
+        if not _ends_a_session(done, session_timeout_ms):
             continue
         acted_ns = begin_ns + (done.acted_ms or 0) * _MS
         before = _last_before(looks, acted_ns)
@@ -37,9 +39,9 @@ def leader_changes(
                 yield _requirement(leadership, after, done)
 
 
-def _takes_out_long(done: StepDone, session_timeout_ms: int) -> bool:
+def _ends_a_session(done: StepDone, session_timeout_ms: int) -> bool:
     fault = done.step.do
-    if not done.has_fired or not isinstance(fault, f.Kill | f.FlipBit | f.Pause | f.Isolate):
+    if not done.has_fired or not isinstance(fault, _SILENCING):
         return False
     return fault.for_ms is None or fault.for_ms >= SURE_AFTER_SESSIONS * session_timeout_ms
 

@@ -18,6 +18,9 @@ from highwater_simulator.rng import SeededRng
 SEEDS = 500
 CHUNK = 20
 MOMENT_MS = 1
+NOBODY_IS_OUT = (
+    f.LossyLink, f.SlowLink, f.ResetConnections, f.LoseZooKeeperConnection, f.KillClient,
+)  # fmt: skip
 CHUNKS = [range(first, first + CHUNK) for first in range(0, SEEDS, CHUNK)]
 
 
@@ -97,13 +100,42 @@ def test_no_two_faults_of_whole_nodes_meet_on_one_node() -> None:
             assert is_apart or one.do.node != other.do.node  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("seeds", CHUNKS[:5], ids=lambda seeds: f"from {seeds[0]}")
+def test_a_slow_link_has_its_links_to_itself(seeds: range) -> None:
+    """How long its canaries take is the proof; other rules in their way would spoil it."""
+    for seed in seeds:
+        found = spans(drawn(wanted(seed)))
+        for (begin, end, one), (other_begin, other_end, other) in combinations(found, 2):
+            both = (one.do, other.do)
+            if end <= other_begin or other_end <= begin:
+                continue
+            if any(isinstance(fault, f.SlowLink) for fault in both):
+                assert not ends_of(one.do) & ends_of(other.do), (seed, one, other)
+
+
+def test_clients_that_are_down_are_not_killed_again() -> None:
+    for seed in range(CHUNK):
+        killed = [
+            each for each in spans(drawn(wanted(seed))) if isinstance(each[2].do, f.KillClient)
+        ]
+        for (begin, end, _), (other_begin, other_end, _) in combinations(killed, 2):
+            assert end <= other_begin or other_end <= begin
+
+
+def ends_of(fault: f.Fault) -> set[str]:
+    """Return the nodes that a link's fault names; empty for faults of other kinds."""
+    if not isinstance(fault, f.Cut | f.LossyLink | f.SlowLink):
+        return set()
+    return {fault.source, fault.target} - {f.ANY, "zookeeper"}
+
+
 def test_a_swarm_leaves_kinds_out_and_all_kinds_come_in_some_swarm() -> None:
     kinds = [
         {type(step.do) for step in drawn(wanted(seed, is_swarm=True)).steps} for seed in range(40)
     ]
     assert set().union(*kinds) == {
-        f.Kill, f.Terminate, f.Pause, f.Isolate, f.Cut, f.LossyLink, f.ResetConnections,
-        f.ExpireSession, f.LoseZooKeeperConnection,
+        f.Kill, f.CrashLoop, f.Terminate, f.Pause, f.Isolate, f.Cut, f.LossyLink, f.SlowLink,
+        f.ResetConnections, f.ExpireSession, f.LoseZooKeeperConnection, f.KillClient,
     }  # fmt: skip
     assert sum(len(each) <= 2 for each in kinds) >= 5
 
@@ -175,7 +207,7 @@ def what_must_be_out(fault: f.Fault, number: int) -> list[set[str]]:
     def name(words: str) -> str:
         return f"{words} #{number}" if " " in words else words
 
-    if isinstance(fault, f.LossyLink | f.ResetConnections | f.LoseZooKeeperConnection):
+    if isinstance(fault, NOBODY_IS_OUT):
         return []
     if isinstance(fault, f.RestartZooKeeper):
         return [{node} for node in (*(f"broker-{each}" for each in range(3)), "controller-1000")]

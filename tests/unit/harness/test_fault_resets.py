@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from highwater.faults import namespaces as in_namespaces
+from highwater.faults.cluster_links import UNTOLD, ClusterLinks
 from highwater.faults.done import NotDone
+from highwater.faults.plan_links import CLIENTS
 from highwater.faults.resets import (
     UNTOLD_MS,
     Connection,
@@ -15,6 +18,8 @@ from highwater.faults.resets import (
     break_connections,
     half_open,
 )
+from highwater.faults.tcp_in_namespace import NO_UNTOLD
+from highwater_chaos import faults as f
 
 A, B = "10.0.0.10", "10.0.0.11"
 SEEN: Connection = (B, 9093, A, 40_000)
@@ -110,3 +115,47 @@ def test_half_open_is_gone_at_the_one_end_and_established_at_the_other() -> None
 def test_what_is_not_seen_to_be_half_open_is_not_done(namespaces: Any, why: str) -> None:
     with pytest.raises(NotDone, match=why):
         half_open(namespaces, {1: [A]}, (9093,), {A: 0, B: 1})
+
+
+class TwoNodes(ClusterLinks):
+    """Links of two nodes that run, with helpers that answer as they are made to."""
+
+    def __init__(self, namespaces: Any) -> None:
+        self._namespaces = namespaces
+
+    def _ready_helpers(self) -> Any:
+        return self._namespaces
+
+    def _addresses(self) -> dict[int, str]:
+        return {0: A, 1: B, CLIENTS: "10.0.0.1"}
+
+    def _up(self) -> dict[str, int]:
+        return {A: 0, B: 1}
+
+    def _is_up(self, node: int) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("established", [(), (SEEN_AT_A,)], ids=["not proven", "proven"])
+def test_what_keeps_resets_back_is_taken_away_also_where_it_was_not_proven(
+    established: tuple[Connection, ...],
+) -> None:
+    namespaces = fake(established=established)
+    ran: list[dict[int, in_namespaces.Task]] = []
+
+    def run(tasks: Mapping[int, in_namespaces.Task]) -> dict[int, in_namespaces.Report]:
+        ran.append(dict(tasks))
+        return dict.fromkeys(tasks, in_namespaces.Report(0, 0))
+
+    namespaces.run = run
+    links = TwoNodes(namespaces)
+    fault = f.HalfOpen("broker-0", "broker-1", "replication")
+    names = {"broker-0": 0, "broker-1": 1}
+    if established:
+        done = links.half_open(fault, names.get)
+        assert ran == []
+        assert done.revert() == "resets pass"
+    else:
+        with pytest.raises(NotDone, match="gone at the other end too"):
+            links.half_open(fault, names.get)
+    assert ran == [{1: in_namespaces.Task(script=NO_UNTOLD, show=UNTOLD)}]

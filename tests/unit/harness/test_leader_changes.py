@@ -50,7 +50,7 @@ def look(at_ms: int, leader: int, leader_epoch: int, *, isr: tuple[int, ...] = (
     return Look(BEGIN_NS + at_ms * MS, nodes)
 
 
-def done(fault: f.Fault, node: int, acted_ms: int = 1_000) -> StepDone:
+def done(fault: f.Fault, node: int | None, acted_ms: int = 1_000) -> StepDone:
     return StepDone(Step(1_000, fault), 1_000, acted_ms, acted_ms, acted_ms, node, "seen", "")
 
 
@@ -61,8 +61,15 @@ def required(steps: list[StepDone], *looks: Look) -> list[Requirement]:
 LED = look(900, leader=1, leader_epoch=0)
 
 
-@pytest.mark.parametrize("fault", [f.Kill("broker-1", 4_000), f.Pause("leader of t-0"),
-                                   f.Isolate("broker-1", 4_000)])  # fmt: skip
+@pytest.mark.parametrize(
+    "fault",
+    [
+        f.Kill("broker-1", 4_000),
+        f.Pause("leader of t-0"),
+        f.Isolate("broker-1", 4_000),
+        f.Cut("broker-1", "zookeeper", "zookeeper", for_ms=4_000),
+    ],
+)
 @pytest.mark.parametrize(
     ("after", "changed"),
     [
@@ -89,6 +96,10 @@ def test_a_leader_that_is_out_for_long_must_have_a_successor(
             replace(done(f.Kill("broker-1", 4_000), node=1), missed="nobody"), id="not done"
         ),
         pytest.param(done(f.Kill("broker-1", 4_000), node=1, acted_ms=100), id="led nothing yet"),
+        pytest.param(
+            done(f.Cut("broker-1", "broker-2", "replication", for_ms=4_000), node=None),
+            id="ZooKeeper hears of it",
+        ),
     ],
 )
 def test_nothing_is_required_where_no_leader_must_change(step: StepDone) -> None:

@@ -14,6 +14,7 @@ from highwater.faults.plan_links import (
     directions_of,
     from_zookeeper,
     nodes_and_peers,
+    silenced_to_zookeeper,
 )
 from highwater.faults.rules import (
     ALL_PORTS,
@@ -189,6 +190,19 @@ def test_any_is_every_other_node_and_on_the_client_plane_the_clients() -> None:
 def test_a_link_of_nobody_or_of_one_node_with_itself_is_not_done(fault: f.Cut) -> None:
     with pytest.raises(NotDone, match="nobody"):
         links(fault)
+
+
+@pytest.mark.parametrize(
+    ("fault", "node"),
+    [
+        (f.Cut("leader of t-0", "zookeeper", "zookeeper"), 1),
+        (f.Cut("zookeeper", "broker-0", "zookeeper", both_ways=True), 0),
+        (f.Cut("zookeeper", "broker-0", "zookeeper"), None),
+        (f.Cut("any", "zookeeper", "zookeeper"), None),
+    ],
+)
+def test_one_node_that_zookeeper_hears_nothing_of(fault: f.Cut, node: int | None) -> None:
+    assert silenced_to_zookeeper(directions_of(fault, find, ADDRESSES), ADDRESSES) == node
 
 
 def test_what_goes_to_the_clients_is_dropped_where_it_leaves() -> None:
