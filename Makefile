@@ -25,8 +25,8 @@ $(STAMP): locks/dev.txt pyproject.toml scripts/set-up
 engine: ## Make sure that a Docker engine answers.
 	@scripts/docker-engine
 
-images: setup engine ## Build the images that are missing.
-	@$(BIN)/highwater images build
+images: setup engine ## Build the images that are missing, before a test has to wait for one.
+	@$(BIN)/highwater images build --all
 
 demo: setup ## Bring up a cluster, kill its leader and its controller, prove that nothing was lost.
 	@scripts/docker-engine || echo "no Docker engine is to be had: the simulator plays the demo" >&2

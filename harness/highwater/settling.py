@@ -19,7 +19,7 @@ from highwater.observation import Leadership, Look, leaderships, replicas_of
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
 
-WITHIN_S = 30.0
+WITHIN_S = 60.0
 
 
 def look_at(cluster: Cluster) -> Look:

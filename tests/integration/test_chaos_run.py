@@ -15,7 +15,6 @@ from highwater.cluster import Cluster
 from highwater.errors import HarnessError
 from highwater.faults.done import Done
 from highwater.faults.intents import INTENTS
-from highwater.planned.in_containers import run_in_containers
 from highwater.planned.in_simulator import run_in_simulator
 from highwater.run_folder import RunFolder, new_run_id
 from highwater.screen import Screen
@@ -24,6 +23,7 @@ from highwater_chaos import faults as f
 from highwater_chaos.random_kinds import Kind
 from highwater_chaos.random_plan import Wanted
 from highwater_checker.verdict import Outcome
+from tests.integration.plan_runs import run_plan
 
 pytestmark = pytest.mark.docker
 
@@ -38,21 +38,20 @@ WRITTEN = {
 
 
 def test_a_random_plan_passes_on_containers_with_every_step_proven(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path / new_run_id("chaos"))
-    with Screen() as screen:
-        result = run_in_containers(PLAN, folder, screen)
+    result = run_plan(PLAN, tmp_path)
+    folder = result.folder
     assert result.verdict.outcome is Outcome.PASS, result.verdict.reasons
-    steps = json.loads((folder.path / "steps.json").read_bytes())
+    steps = json.loads((folder / "steps.json").read_bytes())
     assert [each["fired"] for each in steps] == [True] * len(PLAN.steps)
     for each in steps:
         assert each["drift_ms"] == each["acted_ms"] - each["due_ms"]
         assert each["begun_ms"] <= each["acted_ms"] <= each["done_ms"]
-    assert acting_faults(folder.path / INTENTS) == []
+    assert acting_faults(folder / INTENTS) == []
     # The plan kills the leader of t-0 for longer than a session, so somebody else led meanwhile.
     changed = [r for r in result.verdict.requirements if "changed its leader" in r.name]
     assert [each.name.split()[0] for each in changed][:1] == ["t-0"]
-    assert {path.name for path in folder.path.iterdir()} >= WRITTEN
-    written = {path.stem for path in (folder.path / "history").iterdir()}
+    assert {path.name for path in folder.iterdir()} >= WRITTEN
+    written = {path.stem for path in (folder / "history").iterdir()}
     assert written == {
         client + incarnation
         for client in ("p0", "p1", "p2", "c0", "c1")

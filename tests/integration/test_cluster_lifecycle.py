@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.highwater(brokers=1, controllers=1
 
 SMALL = Topology(brokers=1, controllers=1, session_timeout_ms=2000)
 UP_WITHIN_S = 60.0
-GONE_WITHIN_S = 30.0
+GONE_WITHIN_S = 60.0
 
 
 @pytest.fixture

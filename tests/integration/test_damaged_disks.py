@@ -222,7 +222,7 @@ def test_a_folder_of_another_broker_is_refused_and_said_so(
     sound = files.read("meta.properties")
     files.write("meta.properties", sound.replace(b"broker.id=0", b"broker.id=9"))
     brisk.start_node(DAMAGED)
-    eventually(lambda: brisk.exit_code(DAMAGED) is not None, within=20, what="the broker gives up")
+    eventually(lambda: brisk.exit_code(DAMAGED) is not None, within=60, what="the broker gives up")
     assert brisk.exit_code(DAMAGED) == 1
     assert "the node cannot start" in brisk.logs(DAMAGED, tail=20)
     assert "'broker.id': '9'" in brisk.logs(DAMAGED, tail=20)

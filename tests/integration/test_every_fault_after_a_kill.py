@@ -138,7 +138,7 @@ def check_what_is_left(cluster: Cluster, before: list[str], life: Life, fault: f
     assert not found or life.open_faults, f"{last}: the log does not tell of {found}"
     eventually(
         lambda: resources(cluster) == before,
-        within=10.0,
+        within=30.0,
         what=f"nothing more of the run is there than before the fault ({last})",
         state=lambda: resources(cluster),
     )

@@ -18,9 +18,7 @@ from highwater.faults.healing import baseline_problems, heal
 from highwater.faults.stopping import stop_processes
 from highwater.faults.volumes import fill_disk
 from highwater.planned.histories import histories_of
-from highwater.planned.in_containers import run_in_containers
-from highwater.run_folder import RunFolder, new_run_id
-from highwater.screen import Screen
+from highwater.run_folder import new_run_id
 from highwater.topology import Topology as ClusterTopology
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Plan, Producer, Step, Topic, Topology, Workload
@@ -28,6 +26,7 @@ from highwater_checker.history import OperationType, sends_of
 from highwater_checker.segments import read_batches
 from highwater_checker.verdict import Outcome
 from highwater_core.events import EventKind
+from tests.integration.plan_runs import run_plan
 
 pytestmark = pytest.mark.docker
 
@@ -43,26 +42,25 @@ PRODUCER = Producer(rate_per_s=200, linger_ms=50, batch_max_records=50)
 WORKLOAD = Workload((Topic(min_insync_replicas=2),), (PRODUCER,))
 
 
-def run(steps: tuple[Step, ...], quiet_after_ms: int, tmp_path: Path) -> RunFolder:
+def run(steps: tuple[Step, ...], quiet_after_ms: int, tmp_path: Path) -> Path:
     """Run the plan to a pass; every step was proven."""
     topology = Topology(broker_settings=BROKER, controller_settings=SESSION)
     plan = Plan(1, topology=topology, workload=WORKLOAD, steps=steps, quiet_after_ms=quiet_after_ms)
-    folder = RunFolder(tmp_path / new_run_id("plan"))
-    with Screen() as screen:
-        result = run_in_containers(plan, folder, screen)
+    result = run_plan(plan, tmp_path)
+    folder = result.folder
     assert result.verdict.outcome is Outcome.PASS, result.verdict.reasons
     assert [each["fired"] for each in records(folder)] == [True] * len(steps)
     return folder
 
 
-def records(folder: RunFolder) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((folder.path / "steps.json").read_bytes())
+def records(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((folder / "steps.json").read_bytes())
     return found
 
 
-def reverts(folder: RunFolder) -> dict[int, str]:
+def reverts(folder: Path) -> dict[int, str]:
     """Return how each fault was seen to be taken back, by its number."""
-    lines = map(json.loads, (folder.path / "intent.jsonl").read_text().splitlines())
+    lines = map(json.loads, (folder / "intent.jsonl").read_text().splitlines())
     return {line["number"]: line["seen"] for line in lines if line["phase"] == "reverted"}
 
 
@@ -89,7 +87,7 @@ def test_processes_stop_and_crash_again_and_again_clients_die_and_a_bit_flips(
     assert "killed 3 of 3 times; running" in seen
 
     # What was asked for and never answered is unknown; no value was written twice.
-    history = folder.path / "history"
+    history = folder / "history"
     first, second = (read_history(path) for path in histories_of(history, "p0"))
     assert sends_of(first).unknown
     assert sends_of(second).unknown == ()
@@ -99,7 +97,7 @@ def test_processes_stop_and_crash_again_and_again_clients_die_and_a_bit_flips(
     assert len(histories_of(history, "c0")) == 2
 
     # Whatever was written is of a send that is on record.
-    batches = read_batches(folder.path / "segments" / "broker-0" / "t-0")
+    batches = read_batches(folder / "segments" / "broker-0" / "t-0")
     written = {(value or b"").decode() for batch in batches for _, _, value in batch.records()}
     assert written
     assert written <= set(invoked)
@@ -119,7 +117,7 @@ def test_a_disk_is_full_and_connections_are_half_open(tmp_path: Path) -> None:
     assert "a page is written again; the node's trace tells of it " in second
     met = [
         event
-        for event in read_traces(folder.path / "trace")
+        for event in read_traces(folder / "trace")
         if event.kind is EventKind.BAD_INPUT_MET and "No space left" in str(event.detail)
     ]
     assert {event.node for event in met} == {full["node"]}

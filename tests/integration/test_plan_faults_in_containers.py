@@ -14,9 +14,6 @@ import pytest
 from msgspec.structs import replace
 
 from highwater.evidence import read_traces
-from highwater.planned.in_containers import run_in_containers
-from highwater.run_folder import RunFolder, new_run_id
-from highwater.screen import Screen
 from highwater_chaos import faults as f
 from highwater_chaos.plan import (
     Observed,
@@ -30,6 +27,7 @@ from highwater_chaos.plan import (
 )
 from highwater_checker.verdict import Outcome
 from highwater_core.events import EventKind, TraceEvent
+from tests.integration.plan_runs import TRIES, run_plan
 
 pytestmark = pytest.mark.docker
 
@@ -40,13 +38,12 @@ WORKLOAD = Workload((Topic(min_insync_replicas=2),), (Producer(rate_per_s=50),))
 
 def run(
     steps: tuple[Step, ...], quiet_after_ms: int, tmp_path: Path, idle: tuple[int, ...] = ()
-) -> RunFolder:
+) -> Path:
     """Run the plan: every step but the idle ones acted, and those alone stand against a pass."""
     topology = Topology(broker_settings={**SESSION, **OFTEN}, controller_settings=SESSION)
     plan = Plan(1, topology=topology, workload=WORKLOAD, steps=steps, quiet_after_ms=quiet_after_ms)
-    folder = RunFolder(tmp_path / new_run_id("plan"))
-    with Screen() as screen:
-        result = run_in_containers(plan, folder, screen)
+    result = run_plan(plan, tmp_path, tries=1 if idle else TRIES)
+    folder = result.folder
     verdict = result.verdict
     unmet = [each.evidence for each in verdict.requirements if not each.met]
     assert len(unmet) == len(idle), verdict.reasons
@@ -56,15 +53,15 @@ def run(
     return folder
 
 
-def records(folder: RunFolder) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((folder.path / "steps.json").read_bytes())
+def records(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((folder / "steps.json").read_bytes())
     return found
 
 
-def hits(folder: RunFolder, node: int) -> list[TraceEvent]:
+def hits(folder: Path, node: int) -> list[TraceEvent]:
     return [
         event
-        for event in read_traces(folder.path / "trace")
+        for event in read_traces(folder / "trace")
         if event.kind is EventKind.FAIL_POINT_HIT and event.node == node
     ]
 
@@ -93,7 +90,7 @@ def test_fail_points_delay_crash_or_are_on_record_as_never_hit_and_topics_come_a
     assert len(hits(folder, delayed["node"])) == 2
     (fatal,) = hits(folder, crashed["node"])
     name = f"broker-{crashed['node']}"
-    incarnations = {path.name for path in (folder.path / "trace").glob(f"{name}-*.jsonl")}
+    incarnations = {path.name for path in (folder / "trace").glob(f"{name}-*.jsonl")}
     assert (fatal.incarnation, incarnations) == (1, {f"{name}-1.jsonl", f"{name}-2.jsonl"})
 
 
@@ -120,10 +117,10 @@ def test_a_disk_is_emptied_a_session_expires_zookeeper_is_away_and_connections_b
     assert emptied["proof"].startswith("exit code 137, ")
     assert emptied["proof"].endswith(" files removed, the disk lists nothing")
     assert " is gone" in expired["proof"]
-    lost = [e for e in read_traces(folder.path / "trace") if e.kind is EventKind.SESSION_LOST]
+    lost = [e for e in read_traces(folder / "trace") if e.kind is EventKind.SESSION_LOST]
     assert {event.node for event in lost} == {1}
     assert away["proof"] == "exit code 137, no answer to ruok"
-    lines = (folder.path / "intent.jsonl").read_text().splitlines()
+    lines = (folder / "intent.jsonl").read_text().splitlines()
     seen = [line.get("seen", "") for line in map(json.loads, lines)]
     assert any(re.search(r"has ([45]) of \1 sessions from before", each) for each in seen)
     assert "seen to be gone at both ends" in reset["proof"]

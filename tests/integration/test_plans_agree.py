@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from highwater.planned.in_containers import run_in_containers
-from highwater.run_folder import RunFolder, new_run_id
-from highwater.screen import Screen
+from tests.integration.plan_runs import run_plan
 from tests.plans.agreement import PLANS, assert_shown, read_plan
 
 pytestmark = pytest.mark.docker
@@ -34,7 +32,5 @@ ALWAYS = (
 )
 def test_plan_shows_what_it_expects_in_containers(path: Path, tmp_path: Path) -> None:
     plan = read_plan(path)
-    folder = RunFolder(tmp_path / new_run_id("plan"))
-    with Screen() as screen:
-        result = run_in_containers(plan, folder, screen)
+    result = run_plan(plan, tmp_path)
     assert_shown(path.stem, plan, result)

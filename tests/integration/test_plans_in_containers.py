@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from highwater.planned.in_containers import run_in_containers
-from highwater.run_folder import RunFolder, new_run_id
-from highwater.screen import Screen
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Plan, Producer, Step, Topic, Topology, When, Workload
 from highwater_checker.verdict import Outcome
+from tests.integration.plan_runs import run_plan
 
 pytestmark = pytest.mark.docker
 
@@ -47,16 +45,15 @@ def test_plan_passes_on_containers_with_every_step_proven(
     steps: tuple[Step, ...], tmp_path: Path
 ) -> None:
     plan = Plan(seed=1, topology=TOPOLOGY, workload=WORKLOAD, steps=steps, quiet_after_ms=8_000)
-    folder = RunFolder(tmp_path / new_run_id("plan"))
-    with Screen() as screen:
-        result = run_in_containers(plan, folder, screen)
+    result = run_plan(plan, tmp_path)
+    folder = result.folder
     assert result.verdict.outcome is Outcome.PASS, result.verdict.reasons
-    done = json.loads((folder.path / "steps.json").read_bytes())
+    done = json.loads((folder / "steps.json").read_bytes())
     assert [each["fired"] for each in done] == [True] * len(steps)
     assert all(each["drift_ms"] >= 0 for each in done)
-    written = {path.name for path in folder.path.iterdir()}
+    written = {path.name for path in folder.iterdir()}
     assert written >= {"plan.json", "verdict.json", "report.html", "junit.xml", "zookeeper.json"}
-    assert {path.stem for path in (folder.path / "history").iterdir()} == {"p0", "c0"}
+    assert {path.stem for path in (folder / "history").iterdir()} == {"p0", "c0"}
 
 
 def test_a_step_whose_condition_never_holds_makes_the_verdict_unknown(tmp_path: Path) -> None:
@@ -68,8 +65,7 @@ def test_a_step_whose_condition_never_holds_makes_the_verdict_unknown(tmp_path: 
         steps=(Step(0, f.Kill("leader of t-0"), never),),
         quiet_after_ms=2_000,
     )
-    with Screen() as screen:
-        result = run_in_containers(plan, RunFolder(tmp_path / new_run_id("plan")), screen)
+    result = run_plan(plan, tmp_path, tries=1)
     assert result.verdict.outcome is Outcome.UNKNOWN
     assert "its condition was not seen" in " ".join(result.verdict.reasons)
 
@@ -92,14 +88,13 @@ def test_faults_on_links_are_proven_by_canaries_and_taken_back_by_themselves(
         ),
     )
     plan = Plan(seed=1, topology=topology, workload=WORKLOAD, steps=steps, quiet_after_ms=9_000)
-    folder = RunFolder(tmp_path / new_run_id("plan"))
-    with Screen() as screen:
-        result = run_in_containers(plan, folder, screen)
+    result = run_plan(plan, tmp_path)
+    folder = result.folder
     assert result.verdict.outcome is Outcome.PASS, result.verdict.reasons
-    done = json.loads((folder.path / "steps.json").read_bytes())
+    done = json.loads((folder / "steps.json").read_bytes())
     assert [each["fired"] for each in done] == [True, True]
     assert done[0]["proof"].count("100 % of") == 4  # both ways, to the port and from it
-    lines = (folder.path / "intent.jsonl").read_text().splitlines()
+    lines = (folder / "intent.jsonl").read_text().splitlines()
     intents = [json.loads(line) for line in lines]
     for number in (1, 2):
         phases = [line["phase"] for line in intents if line["number"] == number]

@@ -23,7 +23,7 @@ from highwater.engine import Reach, connect_engine, engine_facts
 
 pytestmark = pytest.mark.docker
 
-WITHIN_S = 20.0
+WITHIN_S = 60.0
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 

@@ -7,14 +7,12 @@ from pathlib import Path
 import pytest
 
 from highwater.evidence import read_history
-from highwater.planned.in_containers import run_in_containers
-from highwater.run_folder import RunFolder, new_run_id
-from highwater.screen import Screen
 from highwater.stock.libraries import ClientKind
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Plan, Producer, Step, Topic, Topology, Workload
 from highwater_checker.history import OperationType
 from highwater_checker.verdict import Outcome
+from tests.integration.plan_runs import run_plan
 
 pytestmark = pytest.mark.docker
 
@@ -36,13 +34,12 @@ PLAN = Plan(
 
 @pytest.mark.parametrize("client", [ClientKind.CONFLUENT, ClientKind.KAFKA_PYTHON])
 def test_a_leaders_kill_under_a_stock_workload_passes(client: ClientKind, tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path / new_run_id("plan"))
-    with Screen() as screen:
-        result = run_in_containers(PLAN, folder, screen, client)
+    result = run_plan(PLAN, tmp_path, client=client)
+    folder = result.folder
     assert result.verdict.outcome is Outcome.PASS, result.verdict.reasons
     assert client.value.split("-")[0] in result.notes[-1] + result.notes[0]
     events = {
-        name: read_history(folder.path / "history" / f"{name}.jsonl") for name in ("p0", "p1", "c0")
+        name: read_history(folder / "history" / f"{name}.jsonl") for name in ("p0", "p1", "c0")
     }
     assert {event.type for event in events["p0"]} >= {OperationType.INVOKE, OperationType.OK}
     ended = [event for event in events["p1"] if event.type is not OperationType.INVOKE]

@@ -23,7 +23,7 @@ from highwater_core.ids import TopicPartition
 
 pytestmark = pytest.mark.docker
 
-WITHIN_S = 30.0
+WITHIN_S = 60.0
 
 
 def znodes(cluster: Cluster) -> dict[str, object]:

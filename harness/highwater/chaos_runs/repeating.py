@@ -1,4 +1,4 @@
-"""Runs one plan several times, and counts how the runs ended."""
+"""Runs one plan several times: to count how it ends, or until a run proves something."""
 
 from __future__ import annotations
 
@@ -14,6 +14,23 @@ _WORST_FIRST = (Outcome.FAIL, Outcome.UNKNOWN, Outcome.PASS)
 def repeat(times: int, run: Callable[[int], PlanResult]) -> list[PlanResult]:
     """Return the results of run(1), run(2), ..."""
     return [run(number) for number in range(1, times + 1)]
+
+
+def until_known(
+    tries: int, run: Callable[[], PlanResult], say: Callable[[str], None]
+) -> PlanResult:
+    """Return the first result that is no unknown, else that of the last of so many tries.
+
+    A run that is unknown proves nothing, neither good nor bad: on a busy machine a fault may not
+    be proven in its time. One that failed is never tried again.
+    """
+    for left in range(tries - 1, -1, -1):
+        result = run()
+        if result.verdict.outcome is not Outcome.UNKNOWN:
+            break
+        if left:
+            say(f"proves nothing: {'; '.join(result.verdict.reasons)}; tried again")
+    return result
 
 
 def counted_outcomes(results: Sequence[PlanResult]) -> dict[Outcome, int]:

@@ -9,7 +9,13 @@ import typer
 from rich.table import Table
 
 from highwater.engine import connect_engine
-from highwater.images import ensure_images, list_images, prune_images
+from highwater.images import (
+    ensure_faults_image,
+    ensure_images,
+    ensure_planted_image,
+    list_images,
+    prune_images,
+)
 from highwater.output import RESULTS, print_json, say
 
 
@@ -22,19 +28,28 @@ def register(app: typer.Typer) -> None:
 
 
 def build(
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="Also what faults on links and planted mistakes need."),
+    ] = False,
     env_file: Annotated[
         Path | None, typer.Option(help="Write the tags there, as compose reads them.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the tags as JSON.")] = False,
 ) -> None:
     """Build what is missing; nothing changed, nothing built."""
-    plan = ensure_images(connect_engine(), say)
+    engine = connect_engine()
+    plan = ensure_images(engine, say)
+    tags = {"node": plan.node, "zookeeper": plan.zookeeper}
+    if every:
+        tags["faults"] = ensure_faults_image(engine, say)
+        tags["planted"] = ensure_planted_image(engine, say)
     if env_file is not None:
         env_file.write_text(plan.as_environment(), encoding="utf-8")
     if json:
-        print_json({"node": plan.node, "zookeeper": plan.zookeeper})
+        print_json(tags)
     else:
-        typer.echo(f"{plan.node}\n{plan.zookeeper}")
+        typer.echo("\n".join(tags.values()))
 
 
 def show(

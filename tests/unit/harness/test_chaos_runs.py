@@ -10,7 +10,7 @@ import pytest
 from highwater.chaos_runs.acting import acting_faults
 from highwater.chaos_runs.outline import outline, what_stands_against
 from highwater.chaos_runs.planning import duration_ms, plan_of
-from highwater.chaos_runs.repeating import counted_outcomes, repeat, worst
+from highwater.chaos_runs.repeating import counted_outcomes, repeat, until_known, worst
 from highwater.chaos_runs.single import parse_fault
 from highwater.errors import HarnessError
 from highwater.faults.intents import IntentLog
@@ -157,3 +157,33 @@ def test_repeated_runs_are_as_good_as_their_worst(
     counts = counted_outcomes(results)
     assert counts == {outcome: outcomes.count(outcome) for outcome in set(outcomes)}
     assert next(iter(msgspec.to_builtins(counts))) == expected.value
+
+
+PASS, FAIL, UNKNOWN = Outcome.PASS, Outcome.FAIL, Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "tries", "expected", "runs"),
+    [
+        ([PASS, FAIL], 3, PASS, 1),
+        ([FAIL, PASS], 3, FAIL, 1),
+        ([UNKNOWN, FAIL, PASS], 3, FAIL, 2),
+        ([UNKNOWN, UNKNOWN, PASS], 3, PASS, 3),
+        ([UNKNOWN, UNKNOWN, PASS], 2, UNKNOWN, 2),
+        ([UNKNOWN, PASS], 1, UNKNOWN, 1),
+    ],
+)
+def test_only_what_proves_nothing_is_tried_again(
+    outcomes: list[Outcome], tries: int, expected: Outcome, runs: int
+) -> None:
+    coming = iter(enumerate(outcomes, start=1))
+    ran: list[int] = []
+    said: list[str] = []
+
+    def run() -> PlanResult:
+        number, outcome = next(coming)
+        ran.append(number)
+        return result(number, outcome)
+
+    assert until_known(tries, run, said.append).verdict.outcome is expected
+    assert (len(ran), len(said)) == (runs, runs - 1)

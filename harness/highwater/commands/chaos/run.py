@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +21,7 @@ from highwater.chaos_runs.options import (
 )
 from highwater.chaos_runs.outline import outline, what_stands_against
 from highwater.chaos_runs.planning import plan_of
-from highwater.chaos_runs.repeating import counted_outcomes, repeat, worst
+from highwater.chaos_runs.repeating import counted_outcomes, repeat, until_known, worst
 from highwater.commands.run import WorldName, new_folder, print_result, read_plan, run_in
 from highwater.errors import HarnessError
 from highwater.output import RESULTS, print_json
@@ -55,13 +56,20 @@ def run(
         ClientKind, typer.Option(help="Who writes and reads: our clients, or a stock library.")
     ] = ClientKind.OWN,
     times: Annotated[int, typer.Option("--repeat", min=1, help="How often it is run.")] = 1,
+    tries: Annotated[
+        int,
+        typer.Option(
+            min=1, help="How often each is tried while its verdict is unknown: it proves nothing."
+        ),
+    ] = 1,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would act on what; start nothing.")
     ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
-            file_okay=False, help="The run's folder, or of repeated runs'. [default: in runs/]"
+            file_okay=False,
+            help="The run's folder; with --repeat or --tries that of all. [default: in runs/]",
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print verdicts as JSON.")] = False,
@@ -84,15 +92,21 @@ def run(
         for line in outline(planned):
             screen.say(line, style="dim")
 
-        def run_once(number: int) -> PlanResult:
-            own = out if out is None or times == 1 else out / f"{out.name}-{number}"
-            screen.say(f"run {number} of {times}", style="bold")
+        numbers = count(1)
+
+        def run_once() -> PlanResult:
+            is_one = times == tries == 1
+            own = out if out is None or is_one else out / f"{out.name}-{next(numbers)}"
             result = run_in(world, planned, new_folder(own, "chaos"), screen, client)
             if not json:
                 print_result(result)
             return result
 
-        results = repeat(times, run_once)
+        def run_until_known(number: int) -> PlanResult:
+            screen.say(f"run {number} of {times}", style="bold")
+            return until_known(tries, run_once, screen.say)
+
+        results = repeat(times, run_until_known)
     _print_all(results, json)
     raise typer.Exit(EXIT_CODES[worst(results)])
 
