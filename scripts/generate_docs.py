@@ -1,7 +1,7 @@
 """Writes docs/reference/{catalogue,errors,fail-points,faults,presets,protocol,settings}.md.
 
-All of it is from the code. With --check it writes nothing, and exits 1 when a page is not what the
-code says.
+And plan.schema.json there. All of it is from the code. With --check it writes nothing,
+and exits 1 when a page is not what the code says.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import msgspec
 from highwater.faults.support import ENDS, MECHANISMS, PROOFS, REASONS
 from highwater_broker.settings import BrokerSettings
 from highwater_chaos import faults as f
+from highwater_chaos.plan_schema import plan_schema
 from highwater_checker.catalogue.rows import CATALOGUE, Row
 from highwater_controller.settings import ControllerSettings
 from highwater_core import config, errors
@@ -31,6 +32,7 @@ from highwater_core.fail_points import (
 )
 from highwater_core.messages import FailPointAction
 from highwater_core.settings import PREFIX
+from highwater_simulator.unsupported import REASONS as NOT_SIMULATED
 from highwater_wire.kafka.messages import ApiKey
 from highwater_wire.kafka.versions import REPLICATION_PROFILE, VERSION_PROFILE, VersionProfile
 
@@ -407,6 +409,10 @@ def faults_page() -> str:
         ("fault", "why containers cannot do it"),
         ((name, one_line(REASONS[kind])) for name, kind in kinds.items() if kind in REASONS),
     )
+    not_simulated = table(
+        ("fault", "why the simulator cannot do it"),
+        ((f"`{f.fault_name(kind)}`", one_line(why)) for kind, why in NOT_SIMULATED.items()),
+    )
     meanings = table(
         ("fault", "fields", "what it does"),
         (
@@ -416,9 +422,9 @@ def faults_page() -> str:
     )
     return page(
         "Faults",
-        "What a plan may do to a cluster: the value of `do` in a step, told apart by `fault`. The "
-        "simulator\ndoes all of them. [how-to/chaos.md](../how-to/chaos.md) says how they are "
-        "used, proven and taken\nback.",
+        "What a plan may do to a cluster: the value of `do` in a step, told apart by `fault`.\n"
+        "[how-to/chaos.md](../how-to/chaos.md) says how they are used, proven and taken back;\n"
+        "[plan.schema.json](plan.schema.json) is the JSON schema of plans.",
         "A fault with `for_ms` is taken back after that time, else when the faults end. Nodes are "
         "named\n(`broker-1`) or described (`leader of t-0`, `follower of t-0`, `last follower of "
         "t-0`, `active\ncontroller`). Links are directed, `source` to `target`, on one `plane`: "
@@ -431,6 +437,8 @@ def faults_page() -> str:
         done,
         "## Not on containers",
         not_done,
+        "## Not in the simulator",
+        not_simulated,
     )
 
 
@@ -442,6 +450,7 @@ PAGES = {
     "settings.md": settings_page,
     "fail-points.md": fail_points_page,
     "faults.md": faults_page,
+    "plan.schema.json": lambda: plan_schema().decode(),
 }
 
 

@@ -1,10 +1,12 @@
 """The quorum guard: how many nodes a plan takes out at once, and whether that is too many. Pure.
 
-A node is out while it is down, paused or cut off. Whoever is cut off from ZooKeeper, or a broker
-from its clients, is out by itself; a cut between two nodes counts as one of them out, whichever
-makes the fewest. At most (replication factor - min.insync.replicas) brokers may be out at once,
-and not all controllers: then every partition can be written to, and somebody elects leaders.
-Links that only lose or delay packets take nobody out.
+A node is out while it is down, paused, cut off, at odds with its disk or held up for a second and
+more. Whoever is cut off from ZooKeeper, or a broker from its clients, is out by itself; a cut
+between two nodes counts as one of them out, whichever makes the fewest. A link that loses half of
+its packets, is slow by a second or is half open counts as one that is cut; a ZooKeeper that slow
+as one that is away. Links that lose or delay less take nobody out.
+At most (replication factor - min.insync.replicas) brokers may be out at once, and not all
+controllers: then every partition can be written to, and somebody elects leaders.
 """
 
 from __future__ import annotations
@@ -19,6 +21,14 @@ from highwater_chaos.words import say_step
 
 STOPPING_MS = 3_000
 """How long a node that is asked to stop may take, before its time down begins."""
+CUT_BY_LOSS_PERCENT = 50
+"""From here on a lossy link counts as cut."""
+CUT_BY_LATENCY_MS = 1_000
+"""From here on a slow link counts as cut."""
+AWAY_BY_DELAY_MS = 1_000
+"""From here on a slow ZooKeeper counts as away: two such replies outlast a session's least time."""
+OUT_BY_DELAY_MS = 1_000
+"""From here on a node that waits at a fail-point counts as out."""
 _Edge = tuple[str, str]
 
 
@@ -60,6 +70,8 @@ def acting_of(step: Step, quiet_after_ms: int) -> Acting:
         # Armed for for_ms, and down from some moment of that on.
         restart_ms = fault.restart_after_ms
         for_ms = None if for_ms is None or restart_ms is None else for_ms + restart_ms
+    if isinstance(fault, f.DelayAt) and for_ms is not None:
+        for_ms += fault.delay_ms  # it may be reached as its time ends
     if isinstance(fault, f.Terminate) and for_ms is not None:
         for_ms += STOPPING_MS
     if for_ms is None or step.when is not None:
@@ -93,8 +105,9 @@ def _is_within(steps: Sequence[Step], names: Sequence[str], budget: Budget) -> b
     out: set[str] = set()
     edges: list[_Edge] = []
     for number, step in enumerate(steps):
-        out |= _out_by_themselves(step.do, names, number)
-        edges += _cut_between(step.do, names, number)
+        fault = _as_it_counts(step.do)
+        out |= _out_by_themselves(fault, names, number)
+        edges += _cut_between(fault, names, number)
     brokers = sum(not _is_controller(node) for node in out)
     left = Budget(budget.brokers - brokers, budget.controllers - (len(out) - brokers))
     if left.brokers < 0 or left.controllers < 0:
@@ -117,6 +130,21 @@ def _is_covered(edges: Sequence[_Edge], left: Budget) -> bool:
     return False
 
 
+def _as_it_counts(fault: f.Fault) -> f.Fault:
+    """Return the plainer fault that this one is as bad as, or itself."""
+    match fault:
+        case f.LossyLink() if fault.loss_percent >= CUT_BY_LOSS_PERCENT:
+            return f.Cut(fault.source, fault.target, fault.plane)
+        case f.SlowLink() if fault.latency_ms >= CUT_BY_LATENCY_MS:
+            return f.Cut(fault.source, fault.target, fault.plane)
+        case f.HalfOpen():
+            return f.Cut(fault.source, fault.target, fault.plane)
+        case f.SlowZooKeeper() if fault.delay_ms >= AWAY_BY_DELAY_MS:
+            return f.RestartZooKeeper()
+        case _:
+            return fault
+
+
 def _out_by_themselves(fault: f.Fault, names: Sequence[str], number: int) -> set[str]:
     match fault:
         case f.Kill() | f.Terminate() | f.Pause() | f.PowerLoss() | f.FlipBit() | f.Isolate():
@@ -126,6 +154,10 @@ def _out_by_themselves(fault: f.Fault, names: Sequence[str], number: int) -> set
         case f.CrashLoop():  # and its starts in between are short
             return {_node(fault.node, number)}
         case f.CrashAt():  # armed, it may die at any moment
+            return {_node(fault.node, number)}
+        case f.DelayAt() if fault.delay_ms >= OUT_BY_DELAY_MS:
+            return {_node(fault.node, number)}
+        case f.DiskFull() | f.DiskErrors() | f.SlowDisk():  # it may stop, or leave the ISR
             return {_node(fault.node, number)}
         case f.RestartZooKeeper():
             return set(names)

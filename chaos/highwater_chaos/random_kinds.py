@@ -22,6 +22,10 @@ _PATTERN_MS = (8_000, 12_000)
 _FLAP_EACH_MS = 4_500
 """Long enough for both changes of a link to be worked on and proven."""
 _FLAP_MS = (3 * _FLAP_EACH_MS, 5 * _FLAP_EACH_MS)
+_LOOP_MS = (5_000, 8_000)
+"""Long enough for every kill of a loop: a start alone takes a container one to two seconds."""
+_LOOP_TIMES = (2, 3)
+_LOOP_EVERY_MS = (0, 500)
 _AT_ONCE = (0,)
 _RING_MOST = 5
 
@@ -76,6 +80,11 @@ def collide(mine: f.Fault, its: f.Fault) -> bool:
     is_slow = any(isinstance(fault, f.SlowLink) for fault in both)
     if is_slow and all(isinstance(fault, ON_LINKS) for fault in both):
         return True
+    # Clients must be answered before they are cut off, and again after.
+    if any(_is_of_clients(fault) for fault in both) and all(
+        _is_of_clients(fault) or isinstance(fault, NODE_FAULTS) for fault in both
+    ):
+        return True
     # No rules are loaded, and no canaries sent, where a node is not; and what breaks a
     # connection, or ends a session, must find one.
     if any(isinstance(fault, (*_UNREACHABLE, *_OF_A_CONNECTION)) for fault in both):
@@ -85,6 +94,10 @@ def collide(mine: f.Fault, its: f.Fault) -> bool:
         _describes_somebody(described) and not isinstance(changing, _CHANGES_NO_ROLES)
         for described, changing in (both, both[::-1])
     )
+
+
+def _is_of_clients(fault: f.Fault) -> bool:
+    return isinstance(fault, ON_LINKS) and getattr(fault, "plane", "") == "client"
 
 
 def _words(fault: f.Fault) -> list[str]:
@@ -152,16 +165,15 @@ class Targets:
 
     def touched(self, fault: f.Fault) -> tuple[str, ...]:
         """Return the nodes on which it may act, or with which it needs canaries exchanged."""
-        if isinstance(fault, f.RestartZooKeeper):
+        if isinstance(fault, f.RestartZooKeeper | f.Isolate):  # every link of the node is proven
             return (*self.brokers, *self.controllers, "zookeeper")
         if isinstance(fault, f.KillClient):
             return (_CLIENTS,)
-        return tuple(name for words in _words(fault) for name in self._meant(words, fault))
+        return tuple(name for words in _words(fault) for name in self._meant(words))
 
-    def _meant(self, words: str, fault: f.Fault) -> tuple[str, ...]:
-        if words == f.ANY:
-            of_brokers = getattr(fault, "plane", "") in ("client", "replication")
-            return self.brokers if of_brokers else (*self.brokers, *self.controllers)
+    def _meant(self, words: str) -> tuple[str, ...]:
+        if words == f.ANY:  # on every plane: the controllers' containers are peers as well
+            return (*self.brokers, *self.controllers)
         if " of " in words:
             return self.brokers
         return self.controllers if words == "active controller" else (words,)
@@ -191,7 +203,7 @@ def _pause(t: Targets, for_ms: int) -> Sequence[Step]:
 
 
 def _crash_loop(t: Targets, for_ms: int) -> Sequence[Step]:
-    times, every_ms = t.draw.of((2, 3, 5)), t.draw.of((0, 500, 1_000))
+    times, every_ms = t.draw.of(_LOOP_TIMES), t.draw.of(_LOOP_EVERY_MS)
     return _at_once(f.CrashLoop(t.node(), times, every_ms, for_ms))
 
 
@@ -254,7 +266,7 @@ def _ring(t: Targets, for_ms: int) -> Sequence[Step]:
 
 _KINDS: dict[Kind, tuple[Sequence[int], _Make]] = {
     Kind.KILL: (_DOWN_MS, lambda t, for_ms: _at_once(f.Kill(t.node(), for_ms))),
-    Kind.CRASH_LOOP: (_CUT_MS, _crash_loop),
+    Kind.CRASH_LOOP: (_LOOP_MS, _crash_loop),
     Kind.TERMINATE: (_DOWN_MS, lambda t, for_ms: _at_once(f.Terminate(t.node(), for_ms))),
     Kind.PAUSE: (_DOWN_MS, _pause),
     Kind.ISOLATE: (_CUT_MS, lambda t, for_ms: _at_once(f.Isolate(t.node(), for_ms))),

@@ -55,6 +55,10 @@ LINK_WORK_MS = 2_500
 _AT_STEP_MS = 100
 
 
+class NoRoom(ValueError):
+    """No fault of the wanted kinds fits into the plan; the message names them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What a random plan is asked for; equal values give equal plans."""
@@ -87,7 +91,11 @@ class Wanted:
 
 
 def random_plan(wanted: Wanted, rng: Rng) -> Plan:
-    """Return the plan; rng: a fresh stream of the seed."""
+    """Return the plan; rng: a fresh stream of the seed.
+
+    Raises:
+        NoRoom: the cluster is too small for every kind that is wanted, or the time too short.
+    """
     draw = Draw(rng)
     topology = _topology(draw, wanted)
     workload = _workload(draw, topology)
@@ -107,8 +115,14 @@ def random_plan(wanted: Wanted, rng: Rng) -> Plan:
     for kind in wanted.kinds:  # what was drawn may have no room
         if not planner.steps:
             planner.try_one(kind)
+    if not planner.steps:
+        named = ", ".join(wanted.kinds)
+        raise NoRoom(
+            f"no fault of these kinds fits into this plan: {named}; "
+            "more time, more nodes, other kinds or another seed may do"
+        )
     plan = planner.plan()
-    check(bool(plan.steps) and not problems_of(plan), "a random plan has faults and is possible")
+    check(not problems_of(plan), "a random plan is possible")
     return plan
 
 

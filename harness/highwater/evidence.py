@@ -19,6 +19,7 @@ from highwater_checker.invariants.inconsistent_offsets import check_inconsistent
 from highwater_checker.invariants.isr import PartitionRecord, check_isr
 from highwater_checker.invariants.leader_uniqueness import check_leader_uniqueness
 from highwater_checker.invariants.order import check_order
+from highwater_checker.invariants.replica_equality import CHECK as REPLICA_EQUALITY
 from highwater_checker.invariants.replica_equality import (
     check_high_watermarks_are_held,
     check_replica_equality,
@@ -194,7 +195,7 @@ def check_everything(evidence: Evidence) -> list[CheckResult]:
 
 def _merged(results: Sequence[CheckResult]) -> CheckResult:
     return CheckResult(
-        check=results[0].check if results else "replicas are byte-equal (I3)",
+        check=REPLICA_EQUALITY,
         examined=sum(result.examined for result in results),
         findings=tuple(finding for result in results for finding in result.findings),
     )

@@ -13,11 +13,20 @@ from typing import Any
 
 import msgspec
 
+from highwater.errors import HarnessError
+
 
 class RunFolder:
     """The paths of one run; every write is on the disk when the call returns."""
 
     def __init__(self, path: Path) -> None:
+        """Make the folder.
+
+        Raises:
+            HarnessError: there is something in it; another run's evidence would be judged too.
+        """
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise HarnessError(f"{path} is not empty: a run takes a folder of its own")
         self.path = path
         for name in ("history", "trace", "logs", "segments"):
             (path / name).mkdir(parents=True, exist_ok=True)

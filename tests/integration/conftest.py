@@ -71,7 +71,7 @@ def brisk(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session", params=under_presets("sturdy"))
 def sturdy(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    yield from running(often_checkpointed(request.param, session_timeout_ms=9_000))
+    yield from running(often_checkpointed(request.param, session_timeout_ms=12_000))
 
 
 @pytest.fixture(autouse=True)

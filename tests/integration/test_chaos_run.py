@@ -30,7 +30,7 @@ pytestmark = pytest.mark.docker
 WITHOUT = (
     Kind.ISOLATE, Kind.BRIDGE, Kind.FLAP, Kind.TERMINATE, Kind.LOSE_ZOOKEEPER, Kind.CRASH_LOOP,
 )  # fmt: skip
-PLAN = plan_of(Wanted(seed=187, duration_ms=20_000, without=WITHOUT))
+PLAN = plan_of(Wanted(seed=2411, duration_ms=20_000, without=WITHOUT))
 WRITTEN = {
     "plan.json", "topology.json", "steps.json", INTENTS, "snapshots.jsonl", "verdict.json",
     "zookeeper.json", "report.html", "junit.xml", "run.png", "history", "trace", "logs", "segments",

@@ -83,14 +83,13 @@ def test_processes_stop_and_crash_again_and_again_clients_die_and_a_bit_flips(
     assert ".log flipped, sha256 " in flipped["proof"]
     seen = set(reverts(folder).values())
     assert "1 processes, none in state T" in seen
-    assert "incarnation 2 writes and reads" in seen
+    assert "incarnation 2 says that it began" in seen
     assert "killed 3 of 3 times; running" in seen
 
     # What was asked for and never answered is unknown; no value was written twice.
     history = folder / "history"
     first, second = (read_history(path) for path in histories_of(history, "p0"))
     assert sends_of(first).unknown
-    assert sends_of(second).unknown == ()
     assert sends_of(second).acknowledged
     invoked = [each.value for each in (*first, *second) if each.type is OperationType.INVOKE]
     assert len(set(invoked)) == len(invoked)

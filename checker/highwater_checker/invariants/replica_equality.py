@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.segments import Batch, ReplicaLog
 
+CHECK = "replicas are byte-equal (I3)"
+
 
 def check_replica_equality(replicas: Sequence[ReplicaLog]) -> CheckResult:
     """Compare the replicas of one partition; the first difference between each pair is reported.
@@ -26,7 +28,7 @@ def check_replica_equality(replicas: Sequence[ReplicaLog]) -> CheckResult:
             difference = _first_difference(expected, found)
             if difference is not None:
                 findings.append(_finding(reference, replica, *difference))
-    return CheckResult("replicas are byte-equal (I3)", examined, tuple(findings))
+    return CheckResult(CHECK, examined, tuple(findings))
 
 
 def check_high_watermarks_are_held(replicas: Sequence[ReplicaLog]) -> CheckResult:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from highwater_checker.finding import CheckResult, Finding
 from highwater_core.events import EventKind, TraceEvent
 
+CHECK = "no log is cut below its high watermark (I11)"
+
 
 def check_truncations(events: Iterable[TraceEvent]) -> CheckResult:
     """Find truncations to an offset below the high watermark that the replica had then.
@@ -33,4 +35,4 @@ def check_truncations(events: Iterable[TraceEvent]) -> CheckResult:
                     event.offset,
                 )
             )
-    return CheckResult("no log is cut below its high watermark (I11)", examined, tuple(findings))
+    return CheckResult(CHECK, examined, tuple(findings))

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
+from highwater.errors import NoSuchRun
 from highwater_chaos.faults import Fault
 
 OPEN_PHASES = ("intended", "acting", "reverting", "not_reverted")
 """After which a fault may act."""
+
+
+def choose_run(runs: Path, asked: str, up: Sequence[str]) -> str:
+    """Return the run whose faults are meant: the one asked for, else the only one that is up.
+
+    When no cluster is up, the newest run in the folder.
+
+    Raises:
+        NoSuchRun: several are up.
+    """
+    if asked:
+        return asked
+    if len(up) > 1:
+        raise NoSuchRun(f"which cluster? running: {', '.join(up)}; --run ID names one")
+    return up[0] if up else (runs / "latest").resolve().name
 
 
 class IntentLine(msgspec.Struct, frozen=True):

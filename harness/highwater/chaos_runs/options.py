@@ -28,7 +28,8 @@ Guard = Annotated[
     bool,
     typer.Option(
         "--guard/--no-guard",
-        help="Keep a quorum: min.insync.replicas brokers and a controller at any moment.",
+        help="Keep a quorum: min.insync.replicas brokers and a controller at any moment; "
+        "a plan's file that breaks it is refused.",
     ),
 ]
 

@@ -1,22 +1,42 @@
-"""From what the command line asks for to a plan."""
+"""From what the command line asks for to a plan, and what the simulator makes of one."""
 
 from __future__ import annotations
 
 import re
 
 from highwater.errors import HarnessError
+from highwater.simulation.planting import bug_of
 from highwater_chaos.plan import Plan
-from highwater_chaos.random_plan import Wanted, random_plan
+from highwater_chaos.random_plan import NoRoom, Wanted, random_plan
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)")
 _MS = {"ms": 1, "s": 1_000, "m": 60_000}
 
 
 def plan_of(wanted: Wanted) -> Plan:
-    """Return the plan of a seed and its options; equal ones give equal plans."""
+    """Return the plan of a seed and its options; equal ones give equal plans.
+
+    Raises:
+        HarnessError: no fault of the wanted kinds fits into it.
+    """
     from highwater_simulator.rng import SeededRng
 
-    return random_plan(wanted, SeededRng(wanted.seed).stream("chaos"))
+    try:
+        return random_plan(wanted, SeededRng(wanted.seed).stream("chaos"))
+    except NoRoom as error:
+        raise HarnessError(str(error)) from error
+
+
+def what_the_simulator_cannot(plan: Plan) -> list[str]:
+    """Return why the simulator cannot run the plan, one line each; empty when it can."""
+    from highwater_simulator.unsupported import unsupported
+
+    problems = unsupported(plan)
+    try:
+        bug_of(plan)
+    except HarnessError as error:
+        problems.append(str(error))
+    return problems
 
 
 def duration_ms(text: str) -> int:

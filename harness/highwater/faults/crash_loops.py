@@ -56,6 +56,10 @@ class CrashLoop:
             raise NotDone(f"{self.told()}: {self._error}")
         return self.told()
 
+    def has_looped(self) -> bool:
+        """Return whether it was killed again; asked for one kill alone, that is all there is."""
+        return self._kills >= min(2, self._times)
+
     def told(self) -> str:
         """Return how often it was killed until now."""
         return f"killed {self._kills} of {self._times} times"

@@ -25,7 +25,8 @@ class Done:
     proof: how that was seen. revert takes it back and says how that was seen; done twice, or after
     the node was started again, it does no harm. acted_ns: CLOCK_MONOTONIC, from when on it acts;
     None where that is when it was begun. later: tells what came of it after its proof; has_acted:
-    whether it did anything so far, for one that waits for its moment (a fail-point).
+    whether it did so far what it is for: a fail-point waits for its moment, and a crash loop needs
+    a second kill.
     """
 
     node: int | None

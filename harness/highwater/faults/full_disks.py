@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from docker.errors import APIError
-
 from highwater.cluster import Cluster
 from highwater.faults.done import Done, NotDone
 from highwater.faults.node_files import newest_trace
@@ -63,6 +61,6 @@ class FullDisks:
                     if self._cluster.has_sized_disk(node):
                         make_room(self._cluster, node)
                     del self._lasting[node]
-                except (APIError, NotDone) as error:
+                except (NotDone, OSError) as error:  # or the engine refuses, or does not answer
                     problems.append(f"the disk of node {node}: {error}")
         return problems

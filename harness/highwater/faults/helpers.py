@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import docker
-from docker.errors import APIError
+from requests.exceptions import RequestException
 
 from highwater.labels import RunLabels
 
@@ -27,7 +27,7 @@ def run_helper(
     more it has no capability and cannot write to its own disk.
 
     Raises:
-        docker.errors.APIError: the engine refused.
+        requests.exceptions.RequestException: the engine refused (APIError), or did not answer.
     """
     helper = engine.containers.create(image, list(command), **_as_helper(run), **place)
     try:
@@ -44,12 +44,12 @@ def begin_helper(engine: docker.DockerClient, image: str, run: RunLabels, **plac
     place: as in run_helper.
 
     Raises:
-        docker.errors.APIError: the engine refused.
+        requests.exceptions.RequestException: the engine refused (APIError), or did not answer.
     """
     helper = engine.containers.create(image, auto_remove=True, **_as_helper(run), **place)
     try:
         helper.start()
-    except APIError:
+    except RequestException:  # it is refused (an APIError is one), or not answered in time
         helper.remove(v=True, force=True)
         raise
     return str(helper.id)

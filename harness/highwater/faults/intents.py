@@ -22,9 +22,13 @@ class IntentLog:
     """
 
     def __init__(self, path: Path, now_ns: Callable[[], int]) -> None:
-        """Open the file; now_ns gives the run's time."""
+        """Open the file; now_ns gives the run's time.
+
+        Half a line at its end is cut off: its writer died, and what it was to tell was not done.
+        """
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("ab")
+        self._file.truncate(_whole_lines_bytes(path))
         self._now_ns = now_ns
         self._lock = threading.Lock()
         self._last = _last_number(path)
@@ -48,9 +52,11 @@ class IntentLog:
         self._file.close()
 
 
+def _whole_lines_bytes(path: Path) -> int:
+    return path.read_bytes().rfind(b"\n") + 1
+
+
 def _last_number(path: Path) -> int:
-    """Return the highest number in the log, 0 when there is none; a torn last line has none."""
-    numbers = [0]
-    for line in path.read_bytes().split(b"\n")[:-1]:
-        numbers.append(msgspec.json.decode(line)["number"])
-    return max(numbers)
+    """Return the highest number in the log, 0 when there is none."""
+    numbers = [msgspec.json.decode(line)["number"] for line in path.read_bytes().splitlines()]
+    return max(numbers, default=0)

@@ -16,6 +16,8 @@ from highwater.faults.proof import (
 )
 from highwater.faults.rules import ALL_PORTS, Canary, Lose, Narrow, Slow, pipe_of
 
+NO_CANARIES = "an end is a client or is down"
+
 
 class NotProven(Exception):
     """A fault on links is not seen to act, or not seen to be gone; the message says where."""
@@ -41,9 +43,7 @@ class Proof:
         said = [f"{each}{was.get(each.name, '')}" for each in self.after]
         said += [str(each) for each in self.paced]
         if self.unmeasured:
-            said.append(
-                f"{self.unmeasured} directions without canaries: an end is a client or is down"
-            )
+            said.append(f"{self.unmeasured} directions without canaries: {NO_CANARIES}")
         return "; ".join(said)
 
 
@@ -58,8 +58,11 @@ def prove_links(
     """Return the proof that these canaries give; does: what must act now, None after healing.
 
     Raises:
-        NotProven: they do not show what was asked for, before the change or since.
+        NotProven: they do not show what was asked for, before the change or since; or there are
+            none to show that it acts.
     """
+    if does is not None and not canaries:
+        raise NotProven(f"no canary goes along any of {unmeasured} directions: {NO_CANARIES}")
     told_before = [
         each for canary in canaries if (each := before.measured[canary]).sent >= LEAST_CANARIES
     ]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from highwater.faults.asked import State
+from highwater.faults.asked import Asked, State
 from highwater.faults.link_proof import NotProven as NotProven
 from highwater.faults.link_proof import Proof, is_as_asked, prove_links
 from highwater.faults.link_watch import NEVER_NS as NEVER_NS
@@ -137,7 +137,8 @@ class LinkFaults:
 
         Raises:
             NotInNamespace: a node could not be reached; nothing of it stays asked for.
-            NotProven: canaries do not show it; it stays asked for, to be healed.
+            NotProven: canaries do not show it, or none goes along any of its directions; it stays
+                asked for, to be healed.
         """
         proof = self._ask(_Request(fault, heals=False))
         if proof is None:
@@ -157,6 +158,12 @@ class LinkFaults:
     @property
     def active(self) -> tuple[LinkFault, ...]:
         return tuple(each.fault for each in self._active.values())
+
+    def acts_on(self, directions: Iterable[Direction]) -> bool:
+        """Return whether anything is asked for now of packets that go one of these ways."""
+        with self._changing:
+            state, now_ns = self._state(), self._clock_ns()
+        return any(state.asked_of(each, now_ns)[0] != Asked() for each in directions)
 
     def renew(self) -> None:
         """Tell every node of a fault without end anew what holds, so that its lease goes on.

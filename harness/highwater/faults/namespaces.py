@@ -11,6 +11,7 @@ from typing import TypeVar
 import docker
 import msgspec
 from docker.errors import APIError, NotFound
+from requests.exceptions import RequestException
 
 from highwater.faults.helpers import begin_helper, run_helper
 from highwater.labels import RunLabels
@@ -78,7 +79,8 @@ class Namespaces:
         """Do each node's task at the same time, and return their reports.
 
         Raises:
-            NotInNamespace: one of them did not run: its node is down, or the engine refused.
+            NotInNamespace: one of them did not run: its node is down, or the engine refused or did
+                not answer in time.
         """
         return self.ask(tasks, IN_NAMESPACE, Report)
 
@@ -107,8 +109,8 @@ class Namespaces:
                 **_place(name, program),
             )
             return msgspec.json.decode(output, type=report)
-        except APIError as error:
-            raise NotInNamespace(f"{name}: {error.explanation or error}") from error
+        except RequestException as error:
+            raise NotInNamespace(f"{name}: {_why(error)}") from error
         except msgspec.DecodeError as error:
             said = f"{output[-200:]!r} {errors[-300:]!r}"
             raise NotInNamespace(f"{name}: the helper ended with {code}: {said}") from error
@@ -124,37 +126,53 @@ class Namespaces:
         name = self._names[node]
         try:
             return begin_helper(self._engine, self._image, self._run, **_place(name, program))
-        except APIError as error:
-            raise NotInNamespace(f"{name}: {error.explanation or error}") from error
+        except RequestException as error:
+            raise NotInNamespace(f"{name}: {_why(error)}") from error
 
     def is_running(self, container: str) -> bool:
-        """Return whether the container of such a program runs still."""
+        """Return whether the container of such a program runs still.
+
+        Raises:
+            NotInNamespace: the engine does not say.
+        """
         try:
             return bool(self._engine.api.inspect_container(container)["State"]["Running"])
         except NotFound:
             return False
+        except RequestException as error:
+            raise NotInNamespace(f"a helper: {_why(error)}") from error
 
     def end(self, container: str) -> None:
-        """Remove the container of such a program; it may have gone by itself."""
+        """Remove the container of such a program; it may have gone by itself.
+
+        Raises:
+            NotInNamespace: it may be there still.
+        """
         try:
             self._engine.api.remove_container(container, v=True, force=True)
         except NotFound:
             return
-        except APIError as error:
-            if error.status_code != ALREADY_GOING:
-                raise NotInNamespace(f"a helper stays: {error.explanation or error}") from error
+        except RequestException as error:
+            if not isinstance(error, APIError) or error.status_code != ALREADY_GOING:
+                raise NotInNamespace(f"a helper stays: {_why(error)}") from error
 
     def incarnation(self, node: int) -> str:
         """Return what tells the node's network namespace from that of its next start.
 
         Raises:
-            NotInNamespace: the node has no container.
+            NotInNamespace: the node has no container, or the engine does not say.
         """
         try:
             state = self._engine.api.inspect_container(self._names[node])["State"]
-        except APIError as error:
-            raise NotInNamespace(f"{self._names[node]}: {error.explanation or error}") from error
+        except RequestException as error:
+            raise NotInNamespace(f"{self._names[node]}: {_why(error)}") from error
         return str(state["StartedAt"])
+
+
+def _why(error: RequestException) -> str:
+    """Return what the engine said, or, as on a busy machine, that it did not answer in time."""
+    said = error.explanation if isinstance(error, APIError) else None
+    return str(said or error)
 
 
 def _place(name: str, program: str) -> dict[str, object]:

@@ -105,7 +105,7 @@ class NodeFaults:
             told = loop.end()
             return f"{told}; {self.start(node)}"
 
-        return Done(node, proof, end, later=loop.told)
+        return Done(node, proof, end, later=loop.told, has_acted=loop.has_looped)
 
     # ------------------------------------------------------------ stands still
 

@@ -4,9 +4,10 @@ logged."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from docker.errors import APIError
 
@@ -32,6 +33,8 @@ _FAILED = (
     OSError,
 )  # fmt: skip
 """How doing a fault, or taking it back, may fail."""
+
+R = TypeVar("R")
 
 
 class ContainerFaults:
@@ -157,16 +160,33 @@ class ContainerFaults:
     def heal_all(self) -> list[str]:
         """Take every fault back that acts, the last first; return what went wrong, now or before.
 
-        Whoever a fault ended runs afterwards, even if that end was not proven.
+        Whoever a fault ended runs afterwards, even if that end was not proven. Whatever one part
+        of it raises, the others are tried.
         """
-        self._links.end()
+        self._try("renewing links did not end", self._links.end)
         for number in sorted(self._acting, reverse=True):
-            self._revert(number)
-        self._problems += [
-            *self._links.heal_rest(), *self._points.end(), *self._full_disks.end(),
-        ]  # fmt: skip
-        try:
-            self._nodes.make_whole()
-        except _FAILED as error:
-            self._problems.append(f"a node was not started again: {error}")
+            self._try(f"fault {number} was not taken back", partial(self._revert, number))
+        for what, end in (
+            ("links", self._links.heal_rest),
+            ("fail-points", self._points.end),
+            ("full disks", self._full_disks.end),
+        ):
+            self._problems.extend(self._try(f"{what} were not all healed", end) or ())
+        self._try("a node was not started again", self._nodes.make_whole)
         return self._problems
+
+    def _try(self, otherwise: str, part: Callable[[], R]) -> R | None:
+        """Return what a part of the healing does; None if it raised, which is one of the problems.
+
+        Of any kind: a bug here must not leave faults behind.
+        """
+        try:
+            return part()
+        except Exception as error:  # noqa: BLE001 (told among the problems)
+            self._problems.append(f"{otherwise}: {_named(error)}")
+            return None
+
+
+def _named(error: Exception) -> str:
+    """Return the error's text, with its type if it is none that is expected."""
+    return str(error) if isinstance(error, _FAILED) else repr(error)

@@ -71,12 +71,24 @@ def around(fault: f.Isolate, find: Find, addresses: Mapping[int, str]) -> tuple[
             Direction(addresses[node], each, ALL_PORTS),
         )
     ]
-    with_clients = [
+    return (*with_nodes, *with_clients(node, addresses))
+
+
+def with_clients(node: int, addresses: Mapping[int, str]) -> tuple[Direction, ...]:
+    """Return the directions of the clients' plane between the node and the clients, both ways."""
+    return tuple(
         Direction(addresses[CLIENTS], node, port, leaves)
         for port in PLANE_PORTS["client"]
         for leaves in (False, True)
-    ]
-    return (*with_nodes, *with_clients)
+    )
+
+
+def apart_from_clients(
+    directions: Iterable[Direction], addresses: Mapping[int, str]
+) -> tuple[int, ...]:
+    """Return the nodes that have some of these directions in common with the clients."""
+    found = (each.target for each in directions if each.source == addresses[CLIENTS])
+    return tuple(dict.fromkeys(found))
 
 
 def nodes_and_peers(

@@ -13,6 +13,7 @@ _HELD = (
     "the kernel's timeout: at its time, or 30 s after it was last renewed; should the helper die "
     "before, its rule goes with it and packets pass"
 )
+_FROM_OTHERS = "; on the clients' plane those of the other nodes show it, to the same port"
 REASONS: Mapping[type[f.Fault], str] = {
     f.PowerLoss: "what a container wrote is in the page cache of its host, which lives on; "
     "there is no lazyfs to lose it",
@@ -71,8 +72,8 @@ PROOFS: Mapping[type[f.Fault], str] = {
     f.KillClient: "the process ended by signal 9, and how its histories end",
     f.CrashAt: "the node's answer that it is armed; hit: exit code 137 and the trace's last event",
     f.DelayAt: "the node's answer that it is armed; hit: fail_point_hit in the node's trace",
-    f.Isolate: "UDP canaries from and to each node, and a client that gets no answer; without "
-    "helpers the control port does not answer",
+    f.Isolate: "UDP canaries from and to each node, and a client that a broker answers before, not "
+    "during, and again after; without helpers the control port does not answer",
     f.ResetConnections: "the connections are no more in the kernel's list, at both ends",
     f.HalfOpen: "the connections are no more in the target's kernel's list, and established in the "
     "source's",
@@ -81,12 +82,15 @@ PROOFS: Mapping[type[f.Fault], str] = {
     f.RestartZooKeeper: "its exit code and no answer; then one, and how many sessions are there",
     f.CreateTopic: "the broker's answer; if it came too late, the topic's znode",
     f.DeleteTopic: "the broker's answer; if it came too late, the znodes",
-    f.Cut: "UDP canaries on each direction: all arrive before, none during, all after",
-    f.LossyLink: "UDP canaries on each direction: the share that is lost, within four sigma",
+    f.Cut: "UDP canaries on each direction between nodes: all arrive before, none during, all "
+    "after; on the clients' plane a client too that brokers answer before, not during, and again "
+    "after",
+    f.LossyLink: "UDP canaries on each direction: the share that is lost, within four sigma"
+    + _FROM_OTHERS,
     f.SlowLink: "UDP canaries on each direction: none arrives earlier, the median at most 50 ms "
-    "later than asked; none is late before and after",
+    "later than asked; none is late before and after" + _FROM_OTHERS,
     f.LimitBandwidth: "UDP canaries of twice the bandwidth: they arrive at 50 to 110 % of it, for "
-    "the nodes' packets share it; all arrive before and after",
+    "the nodes' packets share it; all arrive before and after" + _FROM_OTHERS,
     f.SlowZooKeeper: "as slow_link",
 }
 """How it is seen to act."""

@@ -9,6 +9,8 @@ from highwater.observation import Leadership, Look, leaderships
 from highwater_checker.finding import CheckResult
 from highwater_checker.invariants.empty_fetches import CHECK
 from highwater_checker.invariants.high_watermark_in_run import CHECK as IN_RUN
+from highwater_checker.invariants.replica_equality import CHECK as REPLICA_EQUALITY
+from highwater_checker.invariants.truncations import CHECK as TRUNCATIONS
 from highwater_core.ids import TopicPartition
 
 LONG_NS = 2_000_000_000
@@ -16,14 +18,21 @@ LONG_NS = 2_000_000_000
 LEAST_LOOKS = 5
 
 
-def without_idle_checks(checks: Sequence[CheckResult], looks: Sequence[Look]) -> list[CheckResult]:
+def without_idle_checks(
+    checks: Sequence[CheckResult], looks: Sequence[Look], *, is_replicated: bool
+) -> list[CheckResult]:
     """Return the checks, but none that had nothing to examine and need not have had.
 
     A run in which nothing was hidden for long says nothing of the probes; in another, probes that
     met nothing leave the verdict unknown. High watermarks are compared in pairs of looks between
-    which all went on: a short run on a busy machine may have none.
+    which all went on: a short run on a busy machine may have none. Without a second replica of
+    anything there are no two to compare, and no follower that cuts its log.
     """
-    need_not = [IN_RUN] if hidden_for_long(looks) else [IN_RUN, CHECK]
+    need_not = {IN_RUN}
+    if not hidden_for_long(looks):
+        need_not.add(CHECK)
+    if not is_replicated:
+        need_not |= {REPLICA_EQUALITY, TRUNCATIONS}
     return [
         check for check in checks if check.examined or check.findings or check.check not in need_not
     ]

@@ -42,9 +42,11 @@ from highwater.topology import Topology
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Plan
 from highwater_chaos.words import say_step
+from highwater_checker.finding import CheckResult
 from highwater_checker.history import Acknowledged
 from highwater_checker.invariants.committed_before import check_committed_before
 from highwater_checker.invariants.reads import check_reads
+from highwater_checker.segments import ReplicaLog
 from highwater_checker.verdict import Requirement, Verdict, judge
 from highwater_client.planned import client_of
 from highwater_client.planned_load import LoadJob
@@ -272,12 +274,13 @@ class _Run:
             looks=tuple(self._looks),
         )
         replicas = [replica for group in evidence.replicas.values() for replica in group]
-        checks = without_idle_checks(check_everything(evidence), self._looks)
-        for number, consumer in enumerate(plan.workload.consumers):
-            own = [replica for replica in replicas if replica.topic == consumer.topic]
-            *killed, last = histories_of(history, f"c{number}")
-            checks += [check_reads(read_history(path), own, to_the_end=False) for path in killed]
-            checks.append(check_reads(read_history(last), own))
+        found = check_everything(evidence)
+        is_replicated = any(topic.replication_factor > 1 for topic in plan.workload.topics)
+        checks = without_idle_checks(found, self._looks, is_replicated=is_replicated)
+        left_out = tuple(
+            f"nothing to examine: {each.check}" for each in found if each not in checks
+        )
+        checks += self._check_reads(history, replicas)
         self._require_whole_histories(history)
         self._require_enough(len(evidence.sends.acknowledged))
         self._require_replicas(evidence.unread_replicas(), len(evidence.replicas))
@@ -293,7 +296,20 @@ class _Run:
         folder.write_json("verdict.json", verdict)
         folder.write_json("steps.json", [_record(done) for done in self._steps])
         write_report(folder, verdict, (), self._marks, evidence)
-        return PlanResult(folder.path, verdict, notes, tuple(str(each) for each in self._steps))
+        steps = tuple(str(each) for each in self._steps)
+        return PlanResult(folder.path, verdict, (*notes, *left_out), steps)
+
+    def _check_reads(self, history: Path, replicas: Sequence[ReplicaLog]) -> list[CheckResult]:
+        """Check what each consumer read; a killed one's last incarnation must come to the end."""
+        checks: list[CheckResult] = []
+        for number, consumer in enumerate(self._plan.workload.consumers):
+            own = [replica for replica in replicas if replica.topic == consumer.topic]
+            incarnations = histories_of(history, f"c{number}")
+            for path in incarnations:
+                to_the_end = path == incarnations[-1]
+                checks.append(check_reads(read_history(path), own, to_the_end=to_the_end))
+            self._require(f"consumer c{number} left a history", bool(incarnations), "there is none")
+        return checks
 
     def _require_whole_histories(self, history: Path) -> None:
         torn, alive = torn_histories(history), torn_while_alive(history)

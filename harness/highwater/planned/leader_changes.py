@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from highwater.observation import Leadership, Look, leaderships
 from highwater.planned.schedule import StepDone
 from highwater_chaos import faults as f
 from highwater_checker.verdict import Requirement
-from highwater_core.ids import NodeId
+from highwater_core.ids import NodeId, TopicPartition
 
 SURE_AFTER_SESSIONS = 2
 """Session timeouts after which a leader that does not answer has been replaced."""
@@ -22,20 +22,23 @@ def leader_changes(
     """Yield, for each fault that must have changed a leader, whether it did.
 
     It must when it took a broker out, or kept ZooKeeper from hearing of it, for two session
-    timeouts, and the broker led a partition whose ISR had another member that answered all that
+    timeouts, and the broker led a partition whose ISR had another member that went on all that
     time. looks: in order; begin_ns: when the plan's time
     began in theirs.
     """
+    session_ns = session_timeout_ms * _MS
     for done in steps:
         if not _ends_a_session(done, session_timeout_ms):
             continue
         acted_ns = begin_ns + (done.acted_ms or 0) * _MS
-        before = _last_before(looks, acted_ns)
+        sure_ns = acted_ns + SURE_AFTER_SESSIONS * session_ns
+        meanwhile = [look for look in looks if acted_ns - session_ns <= look.time_ns <= sure_ns]
         after = [look for look in looks if look.time_ns > acted_ns]
-        sure_ns = acted_ns + SURE_AFTER_SESSIONS * session_timeout_ms * _MS
-        meanwhile = [before, *(look for look in after if look.time_ns <= sure_ns)]
-        for leadership in leaderships(before).values():
-            if int(leadership.leader) == done.node and _has_another(leadership, meanwhile):
+        before = _led(look for look in meanwhile if look.time_ns < acted_ns)
+        for leadership in before.values():
+            others = [broker for broker in leadership.isr if broker != leadership.leader]
+            is_led_by_it = int(leadership.leader) == done.node
+            if is_led_by_it and any(_goes_on(each, meanwhile, session_ns) for each in others):
                 yield _requirement(leadership, after, done)
 
 
@@ -46,14 +49,24 @@ def _ends_a_session(done: StepDone, session_timeout_ms: int) -> bool:
     return fault.for_ms is None or fault.for_ms >= SURE_AFTER_SESSIONS * session_timeout_ms
 
 
-def _last_before(looks: Sequence[Look], at_ns: int) -> Look:
-    """Return the last look before that time; one that saw nobody when there was none."""
-    return next((look for look in reversed(looks) if look.time_ns < at_ns), Look(0, {}))
+def _led(looks: Iterable[Look]) -> dict[TopicPartition, Leadership]:
+    """Return who led each partition last; looks that an asked node did not answer in time tell
+    nothing of it."""
+    found: dict[TopicPartition, Leadership] = {}
+    for look in looks:
+        found |= leaderships(look)
+    return found
 
 
-def _has_another(leadership: Leadership, looks: Sequence[Look]) -> bool:
-    others = [broker for broker in leadership.isr if broker != leadership.leader]
-    return any(all(look.nodes.get(broker) is not None for look in looks) for broker in others)
+def _goes_on(broker: NodeId, looks: Sequence[Look], session_ns: int) -> bool:
+    """Return whether it answered, and never left looks unanswered for as long as half a session."""
+    answered_ns = looks[0].time_ns
+    for look in looks:
+        if look.nodes.get(broker) is not None:
+            answered_ns = look.time_ns
+        elif 2 * (look.time_ns - answered_ns) >= session_ns:
+            return False
+    return any(look.nodes.get(broker) is not None for look in looks)
 
 
 def _requirement(before: Leadership, looks: Sequence[Look], done: StepDone) -> Requirement:

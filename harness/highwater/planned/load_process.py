@@ -100,10 +100,12 @@ class LoadProcess:
         return f"ended by signal {-code}; histories that end in half a line: {len(torn)}"
 
     def start_again(self) -> str:
-        """Start the next incarnation, which writes and reads at once, and return how it was seen.
+        """Start the next incarnation, which is to write and read at once, and return what it said.
+
+        Nothing that it writes or reads is awaited: the brokers may be away just now.
 
         Raises:
-            NotDone: it did not begin in time.
+            NotDone: it did not say in time that it began.
         """
         with self._lock:
             if self._now.exit_code is None:
@@ -117,7 +119,7 @@ class LoadProcess:
                 self._now.await_done("start", STARTS_WITHIN_S)
             except LoadFailed as error:
                 raise NotDone(str(error)) from error
-        return f"incarnation {number} writes and reads"
+        return f"incarnation {number} says that it began"
 
 
 def _sum(one: LoadReport, other: LoadReport) -> LoadReport:

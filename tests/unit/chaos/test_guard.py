@@ -5,8 +5,18 @@ from __future__ import annotations
 import pytest
 
 from highwater_chaos import faults as f
-from highwater_chaos.guard import STOPPING_MS, acting_of, budget_of, problems_with_quorum
+from highwater_chaos.guard import (
+    AWAY_BY_DELAY_MS,
+    CUT_BY_LATENCY_MS,
+    CUT_BY_LOSS_PERCENT,
+    OUT_BY_DELAY_MS,
+    STOPPING_MS,
+    acting_of,
+    budget_of,
+    problems_with_quorum,
+)
 from highwater_chaos.plan import Observed, Plan, Step, Topic, Topology, When, Workload
+from highwater_core.fail_points import FailPoint
 
 QUORUM = Workload((Topic(min_insync_replicas=2),))
 
@@ -72,6 +82,40 @@ def test_a_quorum_is_lost_when_more_are_out_at_once(together: tuple[f.Fault, ...
     assert "are out at 500 ms" in problem
 
 
+LINK = ("broker-1", "broker-2", "replication")
+POINT = FailPoint.BEFORE_TRUNCATION
+
+
+@pytest.mark.parametrize(
+    ("fault", "is_out"),
+    [
+        (f.DiskFull("broker-1", 1_000), True),
+        (f.DiskErrors("broker-1", f.DiskOperation.SYNC, 10, 1_000), True),
+        (f.SlowDisk("broker-1", 50, 1_000), True),
+        (f.LossyLink(*LINK, CUT_BY_LOSS_PERCENT, 1_000), True),
+        (f.LossyLink(*LINK, CUT_BY_LOSS_PERCENT - 1, 1_000), False),
+        (f.LossyLink("any", "broker-1", "client", 90, 1_000), True),
+        (f.LossyLink("zookeeper", "broker-1", "zookeeper", 90, 1_000), True),
+        (f.SlowLink(*LINK, CUT_BY_LATENCY_MS, 0, 1_000), True),
+        (f.SlowLink(*LINK, CUT_BY_LATENCY_MS - 1, 0, 1_000), False),
+        # As a cut does, it may spare the broker that is down already.
+        (f.SlowLink("broker-0", "broker-1", "replication", 2_000, 0, 1_000), False),
+        (f.SlowZooKeeper(AWAY_BY_DELAY_MS, 1_000), True),
+        (f.SlowZooKeeper(AWAY_BY_DELAY_MS - 1, 1_000), False),
+        (f.DelayAt("broker-1", POINT, OUT_BY_DELAY_MS, for_ms=1_000), True),
+        (f.DelayAt("broker-1", POINT, OUT_BY_DELAY_MS - 1, for_ms=1_000), False),
+        (f.HalfOpen(*LINK), True),
+        (f.ResetConnections(*LINK), False),
+        (f.LimitBandwidth(*LINK, 500, 1_000), False),
+    ],
+)
+def test_what_is_as_bad_as_a_node_that_is_out_counts_beside_one_that_is_down(
+    fault: f.Fault, is_out: bool
+) -> None:
+    beside = plan(Step(0, f.Kill("broker-0", 5_000)), Step(500, fault))
+    assert bool(problems_with_quorum(beside)) is is_out
+
+
 def test_faults_that_follow_each_other_are_not_out_at_once_unless_recovery_counts() -> None:
     one_by_one = plan(Step(0, f.Kill("broker-0", 1_000)), Step(1_000, f.Kill("broker-1", 1_000)))
     assert problems_with_quorum(one_by_one) == []
@@ -84,6 +128,8 @@ def test_a_fault_acts_to_the_end_without_a_length_and_from_its_time_on_with_a_co
     when = When(Observed.LEADER_EPOCH, "t-0")
     acting = acting_of(Step(500, f.Kill("broker-0", 10), when), quiet_after_ms)
     assert (acting.begin_ms, acting.end_ms) == (500, quiet_after_ms)
+    delayed = f.DelayAt("broker-0", POINT, 2_000, for_ms=1_000)
+    assert acting_of(Step(500, delayed), quiet_after_ms).end_ms == 3_500
     stopped = acting_of(Step(500, f.Terminate("broker-0", 10)), quiet_after_ms)
     assert stopped.end_ms == 510 + STOPPING_MS
 

@@ -9,8 +9,9 @@ import pytest
 
 from highwater.planned.translation import topology_of, unsupported
 from highwater_chaos import faults as f
+from highwater_chaos.draw import Draw
 from highwater_chaos.plan import Plan, Step, encode_plan, problems_of
-from highwater_chaos.random_kinds import Kind
+from highwater_chaos.random_kinds import Kind, Targets, collide
 from highwater_chaos.random_plan import FIRST_AT_MS, LAST_END_MS, Wanted, random_plan
 from highwater_core.config import Preset
 from highwater_simulator.rng import SeededRng
@@ -111,6 +112,58 @@ def test_a_slow_link_has_its_links_to_itself(seeds: range) -> None:
                 continue
             if any(isinstance(fault, f.SlowLink) for fault in both):
                 assert not ends_of(one.do) & ends_of(other.do), (seed, one, other)
+
+
+@pytest.mark.parametrize(
+    ("other", "meets_badly"),
+    [
+        (f.Cut(f.ANY, "broker-1", "client"), True),
+        (f.LossyLink(f.ANY, "broker-1", "client", 20), True),
+        (f.Pause("broker-1"), True),
+        (f.Kill("broker-1"), True),
+        (f.Cut("broker-1", "broker-2", "replication"), False),
+        (f.LossyLink("broker-1", "zookeeper", "zookeeper", 20), False),
+    ],
+)
+def test_clients_that_are_cut_off_were_answered_before(other: f.Fault, meets_badly: bool) -> None:
+    cut = f.Cut(f.ANY, "broker-1", "client")
+    assert collide(cut, other) is meets_badly
+    assert collide(other, cut) is meets_badly
+
+
+BROKERS = ("broker-0", "broker-1", "broker-2")
+CONTROLLERS = ("controller-1000", "controller-1001")
+
+
+@pytest.mark.parametrize(
+    ("fault", "touched"),
+    [
+        (f.Pause("broker-1"), ("broker-1",)),
+        (f.Pause("active controller"), CONTROLLERS),
+        (f.Isolate("broker-1"), (*BROKERS, *CONTROLLERS, "zookeeper")),
+        (f.Isolate("leader of t-0"), (*BROKERS, *CONTROLLERS, "zookeeper")),
+        (f.RestartZooKeeper(), (*BROKERS, *CONTROLLERS, "zookeeper")),
+        (f.Cut("any", "broker-1", "client"), (*BROKERS, *CONTROLLERS, "broker-1")),
+        (f.Cut("broker-1", "any", "replication"), (*BROKERS, *CONTROLLERS, "broker-1")),
+        (f.Cut("controller-1001", "any", "control"), (*BROKERS, *CONTROLLERS)),
+        (f.Cut("broker-2", "zookeeper", "zookeeper"), ("broker-2", "zookeeper")),
+    ],
+)
+def test_a_fault_touches_whoever_has_its_rules_or_canaries(
+    fault: f.Fault, touched: tuple[str, ...]
+) -> None:
+    targets = Targets(Draw(SeededRng(1).stream("chaos")), Plan(seed=1))
+    assert set(targets.touched(fault)) == set(touched)
+
+
+@pytest.mark.parametrize("seeds", CHUNKS[:5], ids=lambda seeds: f"from {seeds[0]}")
+def test_the_kills_of_a_crash_loop_fit_into_its_time(seeds: range) -> None:
+    """With each start a container's: two seconds at most."""
+    loops = [step.do for seed in seeds for step in drawn(wanted(seed)).steps]
+    for loop in loops:
+        if isinstance(loop, f.CrashLoop):
+            starts = loop.times - 1  # the first kill comes at once
+            assert starts * (2_000 + loop.every_ms) <= (loop.for_ms or 0)
 
 
 def test_clients_that_are_down_are_not_killed_again() -> None:

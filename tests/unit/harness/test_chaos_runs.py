@@ -6,17 +6,22 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from typer.testing import CliRunner, Result
 
-from highwater.chaos_runs.acting import acting_faults
+from highwater.chaos_runs.acting import acting_faults, choose_run
 from highwater.chaos_runs.outline import outline, what_stands_against
 from highwater.chaos_runs.planning import duration_ms, plan_of
 from highwater.chaos_runs.repeating import counted_outcomes, repeat, until_known, worst
 from highwater.chaos_runs.single import parse_fault
-from highwater.errors import HarnessError
+from highwater.cli import make_app
+from highwater.commands.chaos import run as run_command
+from highwater.commands.chaos import status as status_command
+from highwater.errors import HarnessError, NoSuchRun
 from highwater.faults.intents import IntentLog
 from highwater.planned.outcome import PlanResult
 from highwater_chaos import faults as f
-from highwater_chaos.plan import Observed, Plan, Step, When
+from highwater_chaos.plan import Observed, Plan, Step, Topic, When, Workload, encode_plan
+from highwater_chaos.random_kinds import Kind
 from highwater_chaos.random_plan import Wanted
 from highwater_chaos.words import say_fault
 from highwater_checker.verdict import Outcome, Verdict
@@ -68,6 +73,19 @@ def test_every_step_of_a_random_plan_is_in_its_outline_and_containers_can_do_all
         assert what_stands_against(plan) == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(Kind.BRIDGE, {"brokers": 2}), (Kind.FLAP, {"duration_ms": 10_000})],
+)
+def test_a_plan_without_room_for_any_wanted_fault_is_refused(
+    kind: Kind, options: dict[str, int]
+) -> None:
+    without = tuple(each for each in Kind if each is not kind)
+    wanted = Wanted(**{"seed": 1, "duration_ms": 60_000, "without": without, **options})  # type: ignore[arg-type]
+    with pytest.raises(HarnessError, match=f"no fault of these kinds fits .*: {kind}"):
+        plan_of(wanted)
+
+
 def test_what_stands_against_a_plan_is_said() -> None:
     plan = Plan(seed=1, steps=(Step(0, f.PowerLoss("broker-0")), Step(0, f.Kill("broker-7"))))
     first, then = what_stands_against(plan)
@@ -75,7 +93,149 @@ def test_what_stands_against_a_plan_is_said() -> None:
     assert "cut the power of broker-0" in then
 
 
+# ---------------------------------------------------------------- the commands
+
+
+def chaos(*arguments: str) -> Result:
+    return CliRunner().invoke(make_app("chaos"), ["chaos", *arguments])
+
+
+def written(tmp_path: Path, *faults: f.Fault) -> str:
+    """Return the path of a plan's file with these faults, one after the other."""
+    workload = Workload((Topic(min_insync_replicas=2),))
+    steps = tuple(Step(number * 1_000, fault) for number, fault in enumerate(faults))
+    path = tmp_path / "plan.json"
+    path.write_bytes(encode_plan(Plan(seed=1, workload=workload, steps=steps)))
+    return str(path)
+
+
+TWO_DOWN = (f.Kill("broker-0", 5_000), f.Kill("broker-1", 5_000))
+NARROW = f.LimitBandwidth("broker-0", "broker-1", "replication", 500, 1_000)
+
+
+@pytest.mark.parametrize(
+    ("faults", "options", "runs"),
+    [
+        (TWO_DOWN, [], False),
+        (TWO_DOWN, ["--no-guard"], True),
+        (TWO_DOWN[:1], [], True),
+    ],
+)
+def test_a_plans_file_that_breaks_the_quorum_is_run_only_without_the_guard(
+    faults: tuple[f.Fault, ...],
+    options: list[str],
+    runs: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran: list[int] = []
+
+    def run_in(*arguments: object) -> PlanResult:
+        ran.append(1)
+        return result(1, Outcome.PASS)
+
+    monkeypatch.setattr(run_command, "run_in", run_in)
+    ended = chaos("run", "--plan", written(tmp_path, *faults), "--json", *options)
+    assert bool(ran) is runs
+    assert isinstance(ended.exception, HarnessError) is not runs
+    if not runs:
+        said = str(ended.exception).splitlines()
+        assert said[0] == "the plan breaks the quorum"
+        assert said[1].startswith("more are out at 1000 ms than 1 of the brokers")
+        assert said[-1] == "--no-guard runs it all the same"
+
+
+def test_a_dry_run_says_of_a_plan_that_breaks_the_quorum_what_it_would_do(tmp_path: Path) -> None:
+    ended = chaos("run", "--plan", written(tmp_path, *TWO_DOWN), "--dry-run")
+    assert ended.exit_code == 0
+    assert "kill broker-1" in ended.stdout
+    assert "more are out at 1000 ms" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("faults", "says", "exit_code"),
+    [
+        (TWO_DOWN, ["containers and the simulator can run, 2 steps"], 0),
+        (
+            (NARROW,),
+            ["containers can run, and the simulator cannot", "no bandwidth", "quorum is kept"],
+            0,
+        ),
+        ((f.PowerLoss("broker-0"),), ["containers cannot run it", "the simulator can"], 2),
+        (
+            (f.PowerLoss("broker-0"), NARROW),
+            ["containers cannot run it", "the simulator cannot either", "no bandwidth"],
+            2,
+        ),
+    ],
+)
+def test_a_plan_is_validated_for_both_worlds(
+    faults: tuple[f.Fault, ...], says: list[str], exit_code: int, tmp_path: Path
+) -> None:
+    ended = chaos("validate", written(tmp_path, *faults))
+    said = ended.stdout if exit_code == 0 else str(ended.exception)
+    assert [words for words in says if words not in said] == []
+    assert isinstance(ended.exception, HarnessError) is (exit_code == 2)
+
+
+def test_the_schema_of_plans_has_every_field_fault_and_name() -> None:
+    ended = chaos("schema")
+    schema = msgspec.json.decode(ended.stdout)
+    assert schema["$schema"].startswith("https://json-schema.org/")
+    parts = schema["$defs"]
+    assert set(parts["Plan"]["properties"]) == set(Plan.__struct_fields__)
+    faults = parts["Step"]["properties"]["do"]["discriminator"]["mapping"]
+    assert set(faults) == {f.fault_name(kind) for kind in f.FAULTS}
+    assert parts["Observed"]["enum"] == sorted(Observed)
+    assert parts["Plan"]["additionalProperties"] is False
+
+
+def test_chaos_heal_is_the_command_heal() -> None:
+    helped = [
+        CliRunner().invoke(make_app(words[0]), [*words, "--help"]).stdout
+        for words in (["chaos", "heal"], ["heal"])
+    ]
+    assert "--no-start" in helped[0]
+    assert helped[0].splitlines()[2:] == helped[1].splitlines()[2:]  # but for the usage
+
+
 # ---------------------------------------------------------------- what acts now
+
+
+@pytest.mark.parametrize(
+    ("asked", "up", "expected"),
+    [
+        ("", ["up-1"], "up-1"),
+        ("", [], "chaos-1"),
+        ("chaos-0", ["up-1"], "chaos-0"),
+        ("chaos-0", ["up-1", "up-2"], "chaos-0"),
+    ],
+)
+def test_the_faults_of_the_cluster_that_is_up_are_meant_else_those_of_the_newest_run(
+    asked: str, up: list[str], expected: str, tmp_path: Path
+) -> None:
+    (tmp_path / "chaos-1").mkdir()
+    (tmp_path / "latest").symlink_to("chaos-1")
+    assert choose_run(tmp_path, asked, up) == expected
+
+
+def test_of_several_clusters_that_are_up_one_must_be_named(tmp_path: Path) -> None:
+    with pytest.raises(NoSuchRun, match="running: up-1, up-2"):
+        choose_run(tmp_path, "", ["up-1", "up-2"])
+
+
+def test_status_shows_what_was_applied_to_the_cluster_that_is_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "latest").symlink_to("chaos-1")
+    log = IntentLog(tmp_path / "up-1" / "intent.jsonl", lambda: 0)
+    log.begin(f.Pause("broker-0"))
+    log.close()
+    monkeypatch.setattr(status_command, "_runs_up", lambda: ["up-1"])
+    ended = chaos("status", "--runs", str(tmp_path))
+    assert (ended.exit_code, ended.exception) == (0, None)
+    assert "pause broker-0" in ended.stdout
+    assert "'highwater heal --run up-1'" in ended.stdout
 
 
 def test_faults_whose_end_is_not_told_act(tmp_path: Path) -> None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+from pathlib import Path
+
 import pytest
 
 from highwater.faults.clients import kill_clients
 from highwater.faults.done import NotDone
+from highwater.planned import load_process
+from highwater.stock.libraries import ClientKind
 from highwater_chaos import faults as f
+from highwater_chaos.plan import Workload
+from highwater_client.planned_load import LoadJob, LoadReport
 
 
 class TheClients:
@@ -37,3 +44,35 @@ def test_one_of_them_cannot_be_killed_nor_can_any_where_there_are_none() -> None
     assert clients.calls == []
     with pytest.raises(NotDone, match="no clients"):
         kill_clients(None, f.KillClient())
+
+
+class Incarnation:
+    """A process that answers what it is told, and has sent and read nothing."""
+
+    def __init__(self, job: LoadJob, folder: Path, kind: ClientKind) -> None:
+        self.number = job.incarnation
+        self.latest = LoadReport()
+        self.exit_code: int | None = None
+        self.told: list[str] = []
+
+    def tell(self, command: str) -> None:
+        self.told.append(command)
+
+    def await_done(self, command: str, within_s: float) -> LoadReport:
+        return LoadReport(done=self.told[-1])
+
+    def kill(self) -> int:
+        self.exit_code = -signal.SIGKILL
+        return self.exit_code
+
+
+def test_of_clients_that_were_started_again_no_more_is_told_than_they_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(load_process, "_Incarnation", Incarnation)
+    job = LoadJob((), Workload((), (), ()), 1, 0, str(tmp_path))
+    load = load_process.LoadProcess(job, tmp_path)
+    assert load.start_again() == "they run"
+    load.kill()
+    assert load.start_again() == "incarnation 2 says that it began"
+    assert (load.latest.sent, load.latest.read) == (0, 0)

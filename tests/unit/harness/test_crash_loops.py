@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from typing import Any
 
 import pytest
 
+from highwater.cluster import KILLED_EXIT_CODE
 from highwater.faults.crash_loops import CrashLoop
 from highwater.faults.done import NotDone
+from highwater.faults.nodes import NodeFaults
+from highwater.planned.schedule import StepDone
+from highwater_chaos import faults as f
+from highwater_chaos.plan import Step
 
 
 class Node:
@@ -75,3 +82,46 @@ def test_a_node_that_ended_in_another_way_was_not_killed_as_often_as_was_asked()
     loop._thread.join()
     with pytest.raises(NotDone, match="killed 2 of 4 times: node 1 is exited"):
         loop.end()
+
+
+@pytest.mark.parametrize(
+    ("times", "breaks_at", "kills", "has_looped"),
+    [(1, 0, 1, True), (2, 2, 1, False), (3, 2, 1, False), (3, 3, 2, True), (3, 0, 3, True)],
+)
+def test_asked_for_more_than_one_kill_a_loop_has_acted_from_the_second_on(
+    times: int, breaks_at: int, kills: int, *, has_looped: bool
+) -> None:
+    node = Node(breaks_at)
+    loop = CrashLoop(times, 0.0, node.kill, node.start, Clock().wait)
+    assert loop.has_looped() is (times == 1)
+    loop.begin()
+    loop._thread.join()
+    assert (node.kills, loop.has_looped()) == (kills, has_looped)
+
+
+class OneNode:
+    """A cluster's node that is killed once, and does not run again."""
+
+    def __init__(self) -> None:
+        self.word = "running"
+
+    def status(self, node: int) -> str:
+        return self.word
+
+    def kill(self, node: int) -> None:
+        self.word = "exited"
+
+    def exit_code(self, node: int) -> int:
+        return KILLED_EXIT_CODE
+
+
+@pytest.mark.parametrize(("times", "has_fired"), [(1, True), (2, False)])
+def test_a_step_whose_loop_killed_but_once_of_several_times_has_not_fired(
+    times: int, *, has_fired: bool
+) -> None:
+    cluster: Any = OneNode()
+    fault = f.CrashLoop("broker-1", times, every_ms=0)
+    acting = NodeFaults(cluster, lambda node: None).apply(fault, lambda words: 1)
+    assert StepDone(Step(0, fault), missed="", acting=acting).has_fired is has_fired
+    with contextlib.suppress(NotDone):  # the thread's end
+        acting.revert()

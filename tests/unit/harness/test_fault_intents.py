@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from highwater.chaos_runs.acting import acting_faults
 from highwater.faults.intents import IntentLog
 from highwater_chaos import faults as f
 
@@ -42,3 +43,22 @@ def test_a_log_goes_on_where_it_was(tmp_path: Path) -> None:
         log.begin(fault)
         log.close()
     assert len(path.read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("torn", [b"", b'{"at_ns":7,"number":1,"pha', b'{"at_ns":7,"number":9}'])
+@pytest.mark.parametrize("whole", [0, 1])
+def test_half_a_line_at_the_end_is_cut_off_before_more_is_written(
+    tmp_path: Path, whole: int, torn: bytes
+) -> None:
+    path = tmp_path / "intent.jsonl"
+    log = IntentLog(path, lambda: 0)
+    for _ in range(whole):
+        log.begin(f.Kill("broker-0"))
+    log.close()
+    with path.open("ab") as file:
+        file.write(torn)
+    log = IntentLog(path, lambda: 0)
+    assert log.begin(f.Kill("broker-1")) == whole + 1
+    log.close()
+    found = [(each.number, each.fault) for each in acting_faults(path)]
+    assert found == [*[(1, f.Kill("broker-0"))] * whole, (whole + 1, f.Kill("broker-1"))]

@@ -119,3 +119,24 @@ def test_a_later_leader_counts_even_if_the_first_leads_again_at_the_end() -> Non
     (requirement,) = required([step], LED, look(3_500, leader=0, leader_epoch=1), back)
     assert requirement.met
     assert requirement.evidence == "broker 1 led at leader_epoch 0, then broker 0 at 1"
+
+
+def test_a_node_that_misses_one_look_takes_nothing_from_what_is_required() -> None:
+    """A snapshot is asked for in bounded time; on a busy machine one comes late now and then."""
+
+    def silent(at_ms: int, *brokers: int) -> Look:
+        seen = look(at_ms, leader=1, leader_epoch=0)
+        return replace(seen, nodes={**seen.nodes, **dict.fromkeys(brokers)})
+
+    looks = [
+        LED,
+        silent(950, 1),
+        *(silent(1_000 + 100 * n, *((0, 2) if n % 5 else ())) for n in range(40)),
+    ]
+    (requirement,) = required([done(f.Kill("broker-1", 4_000), node=1)], *looks)
+    assert not requirement.met
+
+
+def test_nothing_is_required_once_the_other_member_is_silent_for_half_a_session() -> None:
+    gone = replace(look(2_100, leader=1, leader_epoch=0), nodes=dict.fromkeys(range(3)))
+    assert required([done(f.Kill("broker-1", 4_000), node=1)], LED, gone) == []

@@ -157,11 +157,34 @@ def test_while_a_node_is_cut_off_what_heals_on_its_links_is_not_expected_to_pass
     assert {each.asked.lost_percent for each in healed.after} == {ALWAYS}
 
 
-def test_where_nobody_runs_there_is_nothing_to_do() -> None:
+def test_where_nobody_runs_nothing_is_asked_of_anybody_and_nothing_is_proven() -> None:
     namespaces, links = make([])
-    assert links.apply(around(1)).after == ()
+    with pytest.raises(NotProven, match="6 directions"):
+        links.apply(around(1))
     links.renew()
     assert namespaces.tasks == []
+
+
+@pytest.mark.parametrize(
+    ("up", "is_proven"),
+    [([0, 1], True), ([1], False), ([0], False)],
+    ids=["both ends run", "the source is down", "the target is down"],
+)
+def test_a_fault_along_whose_directions_no_canary_goes_is_not_proven_and_can_be_healed(
+    up: list[int], *, is_proven: bool
+) -> None:
+    namespaces, links = make(up)
+    if is_proven:
+        assert links.apply(cut("1", 1)).unmeasured == 0
+    else:
+        with pytest.raises(NotProven, match="no canary goes along any of 1 directions"):
+            links.apply(cut("1", 1))
+    assert [fault.name for fault in links.active] == ["1"]
+    healed = links.heal("1")
+    assert healed is not None
+    assert healed.unmeasured == (not is_proven)
+    assert links.active == ()
+    assert set(namespaces.rules.values()) <= {NO_RULES}
 
 
 # ---------------------------------------------------------------- proofs
@@ -206,6 +229,17 @@ def test_who_was_started_and_not_told_since_is_not_expected_to_have_rules() -> N
     healed = links.heal("1")
     assert healed is not None
     assert {each.asked.lost_percent for each in healed.before} == {0}
+
+
+def test_it_is_known_whether_anything_acts_on_a_link_now() -> None:
+    namespaces, links = make([0, 1, 2])
+    link, other = Direction("10.0.0.10", 1, 9093), Direction("10.0.0.10", 2, 9093)
+    links.apply(slow("1", 100))
+    links.apply(cut("2", 1, for_ns=60 * 10**9))
+    assert links.heal("1") is not None
+    assert (links.acts_on([other, link]), links.acts_on([other])) == (True, False)
+    namespaces.now_ns += 60 * 10**9
+    assert not links.acts_on([link])
 
 
 # ---------------------------------------------------------------- what is held back

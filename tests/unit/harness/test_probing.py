@@ -10,6 +10,8 @@ from highwater.probing import offsets_to_probe
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.invariants.empty_fetches import CHECK
 from highwater_checker.invariants.high_watermark_in_run import CHECK as IN_RUN
+from highwater_checker.invariants.replica_equality import CHECK as REPLICA_EQUALITY
+from highwater_checker.invariants.truncations import CHECK as TRUNCATIONS
 from tests.unit.checker.evidence_makers import AT, look, replica
 
 
@@ -83,4 +85,13 @@ def test_a_check_that_met_nothing_counts_where_there_was_something_to_meet(
     check: CheckResult, held: object, stays: bool
 ) -> None:
     looks = [seen(number * HALF_S, held) for number in range(6)]
-    assert without_idle_checks([check, OTHER], looks) == ([check] if stays else []) + [OTHER]
+    kept = without_idle_checks([check, OTHER], looks, is_replicated=True)
+    assert kept == ([check] if stays else []) + [OTHER]
+
+
+@pytest.mark.parametrize("name", [REPLICA_EQUALITY, TRUNCATIONS])
+def test_replicas_need_a_second_one_to_be_compared(name: str) -> None:
+    empty, broken = CheckResult(name, 0, ()), CheckResult(name, 0, (Finding("I3", "differs"),))
+    assert without_idle_checks([empty], [], is_replicated=True) == [empty]
+    assert without_idle_checks([empty], [], is_replicated=False) == []
+    assert without_idle_checks([broken], [], is_replicated=False) == [broken]

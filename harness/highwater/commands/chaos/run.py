@@ -27,6 +27,7 @@ from highwater.errors import HarnessError
 from highwater.output import RESULTS, print_json
 from highwater.screen import Screen
 from highwater.stock.libraries import ClientKind
+from highwater_chaos.guard import problems_with_quorum
 from highwater_chaos.plan import Plan
 from highwater_checker.verdict import EXIT_CODES
 from highwater_core.config import Preset
@@ -86,12 +87,12 @@ def run(
         wanted = wanted_of(seed or 0, lasting, preset, brokers, controllers, swarm, guard, without)
         planned = plan_of(wanted)
     if dry_run:
-        _print_dry(planned)
-        return
+        raise typer.Exit(_print_dry(planned))
+    if guard:
+        check_quorum(planned)
     with Screen() as screen:
         for line in outline(planned):
             screen.say(line, style="dim")
-
         numbers = count(1)
 
         def run_once() -> PlanResult:
@@ -111,14 +112,25 @@ def run(
     raise typer.Exit(EXIT_CODES[worst(results)])
 
 
-def _print_dry(plan: Plan) -> None:
+def check_quorum(plan: Plan) -> None:
+    """Go on only with a plan that keeps the quorum.
+
+    Raises:
+        HarnessError: it does not; the message says when too many are out.
+    """
+    if problems := problems_with_quorum(plan):
+        allowed = "--no-guard runs it all the same"
+        raise HarnessError("\n".join(["the plan breaks the quorum", *problems, allowed]))
+
+
+def _print_dry(plan: Plan) -> int:
+    """Say all of it, and return the exit code: 2 when containers cannot run it."""
     for line in outline(plan):
         RESULTS.print(Text(line), soft_wrap=True)
     problems = what_stands_against(plan)
     for problem in problems:
         RESULTS.print(Text(problem, style="bold yellow"), soft_wrap=True)
-    if problems:
-        raise typer.Exit(2)
+    return 2 if problems else 0
 
 
 def _print_all(results: list[PlanResult], json: bool) -> None:

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from highwater.chaos_runs.acting import ActingFault, acting_faults
+from highwater.chaos_runs.acting import ActingFault, acting_faults, choose_run
 from highwater.cleaning import find_runs
 from highwater.commands.run import RUNS
 from highwater.engine import connect_engine
@@ -25,13 +25,16 @@ def register(app: typer.Typer) -> None:
 
 
 def status(
-    run: Annotated[str, typer.Option(help="The run's id. [default: the newest run]")] = "",
+    run: Annotated[
+        str, typer.Option(help="The run's id. [default: the only one that is up, else the newest]")
+    ] = "",
     runs: Annotated[Path, typer.Option(file_okay=False, help="Where run folders are.")] = RUNS,
     json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
 ) -> None:
     """Show which faults act now: what was meant or done, and not taken back."""
-    folder = (runs / (run or "latest")).resolve()
-    path = folder / INTENTS
+    up = _runs_up()
+    run_id = choose_run(runs, run, up or ())
+    path = runs / run_id / INTENTS
     try:
         acting = acting_faults(path)
     except FileNotFoundError as error:
@@ -42,13 +45,15 @@ def status(
         print_json(acting)
         return
     if not acting:
-        typer.echo(f"{folder.name}: no fault acts")
+        typer.echo(f"{run_id}: no fault acts")
         return
-    _print(folder.name, acting)
-    if _is_gone(folder.name):
+    _print(run_id, acting)
+    if up is None:
+        say("no engine answers: this is the log's word alone")
+    if up is not None and run_id not in up:
         typer.echo("its containers are gone, and every fault with them")
     else:
-        typer.echo(f"'highwater heal --run {folder.name}' takes back whatever acts")
+        typer.echo(f"'highwater heal --run {run_id}' takes back whatever acts")
 
 
 def _print(run: str, acting: list[ActingFault]) -> None:
@@ -66,13 +71,13 @@ def _print(run: str, acting: list[ActingFault]) -> None:
     RESULTS.print(table)
 
 
-def _is_gone(run_id: str) -> bool:
+def _runs_up() -> list[str] | None:
+    """Return the ids of the clusters that are up, None when no engine answers."""
     try:
         engine = connect_engine()
     except EngineMissing:
-        say("no engine answers: this is the log's word alone")
-        return False
+        return None
     try:
-        return not find_runs(engine, run_id)
+        return [found.labels.run_id for found in find_runs(engine) if found.networks]
     finally:
         engine.close()

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from highwater.chaos_runs.outline import notes, what_stands_against
+from highwater.chaos_runs.planning import what_the_simulator_cannot
 from highwater.commands.run import read_plan
 from highwater.errors import HarnessError
 
@@ -19,14 +20,20 @@ def register(app: typer.Typer) -> None:
 def validate(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The plan's file.")],
 ) -> None:
-    """Say whether containers can run a plan, whether it keeps the quorum, and why not.
+    """Say which world can run a plan, whether it keeps the quorum, and why not.
 
-    Exit code 0: they can; 2: it is no plan, or has what they cannot do.
+    Exit code 0: containers can; 2: it is no plan, or has what they cannot do.
     """
     plan = read_plan(file)
-    problems = what_stands_against(plan)
-    if problems:
-        raise HarnessError("\n".join([f"{file}: containers cannot run it", *problems]))
-    typer.echo(f"{file}: a plan that containers and the simulator can run, {len(plan.steps)} steps")
-    for line in notes(plan):
+    refused, not_simulated = what_stands_against(plan), what_the_simulator_cannot(plan)
+    if refused:
+        other = ["the simulator cannot either", *not_simulated]
+        other = other if not_simulated else ["the simulator can"]
+        raise HarnessError("\n".join([f"{file}: containers cannot run it", *refused, *other]))
+    steps = f"{len(plan.steps)} steps"
+    if not_simulated:
+        typer.echo(f"{file}: a plan that containers can run, and the simulator cannot, {steps}")
+    else:
+        typer.echo(f"{file}: a plan that containers and the simulator can run, {steps}")
+    for line in (*not_simulated, *notes(plan)):
         typer.echo(line)
