@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 from highwater.cluster import KILLED_EXIT_CODE, STOPPED, Cluster
 from highwater.eventually import eventually
@@ -150,15 +151,15 @@ class NodeFaults:
             self._start(node)
         return self._cluster.status(node)
 
-    def make_whole(self) -> None:
-        """Start whom faults ended, let go on whom they stopped, also where that was not proven."""
-        for node in tuple(self._stopped):
-            self.go_on(node)
-        for node in self._ended:
-            self.start(node)
+    def ways_back(self) -> tuple[Callable[[], str], ...]:
+        """Return what lets go on whom faults stopped, then what starts whom they ended, one for
+        each node; also where the fault was not proven."""
+        go_on = (partial(self.go_on, node) for node in tuple(self._stopped))
+        start = (partial(self.start, node) for node in tuple(self._ended))
+        return (*go_on, *start)
 
     def may_have_ended(self, node: int) -> None:
-        """Have make_whole start the node if it does not run then."""
+        """Have a way back start the node if it does not run then."""
         self._ended[node] = None
 
     def unpause(self, node: int) -> str:

@@ -172,7 +172,8 @@ class ContainerFaults:
             ("full disks", self._full_disks.end),
         ):
             self._problems.extend(self._try(f"{what} were not all healed", end) or ())
-        self._try("a node was not started again", self._nodes.make_whole)
+        for way_back in self._nodes.ways_back():
+            self._try("a node was not brought back", way_back)
         return self._problems
 
     def _try(self, otherwise: str, part: Callable[[], R]) -> R | None:

@@ -84,7 +84,7 @@ class Parts:
         return tries
 
 
-PARTS = ("renewal", "fault 2", "fault 1", "links", "points", "disks", "nodes")
+PARTS = ("renewal", "fault 2", "fault 1", "links", "points", "disks", "node 0", "node 1")
 
 
 @pytest.mark.parametrize("error", [ReadTimeout("why"), RuntimeError("why")], ids=repr)
@@ -115,7 +115,9 @@ def healing(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> ContainerFaults:
 
     made = {
         "NodeFaults": SimpleNamespace(
-            apply=apply, make_whole=part("nodes"), may_have_ended=lambda node: None
+            apply=apply,
+            ways_back=lambda: (part("node 0"), part("node 1")),
+            may_have_ended=lambda node: None,
         ),
         "FullDisks": SimpleNamespace(end=part("disks", ["c"])),
         "FailPointFaults": SimpleNamespace(end=part("points", ["b"])),

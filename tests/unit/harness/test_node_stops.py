@@ -82,7 +82,8 @@ def test_unfrozen_it_is_stopped_still(faults: NodeFaults, node: Node) -> None:
     faults.apply(SIGSTOP, {"broker-1": 1}.get)
     faults.apply(FREEZER, {"broker-1": 1}.get).revert()
     assert (node.word, node.states) == ("running", ("T",))
-    faults.make_whole()
+    for way_back in faults.ways_back():
+        way_back()
     assert node.states == ("S",)
 
 
