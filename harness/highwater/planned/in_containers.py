@@ -306,8 +306,9 @@ class _Run:
             own = [replica for replica in replicas if replica.topic == consumer.topic]
             incarnations = histories_of(history, f"c{number}")
             for path in incarnations:
-                to_the_end = path == incarnations[-1]
-                checks.append(check_reads(read_history(path), own, to_the_end=to_the_end))
+                is_last = path == incarnations[-1]
+                found = check_reads(read_history(path), own, to_the_end=is_last)
+                checks.append(replace(found, check=f"{path.stem}: {found.check}"))
             self._require(f"consumer c{number} left a history", bool(incarnations), "there is none")
         return checks
 
