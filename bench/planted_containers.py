@@ -8,7 +8,7 @@ bench/results/; with --results a file's runs are kept and added to, so that it c
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -69,20 +69,21 @@ def bench_planted(
     engine = connect_engine()
     date = datetime.now(UTC)
     path = results or RESULT_FOLDER / f"planted-{result_name(date)}.json"
-    earlier = read_runs(path) if path.exists() else ()
-    measured = measure(plans, repeat)
-    result = PlantedResult(
-        date=date.strftime("%Y-%m-%d %H:%M UTC"),
-        machine=describe_machine(
-            str(engine.version()["Version"]), confluent_kafka.libversion()[0], load_average_start
-        ),
-        runs=(*earlier, *measured),
-    )
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n")
-    _print(result)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    runs = list(read_runs(path)) if path.exists() else []
+
+    def result() -> PlantedResult:
+        versions = str(engine.version()["Version"]), confluent_kafka.libversion()[0]
+        machine = describe_machine(*versions, load_average_start)
+        return PlantedResult(date.strftime("%Y-%m-%d %H:%M UTC"), machine, tuple(runs))
+
+    for each in measure(plans, repeat):  # Ctrl-C loses the run that it ends, and no other
+        runs.append(each)
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(result()), indent=2) + b"\n")
+    _print(result())
     say(f"all runs: {path}")
     if into is not None:
-        text = replace_between(into.read_text("utf-8"), BEGIN_MARK, END_MARK, markdown(result))
+        text = replace_between(into.read_text("utf-8"), BEGIN_MARK, END_MARK, markdown(result()))
         into.write_text(text, encoding="utf-8")
         say(f"table written into {into}")
 
@@ -104,9 +105,8 @@ def wanted_plans(bugs: Sequence[str]) -> list[Plan]:
     return found + (without if WITHOUT in bugs else [])
 
 
-def measure(plans: Sequence[Plan], repeat: int) -> list[Detection]:
+def measure(plans: Sequence[Plan], repeat: int) -> Iterator[Detection]:
     """Run every plan once, then every one again: what the machine does meanwhile meets them all."""
-    found: list[Detection] = []
     started = time.monotonic()
     with TemporaryDirectory(prefix="highwater-bench-") as folder, Screen() as screen:
 
@@ -114,10 +114,10 @@ def measure(plans: Sequence[Plan], repeat: int) -> list[Detection]:
             return run_in_containers(plan, RunFolder(Path(folder) / new_run_id("bench")), screen)
 
         for plan in [plan for _ in range(repeat) for plan in plans]:
-            found.append(detect(plan, run))
-            what = f"{plan.planted or WITHOUT}: {found[-1].outcome}, {', '.join(found[-1].named)}"
+            found = detect(plan, run)
+            what = f"{plan.planted or WITHOUT}: {found.outcome}, {', '.join(found.named)}"
             say(f"{time.monotonic() - started:6.1f} s  {what}")
-    return found
+            yield found
 
 
 def read_runs(path: Path) -> tuple[Detection, ...]:

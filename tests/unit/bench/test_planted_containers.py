@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 
+from bench import planted_containers
 from bench.machine import Machine
 from bench.planted_containers import (
     PlantedResult,
@@ -59,3 +62,20 @@ def test_all_plans_are_wanted_or_those_that_are_named() -> None:
     assert [plan.planted for plan in wanted_plans(["none"])] == [""] * len(CONTROLS)
     with pytest.raises(HarnessError, match="no_such"):
         wanted_plans(["no_such"])
+
+
+def test_an_interrupted_measurement_keeps_every_run_that_was_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def measured(*_: object) -> Iterator[Detection]:
+        yield from RUNS[:2]
+        raise KeyboardInterrupt
+
+    engine = SimpleNamespace(version=lambda: {"Version": "20.10"})
+    monkeypatch.setattr(planted_containers, "measure", measured)
+    monkeypatch.setattr(planted_containers, "connect_engine", lambda: engine)
+    path = tmp_path / "not there yet" / "planted.json"
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            planted_containers.bench_planted(repeat=5, bug=None, results=path, into=None)
+    assert read_runs(path) == RUNS[:2] * 2
