@@ -102,8 +102,7 @@ class Harness:
 
     def __init__(self, script: str, intents: Path, *arguments: str) -> None:
         self._intents = intents
-        self._log = intents.with_suffix(".log")
-        intents.parent.mkdir()
+        self._log = intents.parent.with_suffix(".log")  # a run makes its folder itself
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", script, *arguments],
@@ -255,6 +254,7 @@ def test_what_a_killed_harness_left_in_a_kept_run_ends_by_the_kernels_timeout_or
         assert connects(cluster, 0, 1)
 
         intents = tmp_path / "killed" / INTENTS
+        intents.parent.mkdir()
         arguments = (cluster.run_id, str(intents), str(LEASE_S))
         Harness(FAULTS_ON_A_CLUSTER, intents, *arguments).kill_once(
             dict.fromkeys(("pause", "kill", "cut"), "acting")
