@@ -72,8 +72,9 @@ def bench_planted(
     path.parent.mkdir(parents=True, exist_ok=True)
     runs = list(read_runs(path)) if path.exists() else []
 
+    versions = str(engine.version()["Version"]), confluent_kafka.libversion()[0]
+
     def result() -> PlantedResult:
-        versions = str(engine.version()["Version"]), confluent_kafka.libversion()[0]
         machine = describe_machine(*versions, load_average_start)
         return PlantedResult(date.strftime("%Y-%m-%d %H:%M UTC"), machine, tuple(runs))
 

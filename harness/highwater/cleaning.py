@@ -31,6 +31,11 @@ class RunResources:
         return len(self.containers) + len(self.networks) + len(self.volumes)
 
 
+def ids_of_clusters_up(engine: docker.DockerClient) -> list[str]:
+    """Return the ids of the runs whose cluster is there to attach to, sorted."""
+    return [run.labels.run_id for run in find_runs(engine) if run.networks]
+
+
 def find_runs(engine: docker.DockerClient, run_id: str | None = None) -> list[RunResources]:
     """Return every run with anything in the engine, or only the one of that id; sorted by id."""
     filters = {"label": labels.RUN if run_id is None else f"{labels.RUN}={run_id}"}

@@ -31,7 +31,7 @@ def choose_run(runs: Path, asked: str, up: Sequence[str]) -> str:
 
 
 class IntentLine(msgspec.Struct, frozen=True):
-    """One line of the log, as far as it is read here; fields that are not known are skipped."""
+    """One line of the log, as far as it is read; fields that are not known are skipped."""
 
     at_ns: int
     number: int
@@ -40,6 +40,19 @@ class IntentLine(msgspec.Struct, frozen=True):
     node: int | None = None
     proof: str = ""
     why: str = ""
+
+
+def read_intents(path: Path) -> list[IntentLine]:
+    """Return the log's lines, in order.
+
+    A last line that its writer did not finish is left out: what it was to tell was not done.
+
+    Raises:
+        OSError: there is no such file.
+        msgspec.DecodeError: another line is none of the log's.
+    """
+    lines = path.read_bytes().split(b"\n")[:-1]  # the last is "", or was not finished
+    return [msgspec.json.decode(line, type=IntentLine) for line in lines]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +69,11 @@ class ActingFault:
 
 
 def acting_faults(path: Path) -> list[ActingFault]:
-    """Return the faults that may act, by their numbers.
-
-    A last line that its writer did not finish is left out: what it was to tell was not done.
-
-    Raises:
-        OSError: there is no such file.
-        msgspec.DecodeError: another line is none of the log's.
-    """
-    lines = path.read_bytes().split(b"\n")
+    """Return the faults that may act, by their numbers; raises what read_intents does."""
     begun: dict[int, IntentLine] = {}
     proven: dict[int, IntentLine] = {}
     last: dict[int, IntentLine] = {}
-    for text in lines[:-1]:  # the last is "", or was not finished
-        line = msgspec.json.decode(text, type=IntentLine)
+    for line in read_intents(path):
         if line.fault is not None:
             begun[line.number] = line
         if line.phase == "acting":

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from highwater.chaos_runs.acting import IntentLine
+from highwater.chaos_runs.acting import read_intents
 from highwater.evidence import read_history, read_traces
 from highwater.faults.intents import INTENTS
 from highwater.planned.outcome import PlanResult
@@ -136,9 +136,8 @@ def _repeated_epochs(events: Sequence[tuple[int, TraceEvent]]) -> Iterator[int]:
 
 
 def _first_proven_ns(folder: Path) -> int | None:
-    lines = (folder / INTENTS).read_bytes().splitlines()
-    parsed = (msgspec.json.decode(line, type=IntentLine) for line in lines)
-    return next((line.at_ns for line in parsed if line.phase == "acting"), None)
+    lines = read_intents(folder / INTENTS)
+    return next((line.at_ns for line in lines if line.phase == "acting"), None)
 
 
 class _Load(msgspec.Struct):

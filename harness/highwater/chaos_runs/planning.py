@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from highwater.errors import HarnessError
-from highwater.simulation.planting import bug_of
+from highwater.simulation.planting import problems_with_bug
 from highwater_chaos.plan import Plan
 from highwater_chaos.random_plan import NoRoom, Wanted, random_plan
 
@@ -31,12 +31,7 @@ def what_the_simulator_cannot(plan: Plan) -> list[str]:
     """Return why the simulator cannot run the plan, one line each; empty when it can."""
     from highwater_simulator.unsupported import unsupported
 
-    problems = unsupported(plan)
-    try:
-        bug_of(plan)
-    except HarnessError as error:
-        problems.append(str(error))
-    return problems
+    return unsupported(plan) + problems_with_bug(plan)
 
 
 def duration_ms(text: str) -> int:

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from highwater.cleaning import find_runs
+from highwater.cleaning import find_runs, ids_of_clusters_up
 from highwater.cluster import Cluster
 from highwater.engine import connect_engine
 from highwater.errors import HarnessError
@@ -53,7 +53,7 @@ def _clusters(run: str, every: bool) -> list[Cluster]:
     if not every:
         return [Cluster.attach(run or None)]
     engine = connect_engine()
-    run_ids = [found.labels.run_id for found in find_runs(engine) if found.networks]
+    run_ids = ids_of_clusters_up(engine)
     engine.close()
     return [Cluster.attach(run_id) for run_id in run_ids]
 

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from highwater.cleaning import find_runs
+from highwater.cleaning import ids_of_clusters_up
 from highwater.cluster import Cluster
 from highwater.engine import connect_engine
 from highwater.observation import Look
@@ -94,8 +94,7 @@ def look_at(cluster: Cluster) -> ClusterStatus:
 def _clusters(run: str) -> list[Cluster]:
     if run:
         return [Cluster.attach(run)]
-    runs = [found.labels.run_id for found in find_runs(connect_engine()) if found.networks]
-    return [Cluster.attach(run_id) for run_id in runs]
+    return [Cluster.attach(run_id) for run_id in ids_of_clusters_up(connect_engine())]
 
 
 def _tables(clusters: list[Cluster]) -> RenderableType:

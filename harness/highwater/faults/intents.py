@@ -28,10 +28,12 @@ class IntentLog:
         """
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("ab")
-        self._file.truncate(_whole_lines_bytes(path))
+        content = path.read_bytes()
+        whole = content[: content.rfind(b"\n") + 1]
+        self._file.truncate(len(whole))
         self._now_ns = now_ns
         self._lock = threading.Lock()
-        self._last = _last_number(path)
+        self._last = _last_number(whole)
 
     def begin(self, fault: object) -> int:
         """Write that the fault is intended, and return its number: the next one of the file."""
@@ -52,11 +54,7 @@ class IntentLog:
         self._file.close()
 
 
-def _whole_lines_bytes(path: Path) -> int:
-    return path.read_bytes().rfind(b"\n") + 1
-
-
-def _last_number(path: Path) -> int:
+def _last_number(content: bytes) -> int:
     """Return the highest number in the log, 0 when there is none."""
-    numbers = [msgspec.json.decode(line)["number"] for line in path.read_bytes().splitlines()]
+    numbers = [msgspec.json.decode(line)["number"] for line in content.splitlines()]
     return max(numbers, default=0)

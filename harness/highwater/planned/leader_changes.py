@@ -23,8 +23,7 @@ def leader_changes(
 
     It must when it took a broker out, or kept ZooKeeper from hearing of it, for two session
     timeouts, and the broker led a partition whose ISR had another member that went on all that
-    time. looks: in order; begin_ns: when the plan's time
-    began in theirs.
+    time. looks: in order; begin_ns: when the plan's time began in theirs.
     """
     session_ns = session_timeout_ms * _MS
     for done in steps:

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from highwater.errors import HarnessError
 from highwater.faults.clients import ONE_PROCESS
 from highwater.faults.cluster_links import CLIENTS_UNSEEN
 from highwater.faults.support import REASONS
-from highwater.simulation.planting import bug_of
+from highwater.simulation.planting import problems_with_bug
 from highwater.topology import MIN_SESSION_TIMEOUT_MS, Topology
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Network, Observed, Plan
@@ -28,10 +27,7 @@ def unsupported(plan: Plan) -> list[str]:
         for step in plan.steps
         if (reason := _why_not(step.do))
     ]
-    try:
-        bug_of(plan)
-    except HarnessError as error:
-        found.append(str(error))
+    found += problems_with_bug(plan)
     for step in plan.steps:
         when = step.when
         if when is not None and when.state is Observed.EVENT and when.event not in tuple(EventKind):

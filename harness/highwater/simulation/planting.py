@@ -52,6 +52,15 @@ def check_planting(name: str, preset: Preset, overrides: str = "") -> None:
         )
 
 
+def problems_with_bug(plan: Plan) -> list[str]:
+    """Return why the plan's nodes cannot have the bug that it names; empty when they can."""
+    try:
+        bug_of(plan)
+    except HarnessError as error:
+        return [str(error)]
+    return []
+
+
 def bug_of(plan: Plan, bug: str = "") -> str:
     """Return the bug that is asked for, or else the one that the plan itself names.
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from highwater.chaos_runs.acting import ActingFault, acting_faults, choose_run
-from highwater.cleaning import find_runs
+from highwater.cleaning import ids_of_clusters_up
 from highwater.commands.run import RUNS
 from highwater.engine import connect_engine
 from highwater.errors import EngineMissing, HarnessError
@@ -78,6 +78,6 @@ def _runs_up() -> list[str] | None:
     except EngineMissing:
         return None
     try:
-        return [found.labels.run_id for found in find_runs(engine) if found.networks]
+        return ids_of_clusters_up(engine)
     finally:
         engine.close()
