@@ -161,7 +161,12 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One run. core: the nodes that are healed in phase two; empty means all."""
+    """One run.
+
+    core: the nodes that are healed in phase two; empty means all. probes_shrinking: whether the
+    end also demands that a leader takes a follower that lives and cannot fetch out of the ISR, and
+    commits without it (L4); read by the simulator only.
+    """
 
     seed: int
     title: str = ""
@@ -172,6 +177,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     steps: tuple[Step, ...] = ()
     quiet_after_ms: int = 8_000
     core: tuple[str, ...] = ()
+    probes_shrinking: bool = False
     expected: Expected | None = None
     format: int = FORMAT
 

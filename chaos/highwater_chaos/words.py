@@ -120,6 +120,8 @@ def say_plan(plan: Plan) -> Iterator[str]:
         yield say_step(step)
     kept = f" for {', '.join(plan.core)}; the others stay cut off" if plan.core else ""
     yield f"at {plan.quiet_after_ms} ms all is healed{kept}"
+    if plan.probes_shrinking:
+        yield "then a follower cannot fetch, and a record is to be committed without it"
 
 
 def counted(count: int, noun: str) -> str:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 
+from msgspec.structs import replace
+
 from highwater_chaos import faults as f
 from highwater_chaos.draw import Draw
 from highwater_chaos.plan import (
@@ -31,7 +33,7 @@ from highwater_chaos.plan import (
 from highwater_core.config import Preset
 from highwater_core.fail_points import BROKER_FAIL_POINTS, CONTROLLER_FAIL_POINTS
 from highwater_simulator.draws import Targets
-from highwater_simulator.motifs import MOTIFS
+from highwater_simulator.motifs import JOIN_MOTIFS, MOTIFS
 from highwater_simulator.rng import SeededRng
 
 _TRIGGERS = (
@@ -62,12 +64,21 @@ class Family(StrEnum):
     """Everything that leaves disks alone: nothing is excused."""
     DISKS = "disks"
     """Power losses and failing disks as well."""
+    JOINS = "joins"
+    """About replicas that leave the ISR and join it, with all of these: few faults, well aimed."""
+
+    @property
+    def may_lose(self) -> bool:
+        """Whether disks may lose what they held."""
+        return self is not Family.PROCESSES
 
 
 def generate(seed: int, preset: Preset = Preset.FENCED, family: Family = Family.PROCESSES) -> Plan:
     """Return the plan of a seed; equal arguments give equal plans."""
     draw = Draw(SeededRng(seed).stream(f"plan/{family}"))
     topology = _topology(draw, preset)
+    if family is Family.JOINS:
+        topology = _with_room_to_join(draw, topology)
     topics = _topics(draw, topology, family)
     workload = Workload(topics, _producers(draw, topics), (Consumer(),))
     quiet_after_ms = draw.of((2_500, 4_000, 6_000, 9_000))
@@ -80,6 +91,7 @@ def generate(seed: int, preset: Preset = Preset.FENCED, family: Family = Family.
         steps=_steps(draw, topology, topics, family, quiet_after_ms),
         quiet_after_ms=quiet_after_ms,
         core=_core(draw, topology),
+        probes_shrinking=family is Family.JOINS and draw.chance(0.5),
     )
 
 
@@ -116,9 +128,29 @@ def _topology(draw: Draw, preset: Preset) -> Topology:
     )
 
 
+def _with_room_to_join(draw: Draw, topology: Topology) -> Topology:
+    """Return it with more brokers, and such settings that one may lag and keep its session."""
+    session_timeout_ms = draw.of((900, 2_500, 6_000))
+    joins = {
+        "session_timeout_ms": session_timeout_ms,
+        "replica_lag_time_max_ms": draw.of((300, 500, 800)),
+        "replica_fetch_max_bytes": draw.of((300, 300, 4_096)),
+    }
+    return replace(
+        topology,
+        brokers=draw.of((3, 4, 4)),
+        controllers=draw.of((1, 2)),
+        broker_settings=topology.broker_settings | joins,
+        controller_settings=topology.controller_settings
+        | {"session_timeout_ms": session_timeout_ms},
+    )
+
+
 def _topics(draw: Draw, topology: Topology, family: Family) -> tuple[Topic, ...]:
     factor = topology.brokers if topology.brokers < 3 else draw.of((2, 3, 3, topology.brokers))
-    minima = (2,) if family is Family.DISKS else (1, 1, 2)
+    if family is Family.JOINS:
+        factor = draw.of((3, topology.brokers, topology.brokers))
+    minima = (2,) if family.may_lose else (1, 1, 2)
     minimum = min(factor, draw.of(minima))
     return (
         Topic(
@@ -172,7 +204,7 @@ def _core(draw: Draw, topology: Topology) -> tuple[str, ...]:
 def _steps(
     draw: Draw, topology: Topology, topics: tuple[Topic, ...], family: Family, quiet_after_ms: int
 ) -> tuple[Step, ...]:
-    targets = Targets(draw, topology, topics, may_lose=family is Family.DISKS)
+    targets = Targets(draw, topology, topics, may_lose=family.may_lose)
     kinds = _kinds(family)
     if draw.chance(0.6):  # a swarm: some kinds not at all, the others as often as drawn
         weights = [(make, draw.of((0, 0, 1, 3, 10)) * base) for make, base in kinds]
@@ -181,9 +213,14 @@ def _steps(
     if not any(weight for _, weight in weights):
         weights = list(kinds)
     steps: list[Step] = []
-    for _ in range(draw.of((0, 0, 1, 1, 2))):
-        steps += draw.of(MOTIFS)(targets, draw.between(0, quiet_after_ms // 2))
-    count = draw.of((0, 1, 3, 6)) if steps else draw.of((2, 4, 7, 12))
+    are_joins = family is Family.JOINS
+    for _ in range(draw.of((1, 1, 2) if are_joins else (0, 0, 1, 1, 2))):
+        motif = draw.of(JOIN_MOTIFS if are_joins else MOTIFS)
+        steps += motif(targets, draw.between(0, quiet_after_ms // 2))
+    if are_joins:
+        count = draw.of((0, 0, 1, 3))
+    else:
+        count = draw.of((0, 1, 3, 6)) if steps else draw.of((2, 4, 7, 12))
     for _ in range(count):
         make = draw.weighted(weights)
         at_ms = draw.between(0, quiet_after_ms)
@@ -273,7 +310,7 @@ _DISK_KINDS: tuple[tuple[Make, int], ...] = (
 
 
 def _kinds(family: Family) -> tuple[tuple[Make, int], ...]:
-    return _PROCESS_KINDS if family is Family.PROCESSES else (*_PROCESS_KINDS, *_DISK_KINDS)
+    return (*_PROCESS_KINDS, *_DISK_KINDS) if family.may_lose else _PROCESS_KINDS
 
 
 _LOSING = (f.PowerLoss, f.FlipBit)

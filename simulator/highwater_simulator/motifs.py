@@ -189,6 +189,67 @@ def bounce_in_a_write(t: Targets, at_ms: int) -> list[Step]:
     return steps
 
 
+def back_with_nothing(t: Targets, at_ms: int) -> list[Step]:
+    """A broker that is about to join is back with an empty disk before its joining is written.
+
+    Its session outlasts the time that it is away, so that it joins by what it fetches, without an
+    election. Source: KIP-903.
+    """
+    at = t.partition()
+    bounced = t.draw.of(t.brokers)
+    away_ms, hold_ms = t.draw.of((1_000, 1_800)), t.draw.of((700, 2_000, 4_000))
+    back_ms = at_ms + away_ms
+    proposed = When(Observed.EVENT, event="isr_change_proposed", then_after_ms=t.draw.of((0, 5)))
+    disk = f.DiskAtStart.EMPTY if t.may_lose else f.DiskAtStart.KEPT
+    return [
+        Step(at_ms, f.Pause(bounced, away_ms)),
+        Step(back_ms - 50, f.DelayAt(f"leader of {at}", "before_isr_write", hold_ms, 4, 6_000)),
+        Step(back_ms - 50, f.DelayAt(bounced, "before_first_fetch", 5_000, 4, 6_000)),
+        Step(back_ms, f.ExpireSession(bounced), proposed),
+        Step(back_ms, f.Kill(bounced, t.draw.of((1, 30)), disk), proposed),
+    ]
+
+
+def crawling_joiner(t: Targets, at_ms: int) -> list[Step]:
+    """A follower that fell out of the ISR catches up batch by batch with a leader that is new.
+
+    That leader's high watermark lags what was committed for as long as another member of the ISR
+    has not fetched from it. Source: KAFKA-7128.
+    """
+    at = t.partition()
+    leader, out_ms = f"leader of {at}", t.draw.of((900, 1_500, 2_500))
+    change_ms = at_ms + out_ms
+    silent_ms = t.draw.of((300, 700, 2_000))
+    change = When(Observed.HIGH_WATERMARK_BEHIND, partition=at)
+    steps = [
+        Step(at_ms, f.Cut(leader, f"last follower of {at}", "replication", True, out_ms + 4_000)),
+        *(
+            Step(change_ms, f.DelayAt(f"{who} of {at}", "before_first_fetch", silent_ms, 2, 3_000))
+            for who in ("follower", "last follower")
+        ),
+        Step(change_ms, _end_of_leadership(t, leader), change),
+    ]
+    if t.draw.chance(0.5):
+        fails_ms = change_ms + t.draw.of((50, 200, 700))
+        steps.append(Step(fails_ms, _end_of_leadership(t, leader)))
+    return steps
+
+
+def late_fetches(t: Targets, at_ms: int) -> list[Step]:
+    """What a follower sent before it was registered anew arrives after what it sends since.
+
+    Source: KIP-903.
+    """
+    follower, slow_ms = t.draw.of(t.brokers), t.draw.of((300, 900))
+    link = follower, f"leader of {t.partition()}", "replication"
+    late_ms, again_ms = t.draw.of((1_500, 3_000, 6_000)), at_ms + slow_ms - 20
+    return [
+        Step(at_ms, f.SlowLink(*link, late_ms, 0, slow_ms)),
+        Step(again_ms, f.ExpireSession(follower)),
+        Step(again_ms + t.draw.of((0, 5)), f.Kill(follower, t.draw.of((30, 300)))),
+    ]
+
+
 def deposed_controller(t: Targets, at_ms: int) -> list[Step]:
     """A controller is held up in the middle of its work until another one is elected."""
     hold_ms = t.draw.of((600, 1_500, 3_000))
@@ -272,3 +333,18 @@ MOTIFS: tuple[Motif, ...] = (
     all_down,
     swizzle,
 )
+
+JOIN_MOTIFS: tuple[Motif, ...] = (
+    back_with_nothing,
+    back_with_nothing,
+    crawling_joiner,
+    crawling_joiner,
+    late_fetches,
+    late_fetches,
+    bounce_in_a_write,
+    straggler,
+    lagging_follower,
+    zombie_leader,
+    late_controller,
+)
+"""Of replicas that leave the ISR and join it again."""

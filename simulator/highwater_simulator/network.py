@@ -347,6 +347,10 @@ class Network:
         self.cut(a, b, plane)
         self.cut(b, a, plane)
 
+    def heal_both_ways(self, a: str, b: str, plane: Plane) -> None:
+        self.heal(a, b, plane)
+        self.heal(b, a, plane)
+
     def slow_down(
         self, source: str, target: str, plane: Plane, latency_ms: int, jitter_ms: int = 0
     ) -> None:

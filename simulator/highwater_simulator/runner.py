@@ -27,7 +27,7 @@ from highwater_simulator.injector import FaultInjector, Outcome
 from highwater_simulator.kernel import SimulationFailed
 from highwater_simulator.liveness import Core, Missing
 from highwater_simulator.load import Load
-from highwater_simulator.network import EvenLatency, HeavyTailedLatency, Latency
+from highwater_simulator.network import EvenLatency, HeavyTailedLatency, Latency, Plane
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.oracle.violation import InvariantBroken, Violation
 from highwater_simulator.trace_log import TraceLog
@@ -142,6 +142,8 @@ class PlanRun:
             self._settle(core)
             self._probe(core)
             self._settle(core)  # again: a replica that only seemed to follow has not the probe
+            if self.plan.probes_shrinking:
+                self._probe_shrinking(core)
             self._read_to_the_end(core)
             self._await_checkpoints(core)
             self._check_end(core)
@@ -237,6 +239,25 @@ class PlanRun:
             return Missing("L5", f"a record is not acknowledged: {outcomes}", at)
 
         self._await(missing, 2 * PROBE_WITHIN_MS)
+
+    def _probe_shrinking(self, core: Core) -> None:
+        """L4, L5: a leader goes on without a member that cannot fetch, and takes it back.
+
+        The one that is cut off from its leader alone keeps its session: no controller helps. A
+        record must be on its way, or it lags in nothing (KAFKA-7152).
+        """
+        for at in self.load.partitions:
+            leadership = self.world.partition_state(at)
+            if leadership is None or len(leadership.isr) <= self._minima[at.topic]:
+                continue
+            follower = [broker for broker in leadership.isr if broker != leadership.leader][-1]
+            ends = broker_name(follower), broker_name(leadership.leader)
+            self.world.trace.note("plan", f"{ends[0]} cannot fetch from {ends[1]}")
+            self.world.network.cut_both_ways(*ends, Plane.REPLICATION)
+            self._probe_one(at)
+            self.world.network.heal_both_ways(*ends, Plane.REPLICATION)
+            self._settle(core)
+            return
 
     def _read_to_the_end(self, core: Core) -> None:
         def missing() -> Missing | None:

@@ -327,6 +327,7 @@ class _Search:
 
     def _smaller_topology(self) -> None:
         self._try(replace(self.plan, core=()))
+        self._try(replace(self.plan, probes_shrinking=False))
         for smaller, count in (
             (simpler.with_brokers, self.plan.topology.brokers),
             (simpler.with_controllers, self.plan.topology.controllers),

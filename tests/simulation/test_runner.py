@@ -12,10 +12,12 @@ from highwater_broker.partition import Partition
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Consumer, Network, Plan, Producer, Step, Topic, Topology, Workload
 from highwater_checker.history import OperationType, sends_of
+from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
 from highwater_planted import planted
 from highwater_simulator import runner
 from highwater_simulator.runner import CRASH, NOT_READY, PlanRun, run_plan
+from highwater_simulator.trace_log import Note
 
 AT = TopicPartition("t", 0)
 PLAN = Plan(
@@ -138,6 +140,31 @@ def test_a_replica_that_does_not_get_the_probe_is_missed(monkeypatch: pytest.Mon
     result = run_plan(changed(steps=()))
     assert result.violation is not None
     assert result.violation.invariant in ("L4", "L8")
+
+
+def test_a_leader_goes_on_without_a_follower_that_cannot_fetch_and_takes_it_back() -> None:
+    result = run_plan(changed(steps=(), probes_shrinking=True))
+    assert result.passed
+    cut = next(
+        number
+        for number, entry in enumerate(result.trace.entries)
+        if isinstance(entry.event, Note) and "cannot fetch from" in entry.event.what
+    )
+    isrs = [
+        len(entry.event.detail["isr"])
+        for entry in result.trace.entries[cut:]
+        if isinstance(entry.event, TraceEvent) and entry.event.kind is EventKind.ISR_CHANGED
+    ]
+    assert isrs == [2, 3]
+    assert run_plan(changed(steps=())).marks["isr_changed"] == 0
+
+
+def test_a_leader_that_keeps_a_follower_that_cannot_fetch_is_seen() -> None:
+    with planted("isr_never_shrinks"):
+        assert run_plan(changed(steps=())).passed
+        result = run_plan(changed(steps=(), probes_shrinking=True))
+    assert result.violation is not None
+    assert result.violation.invariant == "L5"
 
 
 def test_a_consumer_that_never_reads_is_missed() -> None:

@@ -95,5 +95,7 @@ def differences(plan: Plan) -> Iterator[str]:
         yield f"every session lasts {timeout_ms} ms: one for all nodes, and what ZooKeeper grants"
     if plan.core:
         yield "all nodes are healed, not the core alone"
+    if plan.probes_shrinking:
+        yield "no follower is kept from fetching at the end"
     if plan.network != Network():
         yield "messages travel as the engine's network has them"

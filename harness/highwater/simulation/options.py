@@ -16,6 +16,7 @@ class Families(StrEnum):
 
     PROCESSES = "processes"
     DISKS = "disks"
+    JOINS = "joins"
     ALL = "all"
 
 

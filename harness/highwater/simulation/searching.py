@@ -41,8 +41,13 @@ class Search:
     @property
     def excused_percent(self) -> float:
         """Return the share of schedules with disk faults in which a loss was excused."""
-        of = self.totals.by_family[Family.DISKS]
+        of = self._may_lose
         return 100 * self.totals.excused / of if of else 0.0
+
+    @property
+    def _may_lose(self) -> int:
+        by_family = self.totals.by_family
+        return sum(by_family[family] for family in Family if family.may_lose)
 
     def reasons(self) -> list[str]:
         """Return why the search proves nothing; empty when it does."""
@@ -53,10 +58,7 @@ class Search:
             reasons.append("no schedule was run")
         elif not self.totals.acknowledged:
             reasons.append("no record was acknowledged")
-        if (
-            self.totals.by_family[Family.DISKS] >= EXCUSED_JUDGED_FROM
-            and self.excused_percent >= EXCUSED_PERCENT_MAX
-        ):
+        if self._may_lose >= EXCUSED_JUDGED_FROM and self.excused_percent >= EXCUSED_PERCENT_MAX:
             reasons.append(f"{self.excused_percent:.1f} % of the schedules had an excused loss")
         return reasons
 

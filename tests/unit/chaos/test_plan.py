@@ -97,7 +97,7 @@ def test_the_names_in_plan_files_stay() -> None:
     assert {f.fault_name(kind): names(kind) for kind in f.FAULTS} == FIELDS
     assert names(Plan) == {
         "seed", "title", "commit", "topology", "network", "workload", "steps", "quiet_after_ms",
-        "core", "expected", "format",
+        "core", "probes_shrinking", "expected", "format",
     }  # fmt: skip
     assert names(Step) == {"at_ms", "do", "when"}
     assert names(When) == {"state", "partition", "event", "node", "count", "then_after_ms"}

@@ -137,9 +137,12 @@ def test_a_plan_of_defaults_is_run_as_it_is() -> None:
 
 
 def test_what_only_the_simulator_has_is_said() -> None:
-    plan = Plan(seed=1, network=Network(shuffles_ties=True), core=("broker-0",))
+    plan = Plan(
+        seed=1, network=Network(shuffles_ties=True), core=("broker-0",), probes_shrinking=True
+    )
     assert list(differences(plan)) == [
         "all nodes are healed, not the core alone",
+        "no follower is kept from fetching at the end",
         "messages travel as the engine's network has them",
     ]
 

@@ -106,6 +106,12 @@ def test_a_search_with_too_much_excused_proves_nothing(
     assert found.excused_percent == 100 * excused / schedules
 
 
+@pytest.mark.parametrize("family", list(Family))
+def test_a_share_excused_is_of_the_schedules_in_which_disks_may_lose(family: Family) -> None:
+    found = search_of(summary_of(1, family), summary_of(2, Family.DISKS, is_excused=True))
+    assert found.excused_percent == (50 if family.may_lose else 100)
+
+
 def test_the_report_has_rates_and_each_kind_of_violation() -> None:
     found = search_of(summary_of(3, found=LOSS), summary_of(2, found=NAMED), summary_of(1), LOST)
     report = report_of(found, Path("plans"))

@@ -57,6 +57,7 @@ def test_every_kind_of_fault_comes_up_and_disks_suffer_in_their_family_only() ->
     found = {family: {f.fault_name(step.do) for step in steps(family)} for family in Family}
     every = {f.fault_name(kind) for kind in f.FAULTS} - NOT_DRAWN
     assert found[Family.DISKS] == every
+    assert DISK_FAULTS < found[Family.JOINS] <= every
     assert found[Family.PROCESSES] == every - DISK_FAULTS
     assert not any(is_losing(step.do) for step in steps(Family.PROCESSES))
 
@@ -91,8 +92,9 @@ def test_every_setting_is_one_that_nodes_have() -> None:
         ControllerSettings(node_id=1_000, **plan.topology.controller_settings)
 
 
-def test_at_most_one_fault_of_a_plan_makes_a_disk_lose_something() -> None:
-    counts = Counter(sum(is_losing(step.do) for step in plan.steps) for plan in PLANS[Family.DISKS])
+@pytest.mark.parametrize("family", [Family.DISKS, Family.JOINS])
+def test_at_most_one_fault_of_a_plan_makes_a_disk_lose_something(family: Family) -> None:
+    counts = Counter(sum(is_losing(step.do) for step in plan.steps) for plan in PLANS[family])
     assert set(counts) == {0, 1}
     assert counts[1] > len(SEEDS) // 3
 
@@ -106,8 +108,18 @@ def test_the_budget_keeps_the_first_loss_and_all_that_loses_nothing() -> None:
 
 
 def test_a_record_that_one_disk_loses_is_on_two_where_disks_suffer() -> None:
-    for plan in PLANS[Family.DISKS]:
+    for plan in (*PLANS[Family.DISKS], *PLANS[Family.JOINS]):
         assert {topic.min_insync_replicas for topic in plan.workload.topics} == {2}
+
+
+def test_plans_about_joining_have_a_replica_to_spare_and_half_probe_shrinking() -> None:
+    for plan in PLANS[Family.JOINS]:
+        assert plan.steps
+        for topic in plan.workload.topics:
+            assert topic.replication_factor > topic.min_insync_replicas
+    probing = {family: sum(plan.probes_shrinking for plan in PLANS[family]) for family in Family}
+    assert probing.pop(Family.JOINS) in range(100, 150)
+    assert set(probing.values()) == {0}
 
 
 def test_cores_leave_one_node_behind_or_none_and_never_the_only_controller() -> None:

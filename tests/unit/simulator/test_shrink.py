@@ -63,6 +63,7 @@ LARGE = Plan(
     ),
     quiet_after_ms=9_000,
     core=("broker-0", "controller-1001"),
+    probes_shrinking=True,
 )
 
 
@@ -117,7 +118,7 @@ def test_only_the_faults_that_matter_are_left_in_the_simplest_surroundings() -> 
     assert plan.topology == Topology(brokers=1, controllers=1)
     assert plan.network == Network()
     assert plan.workload == Workload((Topic(replication_factor=1),), (), ())
-    assert plan.core == ()
+    assert (plan.core, plan.probes_shrinking) == ((), False)
     assert shrunk.is_minimal
     assert shrunk.signature == Signature("I1")
     assert (shrunk.before.steps, shrunk.after.steps) == (5, 2)
