@@ -134,11 +134,11 @@ def _with_room_to_join(draw: Draw, topology: Topology) -> Topology:
     joins = {
         "session_timeout_ms": session_timeout_ms,
         "replica_lag_time_max_ms": draw.of((300, 500, 800)),
-        "replica_fetch_max_bytes": draw.of((300, 300, 4_096)),
+        "replica_fetch_max_bytes": draw.of((300, 300, 300, 4_096)),
     }
     return replace(
         topology,
-        brokers=draw.of((3, 4, 4)),
+        brokers=draw.of((3, 4, 4, 4)),
         controllers=draw.of((1, 2)),
         broker_settings=topology.broker_settings | joins,
         controller_settings=topology.controller_settings
@@ -149,7 +149,7 @@ def _with_room_to_join(draw: Draw, topology: Topology) -> Topology:
 def _topics(draw: Draw, topology: Topology, family: Family) -> tuple[Topic, ...]:
     factor = topology.brokers if topology.brokers < 3 else draw.of((2, 3, 3, topology.brokers))
     if family is Family.JOINS:
-        factor = draw.of((3, topology.brokers, topology.brokers))
+        factor = draw.of((3, *[topology.brokers] * 3))
     minima = (2,) if family.may_lose else (1, 1, 2)
     minimum = min(factor, draw.of(minima))
     return (

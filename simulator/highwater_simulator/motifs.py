@@ -214,22 +214,29 @@ def crawling_joiner(t: Targets, at_ms: int) -> list[Step]:
     """A follower that fell out of the ISR catches up batch by batch with a leader that is new.
 
     That leader's high watermark lags what was committed for as long as another member of the ISR
-    has not fetched from it. Source: KAFKA-7128.
+    has not fetched from it; the follower stands still where it is proposed. Source: KAFKA-7128.
     """
-    at = t.partition()
+    at, joiner = t.partition(), t.draw.of(t.brokers)
     leader, out_ms = f"leader of {at}", t.draw.of((900, 1_500, 2_500))
-    change_ms = at_ms + out_ms
-    silent_ms = t.draw.of((300, 700, 2_000))
-    change = When(Observed.HIGH_WATERMARK_BEHIND, partition=at)
+    silent_ms, late_ms = t.draw.of((700, 2_000)), t.draw.of((1, 20, 60))
+    change_ms, behind = at_ms + out_ms, When(Observed.HIGH_WATERMARK_BEHIND, partition=at)
+    stops: tuple[f.Fault, ...] = (
+        f.Pause(joiner, t.draw.of((200, 700))),
+        f.Cut(joiner, f.ANY, "replication", True, 700),
+    )
     steps = [
-        Step(at_ms, f.Cut(leader, f"last follower of {at}", "replication", True, out_ms + 4_000)),
+        Step(at_ms, f.Cut(leader, joiner, "replication", True, out_ms + 4_000)),
+        Step(at_ms, f.SlowLink(leader, f.ANY, "replication", late_ms, 0, out_ms)),
         *(
             Step(change_ms, f.DelayAt(f"{who} of {at}", "before_first_fetch", silent_ms, 2, 3_000))
             for who in ("follower", "last follower")
         ),
-        Step(change_ms, _end_of_leadership(t, leader), change),
+        Step(change_ms, _end_of_leadership(t, leader), behind),
     ]
-    if t.draw.chance(0.5):
+    if t.draw.chance(0.7):
+        proposed = When(Observed.EVENT, event="isr_change_proposed", partition=at)
+        steps.append(Step(change_ms + 1, t.draw.of(stops), proposed))
+    if t.draw.chance(0.3):
         fails_ms = change_ms + t.draw.of((50, 200, 700))
         steps.append(Step(fails_ms, _end_of_leadership(t, leader)))
     return steps
@@ -339,12 +346,10 @@ JOIN_MOTIFS: tuple[Motif, ...] = (
     back_with_nothing,
     crawling_joiner,
     crawling_joiner,
+    crawling_joiner,
     late_fetches,
     late_fetches,
     bounce_in_a_write,
     straggler,
-    lagging_follower,
-    zombie_leader,
-    late_controller,
 )
 """Of replicas that leave the ISR and join it again."""
