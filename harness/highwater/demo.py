@@ -27,6 +27,7 @@ from highwater.observation import Look
 from highwater.observer import Observer
 from highwater.picture import RunPicture, draw
 from highwater.report import write_report
+from highwater.run_clock import RunClock
 from highwater.run_folder import RunFolder, new_run_id
 from highwater.screen import Screen
 from highwater.topology import Topology
@@ -86,7 +87,8 @@ class _Acts(DemoActs):
         super().__init__(settings, screen)
         self._cluster = cluster
         self._recorder = HistoryRecorder(
-            folder.path / "history" / "producer-0.jsonl", time.monotonic_ns()
+            folder.path / "history" / "producer-0.jsonl",
+            RunClock.begin(folder).start_monotonic_ns,
         )
         self._workload = ProducerWorkload(
             bootstrap=cluster.bootstrap,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from highwater.cluster import KILLED_EXIT_CODE, Cluster
 from highwater.eventually import eventually
 from highwater.evidence import check_everything, read_evidence
+from highwater.run_clock import RunClock
 from highwater.run_folder import RunFolder
 from highwater.settling import await_full_isr, await_replicated, look_at
 from highwater.workload import HistoryRecorder, ProducerWorkload
@@ -41,7 +41,7 @@ class Trial:
         self.partition_count = partition_count
         self._folder = folder
         self._records_per_second = records_per_second
-        self._start_ns = time.monotonic_ns()
+        self._clock = RunClock.begin(folder)
         self._workload: ProducerWorkload | None = None
         self._writers = 0
         self._acknowledged_before = 0
@@ -59,7 +59,7 @@ class Trial:
             partition_count=self.partition_count,
             records_per_second=self._records_per_second,
             recorder=HistoryRecorder(
-                self._folder.path / "history" / f"{process}.jsonl", self._start_ns
+                self._folder.path / "history" / f"{process}.jsonl", self._clock.start_monotonic_ns
             ),
             process=process,
         )

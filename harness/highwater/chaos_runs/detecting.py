@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from highwater.chaos_runs.acting import read_intents
 from highwater.evidence import read_history, read_traces
 from highwater.faults.intents import INTENTS
 from highwater.planned.outcome import PlanResult
+from highwater.run_clock import read_run_clock
 from highwater_chaos.plan import Plan
 from highwater_checker.finding import Finding
 from highwater_checker.history import HistoryEvent
@@ -140,13 +139,8 @@ def _first_proven_ns(folder: Path) -> int | None:
     return next((line.at_ns for line in lines if line.phase == "acting"), None)
 
 
-class _Load(msgspec.Struct):
-    start_ns: int
-
-
 def _by_run_time(folder: Path, traces: Sequence[TraceEvent]) -> list[tuple[int, TraceEvent]]:
     """Return the events by the time since the run's start: nodes trace wall clocks, of one host."""
-    load = msgspec.json.decode((folder / "load.json").read_bytes(), type=_Load)
-    ahead_ns = time.time_ns() - time.monotonic_ns() + load.start_ns
-    timed = ((event.ts_ns - ahead_ns, event) for event in traces)
+    start_wall_ns = read_run_clock(folder).start_wall_ns
+    timed = ((event.ts_ns - start_wall_ns, event) for event in traces)
     return sorted(timed, key=lambda each: each[0])

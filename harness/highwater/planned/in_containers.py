@@ -34,6 +34,7 @@ from highwater.planned.trace_watch import TraceWatch
 from highwater.planned.translation import differences, topology_of, unsupported
 from highwater.probing import PROBES, Prober, ProberDied
 from highwater.report import write_report
+from highwater.run_clock import RunClock
 from highwater.run_folder import RunFolder
 from highwater.screen import Screen, cluster_table
 from highwater.settling import await_full_isr, await_replicated
@@ -129,7 +130,7 @@ class _Run:
         self._screen = screen
         self._cluster = cluster
         self._client = client
-        self._start_ns = time.monotonic_ns()
+        self._clock = RunClock.begin(folder)
         self._names = {
             spec.name: int(spec.node_id)
             for spec in cluster.topology.nodes()
@@ -138,7 +139,7 @@ class _Run:
         self._observer = Observer(
             node_ids=cluster.node_ids,
             snapshot_of=cluster.try_snapshot,
-            now_ns=self._now_ns,
+            now_ns=self._clock.now_ns,
             path=folder.path / "snapshots.jsonl",
             listener=self._on_look,
         )
@@ -160,7 +161,7 @@ class _Run:
             ),
             workload=self._plan.workload,
             seed=self._plan.seed,
-            start_ns=self._start_ns,
+            start_ns=self._clock.start_monotonic_ns,
             history_folder=str(self._folder.path / "history"),
         )
         with LoadProcess(job, self._folder.path, self._client) as load:
@@ -181,7 +182,7 @@ class _Run:
                 self._looks, _ = self._observer.stop()
 
     def _do_faults(self, load: LoadProcess) -> None:
-        intents = IntentLog(self._folder.path / INTENTS, self._now_ns)
+        intents = IntentLog(self._folder.path / INTENTS, self._clock.now_ns)
         faults = ContainerFaults(self._cluster, intents, load)
         try:
             faults.get_ready(step.do for step in self._plan.steps)
@@ -225,7 +226,7 @@ class _Run:
             ],
             self._folder.path / PROBES,
             self._observer.latest,
-            self._now_ns,
+            self._clock.now_ns,
         )
 
     def _watch_traces(self, heard: Callable[[TraceEvent], None]) -> TraceWatch | None:
@@ -352,11 +353,8 @@ class _Run:
 
     # ------------------------------------------------------------ helpers
 
-    def _now_ns(self) -> int:
-        return time.monotonic_ns() - self._start_ns
-
     def _now_s(self) -> float:
-        return self._now_ns() / 1e9
+        return self._clock.now_ns() / 1e9
 
     def _said(self, text: str) -> None:
         now_s = self._now_s()

@@ -11,6 +11,7 @@ from highwater.errors import ImageBuildFailed
 from highwater.faults.links import NotProven
 from highwater.faults.namespaces import NotInNamespace
 from highwater.planned import in_containers
+from highwater.run_clock import RunClock
 from highwater.run_folder import RunFolder
 from highwater_chaos.plan import Plan
 
@@ -37,7 +38,7 @@ class Quiet(in_containers._Run):
         self._plan = Plan(seed=1)
         self._folder = folder
         self._requirements = []
-        self._start_ns = 0
+        self._clock = RunClock(0, 0)
         self._cluster: Any = None
 
 

@@ -1,0 +1,1 @@
+"""What runs measured: failovers, outages, lag, latencies, by fault and preset."""

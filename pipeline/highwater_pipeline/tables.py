@@ -1,0 +1,270 @@
+"""The tables: their columns, what one row is, and in which order rows belong.
+
+Schemas are declared, never inferred. Times are int64 nanoseconds, since Spark's timestamps are
+microseconds. A table is a folder of Parquet files, partitioned by run_id; events by kind as well.
+A new column comes last and may be null: files that were written before it read as null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+DATA_VERSION = 1
+"""Of the tables' meaning; runs that were ingested under another are ingested again."""
+
+_STRING, _INT, _LONG, _BOOLEAN = StringType(), IntegerType(), LongType(), BooleanType()
+_INTS = ArrayType(_INT, containsNull=False)
+_Column = StringType | IntegerType | LongType | BooleanType | ArrayType
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A declared table. partitioned_by: its folders' columns; sort_key: the order of its rows."""
+
+    name: str
+    columns: Mapping[str, _Column]
+    sort_key: tuple[str, ...]
+    partitioned_by: tuple[str, ...] = ("run_id",)
+
+    @property
+    def schema(self) -> StructType:
+        return StructType([StructField(name, kind) for name, kind in self.columns.items()])
+
+
+RUNS = Table(
+    "runs",
+    {
+        "run_id": _STRING,
+        "title": _STRING,
+        "preset": _STRING,
+        "brokers": _INT,
+        "controllers": _INT,
+        "seed": _LONG,
+        "planted": _STRING,
+        "commit": _STRING,
+        "outcome": _STRING,  # of verdict.json; "" where there is none
+        "world": _STRING,  # "docker" or "sim"
+        "data_version": _INT,
+    },
+    ("run_id",),
+)
+"""One row a run."""
+
+OPERATIONS = Table(
+    "operations",
+    {
+        "run_id": _STRING,
+        "process": _STRING,
+        "line": _LONG,  # of its history file, from 0
+        "time_ns": _LONG,  # the recorder's monotonic clock, from the run's start
+        "type": _STRING,  # invoke, ok, fail, info
+        "operation_id": _LONG,
+        "function": _STRING,  # send, poll, latest, reset
+        "topic": _STRING,
+        "partition": _INT,
+        "value": _STRING,
+        "offset": _LONG,  # -1 when unknown
+        "error": _STRING,
+        "tries": _INT,
+        "high_watermark": _LONG,  # -1 when the client does not tell
+        "acks": _INT,  # of the producer that sent it: -1, 0 or 1; null when not known
+        "max_in_flight": _INT,  # of the producer; null when not known
+    },
+    ("run_id", "process", "line"),
+)
+"""One row a line of a client's history (highwater_checker.history)."""
+
+EVENTS = Table(
+    "events",
+    {
+        "run_id": _STRING,
+        "kind": _STRING,
+        "ts_ns": _LONG,  # the node's wall clock since 1970: no order across nodes
+        "node": _INT,
+        "incarnation": _INT,
+        "seq": _LONG,
+        "topic": _STRING,
+        "partition": _INT,
+        "leader_epoch": _INT,
+        "controller_epoch": _INT,
+        "offset": _LONG,
+        "detail": _STRING,  # a JSON object, by kind (highwater_core.events)
+    },
+    ("run_id", "node", "incarnation", "seq"),
+    ("run_id", "kind"),
+)
+"""One row a line of a node's trace (highwater_core.events)."""
+
+REPLICA_LOOKS = Table(
+    "replica_looks",
+    {
+        "run_id": _STRING,
+        "look": _INT,  # from 0, in the run's order
+        "time_ns": _LONG,  # as in operations
+        "node": _INT,
+        "incarnation": _INT,
+        "topic": _STRING,
+        "partition": _INT,
+        "role": _STRING,
+        "leader": _INT,
+        "leader_epoch": _INT,
+        "partition_epoch": _INT,
+        "high_watermark": _LONG,
+        "log_start_offset": _LONG,
+        "log_end_offset": _LONG,
+        "isr": _INTS,
+        "assigned_replicas": _INTS,
+        "is_final": _BOOLEAN,  # the last look: all is healed and idle
+    },
+    ("run_id", "look", "node", "topic", "partition"),
+)
+"""One row a replica in one look of the observer at the node that hosts it."""
+
+PROBES = Table(
+    "probes",
+    {
+        "run_id": _STRING,
+        "line": _LONG,
+        "asked_ns": _LONG,
+        "answered_ns": _LONG,
+        "broker": _INT,
+        "topic": _STRING,
+        "partition": _INT,
+        "offset": _LONG,
+        "error": _STRING,
+        "high_watermark": _LONG,
+        "first_record": _LONG,
+        "last_record": _LONG,
+    },
+    ("run_id", "line"),
+)
+"""One row a fetch of the prober (highwater_checker.probes)."""
+
+FAULTS = Table(
+    "faults",
+    {
+        "run_id": _STRING,
+        "number": _INT,  # of the fault in its run, from 1
+        "phase": _STRING,  # intended, acting, missed, reverting, reverted
+        "at_ns": _LONG,  # as in operations
+        "fault": _STRING,  # kind; null but in the phase intended
+        "node": _STRING,  # as the plan names it; null where it names none
+        "text": _STRING,  # the whole line
+    },
+    ("run_id", "number", "at_ns"),
+)
+"""One row a line of the log of intents: a phase of a fault."""
+
+REPLICAS = Table(
+    "replicas",
+    {
+        "run_id": _STRING,
+        "topic": _STRING,
+        "partition": _INT,
+        "broker": _INT,
+        "high_watermark": _LONG,  # as the broker said last
+        "log_start_offset": _LONG,
+        "log_end_offset": _LONG,  # of the log that was read
+        "batches": _LONG,
+        "damage": _STRING,  # why the log did not decode; null when it did
+    },
+    ("run_id", "topic", "partition", "broker"),
+)
+"""One row a replica whose log was copied after the run."""
+
+RECORDS = Table(
+    "records",
+    {
+        "run_id": _STRING,
+        "topic": _STRING,
+        "partition": _INT,
+        "broker": _INT,
+        "offset": _LONG,
+        "leader_epoch": _INT,
+        "base_offset": _LONG,  # of its batch
+        "batch_crc": _LONG,  # CRC-32 of its whole batch, leader epoch and base offset included
+        "value": _STRING,  # null for a record without one
+    },
+    ("run_id", "topic", "partition", "broker", "offset"),
+)
+"""One row a record in one replica's log after the run."""
+
+QUARANTINE = Table(
+    "quarantine",
+    {
+        "run_id": _STRING,
+        "file": _STRING,  # its path in the run's folder
+        "line": _LONG,  # from 0; -1 for the whole file
+        "reason": _STRING,
+        "text": _STRING,  # its first 200 characters; null for a whole file
+    },
+    ("run_id", "file", "line"),
+)
+"""One row a line or a file that could not be taken in: nothing is left out silently."""
+
+TABLES = (
+    RUNS,
+    OPERATIONS,
+    EVENTS,
+    REPLICA_LOOKS,
+    PROBES,
+    FAULTS,
+    REPLICAS,
+    RECORDS,
+    QUARANTINE,
+)
+
+FINDINGS = Table(
+    "findings",
+    {
+        "run_id": _STRING,
+        "invariant": _STRING,
+        "topic": _STRING,  # "" and -1 where none is meant, as in highwater_checker.finding
+        "partition": _INT,
+        "offset": _LONG,
+        "broker": _INT,
+        "operation": _STRING,
+        "message": _STRING,
+    },
+    ("run_id", "invariant", "topic", "partition", "offset", "broker", "operation", "message"),
+)
+"""One row a violation: what every check returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What checks and metrics read, by the tables' names, each with its declared columns."""
+
+    frames: Mapping[str, DataFrame]
+
+    def __getitem__(self, table: Table) -> DataFrame:
+        return self.frames[table.name]
+
+
+def read_tables(spark: SparkSession, store: Path, run_ids: Iterable[str] | None = None) -> Tables:
+    """Return the store's tables, or what they have of some runs; a table without files is empty."""
+    frames = {table.name: _read(spark, store / table.name, table) for table in TABLES}
+    if run_ids is not None:
+        wanted = sorted(run_ids)
+        frames = {name: frame.where(frame["run_id"].isin(wanted)) for name, frame in frames.items()}
+    return Tables(frames)
+
+
+def _read(spark: SparkSession, folder: Path, table: Table) -> DataFrame:
+    if not any(folder.glob("**/*.parquet")):
+        return spark.createDataFrame([], table.schema)
+    frame = spark.read.schema(table.schema).parquet(str(folder))
+    return frame.select(*table.columns)

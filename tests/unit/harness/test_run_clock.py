@@ -1,0 +1,17 @@
+"""A run's start is written down by both clocks, so that traces and histories share an axis."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from highwater.run_clock import RunClock, read_run_clock
+from highwater.run_folder import RunFolder
+
+
+def test_a_runs_start_is_on_disk_by_both_clocks(tmp_path: Path) -> None:
+    before_ns = time.time_ns()
+    clock = RunClock.begin(RunFolder(tmp_path / "run"))
+    assert read_run_clock(tmp_path / "run") == clock
+    assert before_ns <= clock.start_wall_ns <= time.time_ns()
+    assert 0 <= clock.now_ns() <= time.monotonic_ns() - clock.start_monotonic_ns
