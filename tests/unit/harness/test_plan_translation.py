@@ -9,7 +9,7 @@ from highwater.planned.in_containers import Unsupported, check_supported
 from highwater.planned.translation import SUPPORTED, differences, topology_of, unsupported
 from highwater.topology import MIN_SESSION_TIMEOUT_MS
 from highwater_chaos import faults as f
-from highwater_chaos.plan import Expected, Network, Observed, Plan, Step, Topology, When
+from highwater_chaos.plan import Expected, Network, Plan, Step, Topology
 
 
 def plan_with(*faults: f.Fault) -> Plan:
@@ -97,11 +97,6 @@ def test_a_planted_bug_that_nobody_knows_is_refused() -> None:
     unknown = Plan(seed=1, expected=Expected("fail", "I1", planted="forget_everything"))
     (problem,) = unsupported(unknown)
     assert problem.startswith("there is no planted bug 'forget_everything'")
-
-
-def test_a_condition_on_an_event_that_nobody_traces_is_refused() -> None:
-    step = Step(0, f.Kill("broker-0"), When(Observed.EVENT, event="moon_rose"))
-    assert "'moon_rose'" in unsupported(Plan(seed=1, steps=(step,)))[0]
 
 
 def test_the_cluster_is_the_plans_with_one_session_timeout_that_zookeeper_grants() -> None:
