@@ -4,13 +4,14 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
+PIPELINE_STAMP := $(VENV)/.set-up-pipeline
 JOBS ?= 2
 PYTEST_ARGS ?=
 SCHEDULES ?= 1000
 FULL_SCHEDULES ?= 5000
 
 .DEFAULT_GOAL := help
-.PHONY: help setup engine images demo test test-full lint unit clean
+.PHONY: help setup setup-pipeline engine images demo test test-full lint unit clean
 .PHONY: bench bench-simulator bench-faults bench-kafka
 
 help: ## Show this list.
@@ -20,6 +21,12 @@ setup: $(STAMP) ## Create .venv with the locked packages and highwater itself.
 
 $(STAMP): locks/dev.txt pyproject.toml scripts/set-up
 	@PYTHON=$(PYTHON) scripts/set-up $(VENV)
+	@touch $@
+
+setup-pipeline: $(PIPELINE_STAMP) ## Likewise, with Spark for the pipeline (0.8 GB more).
+
+$(PIPELINE_STAMP): locks/pipeline.txt $(STAMP)
+	@PYTHON=$(PYTHON) scripts/set-up $(VENV) pipeline
 	@touch $@
 
 engine: ## Make sure that a Docker engine answers.
@@ -32,7 +39,7 @@ demo: setup ## Bring up a cluster, kill its leader and its controller, prove tha
 	@scripts/docker-engine || echo "no Docker engine is to be had: the simulator plays the demo" >&2
 	@$(BIN)/highwater demo
 
-lint: setup ## Check formatting, rules, types, imports and the generated protobuf code.
+lint: setup-pipeline ## Check formatting, rules, types, imports and the generated protobuf code.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -40,7 +47,7 @@ lint: setup ## Check formatting, rules, types, imports and the generated protobu
 	scripts/generate-proto --check
 	scripts/generate-docs --check
 
-unit: setup ## Run the tests that need no containers.
+unit: setup-pipeline ## Run the tests that need no containers.
 	$(BIN)/pytest -n $(JOBS) -m "not docker" $(PYTEST_ARGS)
 
 test: lint images ## Run every check and every test.

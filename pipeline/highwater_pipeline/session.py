@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -80,6 +81,8 @@ def spark_session(
             .config("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
         )
         if is_local:
+            # Else Spark's Python workers are whatever python3 is on the PATH.
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             builder = builder.config("spark.driver.host", "127.0.0.1").config(
                 "spark.driver.bindAddress", "127.0.0.1"
             )

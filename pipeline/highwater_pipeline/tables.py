@@ -30,7 +30,7 @@ _INTS = ArrayType(_INT, containsNull=False)
 _Column = StringType | IntegerType | LongType | BooleanType | ArrayType
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Table:
     """A declared table. partitioned_by: its folders' columns; sort_key: the order of its rows."""
 
@@ -58,6 +58,8 @@ RUNS = Table(
         "outcome": _STRING,  # of verdict.json; "" where there is none
         "world": _STRING,  # "docker" or "sim"
         "data_version": _INT,
+        # Of clock.json, or null: an event's ts_ns minus this is a time as in operations.
+        "start_wall_ns": _LONG,
     },
     ("run_id",),
 )
@@ -128,6 +130,7 @@ REPLICA_LOOKS = Table(
         "isr": _INTS,
         "assigned_replicas": _INTS,
         "is_final": _BOOLEAN,  # the last look: all is healed and idle
+        "topic_id": _STRING,  # null where the broker told of none
     },
     ("run_id", "look", "node", "topic", "partition"),
 )
@@ -158,7 +161,7 @@ FAULTS = Table(
     {
         "run_id": _STRING,
         "number": _INT,  # of the fault in its run, from 1
-        "phase": _STRING,  # intended, acting, missed, reverting, reverted
+        "phase": _STRING,  # intended, acting, reverting, reverted, not_done, not_reverted
         "at_ns": _LONG,  # as in operations
         "fault": _STRING,  # kind; null but in the phase intended
         "node": _STRING,  # as the plan names it; null where it names none

@@ -1,0 +1,46 @@
+"""`highwater pipeline ...`: many runs checked, measured and reported with Spark.
+
+Spark and what it needs is an extra; it is loaded by the command that needs it.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from highwater.commands import add_commands
+from highwater.errors import HarnessError
+
+STORE = Path("runs") / "tables"
+Folders = Annotated[list[Path], typer.Argument(help="Folders of runs, such as runs/latest.")]
+Store = Annotated[Path, typer.Option("--store", help="Where the tables are.")]
+Master = Annotated[str, typer.Option(help="Where Spark runs: local[N] or spark://host:port.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group with one command per module of this package that has register(app)."""
+    group = typer.Typer(
+        name="pipeline",
+        help="Check, measure and report many runs with Spark.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+    )
+    add_commands(group, __name__, __path__)
+    app.add_typer(group)
+
+
+def check_extra() -> None:
+    """Make sure that the extra is installed.
+
+    Raises:
+        HarnessError: it is not.
+    """
+    missing = [name for name in ("pyspark", "pandas", "pyarrow") if find_spec(name) is None]
+    if missing:
+        raise HarnessError(
+            f"the pipeline needs {', '.join(missing)}: `make setup-pipeline`, or install "
+            "highwater[pipeline]"
+        )

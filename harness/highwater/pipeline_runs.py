@@ -1,0 +1,67 @@
+"""Runs of the pipeline for the command line: progress, a table, exit codes. Needs the extra."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from highwater.errors import HarnessError
+from highwater_checker.verdict import EXIT_CODES
+from highwater_pipeline.analysis import Analysis, analyse
+from highwater_pipeline.ingest import ingest
+from highwater_pipeline.report.writing import write_report
+from highwater_pipeline.session import NoJava, spark_session
+from highwater_pipeline.tables import read_tables
+
+
+def report_of_runs(
+    folders: Sequence[Path], store: Path, out: Path, master: str, *, as_json: bool
+) -> int:
+    """Take the runs in, analyse those that are there then, and return the exit code.
+
+    Raises:
+        HarnessError: there is no Java, or none of the folders is a run.
+    """
+    console = Console(stderr=True)
+    try:
+        with (
+            console.status("Spark starts") as status,
+            spark_session(master) as spark,
+        ):
+            status.update(f"{len(folders)} folders are taken in")
+            taken = ingest(spark, [folder.resolve() for folder in folders], store)
+            console.print(str(taken))
+            if not taken.run_ids:
+                raise HarnessError("none of these folders is a run")
+            status.update(f"{len(taken.run_ids)} runs are checked and measured")
+            analysis = analyse(read_tables(spark, store, taken.run_ids))
+    except NoJava as error:
+        raise HarnessError(str(error)) from error
+    page = write_report(out, _title(taken.run_ids), analysis)
+    if as_json:
+        typer.echo(msgspec.json.encode(analysis, enc_hook=str).decode())
+    else:
+        _print(analysis, page)
+    return EXIT_CODES[analysis.outcome]
+
+
+def _title(run_ids: Sequence[str]) -> str:
+    return run_ids[0] if len(run_ids) == 1 else f"{len(run_ids)} runs"
+
+
+def _print(analysis: Analysis, page: Path) -> None:
+    console = Console()
+    table = Table()
+    for column in ("run", "outcome", "violations", "quarantined"):
+        table.add_column(column)
+    for row in analysis.verdicts:
+        numbers = (str(row["findings"]), str(row["quarantined"]))
+        table.add_row(row["run_id"], row["outcome"], *numbers)
+    console.print(table)
+    console.print(f"verdict: {analysis.outcome}")
+    console.print(str(page), soft_wrap=True)

@@ -1,0 +1,117 @@
+"""Duplicates and aborted reads: a record is there once, unless it was sent more than once.
+
+Source: reference/history-checks.md section 2, "duplicate" and "G1a".
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from highwater_pipeline.checks.evidence import (
+    OPERATION,
+    PARTITION,
+    REPLICA,
+    is_type,
+    operations_of,
+    whole_replicas,
+)
+from highwater_pipeline.checks.findings import (
+    Check,
+    CheckFrames,
+    count_by_run,
+    findings_of,
+    shown,
+    text,
+)
+from highwater_pipeline.tables import RECORDS, Tables
+
+SENT_ONCE = 1
+VALUE = ["run_id", "value"]
+
+
+def run(tables: Tables) -> CheckFrames:
+    """Find records that lie at several offsets though they were sent once, or though they failed.
+
+    Looks at each value of one replica of each partition. One that was sent again (tries above 1),
+    or of which that is not known (tries 0), may be there twice; one whose send failed for certain
+    may not be there at all. What may be is not counted here, unlike the checker's `noted`.
+    Source: highwater_checker.invariants.duplicates.
+    """
+    held = _offsets_by_value(tables)
+    failed = _failed(tables)
+    aborted = held.join(failed.hint("shuffle_hash"), VALUE)
+    repeated = (
+        held.where(fn.size("offsets") > 1)
+        .join(failed.hint("shuffle_hash"), VALUE, "left_anti")
+        .join(_succeeded_or_unknown(tables), VALUE)
+        .where(fn.col("tries") == SENT_ONCE)
+    )
+    findings = _findings(
+        aborted, "aborted-read", 0, "{value} was never sent, said its client, and is at {offsets}"
+    ).unionByName(_findings(repeated, "duplicate", 1, "{value} was sent once and is at {offsets}"))
+    return CheckFrames(findings, count_by_run(tables, held))
+
+
+def _offsets_by_value(tables: Tables) -> DataFrame:
+    """Return the offsets, ascending, of each value in the replica with the most committed.
+
+    Row grain: (run_id, topic, partition, value), with broker; of equal ones the lowest broker.
+    """
+    most_committed = fn.struct("high_watermark", -fn.col("broker"))
+    chosen = (
+        whole_replicas(tables)
+        .groupBy(*PARTITION)
+        .agg(fn.max_by("broker", most_committed).alias("broker"))
+    )
+    return (
+        tables[RECORDS]
+        .join(fn.broadcast(chosen), REPLICA)
+        .withColumn("value", fn.coalesce("value", fn.lit("")))
+        .groupBy(*REPLICA, "value")
+        .agg(fn.sort_array(fn.collect_list("offset")).alias("offsets"))
+    )
+
+
+def _succeeded_or_unknown(tables: Tables) -> DataFrame:
+    """Return (run_id, value, operation, tries) of sends that succeeded or may have.
+
+    Values are unique; of equal ones that which the checker keeps: the last, the unknown ones last.
+    """
+    sends = operations_of(tables, "send")
+    begun, ended = sends.where(is_type("invoke")), sends.where(~is_type("invoke"))
+    is_open, is_unknown = fn.col("is_open"), fn.col("is_open") | is_type("info")
+    unfinished = begun.join(ended.select(*OPERATION).hint("shuffle_hash"), OPERATION, "left_anti")
+    return (
+        ended.where(is_type("ok", "info"))
+        .withColumn("is_open", fn.lit(False))
+        .unionByName(unfinished.withColumn("is_open", fn.lit(True)))
+        .withColumn("told_at", fn.struct(is_unknown, "file", is_open, "line"))
+        .groupBy(*VALUE)
+        .agg(fn.max_by(fn.struct("operation", "tries"), "told_at").alias("send"))
+        .select(*VALUE, "send.operation", "send.tries")
+    )
+
+
+def _failed(tables: Tables) -> DataFrame:
+    """Return (run_id, value, operation) of sends that failed for certain."""
+    return (
+        operations_of(tables, "send")
+        .where(is_type("fail"))
+        .groupBy(*VALUE)
+        .agg(fn.max_by("operation", fn.struct("file", "line")).alias("operation"))
+    )
+
+
+def _findings(suspects: DataFrame, invariant: str, at: int, template: str) -> DataFrame:
+    return findings_of(
+        suspects,
+        invariant=invariant,
+        offset=fn.get("offsets", fn.lit(at)),
+        broker="broker",
+        operation="operation",
+        message=text(template, value=shown("value")),
+    )
+
+
+CHECK = Check("what was sent once is there once", "duplicate", run)

@@ -1,0 +1,57 @@
+"""What several checks read of the tables, by the definitions of highwater_checker."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from highwater_pipeline.checks.findings import text
+from highwater_pipeline.tables import OPERATIONS, REPLICAS, Tables
+
+PARTITION = ["run_id", "topic", "partition"]
+REPLICA = [*PARTITION, "broker"]
+PLACE = [*PARTITION, "offset"]
+OPERATION = ["run_id", "process", "operation_id"]
+
+ACKS_ALL = -1
+
+
+def operations_of(tables: Tables, function: str) -> DataFrame:
+    """Return OPERATIONS' rows of a function, with file and operation, as findings name it.
+
+    (file, line) is the order in which the checker reads a run's histories.
+    """
+    return (
+        tables[OPERATIONS]
+        .where(fn.col("function") == function)
+        .withColumn("file", fn.concat("process", fn.lit(".jsonl")))
+        .withColumn("operation", text("{process}'s {function} {operation_id}"))
+    )
+
+
+def is_type(*types: str) -> Column:
+    """Return whether an operation's line is of one of the types: invoke, ok, fail, info."""
+    return fn.col("type").isin(*types)
+
+
+def promised_sends(tables: Tables) -> DataFrame:
+    """Return the acknowledgements of sends whose producer asked for acks=all, or is not known.
+
+    Row grain: a row of operations_of with type ok; time_ns is when it was acknowledged.
+    """
+    acks = fn.coalesce("acks", fn.lit(ACKS_ALL))
+    return operations_of(tables, "send").where(is_type("ok") & (acks == ACKS_ALL))
+
+
+def reads_of_consumers(tables: Tables) -> DataFrame:
+    """Return the rows of operations_of that tell of a record that was read."""
+    return operations_of(tables, "poll").where(is_type("ok"))
+
+
+def whole_replicas(tables: Tables) -> DataFrame:
+    """Return the rows of REPLICAS whose log decoded and of which the final look told.
+
+    A replica whose broker told no high watermark in the end (-1) is left out, as the checker does.
+    That every assigned replica was read is a requirement of a verdict; no check looks at it.
+    """
+    return tables[REPLICAS].where(fn.col("damage").isNull() & (fn.col("high_watermark") >= 0))

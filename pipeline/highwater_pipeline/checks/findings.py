@@ -1,0 +1,126 @@
+"""What a check is, and the two frames that it returns; every other module here is a check.
+
+Checks judge many runs at once: every join, group and window has run_id in its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from highwater_pipeline.tables import FINDINGS, RUNS, Tables
+
+VALUE_CHARACTERS = 40
+"""Of a record's value, how many a message shows, as highwater_checker.contents does."""
+
+NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFrames:
+    """A check's result over all runs.
+
+    findings: one row a violation, with exactly FINDINGS' columns. examined: one row a run of RUNS,
+    (run_id, examined), how many things the check looked at there: 0 proves nothing.
+    """
+
+    findings: DataFrame
+    examined: DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check by its name in highwater_checker.
+
+    invariant: the id of what it checks; its findings may name a special case of that.
+    run: reads only; nothing is computed before its frames are.
+    """
+
+    name: str
+    invariant: str
+    run: Callable[[Tables], CheckFrames]
+
+
+def findings_of(
+    violations: DataFrame,
+    *,
+    invariant: str | Column,
+    message: Column,
+    topic: str | Column = "topic",
+    partition: str | Column = "partition",
+    offset: str | Column | None = None,
+    broker: str | Column | None = None,
+    operation: str | Column | None = None,
+) -> DataFrame:
+    """Return the violations as rows of FINDINGS: a str names a column, None means there is none.
+
+    invariant alone is a text when it is a str. violations has run_id.
+    """
+    none = fn.lit(-1)
+    values = {
+        "run_id": fn.col("run_id"),
+        "invariant": fn.lit(invariant) if isinstance(invariant, str) else invariant,
+        "topic": _column(topic),
+        "partition": _column(partition),
+        "offset": none if offset is None else _column(offset),
+        "broker": none if broker is None else _column(broker),
+        "operation": fn.lit("") if operation is None else _column(operation),
+        "message": message,
+    }
+    return violations.select(
+        *(values[name].cast(kind).alias(name) for name, kind in FINDINGS.columns.items())
+    )
+
+
+def count_by_run(tables: Tables, examined: DataFrame) -> DataFrame:
+    """Return (run_id, examined): how many rows of examined are of each run of RUNS, 0 of none."""
+    counted = examined.groupBy("run_id").agg(fn.count(fn.lit(1)).alias("counted"))
+    return (
+        tables[RUNS]
+        .select("run_id")
+        .join(counted, "run_id", "left")
+        .select("run_id", fn.coalesce("counted", fn.lit(0)).cast("long").alias("examined"))
+    )
+
+
+def text(template: str, **parts: str | Column) -> Column:
+    """Return the template with {name} replaced by a part, else by the column of that name.
+
+    A part that is a str names a column. None may be null: text with a null in it is null.
+    """
+    pieces: list[Column] = []
+    for piece in template.split("{"):
+        name, closed, rest = piece.partition("}")
+        if closed:
+            pieces.append(_column(parts.get(name, name)).cast("string"))
+        pieces.append(fn.lit(rest if closed else piece))
+    return fn.concat(*pieces)
+
+
+def quoted(value: str | Column) -> Column:
+    """Return a value in quotes as Python's repr() writes it, and "nothing" for null.
+
+    Deviation: of unprintable characters only tabs and ends of lines are escaped.
+    """
+    column = _column(value)
+    inner = column
+    for raw, escaped in (("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
+        inner = fn.replace(inner, fn.lit(raw), fn.lit(escaped))
+    in_double = fn.concat(fn.lit('"'), inner, fn.lit('"'))
+    in_single = fn.concat(fn.lit("'"), fn.replace(inner, fn.lit("'"), fn.lit("\\'")), fn.lit("'"))
+    needs_double = column.contains("'") & ~column.contains('"')
+    return fn.coalesce(fn.when(needs_double, in_double).otherwise(in_single), fn.lit(NOTHING))
+
+
+def shown(value: str | Column) -> Column:
+    """Return a value in quotes, cut to a readable length; "nothing" for null."""
+    column = _column(value)
+    cut = fn.concat(fn.substring(column, 1, VALUE_CHARACTERS - 3), fn.lit("..."))
+    return quoted(fn.when(fn.length(column) > VALUE_CHARACTERS, cut).otherwise(column))
+
+
+def _column(what: str | Column) -> Column:
+    return fn.col(what) if isinstance(what, str) else what

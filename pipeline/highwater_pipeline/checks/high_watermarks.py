@@ -1,0 +1,134 @@
+"""I4: at no moment of a run is a leader's high watermark above what an ISR member has."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+from highwater_checker.invariants.high_watermark_in_run import CHECK as NAME
+from highwater_core.events import EventKind
+from highwater_pipeline.checks.evidence import PARTITION
+from highwater_pipeline.checks.findings import (
+    Check,
+    CheckFrames,
+    count_by_run,
+    findings_of,
+    text,
+)
+from highwater_pipeline.checks.traces import deleted_topics, events_of
+from highwater_pipeline.tables import REPLICA_LOOKS, Tables
+
+INVARIANT = "I4"
+STAY = [*PARTITION, "node", "leader_epoch"]
+MEMBER = [*PARTITION, "look", "member"]
+
+
+def run(tables: Tables) -> CheckFrames:
+    """Find ISR members whose log ended below what their leader had called committed before.
+
+    A leader's high watermark in one look is compared with a member's log end in the next look,
+    where that log can but have grown in between. Examined are only runs in which somebody looked.
+    Source: replication.md section 2, I4; highwater_checker.invariants.high_watermark_in_run.
+    """
+    pairs = _pairs(tables)
+    in_order = Window.partitionBy(*PARTITION, "member").orderBy("look", "node", "place")
+    first_of_each = (
+        pairs.where(fn.col("log_end_offset") < fn.col("high_watermark"))
+        .withColumn("number", fn.row_number().over(in_order))
+        .where("number = 1")
+    )
+    findings = findings_of(
+        first_of_each,
+        invariant=INVARIANT,
+        offset="log_end_offset",
+        broker="member",
+        message=text(
+            "leader {node} of leader_epoch {leader_epoch} had the high watermark {high_watermark} "
+            "with the ISR [{isr}] before {before} s; after that broker {member}'s log ended at "
+            "{log_end_offset}",
+            isr=fn.array_join(fn.col("isr").cast("array<string>"), ", "),
+            before=fn.format_string("%.2f", fn.col("time_ns") / 1e9),
+        ),
+    )
+    looked = tables[REPLICA_LOOKS].select("run_id").distinct()
+    examined = count_by_run(tables, pairs).join(looked, "run_id", "left_semi")
+    return CheckFrames(findings, examined)
+
+
+def _pairs(tables: Tables) -> DataFrame:
+    """Return what leaders told beside what each other ISR member had in the next look.
+
+    Row grain: (run_id, topic, partition, look, node, place): the leader's look, the leader, and
+    the member's place in its ISR. high_watermark, isr and time_ns are the leader's, member and
+    log_end_offset the member's.
+    """
+    told = _advanced(tables).select(
+        *STAY, "look", "time_ns", "high_watermark", "isr", "topic_id",
+        fn.posexplode("isr").alias("place", "member"),
+    )  # fmt: skip
+    was = _followers(tables, "was", fn.col("look"))
+    now = _followers(tables, "now", fn.col("look") - 1)
+    both = (
+        told.where(fn.col("member") != fn.col("node"))
+        .join(was, MEMBER)
+        .join(now, MEMBER)
+        .where(_follows("was") & _follows("now"))
+        .where(fn.col("was.incarnation") == fn.col("now.incarnation"))
+        .withColumn("log_end_offset", fn.col("now.log_end_offset"))
+    )
+    shrinking = _cuts(tables).withColumnRenamed("node", "member")
+    alone = _in_one_incarnation(tables).withColumnRenamed("node", "member")
+    stay = [*PARTITION, "member", "leader_epoch"]
+    return (
+        both.join(fn.broadcast(alone), stay, "left_semi")
+        .join(fn.broadcast(shrinking), stay, "left")
+        .where(fn.col("cut_to").isNull() | (fn.col("cut_to") >= fn.col("high_watermark")))
+    )
+
+
+def _advanced(tables: Tables) -> DataFrame:
+    """Return the looks at leaders that raised their high watermark in their epoch."""
+    brought = (
+        events_of(tables, EventKind.BECAME_LEADER)
+        .groupBy(*STAY)
+        .agg(fn.greatest(fn.max("high_watermark"), fn.lit(0)).alias("brought"))
+    )
+    return (
+        tables[REPLICA_LOOKS]
+        .where(fn.col("role") == "leader")
+        .join(fn.broadcast(brought), STAY)
+        .where(fn.col("high_watermark") > fn.col("brought"))
+        .join(fn.broadcast(deleted_topics(tables)), ["run_id", "topic"], "left_anti")
+    )
+
+
+def _followers(tables: Tables, name: str, look: Column) -> DataFrame:
+    """Return looks at followers by MEMBER, each as one column of the name; look: as which."""
+    told = fn.struct("incarnation", "leader_epoch", "topic_id", "log_end_offset")
+    return (
+        tables[REPLICA_LOOKS]
+        .where(fn.col("role") == "follower")
+        .select(*PARTITION, look.alias("look"), fn.col("node").alias("member"), told.alias(name))
+    )
+
+
+def _follows(name: str) -> Column:
+    """Return whether a follower's look is of its leader's epoch and topic."""
+    same_epoch = fn.col(f"{name}.leader_epoch") == fn.col("leader_epoch")
+    return same_epoch & fn.col(f"{name}.topic_id").eqNullSafe(fn.col("topic_id"))
+
+
+def _cuts(tables: Tables) -> DataFrame:
+    """Return the lowest offset to which each node cut its log in each epoch, as cut_to."""
+    cut = events_of(tables, EventKind.LOG_TRUNCATED)
+    return cut.groupBy(*STAY).agg(fn.min("offset").alias("cut_to"))
+
+
+def _in_one_incarnation(tables: Tables) -> DataFrame:
+    """Return the stays that only one incarnation of a node began as a follower."""
+    followed = events_of(tables, EventKind.BECAME_FOLLOWER)
+    incarnations = followed.groupBy(*STAY).agg(fn.countDistinct("incarnation").alias("number"))
+    return incarnations.where("number = 1").select(*STAY)
+
+
+CHECK = Check(NAME, INVARIANT, run)

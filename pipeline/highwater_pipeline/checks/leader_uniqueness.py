@@ -1,0 +1,62 @@
+"""I7: at most one broker leads a partition in one leader epoch, and no epoch is given twice."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as fn
+
+from highwater_core.events import EventKind
+from highwater_pipeline.checks.evidence import PARTITION
+from highwater_pipeline.checks.findings import (
+    Check,
+    CheckFrames,
+    count_by_run,
+    findings_of,
+    text,
+)
+from highwater_pipeline.checks.traces import events_of
+from highwater_pipeline.tables import Tables
+
+INVARIANT = "I7"
+LEADERSHIP = [*PARTITION, "leader_epoch"]
+
+
+def run(tables: Tables) -> CheckFrames:
+    """Find leader epochs in which two brokers led, or were elected, or that were written twice.
+
+    Looks at BECAME_LEADER of brokers and LEADER_ELECTED of controllers; each that names another
+    leader than the first one read of its epoch is found.
+    Source: replication.md section 2, I7; highwater_checker.invariants.leader_uniqueness.
+    """
+    became = events_of(tables, EventKind.BECAME_LEADER).withColumn("leader", fn.col("node"))
+    elected = events_of(tables, EventKind.LEADER_ELECTED)
+    columns = [*LEADERSHIP, "leader", "file", "seq"]
+    led = became.select(*columns).unionByName(elected.select(*columns)).dropna(subset=LEADERSHIP)
+    findings = _two_leaders(led).unionByName(_repeats(elected.dropna(subset=LEADERSHIP)))
+    return CheckFrames(findings, count_by_run(tables, led))
+
+
+def _two_leaders(led: DataFrame) -> DataFrame:
+    so_far = (
+        Window.partitionBy(*LEADERSHIP)
+        .orderBy("file", "seq")
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    first = fn.first("leader", ignorenulls=True).over(so_far)
+    return findings_of(
+        led.withColumn("first", first).where(fn.col("leader") != fn.col("first")),
+        invariant=INVARIANT,
+        message=text("brokers {first} and {leader} both led at leader_epoch {leader_epoch}"),
+    )
+
+
+def _repeats(elected: DataFrame) -> DataFrame:
+    times = elected.groupBy(*LEADERSHIP).agg(fn.count(fn.lit(1)).alias("times"))
+    return findings_of(
+        times.where(fn.col("times") > 1),
+        invariant=INVARIANT,
+        message=text("leader_epoch {leader_epoch} was written more than once"),
+    )
+
+
+CHECK = Check("one leader per leader epoch (I7)", INVARIANT, run)

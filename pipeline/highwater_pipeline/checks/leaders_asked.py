@@ -1,0 +1,145 @@
+"""What is known of the leader that answered a probe, by a look before, one after, and its trace."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+from highwater_core.events import EventKind
+from highwater_pipeline.checks.evidence import PARTITION
+from highwater_pipeline.checks.traces import events_of
+from highwater_pipeline.tables import REPLICA_LOOKS, Tables
+
+LED = [*PARTITION, "broker", "incarnation"]
+NO_EPOCH = -1
+ANSWERED, LOOKED, ASKED = 0, 1, 2
+"""Moments of the same time in the order in which they count: a look is after the answer, and
+before the question."""
+
+
+def leaders_asked(tables: Tables, probes: DataFrame) -> DataFrame:
+    """Return what is known of the leaders that answered probes, where it is known.
+
+    Known is only what was in one leadership from before to after: within it neither log end nor
+    high watermark falls. Row grain: (run_id, line) of the probe. Columns: least_end_offset,
+    least_high_watermark, most_high_watermark, log_start_offset; began, its BECAME_LEADER's (offset,
+    high_watermark), null where no trace tells it; led_throughout, whether it led in both looks.
+    Deviation: a look in which nobody told of a replica is no row of REPLICA_LOOKS, and a broker
+    that told of none is as silent; looks on either side of that one are taken instead.
+    Source: highwater_checker.invariants.empty_fetches.
+    """
+    looks = _numbered_looks(tables)
+    was_leader = fn.coalesce(fn.col("was.role") == "leader", fn.lit(False))
+    in_one_epoch = (fn.col("was.leader_epoch") == fn.col("now.leader_epoch")) & fn.col(
+        "was.topic_id"
+    ).eqNullSafe(fn.col("now.topic_id"))
+    return (
+        _beside_looks(tables, probes.join(_bounds(looks, probes), ["run_id", "line"]), looks)
+        .transform(lambda frame: _with_began(frame, tables))
+        .withColumn("led_throughout", was_leader)
+        .where(fn.when(was_leader, in_one_epoch).otherwise(fn.col("began.offset").isNotNull()))
+        .select(
+            "run_id",
+            "line",
+            _either("log_end_offset", "offset").alias("least_end_offset"),
+            _either("high_watermark", "high_watermark").alias("least_high_watermark"),
+            fn.col("now.high_watermark").alias("most_high_watermark"),
+            fn.col("now.log_start_offset").alias("log_start_offset"),
+            "began",
+            "led_throughout",
+        )
+    )
+
+
+def _either(of_look: str, of_event: str) -> Column:
+    led_throughout = fn.col("led_throughout")
+    return fn.when(led_throughout, fn.col(f"was.{of_look}")).otherwise(fn.col(f"began.{of_event}"))
+
+
+def _numbered_looks(tables: Tables) -> DataFrame:
+    """Return (run_id, look, time_ns, position): looks that tell of a replica, counted from 0."""
+    in_order = Window.partitionBy("run_id").orderBy("look")
+    looks = tables[REPLICA_LOOKS].select("run_id", "look", "time_ns").distinct()
+    return looks.withColumn("position", fn.row_number().over(in_order) - 1)
+
+
+def _bounds(looks: DataFrame, probes: DataFrame) -> DataFrame:
+    """Return (run_id, line, first, last): the positions of the looks before and after a probe.
+
+    Before is the last look that was complete when it asked. After is the second one that was
+    complete when it was answered or later: the first may have begun before.
+    """
+    moments = fn.array(_moment("answered_ns", ANSWERED), _moment("asked_ns", ASKED))
+    of_looks = looks.select(
+        "run_id", fn.lit(None).cast("long").alias("line"), _moment("time_ns", LOOKED).alias("at")
+    )
+    all_moments = probes.select("run_id", "line", fn.explode(moments).alias("at")).unionByName(
+        of_looks
+    )
+    so_far = Window.partitionBy("run_id").orderBy("at.time_ns", "at.turn")
+    seen = fn.count(fn.when(fn.col("at.turn") == LOOKED, 1)).over(so_far)
+    turn = fn.col("at.turn")
+    return (
+        all_moments.withColumn("seen", seen)
+        .where(turn != LOOKED)
+        .groupBy("run_id", "line")
+        .agg(
+            (fn.max(fn.when(turn == ASKED, fn.col("seen"))) - 1).alias("first"),
+            (fn.max(fn.when(turn == ANSWERED, fn.col("seen"))) + 1).alias("last"),
+        )
+    )
+
+
+def _moment(time_ns: str, turn: int) -> Column:
+    return fn.struct(fn.col(time_ns).alias("time_ns"), fn.lit(turn).alias("turn"))
+
+
+def _beside_looks(tables: Tables, probes: DataFrame, looks: DataFrame) -> DataFrame:
+    """Return the probes of brokers that lead in the look after, with was, now and incarnation.
+
+    was: the replica in the look before, null where it told of none; the broker was then in the same
+    incarnation or silent.
+    """
+    told = ["role", "leader_epoch", "topic_id"]
+    told += ["high_watermark", "log_start_offset", "log_end_offset"]
+    replicas = (
+        tables[REPLICA_LOOKS]
+        .withColumnRenamed("node", "broker")
+        .join(fn.broadcast(looks.select("run_id", "look", "position")), ["run_id", "look"])
+        .select("position", *LED, fn.struct(*told).alias("told"))
+    )
+    now = replicas.where(fn.col("told.role") == "leader").withColumnsRenamed(
+        {"position": "last", "told": "now"}
+    )
+    was = replicas.drop("incarnation").withColumnsRenamed({"position": "first", "told": "was"})
+    before = replicas.select(
+        "run_id", "broker", fn.col("position").alias("first"), fn.col("incarnation").alias("before")
+    ).distinct()
+    return (
+        probes.where(fn.col("first") >= 0)
+        .select(*PARTITION, "line", "broker", "first", "last")
+        .join(now, [*PARTITION, "broker", "last"])
+        .join(before, ["run_id", "broker", "first"], "left")
+        .where(fn.col("before").isNull() | (fn.col("before") == fn.col("incarnation")))
+        .join(was, [*PARTITION, "broker", "first"], "left")
+    )
+
+
+def _with_began(beside: DataFrame, tables: Tables) -> DataFrame:
+    """Return the probes with began: how the epoch began, if it began no other since was."""
+    epochs = Window.partitionBy(*LED).orderBy("leader_epoch")
+    begun = (
+        events_of(tables, EventKind.BECAME_LEADER)
+        .dropna(subset=["topic", "partition", "leader_epoch"])
+        .withColumnRenamed("node", "broker")
+        .groupBy(*LED, "leader_epoch")
+        .agg(fn.max_by(fn.struct("offset", "high_watermark"), "seq").alias("event"))
+        .withColumn("epoch_before", fn.lag("leader_epoch", 1, NO_EPOCH).over(epochs))
+    )
+    since = fn.coalesce("was.leader_epoch", fn.lit(NO_EPOCH))
+    began = fn.when(fn.col("epoch_before") <= since, fn.col("event"))
+    return (
+        beside.withColumn("leader_epoch", fn.col("now.leader_epoch"))
+        .join(fn.broadcast(begun), [*LED, "leader_epoch"], "left")
+        .withColumn("began", began)
+    )

@@ -1,0 +1,107 @@
+"""Order: what was sent after an acknowledgement, or after it by the same client, lies after it.
+
+Source: reference/history-checks.md section 2, "realtime-send" and "nonmonotonic-send".
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+from highwater_pipeline.checks.evidence import (
+    OPERATION,
+    PARTITION,
+    is_type,
+    operations_of,
+    promised_sends,
+)
+from highwater_pipeline.checks.findings import (
+    Check,
+    CheckFrames,
+    count_by_run,
+    findings_of,
+    shown,
+    text,
+)
+from highwater_pipeline.tables import Tables
+
+SENT_ONCE = 1
+NO_OFFSET = -1
+
+
+def run(tables: Tables) -> CheckFrames:
+    """Find acks=all records at offsets that contradict the order in which they were sent.
+
+    A send that began after another's acknowledgement came lies above it, whoever sent them. Of a
+    client with one request in flight, records that were each sent once lie in the order of their
+    sends. A send whose beginning was not taken in is held against no acknowledgement.
+    Source: highwater_checker.invariants.order.
+    """
+    acknowledged = promised_sends(tables)
+    findings = _below_what_was_acknowledged(tables, acknowledged).unionByName(
+        _below_what_was_sent(acknowledged)
+    )
+    return CheckFrames(findings, count_by_run(tables, acknowledged))
+
+
+def _below_what_was_acknowledged(tables: Tables, acknowledged: DataFrame) -> DataFrame:
+    """Return the sends that lie at or below what was acknowledged before they began.
+
+    Each send is two moments of its partition, its beginning and its end; along them runs the
+    highest offset that was acknowledged. An end is not before a beginning of the same time.
+    """
+    begun = (
+        operations_of(tables, "send")
+        .where(is_type("invoke"))
+        .select(*OPERATION, fn.col("time_ns").alias("invoked_ns"))
+    )
+    moments = fn.array(
+        fn.struct(fn.col("invoked_ns").alias("at_ns"), fn.lit(False).alias("is_end")),
+        fn.struct(fn.col("time_ns").alias("at_ns"), fn.lit(True).alias("is_end")),
+    )
+    highest_first = fn.struct(
+        (-fn.col("offset")).alias("negative_offset"), "time_ns", "file", "line", "value"
+    )
+    so_far = Window.partitionBy(*PARTITION).orderBy("moment.at_ns", "moment.is_end")
+    highest = fn.min(fn.when(fn.col("moment.is_end"), highest_first)).over(so_far)
+    late = (
+        acknowledged.join(begun.hint("shuffle_hash"), OPERATION, "left")
+        .withColumn("moment", fn.explode(moments))
+        .where(fn.col("moment.at_ns").isNotNull())
+        .withColumn("highest", highest)
+        .withColumn("highest_offset", -fn.col("highest.negative_offset"))
+        .where(~fn.col("moment.is_end") & (fn.col("offset") <= fn.col("highest_offset")))
+    )
+    why = text(
+        "sent after {value} was acknowledged at {highest_offset}", value=shown("highest.value")
+    )
+    return _findings(late, "realtime-send", why)
+
+
+def _below_what_was_sent(acknowledged: DataFrame) -> DataFrame:
+    """Return the records of one client that lie below one that it sent before; operations rise."""
+    sent_before = (
+        Window.partitionBy(*PARTITION, "process")
+        .orderBy("operation_id")
+        .rowsBetween(Window.unboundedPreceding, -1)
+    )
+    highest = fn.coalesce(fn.max("offset").over(sent_before), fn.lit(NO_OFFSET))
+    early = (
+        acknowledged.where((fn.col("max_in_flight") == 1) & (fn.col("tries") == SENT_ONCE))
+        .withColumn("highest", highest)
+        .where(fn.col("offset") <= fn.col("highest"))
+    )
+    return _findings(early, "nonmonotonic-send", text("sent after what lies at {highest}"))
+
+
+def _findings(misplaced: DataFrame, invariant: str, why: Column) -> DataFrame:
+    return findings_of(
+        misplaced,
+        invariant=invariant,
+        offset="offset",
+        operation="operation",
+        message=text("{value} lies at {offset}, {why}", value=shown("value"), why=why),
+    )
+
+
+CHECK = Check("records lie in the order of sends", "realtime-send", run)

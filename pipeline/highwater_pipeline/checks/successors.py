@@ -1,0 +1,161 @@
+"""I1: no leader acknowledges to a client what its successor's log does not have."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from highwater_core.events import EventKind
+from highwater_pipeline.checks.evidence import (
+    PARTITION,
+    PLACE,
+    REPLICA,
+    promised_sends,
+    whole_replicas,
+)
+from highwater_pipeline.checks.findings import (
+    Check,
+    CheckFrames,
+    count_by_run,
+    findings_of,
+    shown,
+    text,
+)
+from highwater_pipeline.checks.traces import deleted_topics, events_of
+from highwater_pipeline.tables import RECORDS, Tables
+
+INVARIANT = "I1"
+ACKNOWLEDGEMENT = [*PLACE, "process", "line", "operation", "value"]
+NO_EPOCH = -1
+NOBODY = "nobody traced it"
+
+
+def run(tables: Tables) -> CheckFrames:
+    """Find acks=all records that a later leader's log did not reach when its epoch began.
+
+    A record's epoch is that of its batch in the replica with the most committed; of a record that
+    is not there, that of the only leader that traced an append at its offset and whose record is
+    not there now. Deleted topics, whose epochs begin anew, are left out.
+    Source: replication.md section 2, I1 and I4; highwater_checker.invariants.successors.
+    """
+    begun = _of_kind(tables, EventKind.BECAME_LEADER)
+    appended = _of_kind(tables, EventKind.LOG_APPENDED)
+    begun_at = fn.broadcast(begun.select(*PARTITION).distinct())
+    contents = _most_committed(tables)
+    acknowledged = (
+        promised_sends(tables)
+        .select(*ACKNOWLEDGEMENT)
+        .join(begun_at, PARTITION, "left_semi")
+        .join(fn.broadcast(contents), PARTITION, "left_semi")
+    )
+    lacking = _lacking(_with_epochs(acknowledged, _held(tables, contents), appended), begun)
+    findings = findings_of(
+        _with_appends(lacking, appended),
+        invariant=INVARIANT,
+        offset="offset",
+        broker="lacking.node",
+        operation="operation",
+        message=text(
+            "{value} of leader_epoch {epoch} was acknowledged; appended there: {appends}; broker "
+            "{node} began leader_epoch {began} with a log that ended at {end_offset}",
+            value=shown("value"),
+            node="lacking.node",
+            began="lacking.epoch",
+            end_offset="lacking.offset",
+        ),
+    )
+    return CheckFrames(findings, count_by_run(tables, acknowledged))
+
+
+def _of_kind(tables: Tables, kind: EventKind) -> DataFrame:
+    """Return the kind's events of partitions that stay, with epoch, their leader epoch or -1."""
+    return (
+        events_of(tables, kind)
+        .dropna(subset=["topic", "partition"])
+        .withColumn("epoch", fn.coalesce("leader_epoch", fn.lit(NO_EPOCH)))
+        .join(fn.broadcast(deleted_topics(tables)), ["run_id", "topic"], "left_anti")
+    )
+
+
+def _most_committed(tables: Tables) -> DataFrame:
+    """Return each partition's replica with the most committed, of equal ones the lowest."""
+    most_committed = fn.struct("high_watermark", -fn.col("broker"))
+    replicas = whole_replicas(tables).groupBy(*PARTITION)
+    return replicas.agg(fn.max_by("broker", most_committed).alias("broker"))
+
+
+def _held(tables: Tables, contents: DataFrame) -> DataFrame:
+    """Return what the chosen replicas hold at each PLACE: epoch_now and held, a value."""
+    return (
+        tables[RECORDS]
+        .join(fn.broadcast(contents), REPLICA, "left_semi")
+        .select(
+            *PLACE,
+            fn.col("leader_epoch").alias("epoch_now"),
+            fn.coalesce("value", fn.lit("")).alias("held"),
+        )
+    )
+
+
+def _with_epochs(acknowledged: DataFrame, held: DataFrame, appended: DataFrame) -> DataFrame:
+    """Return the acknowledgements whose epoch is known, with it."""
+    beside = acknowledged.join(held.hint("shuffle_hash"), PLACE, "left")
+    is_there = fn.coalesce("held", fn.lit("")) == fn.col("value")
+    there = beside.where(is_there & fn.col("epoch_now").isNotNull())
+    lost = (
+        beside.where(~is_there)
+        .join(_appends(appended), PARTITION)
+        .where(_covers("append") & ~fn.col("append.epoch").eqNullSafe(fn.col("epoch_now")))
+        .groupBy(*ACKNOWLEDGEMENT)
+        .agg(fn.min("append.epoch").alias("epoch"), fn.max("append.epoch").alias("last"))
+        .where(fn.col("epoch") == fn.col("last"))
+    )
+    return there.select(*ACKNOWLEDGEMENT, fn.col("epoch_now").alias("epoch")).unionByName(
+        lost.select(*ACKNOWLEDGEMENT, "epoch")
+    )
+
+
+def _lacking(with_epochs: DataFrame, begun: DataFrame) -> DataFrame:
+    """Return those that a later leader began without, and the first such as lacking."""
+    began = begun.select(
+        *PARTITION, fn.struct("epoch", "file", "seq", "node", "offset").alias("began")
+    )
+    return (
+        with_epochs.join(fn.broadcast(began), PARTITION)
+        .where(fn.col("began.epoch") > fn.col("epoch"))
+        .where(fn.col("began.offset") <= fn.col("offset"))
+        .groupBy(*ACKNOWLEDGEMENT, "epoch")
+        .agg(fn.min("began").alias("lacking"))
+    )
+
+
+def _with_appends(lacking: DataFrame, appended: DataFrame) -> DataFrame:
+    """Return them with appends: who traced an append at the offset, by leader epoch, in words."""
+    traced = (
+        lacking.select(*ACKNOWLEDGEMENT)
+        .join(_appends(appended), PARTITION)
+        .where(_covers("append"))
+        .groupBy(*ACKNOWLEDGEMENT)
+        .agg(fn.sort_array(fn.collect_list("append")).alias("appends"))
+    )
+    in_words = fn.transform("appends", _in_words)
+    words = traced.withColumn("appends", fn.array_join(in_words, ", "))
+    return lacking.join(words, ACKNOWLEDGEMENT, "left").fillna(NOBODY, ["appends"])
+
+
+def _appends(appended: DataFrame) -> DataFrame:
+    """Return PARTITION and append. They meet few records, lost ones, so ranges are compared."""
+    append = fn.struct("epoch", "file", "seq", "node", "offset", "end_offset")
+    return appended.select(*PARTITION, append.alias("append"))
+
+
+def _covers(append: str) -> Column:
+    offset = fn.col("offset")
+    return (fn.col(f"{append}.offset") <= offset) & (offset < fn.col(f"{append}.end_offset"))
+
+
+def _in_words(append: Column) -> Column:
+    return text("broker {node} in leader_epoch {epoch}", node=append.node, epoch=append.epoch)
+
+
+CHECK = Check("no leader lacks what older ones acknowledged (I1)", INVARIANT, run)

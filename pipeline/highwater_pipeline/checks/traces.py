@@ -1,0 +1,57 @@
+"""What checks read of nodes' traces: events of a kind with their details, and deleted topics."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from highwater_core.events import EventKind
+from highwater_pipeline.checks.findings import text
+from highwater_pipeline.tables import EVENTS, Tables
+
+DETAILS: dict[EventKind, str] = {
+    EventKind.BECAME_LEADER: "high_watermark BIGINT",
+    EventKind.LEADER_ELECTED: "leader INT",
+    EventKind.LOG_APPENDED: "end_offset BIGINT",
+    EventKind.LOG_TRUNCATED: "high_watermark BIGINT, reason STRING",
+    EventKind.TOPICS_CHANGED: "deleted ARRAY<STRING>",
+}
+"""By kind, what checks read of an event's detail; the checker's types (highwater_core.events)."""
+
+REQUIRED: dict[EventKind, tuple[str, ...]] = {
+    EventKind.BECAME_LEADER: ("high_watermark",),
+    EventKind.LEADER_ELECTED: ("leader",),
+    EventKind.LOG_APPENDED: ("end_offset",),
+    EventKind.LOG_TRUNCATED: ("high_watermark", "reason"),
+}
+"""By kind, the details without which no check can judge an event (completeness.py finds them)."""
+
+FIRST_CONTROLLER_ID = 1000
+"""Brokers count from 0, controllers from this (highwater_core.ids)."""
+
+
+def events_of(tables: Tables, kind: EventKind) -> DataFrame:
+    """Return EVENTS' rows of a kind, with DETAILS of it as columns in place of detail, and file.
+
+    A detail that is absent or of another type is null. (file, seq) is the order in which the
+    checker reads a run's events: by the names of the nodes' files, then as each node wrote them.
+    """
+    node_kind = fn.when(fn.col("node") >= FIRST_CONTROLLER_ID, "controller").otherwise("broker")
+    events = (
+        tables[EVENTS]
+        .where(fn.col("kind") == kind.value)
+        .withColumn("file", text("{node_kind}-{node}-{incarnation}.jsonl", node_kind=node_kind))
+    )
+    if kind not in DETAILS:
+        return events.drop("detail")
+    told = events.withColumn("detail", fn.from_json("detail", DETAILS[kind]))
+    return told.select(*(name for name in told.columns if name != "detail"), "detail.*")
+
+
+def deleted_topics(tables: Tables) -> DataFrame:
+    """Return (run_id, topic), each once, of the topics that a controller saw or made disappear."""
+    seen = events_of(tables, EventKind.TOPICS_CHANGED).select(
+        "run_id", fn.explode("deleted").alias("topic")
+    )
+    made = events_of(tables, EventKind.TOPIC_DELETED).select("run_id", "topic").dropna()
+    return seen.unionByName(made).distinct()

@@ -1,0 +1,46 @@
+"""I11: no replica cuts its log below its own high watermark, as the traces tell it."""
+
+from __future__ import annotations
+
+from pyspark.sql import functions as fn
+
+from highwater_checker.invariants.truncations import CHECK as NAME
+from highwater_core.events import EventKind
+from highwater_pipeline.checks.findings import (
+    Check,
+    CheckFrames,
+    count_by_run,
+    findings_of,
+    text,
+)
+from highwater_pipeline.checks.traces import events_of
+from highwater_pipeline.tables import Tables
+
+INVARIANT = "I11"
+
+
+def run(tables: Tables) -> CheckFrames:
+    """Find truncations to an offset below the high watermark that the replica had then.
+
+    Looks at BECAME_FOLLOWER, after which a replica may have to truncate, and LOG_TRUNCATED.
+    Source: replication.md section 2, I11; highwater_checker.invariants.truncations.
+    """
+    truncated = events_of(tables, EventKind.LOG_TRUNCATED)
+    followed = events_of(tables, EventKind.BECAME_FOLLOWER)
+    findings = findings_of(
+        truncated.where(fn.col("offset") < fn.col("high_watermark")),
+        invariant=INVARIANT,
+        topic=fn.coalesce("topic", fn.lit("")),
+        partition=fn.coalesce("partition", fn.lit(-1)),
+        offset="offset",
+        message=text(
+            "broker {node} cut its log to {offset}, below its high watermark {high_watermark}: "
+            "{reason}",
+            reason=fn.coalesce("reason", fn.lit("")),
+        ),
+    )
+    looked_at = truncated.select("run_id").unionByName(followed.select("run_id"))
+    return CheckFrames(findings, count_by_run(tables, looked_at))
+
+
+CHECK = Check(NAME, INVARIANT, run)

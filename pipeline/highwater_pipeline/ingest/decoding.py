@@ -1,0 +1,83 @@
+"""From lists of files to frames: Python reads in Spark's workers, and yields bounded batches.
+
+Spark spreads the files, one row each; its workers see the run folders by the same paths. A frame
+of decoded rows has its table's columns and `wrong`: what is not taken comes in the same pass, with
+nothing but run_id and wrong. The one module here that knows Arrow.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from highwater_pipeline.tables import Table
+
+Row = Mapping[str, Any]
+
+ROWS_MAX = 10_000
+CHARACTERS_MAX = 4_000_000
+"""Of a batch: whichever is reached first ends it."""
+TASKS_MAX = 256
+
+WRONG = StructType(
+    [
+        StructField("file", StringType()),
+        StructField("line", LongType()),
+        StructField("reason", StringType()),
+        StructField("text", StringType()),
+    ]
+)
+"""QUARANTINE's columns but run_id."""
+
+
+def with_wrong(table: Table) -> StructType:
+    """Return the table's schema with one more column: wrong, null in rows of the table."""
+    return StructType([*table.schema.fields, StructField("wrong", WRONG)])
+
+
+def decoded(
+    spark: SparkSession,
+    files: Sequence[tuple[Any, ...]],
+    files_schema: StructType,
+    rows_of: Callable[[Row], Iterable[Row]],
+    schema: StructType,
+) -> DataFrame:
+    """Return the rows that rows_of yields for each file, as it is asked for them.
+
+    files: as files_schema tells, spread over as many tasks as there are files, up to TASKS_MAX.
+    rows_of: a function of a module, called in the workers.
+    """
+    tasks = min(max(len(files), 1), TASKS_MAX)
+    given = spark.createDataFrame(list(files), files_schema).repartition(tasks)
+    return given.mapInArrow(functools.partial(_decode, rows_of, schema), schema)
+
+
+def _decode(
+    rows_of: Callable[[Row], Iterable[Row]],
+    schema: StructType,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    arrow_schema = to_arrow_schema(schema)
+    for batch in batches:
+        for file in batch.to_pylist():
+            yield from in_batches(rows_of(file), arrow_schema)
+
+
+def in_batches(rows: Iterable[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows, in order, as batches of bounded size; a column that a row lacks is null."""
+    held: list[Row] = []
+    characters = 0
+    for row in rows:
+        held.append(row)
+        characters += sum(len(cell) for cell in row.values() if isinstance(cell, str))
+        if len(held) >= ROWS_MAX or characters >= CHARACTERS_MAX:
+            yield pa.RecordBatch.from_pylist(held, schema=schema)
+            held, characters = [], 0
+    if held:
+        yield pa.RecordBatch.from_pylist(held, schema=schema)

@@ -1,0 +1,152 @@
+"""What lies in a run's folder: files by the table that they belong to, and their fingerprint.
+
+Looks at names and hashes bytes; what the files say it does not know.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from highwater_pipeline.tables import EVENTS, FAULTS, OPERATIONS, PROBES, REPLICA_LOOKS
+
+DOCUMENTS = ("topology.json", "plan.json", "load.json", "clock.json", "verdict.json")
+"""Small files that are read whole."""
+SEGMENTS = "segments"
+
+_LINE_FILES = {
+    "snapshots.jsonl": REPLICA_LOOKS.name,
+    "probes.jsonl": PROBES.name,
+    "intent.jsonl": FAULTS.name,
+}
+_LINE_FOLDERS = {"history": OPERATIONS.name, "trace": EVENTS.name}
+_MARKS = ("topology.json", "plan.json", *_LINE_FOLDERS)
+_BROKER = re.compile(r"broker-(0|[1-9][0-9]{0,8})")
+_REPLICA = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,8})")
+# A replica that is being removed, or is none of its broker's any more (highwater_broker.log).
+_ASIDE = re.compile(_REPLICA.pattern + r"\.[0-9]+-(delete|stray)")
+
+NOT_FINISHED = "not finished: its name is that of a file that is being written"
+UNEXPECTED = "unexpected: nothing here has such a name"
+
+Fingerprint = Mapping[str, tuple[int, str]]
+"""Path in the run's folder to bytes and SHA-256; (-1, what it is) of what is not read."""
+
+
+class NotARun(Exception):
+    """The folder is none of a run, or cannot be read; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaFolder:
+    """A replica's log. path: in the run's folder."""
+
+    broker: int
+    topic: str
+    partition: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """A run's files, by their paths in its folder; every sequence ascends by path.
+
+    line_files: files of JSON lines with the name of their table. strangers: files and folders that
+    are not read, and why.
+    """
+
+    run_id: str
+    folder: Path
+    documents: tuple[str, ...]
+    line_files: tuple[tuple[str, str], ...]
+    replicas: tuple[ReplicaFolder, ...]
+    strangers: tuple[tuple[str, str], ...]
+    fingerprint: Fingerprint
+
+
+def take_inventory(folder: Path) -> Inventory:
+    """Return what the folder holds; its name is the run's id. Every file is hashed.
+
+    Raises:
+        NotARun: it has nothing that only runs have, or the disk does not give it.
+    """
+    if not folder.is_dir():
+        raise NotARun("there is no such folder")
+    if not any((folder / mark).exists() for mark in _MARKS):
+        raise NotARun(f"it is no run: it has none of {', '.join(_MARKS)}")
+    try:
+        return _inventory(folder)
+    except OSError as error:
+        raise NotARun(f"it cannot be read: {error}") from error
+
+
+def _inventory(folder: Path) -> Inventory:
+    strangers: list[tuple[str, str]] = []
+    documents = tuple(name for name in DOCUMENTS if (folder / name).is_file())
+    line_files = sorted(_line_files(folder, strangers))
+    replicas = sorted(_replicas(folder, strangers), key=lambda replica: replica.path)
+    paths = [*documents, *(file for file, _ in line_files)]
+    for replica in replicas:
+        logs = (folder / replica.path).glob("*.log")
+        paths += [_in_run(folder, log) for log in logs]
+    fingerprint = {path: _hash(folder / path) for path in sorted(paths)}
+    fingerprint |= {replica.path: (-1, "replica") for replica in replicas}
+    fingerprint |= {path: (-1, reason) for path, reason in strangers}
+    return Inventory(
+        run_id=folder.name,
+        folder=folder,
+        documents=documents,
+        line_files=tuple(line_files),
+        replicas=tuple(replicas),
+        strangers=tuple(sorted(strangers)),
+        fingerprint=fingerprint,
+    )
+
+
+def _line_files(folder: Path, strangers: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield (path, table) of each file of lines; what has no business there joins strangers."""
+    for name, table in _LINE_FILES.items():
+        if (folder / name).is_file():
+            yield name, table
+    for name, table in _LINE_FOLDERS.items():
+        for path in _entries(folder / name):
+            if path.name.startswith(".tmp-"):
+                strangers.append((_in_run(folder, path), NOT_FINISHED))
+            elif path.name.startswith(".") or path.suffix != ".jsonl" or not path.is_file():
+                strangers.append((_in_run(folder, path), UNEXPECTED))
+            else:
+                yield _in_run(folder, path), table
+
+
+def _replicas(folder: Path, strangers: list[tuple[str, str]]) -> Iterator[ReplicaFolder]:
+    """Yield the replicas below segments/; a folder that is no replica's joins strangers."""
+    for of_broker in _entries(folder / SEGMENTS):
+        broker = _BROKER.fullmatch(of_broker.name)
+        if broker is None:
+            strangers.append((_in_run(folder, of_broker), UNEXPECTED))
+            continue
+        for path in _entries(of_broker):
+            if not path.is_dir() or _ASIDE.fullmatch(path.name):
+                continue  # checkpoints and the like, or no replica
+            replica = _REPLICA.fullmatch(path.name)
+            if replica is None:
+                strangers.append((_in_run(folder, path), UNEXPECTED))
+                continue
+            yield ReplicaFolder(int(broker[1]), replica[1], int(replica[2]), _in_run(folder, path))
+
+
+def _entries(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.is_dir() else []
+
+
+def _in_run(folder: Path, path: Path) -> str:
+    return path.relative_to(folder).as_posix()
+
+
+def _hash(path: Path) -> tuple[int, str]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return file.tell(), digest

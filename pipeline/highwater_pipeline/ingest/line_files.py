@@ -1,0 +1,219 @@
+"""Histories, traces, looks, probes and intents: from a decoded line to rows of its table."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from highwater_checker.history import HistoryEvent
+from highwater_checker.probes import Probe
+from highwater_core.events import TraceEvent
+from highwater_core.messages import NodeSnapshot
+from highwater_pipeline.ingest.decoding import Row, decoded, with_wrong
+from highwater_pipeline.ingest.lines import Decoded, Wrong, decode_lines, read_lines
+from highwater_pipeline.tables import (
+    EVENTS,
+    FAULTS,
+    OPERATIONS,
+    PROBES,
+    REPLICA_LOOKS,
+    Table,
+)
+
+_FILES = StructType(
+    [
+        StructField("run_id", StringType()),
+        StructField("folder", StringType()),
+        StructField("file", StringType()),
+        StructField("acks", IntegerType()),
+        StructField("max_in_flight", IntegerType()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LineFile:
+    """A file of lines. file: its path in the run's folder. acks, max_in_flight: of its client."""
+
+    run_id: str
+    folder: str
+    file: str
+    acks: int | None = None
+    max_in_flight: int | None = None
+
+
+class WrongLine(Exception):
+    """A line that decodes and still is none of its file; the message says why."""
+
+
+class _Look(msgspec.Struct):
+    """A line of snapshots.jsonl; a node that did not answer is None."""
+
+    time_ns: int
+    nodes: dict[int, NodeSnapshot | None]
+
+
+class _Fault(msgspec.Struct):
+    fault: str
+    node: str | None = None
+
+
+class _Intent(msgspec.Struct):
+    at_ns: int
+    number: int
+    phase: str
+    fault: _Fault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A kind of file: its lines' decoder, and what rows a line is.
+
+    rows_of may raise WrongLine.
+    """
+
+    table: Table
+    decoder: msgspec.json.Decoder[Any]
+    rows_of: Callable[[LineFile, Decoded], Sequence[Row]]
+
+
+def decoded_files(spark: SparkSession, table: Table, files: Sequence[LineFile]) -> DataFrame:
+    """Return the rows of the table's files, and in `wrong` what was not taken (decoding.py).
+
+    Row grain and sort key: the table's.
+    """
+    rows = [tuple(getattr(file, name) for name in _FILES.names) for file in files]
+    read = functools.partial(_rows_of_cells, table.name)
+    return decoded(spark, rows, _FILES, read, with_wrong(table))
+
+
+def rows_of_file(file: LineFile, table: Table) -> Iterator[Row]:
+    """Yield a file's rows, wrong lines among them; reads it as they are asked for."""
+    of_kind = FORMATS[table.name]
+    for found in decode_lines(read_lines(Path(file.folder, file.file)), of_kind.decoder):
+        if isinstance(found, Wrong):
+            yield wrong_row(file.run_id, file.file, found)
+            continue
+        try:
+            rows = of_kind.rows_of(file, found)
+            _check_ranges(rows, table)
+        except (WrongLine, RecursionError) as error:  # a detail may be too deep to write again
+            yield wrong_row(file.run_id, file.file, found.line.wrong(f"wrong: {error}"))
+        else:
+            yield from rows
+
+
+def wrong_row(run_id: str, file: str, wrong: Wrong) -> Row:
+    """Return the row of a decoded frame that tells of what was not taken."""
+    cells = {"file": file, "line": wrong.line, "reason": wrong.reason, "text": wrong.text}
+    return {"run_id": run_id, "wrong": cells}
+
+
+def _rows_of_cells(table_name: str, cells: Row) -> Iterator[Row]:
+    return rows_of_file(LineFile(**cells), FORMATS[table_name].table)
+
+
+def _check_ranges(rows: Sequence[Row], table: Table) -> None:
+    """Raise WrongLine for a number that its column cannot hold: JSON's have no bounds."""
+    for row in rows:
+        for name, bound in _bounds(table):
+            cell = row.get(name)
+            for number in cell if isinstance(cell, tuple) else (cell,):
+                if number is not None and not -bound <= number < bound:
+                    raise WrongLine(f"{number} does not fit {name}")
+
+
+@functools.cache
+def _bounds(table: Table) -> tuple[tuple[str, int], ...]:
+    """Return each column of whole numbers with its bound: it holds [-bound, bound)."""
+    elements = {
+        name: kind.elementType if isinstance(kind, ArrayType) else kind
+        for name, kind in table.columns.items()
+    }
+    bounds: dict[DataType, int] = {IntegerType(): 2**31, LongType(): 2**63}
+    return tuple((name, bounds[kind]) for name, kind in elements.items() if kind in bounds)
+
+
+def _fields(value: Any) -> Row:
+    """Return a dataclass's fields by name; those that are no column are left out by the schema."""
+    return {each.name: getattr(value, each.name) for each in fields(value)}
+
+
+def _operations(file: LineFile, at: Decoded) -> Sequence[Row]:
+    process = PurePosixPath(file.file).stem
+    if at.value.process != process:
+        raise WrongLine(f"process {at.value.process!r} in the history of {process!r}")
+    settings = {"acks": file.acks, "max_in_flight": file.max_in_flight}
+    return [{"run_id": file.run_id, "line": at.line.number, **_fields(at.value), **settings}]
+
+
+def _events(file: LineFile, at: Decoded) -> Sequence[Row]:
+    detail = msgspec.json.encode(at.value.detail).decode()
+    return [{"run_id": file.run_id, **_fields(at.value), "detail": detail}]
+
+
+def _replica_looks(file: LineFile, at: Decoded) -> Sequence[Row]:
+    return [
+        {
+            "run_id": file.run_id,
+            "look": at.line.number,
+            "time_ns": at.value.time_ns,
+            "node": node,
+            "incarnation": snapshot.incarnation,
+            **_fields(replica),
+            "topic": replica.topic_partition.topic,
+            "partition": replica.topic_partition.partition,
+            "is_final": at.is_last,
+            "topic_id": replica.topic_id or None,
+        }
+        for node, snapshot in at.value.nodes.items()
+        if snapshot is not None
+        for replica in snapshot.replicas
+    ]
+
+
+def _probes(file: LineFile, at: Decoded) -> Sequence[Row]:
+    return [{"run_id": file.run_id, "line": at.line.number, **_fields(at.value)}]
+
+
+def _faults(file: LineFile, at: Decoded) -> Sequence[Row]:
+    intent: _Intent = at.value
+    return [
+        {
+            "run_id": file.run_id,
+            "number": intent.number,
+            "phase": intent.phase,
+            "at_ns": intent.at_ns,
+            "fault": None if intent.fault is None else intent.fault.fault,
+            "node": None if intent.fault is None else intent.fault.node,
+            "text": at.line.data.decode("utf-8", "replace"),
+        }
+    ]
+
+
+FORMATS = {
+    each.table.name: each
+    for each in (
+        Format(OPERATIONS, msgspec.json.Decoder(HistoryEvent), _operations),
+        Format(EVENTS, msgspec.json.Decoder(TraceEvent), _events),
+        Format(REPLICA_LOOKS, msgspec.json.Decoder(_Look), _replica_looks),
+        Format(PROBES, msgspec.json.Decoder(Probe), _probes),
+        Format(FAULTS, msgspec.json.Decoder(_Intent), _faults),
+    )
+}
+"""By the table's name."""

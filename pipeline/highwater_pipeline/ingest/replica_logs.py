@@ -1,0 +1,125 @@
+"""Copied logs of replicas: to records, and to one row a replica, by highwater_checker.segments.
+
+A worker holds one replica's log in memory at a time, as the checker does.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from highwater_checker.segments import Batch, DamagedLog, read_batches
+from highwater_pipeline.ingest.decoding import Row, decoded
+from highwater_pipeline.ingest.inventory import SEGMENTS, Inventory
+from highwater_pipeline.tables import RECORDS, REPLICAS
+
+REPLICA = ["run_id", "topic", "partition", "broker"]
+NOT_COPIED = "not copied: the final look tells of this replica, and its log is not there"
+
+_FOLDERS = StructType(
+    [
+        StructField("run_id", StringType()),
+        StructField("folder", StringType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("broker", IntegerType()),
+    ]
+)
+_LOG = StructType(
+    [
+        StructField("end_offset", LongType()),
+        StructField("batches", LongType()),
+        StructField("damage", StringType()),
+    ]
+)
+_SCHEMA = StructType([*RECORDS.schema.fields, StructField("log", _LOG)])
+
+
+def decoded_logs(spark: SparkSession, runs: Sequence[Inventory]) -> DataFrame:
+    """Return RECORDS' columns and `log`, null in records; one row a replica has log instead.
+
+    log: end_offset (null when it holds nothing), batches, damage.
+    """
+    rows = [
+        (run.run_id, str(run.folder / each.path), each.topic, each.partition, each.broker)
+        for run in runs
+        for each in run.replicas
+    ]
+    return decoded(spark, rows, _FOLDERS, _rows, _SCHEMA)
+
+
+def records_of(logs: DataFrame) -> DataFrame:
+    """Return RECORDS' rows of decoded_logs' frame."""
+    return logs.where("log IS NULL").select(*RECORDS.columns)
+
+
+def replicas_of(logs: DataFrame, looks: DataFrame) -> DataFrame:
+    """Return REPLICAS' rows: decoded_logs' frame with what the final look told of each replica.
+
+    looks: REPLICA_LOOKS' rows. high_watermark is -1 where it told nothing; a log that is empty or
+    damaged ends where it starts.
+    """
+    offsets = ["high_watermark", "log_start_offset"]
+    told = _final(looks).select(*REPLICA, *offsets)
+    return (
+        logs.where("log IS NOT NULL")
+        .select(*REPLICA, "log.*")
+        .join(told, REPLICA, "left")
+        .fillna({"high_watermark": -1, "log_start_offset": 0})
+        .withColumn("log_end_offset", fn.coalesce("end_offset", "log_start_offset"))
+        .select(*REPLICAS.columns)
+    )
+
+
+def not_copied(logs: DataFrame, looks: DataFrame) -> DataFrame:
+    """Return QUARANTINE's rows of replicas in the final look whose logs were not copied."""
+    folder = fn.concat(
+        fn.lit(f"{SEGMENTS}/broker-"), "broker", fn.lit("/"), "topic", fn.lit("-"), "partition"
+    )
+    return (
+        _final(looks)
+        .where(fn.col("role").isin("leader", "follower"))
+        .join(logs.where("log IS NOT NULL"), REPLICA, "left_anti")
+        .select(
+            "run_id",
+            folder.alias("file"),
+            fn.lit(-1).cast("long").alias("line"),
+            fn.lit(NOT_COPIED).alias("reason"),
+            fn.lit(None).cast("string").alias("text"),
+        )
+    )
+
+
+def _final(looks: DataFrame) -> DataFrame:
+    return looks.where("is_final").withColumnRenamed("node", "broker")
+
+
+def _rows(folder: Row) -> Iterator[Row]:
+    replica = {name: folder[name] for name in REPLICA}
+    try:
+        batches = read_batches(Path(folder["folder"]))
+    except DamagedLog as error:
+        yield {**replica, "log": {"end_offset": None, "batches": 0, "damage": str(error)}}
+        return
+    for batch in batches:
+        yield from _records(replica, batch)
+    end_offset = batches[-1].next_offset if batches else None
+    yield {**replica, "log": {"end_offset": end_offset, "batches": len(batches), "damage": None}}
+
+
+def _records(replica: Row, batch: Batch) -> Iterator[Row]:
+    batch_crc = zlib.crc32(batch.data)
+    for offset, _, value in batch.records():
+        yield {
+            **replica,
+            "offset": offset,
+            "leader_epoch": batch.leader_epoch,
+            "base_offset": batch.base_offset,
+            "batch_crc": batch_crc,
+            "value": None if value is None else value.decode("utf-8", "replace"),
+        }

@@ -1,0 +1,119 @@
+"""M01: every change of a leader, split into what it waited for.
+
+Detection is the time from the fault to the controller's decision, election from there to the new
+leader's own event; then the first acknowledgement by the new leader, and the ISR that is whole
+again.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as fn
+from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
+
+from highwater_pipeline.metrics.run_time import (
+    PARTITION,
+    ms_between,
+    timed_events,
+    with_fault_before,
+)
+from highwater_pipeline.tables import OPERATIONS, Tables
+
+_ISR = StructType([StructField("isr", ArrayType(IntegerType()))])
+_LEADERSHIP = (*PARTITION, "leader_epoch")
+
+
+def failovers(tables: Tables) -> DataFrame:
+    """Return one row a leader epoch after a partition's first that a broker began to lead.
+
+    Columns: run_id, topic, partition, leader_epoch, leader; fault, fault_number and fault_ns, the
+    last that was proven before; elected_ns, the run's time; and in milliseconds detect_ms,
+    elect_ms, first_ack_ms (after elected_ns), isr_restored_ms (likewise) and total_ms (from the
+    fault to the first acknowledgement). Null where it did not happen, or not before the next
+    leader. Sort key: run_id, topic, partition, leader_epoch.
+    """
+    leaderships = _leaderships(tables)
+    later = with_fault_before(leaderships.where("place > 1"), "elected_ns", tables)
+    found = (
+        later.join(_first_acknowledged(leaderships, tables), list(_LEADERSHIP), "left")
+        .join(_isr_restored(leaderships, tables), list(_LEADERSHIP), "left")
+        # A fault between decision and election is not what the controller detected.
+        .withColumn(
+            "detect_ms",
+            fn.when(fn.expr("decided_ns >= fault_ns"), ms_between("fault_ns", "decided_ns")),
+        )
+        .withColumn("elect_ms", ms_between("decided_ns", "elected_ns"))
+        .withColumn("first_ack_ms", ms_between("elected_ns", "acknowledged_ns"))
+        .withColumn("isr_restored_ms", ms_between("elected_ns", "restored_ns"))
+        .withColumn("total_ms", ms_between("fault_ns", "acknowledged_ns"))
+    )
+    return found.select(
+        *_LEADERSHIP,
+        "leader",
+        "fault",
+        "fault_number",
+        "fault_ns",
+        "elected_ns",
+        "detect_ms",
+        "elect_ms",
+        "first_ack_ms",
+        "isr_restored_ms",
+        "total_ms",
+    )
+
+
+def _leaderships(tables: Tables) -> DataFrame:
+    """Return each leader epoch with leader, elected_ns, decided_ns, next_ns and place, from 1."""
+    in_order = Window.partitionBy(*PARTITION).orderBy("leader_epoch")
+    led = (
+        timed_events(tables, "became_leader")
+        .groupBy(*_LEADERSHIP)
+        .agg(fn.min(fn.struct("at_ns", "node")).alias("first"))
+        .select(
+            *_LEADERSHIP,
+            fn.col("first.node").alias("leader"),
+            fn.col("first.at_ns").alias("elected_ns"),
+        )
+        .withColumn("next_ns", fn.lead("elected_ns").over(in_order))
+        .withColumn("place", fn.row_number().over(in_order))
+    )
+    decided = (
+        timed_events(tables, "leadership_decided")
+        .groupBy(*_LEADERSHIP)
+        .agg(fn.min("at_ns").alias("decided_ns"))
+    )
+    return led.join(decided, list(_LEADERSHIP), "left")
+
+
+def _first_acknowledged(leaderships: DataFrame, tables: Tables) -> DataFrame:
+    """Return when each leader's first acknowledgement came; few leaderships, many sends."""
+    acknowledged = (
+        tables[OPERATIONS].where("function = 'send' AND type = 'ok'").select(*PARTITION, "time_ns")
+    )
+    return _first_of_leadership(acknowledged, leaderships).withColumnRenamed(
+        "first_ns", "acknowledged_ns"
+    )
+
+
+def _isr_restored(leaderships: DataFrame, tables: Tables) -> DataFrame:
+    """Return when each leader first had the largest ISR that its partition ever had."""
+    detail = fn.from_json("detail", _ISR)["isr"]
+    sizes = (
+        timed_events(tables, "isr_changed", "became_leader")
+        .withColumn("isr_size", fn.size(detail))
+        .select(*PARTITION, fn.col("at_ns").alias("time_ns"), "isr_size")
+    )
+    whole = fn.max("isr_size").over(Window.partitionBy(*PARTITION))
+    restored = sizes.withColumn("whole", whole).where("isr_size = whole")
+    return _first_of_leadership(restored, leaderships).withColumnRenamed("first_ns", "restored_ns")
+
+
+def _first_of_leadership(moments: DataFrame, leaderships: DataFrame) -> DataFrame:
+    """Return (leadership, first_ns): the first time_ns from elected_ns on and before next_ns."""
+    spans = leaderships.select(*_LEADERSHIP, "elected_ns", "next_ns")
+    return (
+        moments.join(fn.broadcast(spans), list(PARTITION))
+        .where("time_ns >= elected_ns AND (next_ns IS NULL OR time_ns < next_ns)")
+        .groupBy(*_LEADERSHIP)
+        .agg(fn.min("time_ns").alias("first_ns"))
+    )

@@ -1,0 +1,82 @@
+"""How far followers and high watermarks lag, and how often ISRs change."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from highwater_pipeline.tables import EVENTS, REPLICA_LOOKS, RUNS, Tables
+
+_PERCENTILES = [0.5, 0.95, 0.99]
+
+
+def lags(tables: Tables) -> DataFrame:
+    """Return one row a follower in one look, beside its leader in the same look.
+
+    Columns: run_id, look, time_ns, topic, partition, broker, is_in_isr, log_lag (records that the
+    leader has and it has not) and high_watermark_lag (by how much it knows less to be committed).
+    The nodes of a look are asked one after the other: a lag may be off by what was written
+    meanwhile, and is never below 0.
+    """
+    looks = tables[REPLICA_LOOKS]
+    place = ["run_id", "look", "topic", "partition", "leader_epoch"]
+    leaders = looks.where("role = 'leader'").select(
+        *place,
+        fn.col("log_end_offset").alias("leader_end"),
+        fn.col("high_watermark").alias("leader_high_watermark"),
+        fn.col("isr").alias("leader_isr"),
+    )
+    followers = looks.where("role = 'follower'")
+    zero = fn.lit(0)
+    behind = fn.greatest(fn.col("leader_end") - fn.col("log_end_offset"), zero)
+    committed_behind = fn.greatest(fn.col("leader_high_watermark") - fn.col("high_watermark"), zero)
+    return followers.join(leaders, place).select(
+        "run_id",
+        "look",
+        "time_ns",
+        "topic",
+        "partition",
+        fn.col("node").alias("broker"),
+        fn.array_contains("leader_isr", fn.col("node")).alias("is_in_isr"),
+        behind.alias("log_lag"),
+        committed_behind.alias("high_watermark_lag"),
+    )
+
+
+def replication(tables: Tables) -> DataFrame:
+    """Return one row a run: percentiles of its lags, and how often leaders changed an ISR.
+
+    Columns: run_id, log_lag_p50, _p95, _p99 and _max, high_watermark_lag_p50, _p95, _p99 and _max
+    (null without looks), isr_changes.
+    """
+    measures = ("log_lag", "high_watermark_lag")
+    of_run = (
+        lags(tables)
+        .groupBy("run_id")
+        .agg(
+            *(fn.percentile_approx(name, _PERCENTILES).alias(name) for name in measures),
+            *(fn.max(name).alias(f"{name}_max") for name in measures),
+        )
+    )
+    changes = (
+        tables[EVENTS]
+        .where("kind = 'isr_changed'")
+        .groupBy("run_id")
+        .agg(fn.count(fn.lit(1)).alias("changes"))
+    )
+    return (
+        tables[RUNS]
+        .select("run_id")
+        .join(of_run, "run_id", "left")
+        .join(changes, "run_id", "left")
+        .select(
+            "run_id",
+            *(
+                fn.col(name)[place].alias(f"{name}_p{round(100 * share)}")
+                for name in measures
+                for place, share in enumerate(_PERCENTILES)
+            ),
+            *(f"{name}_max" for name in measures),
+            fn.coalesce("changes", fn.lit(0)).alias("isr_changes"),
+        )
+    )

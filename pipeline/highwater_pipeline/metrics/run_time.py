@@ -1,0 +1,64 @@
+"""Events by the run's own time, and the faults before a moment: what the metrics share."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from highwater_pipeline.tables import EVENTS, FAULTS, RUNS, Tables
+
+PARTITION = ("run_id", "topic", "partition")
+NS_PER_MS = 1_000_000
+
+
+def ms_between(begin_ns: str, end_ns: str) -> Column:
+    """Return the milliseconds from one column's time to the other's; null where one is."""
+    return (fn.col(end_ns) - fn.col(begin_ns)) / NS_PER_MS
+
+
+def timed_events(tables: Tables, *kinds: str) -> DataFrame:
+    """Return the events of these kinds with at_ns, their time in the run.
+
+    Only of runs that say when they began: nodes trace the wall clock of their machine, the one on
+    which the run's clients were. Across machines at_ns would be off by their clocks' difference.
+    """
+    began = tables[RUNS].where("start_wall_ns IS NOT NULL").select("run_id", "start_wall_ns")
+    events = tables[EVENTS].where(fn.col("kind").isin(*kinds))
+    return (
+        events.join(fn.broadcast(began), "run_id")
+        .withColumn("at_ns", fn.col("ts_ns") - fn.col("start_wall_ns"))
+        .drop("start_wall_ns")
+    )
+
+
+def proven_faults(tables: Tables) -> DataFrame:
+    """Return (run_id, fault, fault_number, fault_ns): every fault that was proven, and when."""
+    faults = tables[FAULTS]
+    intended = faults.where("phase = 'intended'").select("run_id", "number", "fault")
+    acting = (
+        faults.where("phase = 'acting'")
+        .groupBy("run_id", "number")
+        .agg(fn.min("at_ns").alias("fault_ns"))
+    )
+    return acting.join(intended, ["run_id", "number"]).select(
+        "run_id", "fault", fn.col("number").alias("fault_number"), "fault_ns"
+    )
+
+
+def with_fault_before(frame: DataFrame, at_ns: str, tables: Tables) -> DataFrame:
+    """Return the frame with the last fault proven up to at_ns: fault, fault_number, fault_ns.
+
+    They are null where there was none. That it was the last is no proof that it was the cause.
+    A run has few faults: they are gathered in one array a run.
+    """
+    each = fn.struct("fault_ns", "fault_number", "fault")
+    of_run = proven_faults(tables).groupBy("run_id").agg(fn.collect_list(each).alias("_faults"))
+    before = fn.filter("_faults", lambda fault: fault["fault_ns"] <= fn.col(at_ns))
+    return (
+        frame.join(fn.broadcast(of_run), "run_id", "left")
+        .withColumn("_last", fn.array_max(before))
+        .withColumns(
+            {name: fn.col(f"_last.{name}") for name in ("fault", "fault_number", "fault_ns")}
+        )
+        .drop("_faults", "_last")
+    )

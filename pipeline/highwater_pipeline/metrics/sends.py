@@ -1,0 +1,78 @@
+"""Produce latency, throughput and unavailability windows, as clients saw them."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as fn
+
+from highwater_pipeline.metrics.run_time import PARTITION, ms_between, with_fault_before
+from highwater_pipeline.tables import OPERATIONS, Tables
+
+OUTAGE_MS = 500
+"""A pause between two acknowledgements of a partition from which on it counts as an outage."""
+PERCENTILES = (0.5, 0.95, 0.99)
+_ACCURACY = 10_000
+"""Of percentiles: one part in that many."""
+
+
+def latencies(tables: Tables) -> DataFrame:
+    """Return one row a run: how long acknowledged sends took, and how many there were a second.
+
+    Columns: run_id, acknowledged, records_per_s (null with fewer than two), p50_ms, p95_ms, p99_ms
+    (to one part in 10,000), longest_ms.
+    """
+    of_operation = fn.struct("run_id", "process", "operation_id")
+    times = (
+        tables[OPERATIONS]
+        .where("function = 'send' AND type IN ('invoke', 'ok')")
+        .groupBy(of_operation.alias("operation"))
+        .agg(
+            fn.min(fn.when(fn.col("type") == "invoke", fn.col("time_ns"))).alias("invoked_ns"),
+            fn.min(fn.when(fn.col("type") == "ok", fn.col("time_ns"))).alias("acknowledged_ns"),
+        )
+        .where("invoked_ns IS NOT NULL AND acknowledged_ns IS NOT NULL")
+        .withColumn("latency_ms", ms_between("invoked_ns", "acknowledged_ns"))
+    )
+    span_s = (fn.max("acknowledged_ns") - fn.min("acknowledged_ns")) / 1e9
+    percentiles = fn.percentile_approx("latency_ms", list(PERCENTILES), _ACCURACY)
+    return (
+        times.groupBy(fn.col("operation.run_id").alias("run_id"))
+        .agg(
+            fn.count(fn.lit(1)).alias("acknowledged"),
+            fn.when(span_s > 0, (fn.count(fn.lit(1)) - 1) / span_s).alias("records_per_s"),
+            percentiles.alias("of"),
+            fn.max("latency_ms").alias("longest_ms"),
+        )
+        .select(
+            "run_id",
+            "acknowledged",
+            "records_per_s",
+            *(
+                fn.col("of")[place].alias(f"p{round(100 * share)}_ms")
+                for place, share in enumerate(PERCENTILES)
+            ),
+            "longest_ms",
+        )
+    )
+
+
+def outages(tables: Tables, longer_than_ms: int = OUTAGE_MS) -> DataFrame:
+    """Return one row a pause between two acknowledgements of one partition of at least that long.
+
+    Columns: run_id, topic, partition, from_ns, to_ns (the run's time), outage_ms, and the last
+    fault proven before it ended (fault, fault_number, fault_ns). A pause in which nobody sent
+    counts as well: the load is to be steady. Sort key: run_id, topic, partition, from_ns.
+    """
+    in_order = Window.partitionBy(*PARTITION).orderBy("time_ns")
+    pauses = (
+        tables[OPERATIONS]
+        .where("function = 'send' AND type = 'ok'")
+        .select(*PARTITION, fn.col("time_ns"))
+        .withColumn("from_ns", fn.lag("time_ns").over(in_order))
+        .withColumnRenamed("time_ns", "to_ns")
+        .withColumn("outage_ms", ms_between("from_ns", "to_ns"))
+        .where(fn.col("outage_ms") >= longer_than_ms)
+    )
+    return with_fault_before(pauses, "to_ns", tables).select(
+        *PARTITION, "from_ns", "to_ns", "outage_ms", "fault", "fault_number", "fault_ns"
+    )

@@ -1,0 +1,37 @@
+"""Runs SQL texts in DuckDB over the rows that Spark gets: another engine's opinion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+SQL = Path(__file__).parent / "sql"
+
+
+def opinion(
+    name: str, tables: Mapping[str, pa.Table], *wanted: str
+) -> dict[str, list[tuple[Any, ...]]]:
+    """Return the rows of the wanted relations that sql/<name>.sql creates, each sorted.
+
+    The tables go by their own names (arrow_tables of frames.py makes them).
+    """
+    text = (SQL / f"{name}.sql").read_text()
+    return query(text, tables, *wanted)
+
+
+def query(
+    text: str, tables: Mapping[str, pa.Table], *wanted: str
+) -> dict[str, list[tuple[Any, ...]]]:
+    """Run the text's statements, then return each wanted relation's rows, sorted."""
+    with duckdb.connect() as connection:
+        for name, rows in tables.items():
+            connection.register(name, rows)
+        connection.execute(text)
+        return {
+            name: sorted(connection.execute(f"SELECT * FROM {name}").fetchall())  # noqa: S608
+            for name in wanted
+        }

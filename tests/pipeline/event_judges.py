@@ -1,0 +1,175 @@
+"""Three judges of events, looks and probes: the checker's Python, Spark, and SQL in DuckDB.
+
+The Python judge is fed as highwater.evidence.check_everything feeds it. A finding's message is
+compared between Python and Spark; SQL tells of the rest, and not of the last three checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from pyspark.sql import SparkSession
+
+from highwater.observation import Look, leaderships, replicas_of
+from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.history import Acknowledged, sends_of
+from highwater_checker.invariants.empty_fetches import check_empty_fetches
+from highwater_checker.invariants.high_watermark_in_run import check_high_watermark_in_run
+from highwater_checker.invariants.isr import PartitionRecord, check_isr
+from highwater_checker.invariants.leader_uniqueness import check_leader_uniqueness
+from highwater_checker.invariants.successors import check_successors
+from highwater_checker.invariants.truncations import check_truncations
+from highwater_checker.segments import ReplicaLog
+from highwater_core.events import TraceEvent
+from highwater_pipeline.checks import (
+    completeness,
+    empty_fetches,
+    high_watermarks,
+    isr,
+    leader_uniqueness,
+    successors,
+    truncations,
+)
+from highwater_pipeline.checks.findings import Check
+from highwater_pipeline.tables import FINDINGS
+from tests.pipeline.duck import opinion
+from tests.pipeline.event_runs import file_of
+from tests.pipeline.frames import Run, arrow_tables, client_of, tables_from_arrow
+from tests.pipeline.record_judges import Opinion, Opinions, Row
+
+IN_SQL = ("completeness", "leader_uniqueness", "truncations", "isr")
+
+
+def asked_of_python(runs: Iterable[Run]) -> Opinions:
+    """Return the checker's opinions; it has none of looks and probes where there are none."""
+    found: Opinions = {}
+    for run in runs:
+        for name, judge in PYTHON.items():
+            result = judge(run)
+            if result is not None:
+                rows = tuple(sorted(_row(run, each) for each in result.findings))
+                found[name, run.run_id] = Opinion(rows, result.examined)
+    return found
+
+
+def asked_of_spark(spark: SparkSession, runs: Sequence[Run]) -> Opinions:
+    """Return the pipeline's opinions: each check judges all runs at once."""
+    tables = tables_from_arrow(spark, arrow_tables(runs))
+    found: Opinions = {}
+    for name, check in SPARK.items():
+        frames = check.run(tables)
+        assert frames.findings.schema.fieldNames() == list(FINDINGS.columns)
+        assert [kind.dataType for kind in frames.findings.schema] == list(FINDINGS.columns.values())
+        findings = [tuple(row) for row in frames.findings.collect()]
+        examined = [(row["run_id"], row["examined"]) for row in frames.examined.collect()]
+        found |= _by_run(name, findings, examined)
+    return found
+
+
+def asked_of_duckdb(runs: Sequence[Run]) -> Opinions:
+    """Return the opinions of the SQL texts; their findings have no messages."""
+    tables = arrow_tables(runs)
+    found: Opinions = {}
+    for name in IN_SQL:
+        answer = opinion(name, tables, "findings", "examined")
+        found |= _by_run(name, answer["findings"], answer["examined"])
+    return found
+
+
+def _by_run(name: str, findings: Sequence[Row], examined: Sequence[Row]) -> Opinions:
+    counts = {str(run_id): int(str(count)) for run_id, count in examined}
+    assert len(counts) == len(examined), "one row a run"
+    assert {row[0] for row in findings} <= counts.keys(), "findings of examined runs alone"
+    return {
+        (name, run_id): Opinion(tuple(sorted(row for row in findings if row[0] == run_id)), count)
+        for run_id, count in counts.items()
+    }
+
+
+def _row(run: Run, each: Finding) -> Row:
+    place = each.topic, each.partition, each.offset, each.broker
+    return run.run_id, each.invariant, *place, each.operation, each.message
+
+
+# ---------------------------------------------------------------- the checker, fed
+
+
+def _events(run: Run) -> list[TraceEvent]:
+    return sorted(run.events, key=lambda each: (file_of(each), each.seq))
+
+
+def _completeness(run: Run) -> CheckResult:
+    """Count along each start's events: the checker has no check of this."""
+    starts: dict[tuple[int, int], list[int]] = {}
+    for each in run.events:
+        starts.setdefault((each.node, each.incarnation), []).append(each.seq)
+    findings = []
+    for (node, incarnation), seqs in starts.items():
+        previous = -1
+        for seq in sorted(seqs):
+            what = "is told twice" if seq == previous else f"follows {previous}"
+            if seq != previous + 1:
+                what = f"begins with seq {seq}" if previous == -1 else f"seq {seq} {what}"
+                who = f"node {node}, incarnation {incarnation}"
+                findings.append(Finding("C00", f"{who}: {what}"))
+            previous = seq
+    return CheckResult("traces are whole (C00)", len(run.events), tuple(findings))
+
+
+def _isr(run: Run) -> CheckResult:
+    looks = [Look(each.time_ns, each.nodes) for each in run.looks]
+    records = {
+        PartitionRecord(
+            at.topic, at.partition, led.leader, led.leader_epoch, led.isr,
+            replicas_of(look, at)[led.leader].assigned_replicas,
+        ): None
+        for look in looks
+        for at, led in leaderships(look).items()
+    }  # fmt: skip
+    return check_isr(records)
+
+
+def _high_watermarks(run: Run) -> CheckResult | None:
+    return check_high_watermark_in_run(run.looks, _events(run)) if run.looks else None
+
+
+def _empty_fetches(run: Run) -> CheckResult | None:
+    return check_empty_fetches(run.probes, run.looks, _events(run)) if run.probes else None
+
+
+def _promised(run: Run) -> list[Acknowledged]:
+    return [
+        each
+        for events in run.histories().values()
+        for each in sends_of(events).acknowledged
+        if run.acks.get(client_of(each.process), -1) == -1
+    ]
+
+
+def _replicas(run: Run) -> list[ReplicaLog]:
+    return sorted(run.replicas, key=lambda each: (each.topic, each.partition, each.broker_id))
+
+
+def _successors(run: Run) -> CheckResult:
+    return check_successors(_promised(run), _replicas(run), _events(run))
+
+
+PYTHON: Mapping[str, Callable[[Run], CheckResult | None]] = {
+    "completeness": _completeness,
+    "leader_uniqueness": lambda run: check_leader_uniqueness(_events(run)),
+    "truncations": lambda run: check_truncations(_events(run)),
+    "isr": _isr,
+    "empty_fetches": _empty_fetches,
+    "high_watermarks": _high_watermarks,
+    "successors": _successors,
+}
+
+SPARK: Mapping[str, Check] = {
+    "completeness": completeness.CHECK,
+    "leader_uniqueness": leader_uniqueness.CHECK,
+    "truncations": truncations.CHECK,
+    "isr": isr.CHECK,
+    "empty_fetches": empty_fetches.CHECK,
+    "high_watermarks": high_watermarks.CHECK,
+    "successors": successors.CHECK,
+}

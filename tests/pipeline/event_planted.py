@@ -1,0 +1,279 @@
+"""Runs with a violation that a check of events, looks or probes finds, or what looks like one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from highwater_checker.probes import NO_ANSWER
+from highwater_core.events import EventKind as Kind
+from highwater_core.ids import TopicId
+from tests.pipeline.event_runs import (
+    ABOVE,
+    CLEAN,
+    EVENTS,
+    HIDDEN,
+    LOOKS,
+    MS,
+    OLD_COMMITTED,
+    TOLD,
+    appended,
+    cut,
+    deleted,
+    elected,
+    followed,
+    follower,
+    led,
+    log,
+    probe,
+    seq_as,
+    traced,
+    with_events,
+    with_isr,
+    with_logs,
+    with_looks,
+    with_member,
+    with_probes,
+    with_two,
+    without_events,
+)
+from tests.pipeline.frames import Run
+from tests.pipeline.record_histories import Planted
+from tests.unit.checker.evidence_makers import look, replica
+
+OTHER_ID = TopicId("other")
+PLANTED = [
+    Planted("clean", CLEAN, {}),
+    Planted("no evidence at all", Run("nothing"), {}),
+    # ------------------------------------------------ C00
+    Planted("the first event is lost", seq_as(0, 1, 2), {"completeness": [("C00", -1, -1)]}),
+    Planted("an event is lost", seq_as(2, 0, 2), {"completeness": [("C00", -1, -1)]}),
+    Planted("two gaps", seq_as(2, 0, 2, 5), {"completeness": [("C00", -1, -1)] * 2}),
+    Planted("an event is told twice", seq_as(2, 0, 1, 1, 2), {"completeness": [("C00", -1, -1)]}),
+    Planted("every start counts from 0", with_events(followed(1, 2, incarnation=2)), {}),
+    # ------------------------------------------------ I7
+    Planted("two lead", with_events(led(2, 2, 4, 4)), {"leader_uniqueness": [("I7", -1, -1)]}),
+    Planted(
+        "another leads than was elected",
+        with_events(led(2, 3, 4, 4), elected(1, 3)),
+        {"leader_uniqueness": [("I7", -1, -1)]},
+    ),
+    Planted(
+        "an epoch is written twice",
+        with_events(elected(1, 2)),
+        {"leader_uniqueness": [("I7", -1, -1)]},
+    ),
+    Planted(
+        "the tenth start's leader is read before the second's",
+        with_events(
+            replace(led(2, 3, 4, 4), node=3, incarnation=2),
+            replace(led(2, 3, 4, 4), node=3, incarnation=10),
+            led(2, 3, 4, 4),
+        ),
+        {"leader_uniqueness": [("I7", -1, -1)] * 2},
+    ),
+    Planted(
+        "leaders of no partition, and of another",
+        with_events(
+            replace(led(2, 2, 4, 4), topic=None),
+            replace(led(2, 2, 4, 4), topic="u"),
+            replace(led(2, 2, 4, 4), leader_epoch=None, partition=1),
+        ),
+        {},
+    ),
+    # ------------------------------------------------ I11
+    Planted(
+        "a log is cut below its high watermark",
+        with_events(cut(0, 2, 1)),
+        {"truncations": [("I11", 1, -1)]},
+    ),
+    Planted(
+        "a log of no partition is cut",
+        with_events(replace(cut(0, 2, 1), topic=None)),
+        {"truncations": [("I11", 1, -1)]},
+    ),
+    Planted("a log is cut to where nobody knows", with_events(cut(0, 2, None)), {}),
+    # ------------------------------------------------ I6
+    Planted("an empty ISR", with_isr(), {"isr": [("I6", -1, -1)] * 2}),
+    Planted("a stranger in the ISR", with_isr(9, 0), {"isr": [("I6", -1, -1)]}),
+    Planted("the leader is not in the ISR", with_isr(1), {"isr": [("I6", -1, -1)]}),
+    Planted("one in the ISR twice", with_isr(0, 1, 0), {"isr": [("I6", -1, -1)]}),
+    Planted(
+        "the same state in two looks, and an older leader beside it",
+        with_looks(
+            look(10 * MS, replica("leader", 3, 3, isr=(0, 9)), replica("follower", 3, 3)),
+            look(20 * MS, replica("leader", 3, 3, isr=(9, 0)), None),
+            look(
+                30 * MS,
+                replica("leader", 3, 3, isr=(0, 8)),
+                replica("leader", 3, 3, leader_epoch=2),
+            ),
+        ),
+        {"isr": [("I6", -1, -1)]},
+    ),
+    # ------------------------------------------------ I9
+    Planted(
+        "an uncommitted record is given",
+        with_probes(probe(2, 2, 12, first_record=2, last_record=2)),
+        {"empty_fetches": [("I9", 2, 0)]},
+    ),
+    Planted(
+        "more than is committed is given, nobody knows by whom",
+        with_probes(probe(1, 2, 1, first_record=1, last_record=2)),
+        {"empty_fetches": [("I9", 1, 0)]},
+    ),
+    Planted(
+        "out of range in the log, and at its end",
+        with_probes(
+            probe(2, -1, 12, error="OFFSET_OUT_OF_RANGE"),
+            probe(3, -1, 12, error="OFFSET_OUT_OF_RANGE"),
+            probe(4, -1, 12, error="OFFSET_OUT_OF_RANGE"),
+        ),
+        {"empty_fetches": [("I9", 2, 0), ("I9", 3, 0)]},
+    ),
+    Planted(
+        "a leader's error",
+        with_probes(probe(2, -1, 12, error="NOT_LEADER_OR_FOLLOWER")),
+        {"empty_fetches": [("I9", 2, 0)]},
+    ),
+    Planted(
+        "a high watermark that was not",
+        with_probes(probe(1, 1, 12), probe(1, 4, 12), probe(1, 3, 12)),
+        {"empty_fetches": [("I9", 1, 0)] * 2},
+    ),
+    Planted(
+        "out of range where the new leader's log began to be its own",
+        with_probes(TOLD, probe(3, -1, 32, broker=1, error="OFFSET_OUT_OF_RANGE")),
+        {"empty_fetches": [("I9", 3, 1)]},
+    ),
+    Planted(
+        "before it led it said so",
+        with_probes(probe(3, -1, 32, 1, error="NOT_LEADER_OR_FOLLOWER")),
+        {},
+    ),
+    Planted(
+        "nobody answers, or between no looks, or as no leader",
+        with_probes(
+            probe(2, -1, 12, error=NO_ANSWER),
+            probe(2, 1, 9),
+            probe(2, 1, 49, 1),
+            probe(2, 1, 12, 1),
+            probe(2, 9, 22),
+        ),
+        {},
+    ),
+    Planted("nobody had told the offset", with_probes(HIDDEN, ABOVE), {}),
+    Planted("the offset was told too late", with_probes(HIDDEN, ABOVE, probe(3, 3, 31)), {}),
+    Planted("only it had told the offset", with_probes(replace(TOLD, broker=1), ABOVE), {}),
+    Planted("the new leader's trace is lost", without_events(Kind.BECAME_LEADER), {}),
+    Planted(
+        "a look at the time of a question, and of an answer",
+        with_probes(probe(2, 9, 10), probe(2, 9, 9), probe(2, 9, 18), probe(2, 9, 19)),
+        {"empty_fetches": [("I9", 2, 0)] * 2},
+    ),
+    Planted(
+        "the topic was made anew between",
+        replace(
+            CLEAN,
+            probes=(probe(2, 9, 12),),
+            looks=(LOOKS[0], LOOKS[1], look(30 * MS, replace(OLD_COMMITTED, topic_id=OTHER_ID))),
+        ),
+        {},
+    ),
+    # ------------------------------------------------ I4
+    Planted(
+        "a member lacks what is committed, in three looks",
+        with_member(2, 2, 1, 2),
+        {"high_watermarks": [("I4", 2, 1)]},
+    ),
+    Planted("a member has it in the next look", with_member(2, 3), {}),
+    Planted("who is no member may lack it", with_member(2, 2, isr=(0, 2)), {}),
+    Planted(
+        "its own name twice in the ISR",
+        with_member(2, 2, isr=(0, 1, 1)),
+        {"high_watermarks": [("I4", 2, 1)], "isr": [("I6", -1, -1)]},
+    ),
+    Planted("it cut its log", with_member(2, 2, more=[cut(1, 1, 2)]), {}),
+    Planted(
+        "it cut its log above that",
+        with_member(2, 2, more=[cut(1, 1, 3)]),
+        {"high_watermarks": [("I4", 2, 1)]},
+    ),
+    Planted("it began anew", with_member(2, 2, more=[followed(1, 1, incarnation=2)]), {}),
+    Planted(
+        "it began twice in one start",
+        with_member(2, 2, more=[followed(1, 1)]),
+        {"high_watermarks": [("I4", 2, 1)]},
+    ),
+    Planted("the leader brought that along", with_member(2, 2, more=[led(0, 1, 3, 3)]), {}),
+    Planted("the topic was deleted", with_member(2, 2, more=[deleted(by_broker=True)]), {}),
+    Planted("two topics were deleted", with_member(2, 2, more=[deleted(by_broker=False)]), {}),
+    Planted(
+        "in another start it lacks that", with_two(follower(2), follower(2), incarnation=2), {}
+    ),
+    Planted("in another epoch it lacks that", with_two(follower(2), follower(2, 2)), {}),
+    Planted("as a leader it lacks that", with_two(replica("leader", 2, 2), follower(2)), {}),
+    Planted(
+        "of another topic of that name it lacks that",
+        with_two(follower(2), replace(follower(2), topic_id=OTHER_ID)),
+        {},
+    ),
+    # ------------------------------------------------ I1
+    Planted(
+        "a successor began without it, and has it again",
+        with_logs(log(1, *"abc"), began=2),
+        {"successors": [("I1", 2, 1)]},
+    ),
+    Planted(
+        "a successor began without it, and it is lost",
+        with_logs(log(1, *"ab"), began=2),
+        {"successors": [("I1", 2, 1)]},
+    ),
+    Planted(
+        "another record has its place",
+        with_logs(log(1, *"abx", taken_over_at=2), began=2),
+        {"successors": [("I1", 2, 1)]},
+    ),
+    Planted(
+        "it is told of the first of two",
+        with_logs(log(1, *"abc"), began=2, more=[led(0, 3, 1, 1)]),
+        {"successors": [("I1", 1, 0), ("I1", 2, 1)]},
+    ),
+    Planted(
+        "several leaders appended there",
+        with_logs(log(1, *"ab"), began=2, more=[appended(1, 2, 2, 3)]),
+        {},
+    ),
+    Planted(
+        "an empty log",
+        with_logs(log(1), began=0),
+        {"successors": [("I1", offset, 1) for offset in range(3)]},
+    ),
+    Planted("no log", with_logs(began=0), {}),
+    Planted("acks=1", replace(with_logs(log(1, *"abc"), began=2), acks={"p0": 1}), {}),
+    Planted(
+        "its topic was deleted",
+        with_logs(log(1, *"abc"), began=2, more=[deleted(by_broker=False)]),
+        {},
+    ),
+]
+
+UNREADABLE = replace(
+    CLEAN,
+    run_id="unreadable",
+    events=traced(
+        [
+            *EVENTS,
+            replace(led(2, 3, 0, 0), detail={"isr": [2]}),
+            replace(elected(2, 4), detail={"leader": "two"}),
+            replace(cut(2, 4, 0), detail={}),
+        ]
+    ),
+)
+"""Three events without what checks need of them: the checker stops at such a one."""
+
+UNSEEN = replace(
+    CLEAN,
+    run_id="unseen",
+    looks=(*LOOKS[:1], look(11 * MS, None, None, None), *LOOKS[1:]),
+)
+"""A look at which nobody answered, just before the first probe."""

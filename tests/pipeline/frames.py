@@ -1,0 +1,200 @@
+"""Builds the tables from the checker's own objects, so that both judge the same evidence.
+
+A test makes a Run of HistoryEvents, ReplicaLogs, TraceEvents, looks and Probes; the rows that
+ingestion would write of it go to Spark (tables_of) and, as the same Arrow tables, to DuckDB.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from highwater_checker.history import HistoryEvent
+from highwater_checker.looks import Look
+from highwater_checker.probes import Probe
+from highwater_checker.segments import ReplicaLog
+from highwater_core.events import TraceEvent
+from highwater_pipeline.tables import (
+    DATA_VERSION,
+    EVENTS,
+    OPERATIONS,
+    PROBES,
+    RECORDS,
+    REPLICA_LOOKS,
+    REPLICAS,
+    RUNS,
+    TABLES,
+    Tables,
+)
+
+Row = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A replica whose log did not decode, and why."""
+
+    topic: str
+    partition: int
+    broker: int
+    damage: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one run left behind, as the checker knows it.
+
+    history: of all processes; a process's own events are in their order. acks and max_in_flight:
+    by client ("p0", whose incarnations are p0, p0.2, ...); not known of those that are absent.
+    looks: the last one is the final look.
+    """
+
+    run_id: str
+    history: Sequence[HistoryEvent] = ()
+    acks: Mapping[str, int] = field(default_factory=dict)
+    max_in_flight: Mapping[str, int] = field(default_factory=dict)
+    replicas: Sequence[ReplicaLog] = ()
+    damaged: Sequence[Damaged] = ()
+    events: Sequence[TraceEvent] = ()
+    looks: Sequence[Look] = ()
+    probes: Sequence[Probe] = ()
+
+    def histories(self) -> dict[str, list[HistoryEvent]]:
+        """Return each process's events, in the order of the files' names: p0.2.jsonl, p0.jsonl."""
+        found: dict[str, list[HistoryEvent]] = {}
+        for event in self.history:
+            found.setdefault(event.process, []).append(event)
+        return dict(sorted(found.items(), key=lambda each: f"{each[0]}.jsonl"))
+
+
+def client_of(process: str) -> str:
+    """Return the client that the process is an incarnation of."""
+    return process.partition(".")[0]
+
+
+def tables_of(spark: SparkSession, runs: Iterable[Run]) -> Tables:
+    """Return all tables with the runs' rows; what a Run does not tell of is empty."""
+    return tables_from_arrow(spark, arrow_tables(runs))
+
+
+def tables_from_arrow(spark: SparkSession, tables: Mapping[str, pa.Table]) -> Tables:
+    """Return the tables of arrow_tables as Spark's."""
+    schemas = {table.name: table.schema for table in TABLES}
+    return Tables(
+        {name: spark.createDataFrame(rows, schemas[name]) for name, rows in tables.items()}
+    )
+
+
+def arrow_tables(runs: Iterable[Run]) -> dict[str, pa.Table]:
+    """Return the runs' rows by the tables' names, each table with its declared columns."""
+    rows: dict[str, list[Row]] = {table.name: [] for table in TABLES}
+    for run in runs:
+        rows[RUNS.name] += _run(run)
+        rows[OPERATIONS.name] += _operations(run)
+        rows[EVENTS.name] += _events(run)
+        rows[REPLICA_LOOKS.name] += _replica_looks(run)
+        rows[PROBES.name] += _probes(run)
+        rows[REPLICAS.name] += _replicas(run)
+        rows[RECORDS.name] += _records(run)
+    return {
+        table.name: pa.Table.from_pylist(rows[table.name], schema=to_arrow_schema(table.schema))
+        for table in TABLES
+    }
+
+
+def _run(run: Run) -> Iterator[Row]:
+    yield {"run_id": run.run_id, "outcome": "", "world": "docker", "data_version": DATA_VERSION}
+
+
+def _operations(run: Run) -> Iterator[Row]:
+    for process, events in run.histories().items():
+        for line, event in enumerate(events):
+            yield {
+                "run_id": run.run_id,
+                "line": line,
+                **_fields(event),
+                "type": event.type.value,
+                "acks": run.acks.get(client_of(process)),
+                "max_in_flight": run.max_in_flight.get(client_of(process)),
+            }
+
+
+def _events(run: Run) -> Iterator[Row]:
+    for event in run.events:
+        detail = msgspec.json.encode(event.detail).decode()
+        yield {
+            "run_id": run.run_id,
+            **_fields(event),
+            "kind": event.kind.value,
+            "detail": detail,
+        }
+
+
+def _replica_looks(run: Run) -> Iterator[Row]:
+    for number, look in enumerate(run.looks):
+        for node, snapshot in look.nodes.items():
+            for replica in () if snapshot is None else snapshot.replicas:
+                yield {
+                    "run_id": run.run_id,
+                    "look": number,
+                    "time_ns": look.time_ns,
+                    "node": node,
+                    "incarnation": -1 if snapshot is None else snapshot.incarnation,
+                    **_fields(replica),
+                    "topic": replica.topic_partition.topic,
+                    "partition": replica.topic_partition.partition,
+                    "is_final": number == len(run.looks) - 1,
+                    "topic_id": replica.topic_id or None,
+                }
+
+
+def _probes(run: Run) -> Iterator[Row]:
+    for line, probe in enumerate(run.probes):
+        yield {"run_id": run.run_id, "line": line, **_fields(probe)}
+
+
+def _replicas(run: Run) -> Iterator[Row]:
+    for log in run.replicas:
+        yield {
+            "run_id": run.run_id,
+            "topic": log.topic,
+            "partition": log.partition,
+            "broker": log.broker_id,
+            "high_watermark": log.high_watermark,
+            "log_start_offset": log.log_start_offset,
+            "log_end_offset": log.log_end_offset,
+            "batches": len(log.batches),
+            "damage": None,
+        }
+    for damaged in run.damaged:
+        unread = {"high_watermark": 0, "log_start_offset": 0, "log_end_offset": 0, "batches": 0}
+        yield {"run_id": run.run_id, **_fields(damaged), **unread}
+
+
+def _records(run: Run) -> Iterator[Row]:
+    for log in run.replicas:
+        for batch in log.batches:
+            for offset, _, value in batch.records():
+                yield {
+                    "run_id": run.run_id,
+                    "topic": log.topic,
+                    "partition": log.partition,
+                    "broker": log.broker_id,
+                    "offset": offset,
+                    "leader_epoch": batch.leader_epoch,
+                    "base_offset": batch.base_offset,
+                    "batch_crc": zlib.crc32(batch.data),
+                    "value": None if value is None else value.decode("utf-8", "replace"),
+                }
+
+
+def _fields(what: Any) -> Row:
+    """Return a dataclass's fields by name; those that are no column are left out by the schema."""
+    return {each.name: getattr(what, each.name) for each in fields(what)}

@@ -1,0 +1,217 @@
+"""Three judges of operations and records: the checker's Python, Spark, and SQL in DuckDB.
+
+The Python judge is fed as highwater.evidence.check_everything feeds it. A finding's message is
+compared between Python and Spark; SQL tells of the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.history import Acknowledged, HistoryEvent, Sends, sends_of
+from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
+from highwater_checker.invariants.duplicates import check_duplicates
+from highwater_checker.invariants.inconsistent_offsets import check_inconsistent_offsets
+from highwater_checker.invariants.order import check_order
+from highwater_checker.invariants.reads import check_reads
+from highwater_checker.invariants.replica_equality import (
+    check_high_watermarks_are_held,
+    check_replica_equality,
+)
+from highwater_checker.segments import ReplicaLog
+from highwater_pipeline.checks import (
+    acknowledged_records,
+    duplicates,
+    inconsistent_offsets,
+    order,
+    reads,
+)
+from highwater_pipeline.checks.findings import Check
+from highwater_pipeline.checks.replica_equality import (
+    HIGH_WATERMARKS_ARE_HELD,
+    REPLICA_EQUALITY,
+    SEGMENTS_DECODE,
+)
+from highwater_pipeline.tables import FINDINGS
+from tests.pipeline.duck import opinion
+from tests.pipeline.frames import Run, arrow_tables, client_of, tables_from_arrow
+
+Row = tuple[object, ...]
+"""A finding: FINDINGS' columns in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What one judge found in one run, sorted, and how much it looked at."""
+
+    findings: tuple[Row, ...]
+    examined: int
+
+    def without_messages(self) -> Opinion:
+        return Opinion(tuple(sorted(row[:-1] for row in self.findings)), self.examined)
+
+
+Opinions = dict[tuple[str, str], Opinion]
+"""By the check's name in SQL and the run's id."""
+
+
+def asked_of_python(runs: Iterable[Run]) -> Opinions:
+    """Return the checker's opinions, of every check and run."""
+    found = {
+        (name, run.run_id): (run, judge(run)) for run in runs for name, judge in PYTHON.items()
+    }
+    return {
+        key: Opinion(tuple(sorted(_row(run, each) for each in result.findings)), result.examined)
+        for key, (run, result) in found.items()
+    }
+
+
+def asked_of_spark(spark: SparkSession, runs: Sequence[Run]) -> Opinions:
+    """Return the pipeline's opinions, of every check and run: each check is one job."""
+    tables = tables_from_arrow(spark, arrow_tables(runs))
+    found: Opinions = {}
+    for name, check in SPARK.items():
+        frames = check.run(tables)
+        assert frames.findings.schema.fieldNames() == list(FINDINGS.columns)
+        assert [kind.dataType for kind in frames.findings.schema] == list(FINDINGS.columns.values())
+        findings = [tuple(row) for row in frames.findings.collect()]
+        examined = [(row["run_id"], row["examined"]) for row in frames.examined.collect()]
+        found |= _by_run(name, findings, examined)
+    return found
+
+
+def asked_of_duckdb(runs: Sequence[Run]) -> Opinions:
+    """Return the opinions of the SQL texts; their findings have no messages."""
+    tables = arrow_tables(runs)
+    found: Opinions = {}
+    for name in SPARK:
+        answer = opinion(name, tables, "findings", "examined")
+        found |= _by_run(name, answer["findings"], answer["examined"])
+    return found
+
+
+def _by_run(name: str, findings: Sequence[Row], examined: Sequence[Row]) -> Opinions:
+    counts = {str(run_id): int(str(count)) for run_id, count in examined}
+    assert len(counts) == len(examined), "one row a run"
+    assert {row[0] for row in findings} <= counts.keys(), "findings of known runs alone"
+    return {
+        (name, run_id): Opinion(tuple(sorted(row for row in findings if row[0] == run_id)), count)
+        for run_id, count in counts.items()
+    }
+
+
+def _row(run: Run, each: Finding) -> Row:
+    place = each.topic, each.partition, each.offset, each.broker
+    return run.run_id, each.invariant, *place, each.operation, each.message
+
+
+# ---------------------------------------------------------------- the checker, fed
+
+
+def _sends(run: Run) -> Sends:
+    parts = [sends_of(events) for events in run.histories().values()]
+    return Sends(
+        tuple(each for part in parts for each in part.acknowledged),
+        tuple(each for part in parts for each in part.failed),
+        tuple(each for part in parts for each in part.unknown),
+    )
+
+
+def _promised(run: Run) -> list[Acknowledged]:
+    return [
+        each for each in _sends(run).acknowledged if run.acks.get(client_of(each.process), -1) == -1
+    ]
+
+
+def _polls(run: Run) -> list[HistoryEvent]:
+    return [
+        each for events in run.histories().values() for each in events if each.function == "poll"
+    ]
+
+
+def _groups(run: Run) -> list[list[ReplicaLog]]:
+    """Return the replicas of each partition of which the final look tells, by broker."""
+    found: dict[tuple[str, int], list[ReplicaLog]] = {}
+    told = [each for each in run.replicas if each.high_watermark >= 0]
+    for log in sorted(told, key=lambda each: each.broker_id):
+        found.setdefault((log.topic, log.partition), []).append(log)
+    return list(found.values())
+
+
+def _replicas(run: Run) -> list[ReplicaLog]:
+    return [log for group in _groups(run) for log in group]
+
+
+def _order(run: Run) -> CheckResult:
+    return check_order(
+        _promised(run), lambda process: run.max_in_flight.get(client_of(process)) == 1
+    )
+
+
+def _replica_equality(run: Run) -> CheckResult:
+    return _merged([check_replica_equality(group) for group in _groups(run)])
+
+
+def _segments_decode(run: Run) -> CheckResult:
+    found = tuple(
+        Finding("I3", f"broker {each.broker}: {each.damage}", each.topic, each.partition)
+        for each in run.damaged
+    )
+    return CheckResult("segments decode", len(_replicas(run)) + len(found), found)
+
+
+def _reads(run: Run) -> CheckResult:
+    """Judge each consumer's process alone; a client's last one must come to the end."""
+    consumers: dict[str, set[str]] = {}
+    for event in run.history:
+        if event.function != "send":
+            consumers.setdefault(client_of(event.process), set()).add(event.topic)
+    results = []
+    for process, events in run.histories().items():
+        client = client_of(process)
+        if client in consumers:
+            incarnations = [each for each in run.histories() if client_of(each) == client]
+            own = [log for log in _replicas(run) if log.topic in consumers[client]]
+            is_last = process == max(incarnations, key=_incarnation_of)
+            results.append(check_reads(events, own, to_the_end=is_last))
+    return _merged(results)
+
+
+def _incarnation_of(process: str) -> int:
+    return int(process.partition(".")[2] or 1)
+
+
+def _merged(results: Iterable[CheckResult]) -> CheckResult:
+    found = list(results)
+    return CheckResult(
+        "merged",
+        sum(each.examined for each in found),
+        tuple(finding for each in found for finding in each.findings),
+    )
+
+
+PYTHON: Mapping[str, Callable[[Run], CheckResult]] = {
+    "acknowledged_records": lambda run: check_acknowledged_records(_promised(run), _replicas(run)),
+    "duplicates": lambda run: check_duplicates(_sends(run), _replicas(run)),
+    "order": _order,
+    "inconsistent_offsets": lambda run: check_inconsistent_offsets(_promised(run), _polls(run)),
+    "reads": _reads,
+    "replica_equality": _replica_equality,
+    "high_watermarks_are_held": lambda run: check_high_watermarks_are_held(_replicas(run)),
+    "segments_decode": _segments_decode,
+}
+
+SPARK: Mapping[str, Check] = {
+    "acknowledged_records": acknowledged_records.CHECK,
+    "duplicates": duplicates.CHECK,
+    "order": order.CHECK,
+    "inconsistent_offsets": inconsistent_offsets.CHECK,
+    "reads": reads.CHECK,
+    "replica_equality": REPLICA_EQUALITY,
+    "high_watermarks_are_held": HIGH_WATERMARKS_ARE_HELD,
+    "segments_decode": SEGMENTS_DECODE,
+}

@@ -1,0 +1,49 @@
+-- I9: what each process read first at each place, against each replica.
+CREATE VIEW reads AS
+SELECT *, process || '''s poll ' || operation_id AS operation
+FROM operations WHERE "function" = 'poll' AND "type" = 'ok';
+
+CREATE VIEW places AS
+SELECT run_id, process, topic, "partition", "offset", arg_min("value", line) AS "value"
+FROM reads GROUP BY ALL;
+
+CREATE VIEW whole AS
+SELECT * FROM replicas WHERE damage IS NULL AND high_watermark >= 0;
+
+CREATE VIEW clients AS
+SELECT DISTINCT run_id, topic, process, split_part(process, '.', 1) AS client,
+  ifnull(try_cast(split_part(process, '.', 2) AS INTEGER), 1) AS incarnation
+FROM operations WHERE "function" <> 'send';
+
+CREATE VIEW last_ones AS
+SELECT DISTINCT c.run_id, c.topic, l.process
+FROM clients c JOIN clients l USING (run_id, client)
+WHERE l.incarnation = (
+  SELECT max(m.incarnation) FROM clients m WHERE m.run_id = c.run_id AND m.client = c.client);
+
+CREATE VIEW findings AS
+SELECT run_id, 'I9' AS invariant, topic, "partition", "offset", -1 AS broker, operation
+FROM reads r JOIN places p USING (run_id, process, topic, "partition", "offset")
+WHERE r."value" <> p."value"
+UNION ALL
+SELECT run_id, 'I9', topic, "partition", "offset", -1, operation
+FROM reads WHERE high_watermark BETWEEN 0 AND "offset"
+UNION ALL
+SELECT p.run_id, 'I9', p.topic, p."partition", p."offset", w.broker, ''
+FROM places p JOIN whole w USING (run_id, topic, "partition")
+WHERE p."offset" >= w.log_start_offset AND NOT EXISTS (
+  SELECT 1 FROM records r
+  WHERE r.run_id = p.run_id AND r.topic = p.topic AND r."partition" = p."partition"
+    AND r.broker = w.broker AND r."offset" = p."offset" AND ifnull(r."value", '') = p."value")
+UNION ALL
+SELECT r.run_id, 'unseen', r.topic, r."partition", r."offset", r.broker, ''
+FROM records r
+JOIN whole USING (run_id, topic, "partition", broker)
+JOIN last_ones l ON l.run_id = r.run_id AND l.topic = r.topic
+WHERE NOT EXISTS (
+  SELECT 1 FROM places p
+  WHERE p.run_id = r.run_id AND p.process = l.process AND p.topic = r.topic
+    AND p."partition" = r."partition" AND p."offset" = r."offset");
+
+CREATE VIEW examined AS
+SELECT run_id, (SELECT count(*) FROM places p WHERE p.run_id = u.run_id) FROM runs u;

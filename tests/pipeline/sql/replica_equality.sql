@@ -1,0 +1,37 @@
+-- I3: the batches of each replica as lists, compared by place with those of the lowest broker.
+CREATE VIEW ranges AS
+SELECT run_id, topic, "partition", min(broker) AS reference,
+  max(log_start_offset) AS start_offset, min(high_watermark) AS end_offset
+FROM replicas WHERE damage IS NULL AND high_watermark >= 0 GROUP BY ALL;
+
+CREATE VIEW batches AS
+SELECT run_id, topic, "partition", broker, base_offset, max("offset") + 1 AS next_offset,
+  any_value(leader_epoch) AS leader_epoch, any_value(batch_crc) AS batch_crc
+FROM records GROUP BY ALL;
+
+CREATE VIEW logs AS
+SELECT r.run_id, r.topic, r."partition", r.broker, g.reference,
+  ifnull((
+    SELECT list((b.base_offset, b.next_offset, b.leader_epoch, b.batch_crc) ORDER BY b.base_offset)
+    FROM batches b
+    WHERE b.run_id = r.run_id AND b.topic = r.topic AND b."partition" = r."partition"
+      AND b.broker = r.broker AND b.base_offset >= g.start_offset
+      AND b.next_offset <= g.end_offset), []) AS batches
+FROM replicas r JOIN ranges g USING (run_id, topic, "partition")
+WHERE r.damage IS NULL AND r.high_watermark >= 0;
+
+CREATE VIEW pairs AS
+SELECT f.run_id, f.topic, f."partition", f.broker, number,
+  e.batches[number] AS expected, f.batches[number] AS found
+FROM logs f
+JOIN logs e ON e.run_id = f.run_id AND e.topic = f.topic AND e."partition" = f."partition"
+  AND e.broker = f.reference AND f.broker <> f.reference,
+LATERAL (SELECT unnest(range(1, greatest(len(e.batches), len(f.batches)) + 1)) AS number);
+
+CREATE VIEW findings AS
+SELECT run_id, 'I3', topic, "partition", least(expected[1], found[1]), -1, ''
+FROM pairs WHERE expected IS DISTINCT FROM found
+QUALIFY row_number() OVER (PARTITION BY run_id, topic, "partition", broker ORDER BY number) = 1;
+
+CREATE VIEW examined AS
+SELECT run_id, (SELECT count(*) FROM pairs p WHERE p.run_id = u.run_id) FROM runs u;

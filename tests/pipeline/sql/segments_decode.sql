@@ -1,0 +1,9 @@
+-- I3: logs that did not decode.
+CREATE VIEW findings AS
+SELECT run_id, 'I3', topic, "partition", -1, -1, '' FROM replicas WHERE damage IS NOT NULL;
+
+CREATE VIEW examined AS
+SELECT run_id, (
+  SELECT count(*) FROM replicas r
+  WHERE r.run_id = u.run_id AND (damage IS NOT NULL OR high_watermark >= 0))
+FROM runs u;

@@ -1,0 +1,140 @@
+"""Checks of events, looks and probes: they find what is planted, nothing else, and three agree."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from pyspark.sql import SparkSession
+
+from tests.pipeline.event_judges import (
+    IN_SQL,
+    PYTHON,
+    SPARK,
+    asked_of_duckdb,
+    asked_of_python,
+    asked_of_spark,
+)
+from tests.pipeline.event_planted import PLANTED, UNREADABLE, UNSEEN
+from tests.pipeline.event_runs import CLEAN
+from tests.pipeline.event_strategies import runs
+from tests.pipeline.frames import Run
+from tests.pipeline.record_histories import Planted
+from tests.pipeline.record_judges import Opinion, Opinions
+
+GENERATED = 200
+ENOUGH = 5
+"""Of the generated runs, how many each check must find something in, and nothing in."""
+
+
+def generated_runs() -> list[Run]:
+    """Return the runs that hypothesis draws, for one Spark job to judge them all."""
+    drawn: list[Run] = []
+
+    @settings(max_examples=GENERATED, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(runs())
+    def draw(run: Run) -> None:
+        drawn.append(replace(run, run_id=f"generated-{len(drawn)}"))
+
+    draw()
+    return drawn
+
+
+@pytest.fixture(scope="module")
+def evidence() -> dict[str, Run]:
+    planted = [replace(each.run, run_id=each.name) for each in PLANTED]
+    return {run.run_id: run for run in (*planted, *generated_runs())}
+
+
+@pytest.fixture(scope="module")
+def python(evidence: dict[str, Run]) -> Opinions:
+    return asked_of_python(evidence.values())
+
+
+@pytest.fixture(scope="module")
+def pipeline(spark: SparkSession, evidence: dict[str, Run]) -> Opinions:
+    return asked_of_spark(spark, [*evidence.values(), UNREADABLE, UNSEEN])
+
+
+@pytest.fixture(scope="module")
+def duckdb(evidence: dict[str, Run]) -> Opinions:
+    return asked_of_duckdb(list(evidence.values()))
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda each: each.name)
+def test_what_is_planted_is_found_and_nothing_else(planted: Planted, pipeline: Opinions) -> None:
+    found = {
+        name: [(row[1], row[4], row[5]) for row in pipeline[name, planted.name].findings]
+        for name in SPARK
+        if (name, planted.name) in pipeline
+    }
+    assert {name: rows for name, rows in found.items() if rows} == planted.found
+
+
+@pytest.mark.parametrize("name", SPARK)
+def test_spark_agrees_with_the_checker_to_the_letter(
+    name: str, evidence: dict[str, Run], python: Opinions, pipeline: Opinions
+) -> None:
+    for run_id, run in evidence.items():
+        assert pipeline.get((name, run_id)) == python.get((name, run_id)), run
+
+
+@pytest.mark.parametrize("name", IN_SQL)
+def test_sql_agrees_with_the_checker_on_all_but_the_message(
+    name: str, evidence: dict[str, Run], python: Opinions, duckdb: Opinions
+) -> None:
+    for run_id, run in evidence.items():
+        assert duckdb[name, run_id] == python[name, run_id].without_messages(), run
+
+
+@pytest.mark.parametrize("name", SPARK)
+def test_generated_runs_are_neither_all_sound_nor_all_broken(name: str, python: Opinions) -> None:
+    drawn = [
+        each
+        for (check, run_id), each in python.items()
+        if check == name and run_id.startswith("generated-")
+    ]
+    assert sum(bool(each.findings) for each in drawn) >= ENOUGH
+    assert sum(each.examined > 0 and not each.findings for each in drawn) >= ENOUGH
+
+
+@pytest.mark.parametrize("name", SPARK)
+def test_a_clean_run_has_something_of_each_check_to_examine(name: str, pipeline: Opinions) -> None:
+    assert pipeline[name, CLEAN.run_id].examined > 0
+
+
+def test_events_without_what_checks_need_are_found_and_the_rest_is_judged(
+    pipeline: Opinions,
+) -> None:
+    found = {str(row[-1]) for row in pipeline["completeness", UNREADABLE.run_id].findings}
+    assert found == {
+        "node 2, incarnation 1: became_leader at seq 3 has no usable high_watermark",
+        "node 2, incarnation 1: log_truncated at seq 4 has no usable high_watermark, reason",
+        "node 1000, incarnation 1: leader_elected at seq 2 has no usable leader",
+    }
+    assert pipeline["truncations", UNREADABLE.run_id].examined == 5
+    assert pipeline["empty_fetches", UNREADABLE.run_id] == replace(
+        pipeline["empty_fetches", CLEAN.run_id]
+    )
+
+
+def test_a_look_that_nobody_answered_counts_for_pairs_of_looks_and_not_for_probes(
+    pipeline: Opinions,
+) -> None:
+    told = asked_of_python([UNSEEN])
+    for name in SPARK.keys() - {"empty_fetches"}:
+        assert pipeline[name, UNSEEN.run_id] == told[name, UNSEEN.run_id]
+    assert told["empty_fetches", UNSEEN.run_id] == Opinion((), examined=1)
+    assert pipeline["empty_fetches", UNSEEN.run_id] == pipeline["empty_fetches", CLEAN.run_id]
+
+
+def test_a_check_has_the_name_that_the_checker_gives_it() -> None:
+    names = {
+        name: result.check for name, judge in PYTHON.items() if (result := judge(CLEAN)) is not None
+    }
+    assert {name: check.name for name, check in SPARK.items()} == names
+
+
+def test_each_planted_violation_is_of_a_check_and_each_check_has_one() -> None:
+    assert {name for each in PLANTED for name in each.found} == set(SPARK)

@@ -1,0 +1,76 @@
+"""`highwater pipeline run` as it is typed: a report and an exit code, or what to do instead."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from highwater_checker.verdict import EXIT_CODES, Outcome
+from tests.pipeline.run_folders import clean_run
+
+MAIN = "from highwater.cli import main; main()"
+WITHIN_S = 240
+
+
+def pipeline_run(
+    *arguments: str | Path, cwd: Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", MAIN, "pipeline", "run", *map(str, arguments)],
+        cwd=cwd,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=WITHIN_S,
+        check=False,
+    )
+
+
+@pytest.mark.timeout(3 * WITHIN_S)
+def test_a_run_becomes_a_report_and_is_taken_in_once(tmp_path: Path) -> None:
+    clean_run(tmp_path / "runs" / "run-1")
+    (tmp_path / "empty").mkdir()
+    first = pipeline_run("runs/run-1", "empty", "--json", cwd=tmp_path)
+    told = json.loads(first.stdout)
+    (verdict,) = told["verdicts"]
+    assert verdict["run_id"] == "run-1"
+    # Its logs hold other records than its clients were told of.
+    assert verdict["outcome"] == "fail"
+    assert first.returncode == EXIT_CODES[Outcome.FAIL]
+    assert {each["invariant"] for each in told["findings"]["rows"]} >= {"I9"}
+    assert "1 ingested, 1 refused" in first.stderr
+    assert "refused empty:" in first.stderr
+    page = (tmp_path / "runs" / "pipeline" / "report.html").read_text()
+    assert "run-1: " in page
+
+    again = pipeline_run("runs/run-1", cwd=tmp_path)
+    assert "1 unchanged" in again.stderr
+    assert "verdict: fail" in again.stdout
+    assert (tmp_path / "runs" / "pipeline" / "report.html").read_text() == page
+
+
+@pytest.mark.parametrize("case", ["no java", "old java", "no run"])
+def test_what_cannot_be_done_is_said_with_what_to_do(tmp_path: Path, case: str) -> None:
+    java = tmp_path / "jdk" / "bin" / "java"
+    environment = {}
+    (tmp_path / "run-1").mkdir()
+    if case != "no run":
+        environment["JAVA_HOME"] = str(tmp_path / "jdk")
+    if case == "old java":
+        java.parent.mkdir(parents=True)
+        java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+        java.chmod(0o755)
+    done = pipeline_run("run-1", cwd=tmp_path, **environment)
+    assert done.returncode == 2
+    said = {
+        "no java": "install a JRE",
+        "old java": "Spark needs Java 17 or newer; " + str(java) + ' is openjdk version "11.0.2"',
+        "no run": "none of these folders is a run",
+    }
+    assert said[case] in done.stderr
+    assert "Traceback" not in done.stderr
