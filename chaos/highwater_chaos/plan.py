@@ -164,8 +164,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One run.
 
     core: the nodes that are healed in phase two; empty means all. probes_shrinking: whether the
-    end also demands that a leader takes a follower that lives and cannot fetch out of the ISR, and
-    commits without it (L4); read by the simulator only.
+    end also demands that a leader commits without a follower that lives and cannot fetch (L5), and
+    lets it in again (L4); read by the simulator only.
     """
 
     seed: int

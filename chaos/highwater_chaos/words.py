@@ -121,7 +121,7 @@ def say_plan(plan: Plan) -> Iterator[str]:
     kept = f" for {', '.join(plan.core)}; the others stay cut off" if plan.core else ""
     yield f"at {plan.quiet_after_ms} ms all is healed{kept}"
     if plan.probes_shrinking:
-        yield "then a follower cannot fetch, and a record is to be committed without it"
+        yield "then a record is to be committed without one follower, which cannot fetch"
 
 
 def counted(count: int, noun: str) -> str:

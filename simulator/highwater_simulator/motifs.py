@@ -192,21 +192,21 @@ def bounce_in_a_write(t: Targets, at_ms: int) -> list[Step]:
 def back_with_nothing(t: Targets, at_ms: int) -> list[Step]:
     """A broker that is about to join is back with an empty disk before its joining is written.
 
-    Its session outlasts the time that it is away, so that it joins by what it fetches, without an
-    election. Source: KIP-903.
+    Where its session outlasts the time that it is away, it joins by what it fetches, without an
+    election. Only for schedules in which disks may lose what they held. Source: KIP-903.
     """
     at = t.partition()
     bounced = t.draw.of(t.brokers)
     away_ms, hold_ms = t.draw.of((1_000, 1_800)), t.draw.of((700, 2_000, 4_000))
     back_ms = at_ms + away_ms
     proposed = When(Observed.EVENT, event="isr_change_proposed", then_after_ms=t.draw.of((0, 5)))
-    disk = f.DiskAtStart.EMPTY if t.may_lose else f.DiskAtStart.KEPT
+    emptied = f.Kill(bounced, t.draw.of((1, 30)), f.DiskAtStart.EMPTY)
     return [
         Step(at_ms, f.Pause(bounced, away_ms)),
         Step(back_ms - 50, f.DelayAt(f"leader of {at}", "before_isr_write", hold_ms, 4, 6_000)),
         Step(back_ms - 50, f.DelayAt(bounced, "before_first_fetch", 5_000, 4, 6_000)),
         Step(back_ms, f.ExpireSession(bounced), proposed),
-        Step(back_ms, f.Kill(bounced, t.draw.of((1, 30)), disk), proposed),
+        Step(back_ms, emptied, proposed),
     ]
 
 

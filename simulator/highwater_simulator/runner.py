@@ -51,6 +51,8 @@ _DEFAULTS = BrokerSettings(node_id=NodeId(0))
 CRASH = "crash"
 """The name of a violation that is a node's error or a livelock."""
 NOT_READY = "not ready"
+SHRINKING_PROBED = "shrinking_probed"
+"""The mark of a run in which a leader was asked to go on without a follower."""
 
 
 @dataclass(slots=True)
@@ -241,10 +243,11 @@ class PlanRun:
         self._await(missing, 2 * PROBE_WITHIN_MS)
 
     def _probe_shrinking(self, core: Core) -> None:
-        """L4, L5: a leader goes on without a member that cannot fetch, and takes it back.
+        """L5: a leader goes on without a member that cannot fetch; L4: and takes it back.
 
         The one that is cut off from its leader alone keeps its session: no controller helps. A
-        record must be on its way, or it lags in nothing (KAFKA-7152).
+        record must be on its way, or it lags in nothing (KAFKA-7152). Asked of the first partition
+        whose ISR has more members than it needs; where there is none, the mark is not reached.
         """
         for at in self.load.partitions:
             leadership = self.world.partition_state(at)
@@ -255,6 +258,7 @@ class PlanRun:
             self.world.trace.note("plan", f"{ends[0]} cannot fetch from {ends[1]}")
             self.world.network.cut_both_ways(*ends, Plane.REPLICATION)
             self._probe_one(at)
+            self.coverage.marks[SHRINKING_PROBED] += 1
             self.world.network.heal_both_ways(*ends, Plane.REPLICATION)
             self._settle(core)
             return

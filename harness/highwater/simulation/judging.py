@@ -9,7 +9,7 @@ from highwater_chaos.plan import Expected, Step
 from highwater_chaos.words import say_step
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.verdict import Outcome, Requirement, Verdict, judge
-from highwater_simulator.runner import RunResult
+from highwater_simulator.runner import SHRINKING_PROBED, RunResult
 from highwater_simulator.search import Found, explained, find
 
 CHECK = "invariants after every event, and the end"
@@ -38,8 +38,19 @@ def verdict_of(result: RunResult) -> Verdict:
                 Requirement(f"done: {say_step(step)}", is_done, how)
                 for step, is_done, how in steps_of(result)
             ),
+            *_probes(result),
         ],
     )
+
+
+def _probes(result: RunResult) -> Iterator[Requirement]:
+    if result.plan.probes_shrinking:
+        count = result.marks[SHRINKING_PROBED]
+        yield Requirement(
+            "a leader had to go on without a follower",
+            count > 0,
+            "done" if count else "no ISR had a member to spare",
+        )
 
 
 def steps_of(result: RunResult) -> Iterator[tuple[Step, bool, str]]:

@@ -60,7 +60,7 @@ class LostReport:
 
 @dataclass(frozen=True, slots=True)
 class SearchReport:
-    """Units: *_s in seconds; percent of the schedules with disk faults; marks by schedules."""
+    """Units: *_s in seconds; percent of the schedules where disks may lose; marks by schedules."""
 
     verdict: Outcome
     reasons: tuple[str, ...]
@@ -188,7 +188,7 @@ def _numbers(report: SearchReport) -> Table:
         (
             "schedules with an excused loss",
             f"{report.excused_schedules:,}",
-            f"{report.excused_percent:.1f} % of those with disk faults",
+            f"{report.excused_percent:.1f} % of those with disk faults (disks, joins)",
         ),
     )
     for row in rows:

@@ -40,7 +40,7 @@ class Search:
 
     @property
     def excused_percent(self) -> float:
-        """Return the share of schedules with disk faults in which a loss was excused."""
+        """Return the share, of schedules in which disks may lose, in which a loss was excused."""
         of = self._may_lose
         return 100 * self.totals.excused / of if of else 0.0
 
