@@ -97,6 +97,11 @@ BARE: Mapping[type[f.Fault], Bare] = {
         lambda cluster: cluster.engine.api.unpause(cluster.container_name(NODE)),
     ),
     f.RestartZooKeeper: Bare("kill ZooKeeper and wait, start", _kill(ZOOKEEPER), _start(ZOOKEEPER)),
+    f.PauseZooKeeper: Bare(
+        "pause ZooKeeper, unpause",
+        lambda cluster: cluster.engine.api.pause(cluster.container_name(ZOOKEEPER)),
+        lambda cluster: cluster.engine.api.unpause(cluster.container_name(ZOOKEEPER)),
+    ),
     f.Cut: HELPER,
     f.Isolate: HELPER,
     f.LossyLink: HELPER,
@@ -116,6 +121,7 @@ ACTS_WITH: Mapping[type[f.Fault], str] = {
     f.FlipBit: "die",
     f.Terminate: "die",
     f.Pause: "pause",
+    f.PauseZooKeeper: "pause",
     f.RestartZooKeeper: "die",
 }
 """The engine's event by which a fault of a kind acts, where the fault itself does not tell."""

@@ -223,6 +223,12 @@ class SlowZooKeeper(_Fault, frozen=True, tag="slow_zookeeper"):
     for_ms: int | None = None
 
 
+class PauseZooKeeper(_Fault, frozen=True, tag="pause_zookeeper"):
+    """It freezes for for_ms; when it wakes, it ends the sessions whose time is over by then."""
+
+    for_ms: int | None = None
+
+
 class RestartZooKeeper(_Fault, frozen=True, tag="restart_zookeeper"):
     """It is gone for for_ms; sessions and znodes survive."""
 
@@ -331,6 +337,7 @@ Fault = (
     | LoseZooKeeperConnection
     | LoseZooKeeperReply
     | SlowZooKeeper
+    | PauseZooKeeper
     | RestartZooKeeper
     | DiskFull
     | DiskErrors

@@ -141,6 +141,8 @@ def _as_it_counts(fault: f.Fault) -> f.Fault:
             return f.Cut(fault.source, fault.target, fault.plane)
         case f.SlowZooKeeper() if fault.delay_ms >= AWAY_BY_DELAY_MS:
             return f.RestartZooKeeper()
+        case f.PauseZooKeeper():
+            return f.RestartZooKeeper()
         case _:
             return fault
 

@@ -28,6 +28,7 @@ _PHRASES: dict[str, str] = {
     "lose_zookeeper_connection": "break the ZooKeeper connection of {node}",
     "lose_zookeeper_reply": "lose ZooKeeper's next replies to {node}",
     "slow_zookeeper": "slow ZooKeeper down by {delay_ms} ms",
+    "pause_zookeeper": "freeze ZooKeeper",
     "restart_zookeeper": "stop ZooKeeper",
     "disk_full": "fill the disk of {node}",
     "disk_errors": "fail {percent} % of {operation} on the disk of {node}",

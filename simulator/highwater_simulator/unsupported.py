@@ -10,6 +10,7 @@ from highwater_chaos.words import say_step
 
 REASONS: Mapping[type[f.Fault], str] = {
     f.LimitBandwidth: "its links have latency and loss, and no bandwidth",
+    f.PauseZooKeeper: "which sessions outlast it is a race of ZooKeeper's own threads",
 }
 
 

@@ -6,6 +6,7 @@ As in test_plan_faults_in_containers, a plan holds as many as do not disturb one
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,14 @@ def test_a_disk_is_full_and_connections_are_half_open(tmp_path: Path) -> None:
         if event.kind is EventKind.BAD_INPUT_MET and "No space left" in str(event.detail)
     ]
     assert {event.node for event in met} == {full["node"]}
+
+
+def test_zookeeper_freezes_and_it_is_told_which_sessions_outlasted_that(tmp_path: Path) -> None:
+    folder = run((Step(300, f.PauseZooKeeper(1_500)),), 4_000, tmp_path)
+    (frozen,) = records(folder)
+    assert frozen["proof"] == "the engine says paused, no answer to ruok"
+    found = re.fullmatch(r"serves, and has (\d) of 5 sessions from before", reverts(folder)[1])
+    assert found is not None
 
 
 def test_what_is_stopped_or_full_or_untold_is_found_and_healed(

@@ -103,6 +103,7 @@ NEEDS: Mapping[type[f.Fault], tuple[Means, ...]] = {
     f.HalfOpen: (Means.RESETS, Means.TIMED_DROPS),
     f.ExpireSession: (Means.ENGINE,),
     f.LoseZooKeeperConnection: (Means.RESETS,),
+    f.PauseZooKeeper: (Means.ENGINE,),
     f.RestartZooKeeper: (Means.ENGINE,),
     f.CreateTopic: (Means.ENGINE,),
     f.DeleteTopic: (Means.ENGINE,),

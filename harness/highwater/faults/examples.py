@@ -35,6 +35,7 @@ EXAMPLES: tuple[f.Fault, ...] = (
     f.ExpireSession("broker-1"),
     f.LoseZooKeeperConnection("broker-1"),
     f.SlowZooKeeper(delay_ms=50),
+    f.PauseZooKeeper(),
     f.RestartZooKeeper(),
     f.CreateTopic("example", records=3),
     f.DeleteTopic("example"),

@@ -121,6 +121,8 @@ class ContainerFaults:
                 return self._links.lose_zookeeper_connection(fault, find)
             case f.ExpireSession():
                 return self._zookeeper.expire_session(found(find, fault.node))
+            case f.PauseZooKeeper():
+                return self._zookeeper.pause()
             case f.RestartZooKeeper():
                 return self._zookeeper.stop()
             case f.CreateTopic():

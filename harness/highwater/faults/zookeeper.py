@@ -23,6 +23,8 @@ from highwater_core.ids import Endpoint, NodeId
 
 PROVEN_WITHIN_S = 10.0
 ANSWERS_WITHIN_S = 30.0
+SILENT_FOR_S = 0.3
+"""What a server that runs answers within, many times over."""
 _SOCKET_TIMEOUT_S = 5.0
 _SECRET = 0xB3415C00
 _PASSWORD_BYTES = 16
@@ -97,6 +99,7 @@ class ZooKeeperFaults:
         self._start = start
         self._lock = threading.Lock()
         self._stops = 0
+        self._pauses = 0
 
     def expire_session(self, node: int) -> Done:
         """End the node's session.
@@ -135,9 +138,11 @@ class ZooKeeperFaults:
         """Stop the server; it is started once the last of those who stopped it has it started.
 
         Raises:
-            NotDone: it answers still.
+            NotDone: it answers still, or it is frozen: a kill would come when it wakes.
         """
         with self._lock:
+            if self._pauses:
+                raise NotDone("ZooKeeper is frozen by another fault")
             before = self._owners()
             self._stops += 1
             try:
@@ -160,12 +165,54 @@ class ZooKeeperFaults:
                 return "stopped by another fault still"
             if self._cluster.status(ZOOKEEPER) != "running":
                 self._start(ZOOKEEPER)
-            eventually(
-                lambda: "Mode: " in self._word("srvr"),
-                within=ANSWERS_WITHIN_S,
-                what="ZooKeeper serves",
-                state=lambda: self._cluster.logs(ZOOKEEPER, tail=5),
-            )
+            return self._serves(before)
+
+    def pause(self) -> Done:
+        """Freeze the server; it wakes once the last of those who froze it has it woken.
+
+        Raises:
+            NotDone: it does not run, or answers still.
+            NeverHappened: the freezer does not get all of its processes.
+        """
+        with self._lock:
+            status = self._cluster.status(ZOOKEEPER)
+            if status != "running" and not self._pauses:
+                raise NotDone(f"ZooKeeper is {status}")
+            before = self._owners() if status == "running" else {}
+            self._pauses += 1
+            try:
+                if status == "running":
+                    self._cluster.pause(ZOOKEEPER)
+                is_frozen = self._cluster.status(ZOOKEEPER) == "paused"
+                prove(is_frozen and self._is_silent(), "ZooKeeper answers still")
+            except BaseException:
+                self._pauses -= 1
+                raise
+        proof = "the engine says paused, no answer to ruok"
+        return Done(int(ZOOKEEPER), proof, lambda: self._wake(before))
+
+    def _is_silent(self) -> bool:
+        endpoint = self._cluster.zookeeper_endpoint
+        return four_letter_word(endpoint, "ruok", timeout_s=SILENT_FOR_S) == ""
+
+    def _wake(self, before: dict[str, int]) -> str:
+        """Let the server go on, and see that it serves."""
+        with self._lock:
+            self._pauses -= 1
+            if self._pauses:
+                return "frozen by another fault still"
+            if self._cluster.status(ZOOKEEPER) == "paused":
+                self._cluster.unpause(ZOOKEEPER)
+            return self._serves(before)
+
+    def _serves(self, before: dict[str, int]) -> str:
+        """Await that it answers, and return how many of the sessions from before it has."""
+        eventually(
+            lambda: "Mode: " in self._word("srvr"),
+            within=ANSWERS_WITHIN_S,
+            what="ZooKeeper serves",
+            state=lambda: self._cluster.logs(ZOOKEEPER, tail=5),
+        )
         # A node may have left meanwhile, so how many are there is told, not asked for.
         sessions = set(before.values())
         kept = sessions & set(self._owners().values())

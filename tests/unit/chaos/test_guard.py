@@ -69,6 +69,7 @@ def test_a_quorum_is_kept_when_few_enough_are_out_at_once(together: tuple[f.Faul
         (f.Cut("zookeeper", "any", "zookeeper", for_ms=1_000),),
         (f.Cut("broker-1", "zookeeper", "zookeeper", for_ms=1_000), f.Kill("broker-0", 1_000)),
         (f.RestartZooKeeper(1_000),),
+        (f.PauseZooKeeper(1_000),),
         # A ring of three: each of two brokers is needed to explain it.
         (
             f.Cut("broker-0", "broker-1", "replication", for_ms=1_000),

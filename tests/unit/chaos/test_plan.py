@@ -63,6 +63,7 @@ FIELDS = {
     "lose_zookeeper_connection": {"node"},
     "lose_zookeeper_reply": {"node", "count"},
     "slow_zookeeper": {"delay_ms", "for_ms"},
+    "pause_zookeeper": {"for_ms"},
     "restart_zookeeper": {"for_ms"},
     "disk_full": {"node", "for_ms"},
     "disk_errors": {"node", "operation", "percent", "for_ms"},
