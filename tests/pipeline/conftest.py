@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -14,3 +15,13 @@ from highwater_pipeline.session import spark_session
 def spark() -> Iterator[SparkSession]:
     with spark_session("local[2]", partitions=2, memory="1g") as session:
         yield session
+
+
+ITEM_WITHIN_S = 900
+"""Spark compiles hundreds of small stages: minutes where other tests have the cores as well."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(ITEM_WITHIN_S))
