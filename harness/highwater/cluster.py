@@ -124,11 +124,12 @@ class Cluster:
         # What is made for the run is its owner's: an end of this process must not make it stale.
         cluster._run = run.labels
         cluster._subnet = IPv4Network(of_network[labels.SUBNET])
-        for container in run.containers:
-            of_node = engine.api.inspect_container(container)["Config"]["Labels"]
-            if labels.NODE in of_node:
-                ports = labels.parse_ports(of_node.get(labels.HOST_PORTS, ""))
-                cluster._ports[NodeId(int(of_node[labels.NODE]))] = ports
+        # Labels as the list tells them: helpers come and go, and one that went cannot be asked.
+        of_nodes = {"label": [f"{labels.RUN}={cluster.run_id}", labels.NODE]}
+        for container in engine.api.containers(all=True, filters=of_nodes):
+            of_node = container["Labels"]
+            ports = labels.parse_ports(of_node.get(labels.HOST_PORTS, ""))
+            cluster._ports[NodeId(int(of_node[labels.NODE]))] = ports
         return cluster
 
     # ------------------------------------------------------------ life

@@ -119,6 +119,7 @@ def resources(cluster: Cluster) -> list[str]:
 def heal(cluster: Cluster) -> dict[str, list[str]]:
     """Do the command; all must be well afterwards. Return what it found, by node."""
     result = CliRunner().invoke(make_app("heal"), ["heal", "--run", cluster.run_id, "--json"])
+    assert result.stdout, (result.exit_code, result.stderr, result.exception)
     (healed,) = json.loads(result.stdout)
     assert (result.exit_code, healed["problems"]) == (0, []), healed
     return {node["name"]: node["found"] for node in healed["nodes"] if node["found"]}

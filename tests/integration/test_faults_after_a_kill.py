@@ -32,7 +32,7 @@ from highwater.labels import Lease
 from highwater.run_folder import new_run_id
 from highwater.topology import REPLICATION_PORT, Topology
 from highwater_chaos import faults as f
-from highwater_chaos.plan import Step
+from highwater_chaos.plan import Observed, Step, When
 
 pytestmark = pytest.mark.docker
 
@@ -62,6 +62,8 @@ THREE_MECHANISMS = (
     Step(0, f.Isolate("controller-1001", 60_000)),
     Step(1_500, f.Cut("broker-0", "broker-1", "replication", for_ms=60_000)),
 )
+
+REPLICATED = When(Observed.EVENT, "t-0", event="high_watermark_advanced", count=3)
 
 FAULTS_ON_A_CLUSTER = """
 import sys, threading, time
@@ -208,7 +210,8 @@ def test_nothing_is_left_of_a_plans_run_whose_harness_is_killed_while_a_fault_ac
     engine: docker.DockerClient, fault: f.Fault, tmp_path: Path
 ) -> None:
     wanted = {f.fault_name(fault): "acting"}
-    check_that_the_reaper_removes_all(engine, tmp_path, [Step(0, fault)], wanted)
+    when = REPLICATED if isinstance(fault, f.FlipBit) else None  # it needs a byte in the log
+    check_that_the_reaper_removes_all(engine, tmp_path, [Step(0, fault, when)], wanted)
 
 
 # ---------------------------------------------------------------- a run that is kept
