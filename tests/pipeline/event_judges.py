@@ -1,18 +1,18 @@
 """Three judges of events, looks and probes: the checker's Python, Spark, and SQL in DuckDB.
 
 The Python judge is fed as highwater.evidence.check_everything feeds it. A finding's message is
-compared between Python and Spark; SQL tells of the rest, and not of the last three checks.
+compared between Python and Spark; SQL tells of the rest, and not of empty fetches, high watermarks
+and successors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-
-from pyspark.sql import SparkSession
+from collections.abc import Callable, Mapping
 
 from highwater.observation import Look, leaderships, replicas_of
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import Acknowledged, sends_of
+from highwater_checker.invariants.committed_before import check_committed_before
 from highwater_checker.invariants.empty_fetches import check_empty_fetches
 from highwater_checker.invariants.high_watermark_in_run import check_high_watermark_in_run
 from highwater_checker.invariants.isr import PartitionRecord, check_isr
@@ -22,6 +22,7 @@ from highwater_checker.invariants.truncations import check_truncations
 from highwater_checker.segments import ReplicaLog
 from highwater_core.events import TraceEvent
 from highwater_pipeline.checks import (
+    committed_before,
     completeness,
     empty_fetches,
     high_watermarks,
@@ -31,64 +32,10 @@ from highwater_pipeline.checks import (
     truncations,
 )
 from highwater_pipeline.checks.findings import Check
-from highwater_pipeline.tables import FINDINGS
-from tests.pipeline.duck import opinion
 from tests.pipeline.event_runs import file_of
-from tests.pipeline.frames import Run, arrow_tables, client_of, tables_from_arrow
-from tests.pipeline.record_judges import Opinion, Opinions, Row
+from tests.pipeline.frames import Run, client_of
 
-IN_SQL = ("completeness", "leader_uniqueness", "truncations", "isr")
-
-
-def asked_of_python(runs: Iterable[Run]) -> Opinions:
-    """Return the checker's opinions; it has none of looks and probes where there are none."""
-    found: Opinions = {}
-    for run in runs:
-        for name, judge in PYTHON.items():
-            result = judge(run)
-            if result is not None:
-                rows = tuple(sorted(_row(run, each) for each in result.findings))
-                found[name, run.run_id] = Opinion(rows, result.examined)
-    return found
-
-
-def asked_of_spark(spark: SparkSession, runs: Sequence[Run]) -> Opinions:
-    """Return the pipeline's opinions: each check judges all runs at once."""
-    tables = tables_from_arrow(spark, arrow_tables(runs))
-    found: Opinions = {}
-    for name, check in SPARK.items():
-        frames = check.run(tables)
-        assert frames.findings.schema.fieldNames() == list(FINDINGS.columns)
-        assert [kind.dataType for kind in frames.findings.schema] == list(FINDINGS.columns.values())
-        findings = [tuple(row) for row in frames.findings.collect()]
-        examined = [(row["run_id"], row["examined"]) for row in frames.examined.collect()]
-        found |= _by_run(name, findings, examined)
-    return found
-
-
-def asked_of_duckdb(runs: Sequence[Run]) -> Opinions:
-    """Return the opinions of the SQL texts; their findings have no messages."""
-    tables = arrow_tables(runs)
-    found: Opinions = {}
-    for name in IN_SQL:
-        answer = opinion(name, tables, "findings", "examined")
-        found |= _by_run(name, answer["findings"], answer["examined"])
-    return found
-
-
-def _by_run(name: str, findings: Sequence[Row], examined: Sequence[Row]) -> Opinions:
-    counts = {str(run_id): int(str(count)) for run_id, count in examined}
-    assert len(counts) == len(examined), "one row a run"
-    assert {row[0] for row in findings} <= counts.keys(), "findings of examined runs alone"
-    return {
-        (name, run_id): Opinion(tuple(sorted(row for row in findings if row[0] == run_id)), count)
-        for run_id, count in counts.items()
-    }
-
-
-def _row(run: Run, each: Finding) -> Row:
-    place = each.topic, each.partition, each.offset, each.broker
-    return run.run_id, each.invariant, *place, each.operation, each.message
+IN_SQL = ("completeness", "leader_uniqueness", "truncations", "isr", "committed_before")
 
 
 # ---------------------------------------------------------------- the checker, fed
@@ -162,6 +109,7 @@ PYTHON: Mapping[str, Callable[[Run], CheckResult | None]] = {
     "empty_fetches": _empty_fetches,
     "high_watermarks": _high_watermarks,
     "successors": _successors,
+    "committed_before": lambda run: check_committed_before(_events(run)),
 }
 
 SPARK: Mapping[str, Check] = {
@@ -172,4 +120,5 @@ SPARK: Mapping[str, Check] = {
     "empty_fetches": empty_fetches.CHECK,
     "high_watermarks": high_watermarks.CHECK,
     "successors": successors.CHECK,
+    "committed_before": committed_before.CHECK,
 }

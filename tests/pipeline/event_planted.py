@@ -10,6 +10,7 @@ from highwater_core.ids import TopicId
 from tests.pipeline.event_runs import (
     ABOVE,
     CLEAN,
+    CONTROLLER,
     EVENTS,
     HIDDEN,
     LOOKS,
@@ -17,11 +18,14 @@ from tests.pipeline.event_runs import (
     OLD_COMMITTED,
     TOLD,
     appended,
+    at,
+    committed,
     cut,
     deleted,
     elected,
     followed,
     follower,
+    isr_changed,
     led,
     log,
     probe,
@@ -92,6 +96,105 @@ PLANTED = [
         {"truncations": [("I11", 1, -1)]},
     ),
     Planted("a log is cut to where nobody knows", with_events(cut(0, 2, None)), {}),
+    # ------------------------------------------------ I4, I11 by traces
+    Planted(
+        "a leader begins without what was committed",
+        with_events(committed(0, 1, 4)),
+        {"committed_before": [("I4", 3, 1)]},
+    ),
+    Planted("a leader begins with it", with_events(committed(0, 1, 3)), {}),
+    Planted("of a later epoch nothing is asked of it", with_events(committed(1, 2, 9)), {}),
+    Planted(
+        "the next but one begins without it",
+        with_events(committed(0, 1, 3), committed(1, 2, 4), led(2, 3, 3, 3)),
+        {"committed_before": [("I4", 3, 2)], "successors": [("I1", 3, 2)]},
+    ),
+    Planted(
+        "of two epochs that committed as much the later is named",
+        with_events(committed(0, 1, 4), committed(1, 2, 4), led(2, 3, 3, 3)),
+        {"committed_before": [("I4", 3, 1), ("I4", 3, 2)], "successors": [("I1", 3, 2)]},
+    ),
+    Planted(
+        "nobody can say what was committed, of what, and when",
+        with_events(
+            committed(0, 1, None),
+            replace(committed(0, 1, 4), topic="u"),
+            replace(committed(0, 1, 4), partition=None),
+            replace(committed(0, 1, 4), leader_epoch=None),
+        ),
+        {},
+    ),
+    Planted(
+        "what was committed is of a topic that was deleted",
+        with_events(committed(0, 1, 4), cut(0, 2, 1, 1), deleted(by_broker=True)),
+        {},
+    ),
+    Planted(
+        "a member cuts off what was committed",
+        with_events(committed(0, 1, 3), cut(0, 2, 1, 1)),
+        {"committed_before": [("I11", 1, 0)]},
+    ),
+    Planted(
+        "it cuts nothing that it had",
+        with_events(committed(0, 1, 3), cut(0, 2, 1, 1, from_offset=1)),
+        {},
+    ),
+    Planted("who is no member may cut", with_events(committed(0, 1, 3), cut(2, 2, 1, 1)), {}),
+    Planted(
+        "a member cuts what its own epoch committed before",
+        with_events(at(10, committed(1, 2, 4)), at(11, cut(0, 2, 3))),
+        {"committed_before": [("I11", 3, 0)]},
+    ),
+    Planted(
+        "a member cuts at the time at which that is committed",
+        with_events(at(10, committed(1, 2, 4)), at(10, cut(0, 2, 3))),
+        {},
+    ),
+    Planted(
+        "who has left the ISR cuts",
+        with_events(at(10, committed(1, 2, 4)), at(11, isr_changed(1, 2, 1)), at(12, cut(0, 2, 3))),
+        {},
+    ),
+    Planted(
+        "who has left the ISR is back, and cuts",
+        with_events(
+            committed(1, 2, 4),
+            at(11, isr_changed(1, 2, 1)),
+            at(12, replace(isr_changed(CONTROLLER, 2, 1, 0), kind=Kind.ISR_WRITTEN)),
+            at(13, cut(0, 2, 3)),
+        ),
+        {"committed_before": [("I11", 3, 0)]},
+    ),
+    Planted(
+        "a member cuts before anything was told of its epoch",
+        with_events(committed(0, 1, 3), at(-5, cut(0, 2, 1, 1))),
+        {"committed_before": [("I11", 1, 0)]},
+    ),
+    Planted(
+        "a member cuts what is committed by the first event of its epoch, later",
+        with_events(at(-5, committed(1, 2, 4)), at(-6, cut(0, 2, 3))),
+        {"committed_before": [("I11", 3, 0)]},
+    ),
+    Planted(
+        "of equal times the last by file counts, and it is out",
+        with_events(
+            at(5, committed(1, 2, 4)),
+            at(5, isr_changed(1, 2, 0, 1, incarnation=10)),
+            at(5, isr_changed(1, 2, 1, incarnation=2)),
+            at(6, cut(0, 2, 3)),
+        ),
+        {},
+    ),
+    Planted(
+        "of equal times the last by file counts, and it is in",
+        with_events(
+            at(5, committed(1, 2, 4)),
+            at(5, isr_changed(1, 2, 1, incarnation=10)),
+            at(5, isr_changed(1, 2, 0, 1, incarnation=2)),
+            at(6, cut(0, 2, 3)),
+        ),
+        {"committed_before": [("I11", 3, 0)]},
+    ),
     # ------------------------------------------------ I6
     Planted("an empty ISR", with_isr(), {"isr": [("I6", -1, -1)] * 2}),
     Planted("a stranger in the ISR", with_isr(9, 0), {"isr": [("I6", -1, -1)]}),

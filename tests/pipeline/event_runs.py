@@ -61,11 +61,37 @@ def appended(node: int, leader_epoch: int, offset: int, end_offset: int) -> Trac
     return event(Kind.LOG_APPENDED, node, leader_epoch, offset, end_offset=end_offset)
 
 
-def cut(node: int, leader_epoch: int, offset: int | None, high_watermark: int = 2) -> TraceEvent:
-    why = 'the "leader" said so'
+def cut(
+    node: int,
+    leader_epoch: int,
+    offset: int | None,
+    high_watermark: int = 2,
+    *,
+    from_offset: int = 4,
+) -> TraceEvent:
     return event(
-        Kind.LOG_TRUNCATED, node, leader_epoch, offset, high_watermark=high_watermark, reason=why
+        Kind.LOG_TRUNCATED,
+        node,
+        leader_epoch,
+        offset,
+        high_watermark=high_watermark,
+        from_offset=from_offset,
+        reason='the "leader" said so',
     )
+
+
+def committed(leader: int, leader_epoch: int, up_to: int | None, *isr: int) -> TraceEvent:
+    """Return that the leader told so; without an ISR given, of brokers 0 and 1."""
+    members = list(isr or (0, 1))
+    return event(Kind.HIGH_WATERMARK_ADVANCED, leader, leader_epoch, up_to, isr=members)
+
+
+def isr_changed(node: int, leader_epoch: int, *isr: int, **fields: Any) -> TraceEvent:
+    return event(Kind.ISR_CHANGED, node, leader_epoch, isr=list(isr), **fields)
+
+
+def at(ts_ns: int, one: TraceEvent) -> TraceEvent:
+    return replace(one, ts_ns=ts_ns)
 
 
 def probe(offset: int, high_watermark: int, at_ms: int, broker: int = 0, **fields: Any) -> Probe:

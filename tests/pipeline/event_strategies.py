@@ -24,9 +24,11 @@ from tests.pipeline.event_runs import (
     CONTROLLER,
     MS,
     appended,
+    committed,
     cut,
     elected,
     followed,
+    isr_changed,
     led,
     traced,
 )
@@ -40,6 +42,8 @@ EPOCHS = (0, 1, 2)
 
 _offset = st.integers(0, 4)
 _broker = st.sampled_from(BROKERS)
+_members = st.sampled_from([(0, 1, 2), (0, 1), (1, 2), (2,)])
+_moment = st.integers(0, 3)
 
 
 def _one_in(number: int) -> st.SearchStrategy[bool]:
@@ -58,7 +62,14 @@ def traces(draw: st.DrawFn, leaders: dict[tuple[TopicPartition, int], int]) -> l
             if broker != leader:
                 own.append(followed(broker, epoch))
             if draw(_one_in(8)):
-                own.append(cut(broker, epoch, draw(_offset), draw(_offset)))
+                one = cut(broker, epoch, draw(_offset), draw(_offset), from_offset=draw(_offset))
+                own.append(replace(one, ts_ns=draw(_moment)))
+        for _ in range(draw(st.sampled_from([0, 0, 1, 2]))):
+            one = committed(leader, epoch, draw(_offset), *draw(_members))
+            own.append(replace(one, ts_ns=draw(_moment)))
+        if draw(_one_in(4)):
+            one = isr_changed(draw(_broker), epoch, *draw(_members))
+            own.append(replace(one, ts_ns=draw(_moment)))
         if draw(_one_in(2)):
             own.append(appended(leader, epoch, end_offset, end_offset + draw(_offset)))
         if draw(_one_in(8)):

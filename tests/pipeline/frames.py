@@ -31,10 +31,27 @@ from highwater_pipeline.tables import (
     REPLICAS,
     RUNS,
     TABLES,
+    Table,
     Tables,
 )
 
 Row = dict[str, object]
+Rows = Iterable[Mapping[str, Any]]
+"""Of one table, by column; a column that a row lacks is null."""
+
+
+def tables_from_rows(spark: SparkSession, given: Mapping[Table, Rows]) -> Tables:
+    """Return every table, with the rows that are given of some."""
+    by_name = {table.name: rows for table, rows in given.items()}
+    return Tables(
+        {
+            table.name: spark.createDataFrame(
+                [tuple(row.get(name) for name in table.columns) for row in rows], table.schema
+            )
+            for table in TABLES
+            for rows in (by_name.get(table.name, ()),)
+        }
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,7 @@ compared between Python and Spark; SQL tells of the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-
-from pyspark.sql import SparkSession
+from collections.abc import Callable, Iterable, Mapping
 
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import Acknowledged, HistoryEvent, Sends, sends_of
@@ -36,78 +33,7 @@ from highwater_pipeline.checks.replica_equality import (
     REPLICA_EQUALITY,
     SEGMENTS_DECODE,
 )
-from highwater_pipeline.tables import FINDINGS
-from tests.pipeline.duck import opinion
-from tests.pipeline.frames import Run, arrow_tables, client_of, tables_from_arrow
-
-Row = tuple[object, ...]
-"""A finding: FINDINGS' columns in their order."""
-
-
-@dataclass(frozen=True, slots=True)
-class Opinion:
-    """What one judge found in one run, sorted, and how much it looked at."""
-
-    findings: tuple[Row, ...]
-    examined: int
-
-    def without_messages(self) -> Opinion:
-        return Opinion(tuple(sorted(row[:-1] for row in self.findings)), self.examined)
-
-
-Opinions = dict[tuple[str, str], Opinion]
-"""By the check's name in SQL and the run's id."""
-
-
-def asked_of_python(runs: Iterable[Run]) -> Opinions:
-    """Return the checker's opinions, of every check and run."""
-    found = {
-        (name, run.run_id): (run, judge(run)) for run in runs for name, judge in PYTHON.items()
-    }
-    return {
-        key: Opinion(tuple(sorted(_row(run, each) for each in result.findings)), result.examined)
-        for key, (run, result) in found.items()
-    }
-
-
-def asked_of_spark(spark: SparkSession, runs: Sequence[Run]) -> Opinions:
-    """Return the pipeline's opinions, of every check and run: each check is one job."""
-    tables = tables_from_arrow(spark, arrow_tables(runs))
-    found: Opinions = {}
-    for name, check in SPARK.items():
-        frames = check.run(tables)
-        assert frames.findings.schema.fieldNames() == list(FINDINGS.columns)
-        assert [kind.dataType for kind in frames.findings.schema] == list(FINDINGS.columns.values())
-        findings = [tuple(row) for row in frames.findings.collect()]
-        examined = [(row["run_id"], row["examined"]) for row in frames.examined.collect()]
-        found |= _by_run(name, findings, examined)
-    return found
-
-
-def asked_of_duckdb(runs: Sequence[Run]) -> Opinions:
-    """Return the opinions of the SQL texts; their findings have no messages."""
-    tables = arrow_tables(runs)
-    found: Opinions = {}
-    for name in SPARK:
-        answer = opinion(name, tables, "findings", "examined")
-        found |= _by_run(name, answer["findings"], answer["examined"])
-    return found
-
-
-def _by_run(name: str, findings: Sequence[Row], examined: Sequence[Row]) -> Opinions:
-    counts = {str(run_id): int(str(count)) for run_id, count in examined}
-    assert len(counts) == len(examined), "one row a run"
-    assert {row[0] for row in findings} <= counts.keys(), "findings of known runs alone"
-    return {
-        (name, run_id): Opinion(tuple(sorted(row for row in findings if row[0] == run_id)), count)
-        for run_id, count in counts.items()
-    }
-
-
-def _row(run: Run, each: Finding) -> Row:
-    place = each.topic, each.partition, each.offset, each.broker
-    return run.run_id, each.invariant, *place, each.operation, each.message
-
+from tests.pipeline.frames import Run, client_of
 
 # ---------------------------------------------------------------- the checker, fed
 

@@ -12,16 +12,19 @@ from tests.pipeline.event_judges import (
     IN_SQL,
     PYTHON,
     SPARK,
-    asked_of_duckdb,
-    asked_of_python,
-    asked_of_spark,
 )
 from tests.pipeline.event_planted import PLANTED, UNREADABLE, UNSEEN
 from tests.pipeline.event_runs import CLEAN
 from tests.pipeline.event_strategies import runs
 from tests.pipeline.frames import Run
+from tests.pipeline.judges import (
+    Opinion,
+    Opinions,
+    asked_of_duckdb,
+    asked_of_python,
+    asked_of_spark,
+)
 from tests.pipeline.record_histories import Planted
-from tests.pipeline.record_judges import Opinion, Opinions
 
 GENERATED = 200
 ENOUGH = 5
@@ -49,17 +52,17 @@ def evidence() -> dict[str, Run]:
 
 @pytest.fixture(scope="module")
 def python(evidence: dict[str, Run]) -> Opinions:
-    return asked_of_python(evidence.values())
+    return asked_of_python(PYTHON, evidence.values())
 
 
 @pytest.fixture(scope="module")
 def pipeline(spark: SparkSession, evidence: dict[str, Run]) -> Opinions:
-    return asked_of_spark(spark, [*evidence.values(), UNREADABLE, UNSEEN])
+    return asked_of_spark(spark, SPARK, [*evidence.values(), UNREADABLE, UNSEEN])
 
 
 @pytest.fixture(scope="module")
 def duckdb(evidence: dict[str, Run]) -> Opinions:
-    return asked_of_duckdb(list(evidence.values()))
+    return asked_of_duckdb(IN_SQL, list(evidence.values()))
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda each: each.name)
@@ -122,7 +125,7 @@ def test_events_without_what_checks_need_are_found_and_the_rest_is_judged(
 def test_a_look_that_nobody_answered_counts_for_pairs_of_looks_and_not_for_probes(
     pipeline: Opinions,
 ) -> None:
-    told = asked_of_python([UNSEEN])
+    told = asked_of_python(PYTHON, [UNSEEN])
     for name in SPARK.keys() - {"empty_fetches"}:
         assert pipeline[name, UNSEEN.run_id] == told[name, UNSEEN.run_id]
     assert told["empty_fetches", UNSEEN.run_id] == Opinion((), examined=1)

@@ -9,15 +9,17 @@ from hypothesis import HealthCheck, given, settings
 from pyspark.sql import SparkSession
 
 from tests.pipeline.frames import Run
-from tests.pipeline.record_histories import ORPHAN, PLANTED, Planted
-from tests.pipeline.record_judges import (
-    PYTHON,
-    SPARK,
+from tests.pipeline.judges import (
     Opinion,
     Opinions,
     asked_of_duckdb,
     asked_of_python,
     asked_of_spark,
+)
+from tests.pipeline.record_histories import ORPHAN, PLANTED, Planted
+from tests.pipeline.record_judges import (
+    PYTHON,
+    SPARK,
 )
 from tests.pipeline.record_strategies import runs
 
@@ -47,17 +49,17 @@ def evidence() -> dict[str, Run]:
 
 @pytest.fixture(scope="module")
 def python(evidence: dict[str, Run]) -> Opinions:
-    return asked_of_python(evidence.values())
+    return asked_of_python(PYTHON, evidence.values())
 
 
 @pytest.fixture(scope="module")
 def pipeline(spark: SparkSession, evidence: dict[str, Run]) -> Opinions:
-    return asked_of_spark(spark, [*evidence.values(), ORPHAN])
+    return asked_of_spark(spark, SPARK, [*evidence.values(), ORPHAN])
 
 
 @pytest.fixture(scope="module")
 def duckdb(evidence: dict[str, Run]) -> Opinions:
-    return asked_of_duckdb(list(evidence.values()))
+    return asked_of_duckdb(SPARK, list(evidence.values()))
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda each: each.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -20,27 +20,12 @@ from highwater_pipeline.tables import (
     OPERATIONS,
     REPLICA_LOOKS,
     RUNS,
-    TABLES,
     Table,
-    Tables,
 )
+from tests.pipeline.frames import Rows, tables_from_rows
 
 MS = 1_000_000
 START_NS = 1_700_000_000_000_000_000
-Rows = Iterable[Mapping[str, Any]]
-
-
-def tables_of(spark: SparkSession, given: Mapping[Table, Rows]) -> Tables:
-    by_name = {table.name: rows for table, rows in given.items()}
-    return Tables(
-        {
-            table.name: spark.createDataFrame(
-                [tuple(row.get(name) for name in table.columns) for row in rows], table.schema
-            )
-            for table in TABLES
-            for rows in (by_name.get(table.name, ()),)
-        }
-    )
 
 
 def run(run_id: str = "r", start_wall_ns: int | None = START_NS) -> dict[str, Any]:
@@ -97,7 +82,7 @@ FAILOVER: dict[Table, Rows] = {
 
 
 def test_a_failover_is_split_into_what_it_waited_for(spark: SparkSession) -> None:
-    first, second = rows_of(failovers(tables_of(spark, FAILOVER)).orderBy("leader_epoch"))
+    first, second = rows_of(failovers(tables_from_rows(spark, FAILOVER)).orderBy("leader_epoch"))
     assert first == {
         "run_id": "r", "topic": "t", "partition": 0, "leader_epoch": 1, "leader": 1,
         "fault": "kill", "fault_number": 2, "fault_ns": 1_000 * MS, "elected_ns": 3_050 * MS,
@@ -110,14 +95,14 @@ def test_a_failover_is_split_into_what_it_waited_for(spark: SparkSession) -> Non
 
 
 def test_a_run_that_does_not_say_when_it_began_has_no_failovers(spark: SparkSession) -> None:
-    assert rows_of(failovers(tables_of(spark, FAILOVER | {RUNS: [run("r", None)]}))) == []
+    assert rows_of(failovers(tables_from_rows(spark, FAILOVER | {RUNS: [run("r", None)]}))) == []
 
 
 def test_latency_counts_what_was_acknowledged(spark: SparkSession) -> None:
     sends = [*send(0, 0, None)]
     for number in range(1, 101):
         sends += send(number, 1_000 * number, 1_000 * number + number)
-    (found,) = rows_of(latencies(tables_of(spark, {OPERATIONS: sends})))
+    (found,) = rows_of(latencies(tables_from_rows(spark, {OPERATIONS: sends})))
     assert found["acknowledged"] == 100
     assert found["records_per_s"] == pytest.approx(99 / 99.099)
     assert (found["p50_ms"], found["p95_ms"], found["p99_ms"]) == (50.0, 95.0, 99.0)
@@ -128,7 +113,7 @@ def test_a_long_pause_of_one_partition_is_an_outage_with_the_fault_before_it(
     spark: SparkSession,
 ) -> None:
     others = [one for number in range(10, 50) for one in send(number, 0, 100 * number, partition=1)]
-    tables = tables_of(spark, FAILOVER | {OPERATIONS: [*FAILOVER[OPERATIONS], *others]})
+    tables = tables_from_rows(spark, FAILOVER | {OPERATIONS: [*FAILOVER[OPERATIONS], *others]})
     (found,) = rows_of(outages(tables))
     assert (found["partition"], found["from_ns"], found["to_ns"]) == (0, 110 * MS, 3_200 * MS)
     assert (found["outage_ms"], found["fault"], found["fault_number"]) == (3_090.0, "kill", 2)
@@ -150,7 +135,9 @@ def test_followers_lag_behind_the_leader_of_their_look(spark: SparkSession) -> N
         look(2, 1, "follower", 30, 30),
     ]  # fmt: skip
     changes = [event("isr_changed", 1, 1), event("isr_changed", 2, 1)]
-    tables = tables_of(spark, {RUNS: [run(), run("idle")], REPLICA_LOOKS: looks, EVENTS: changes})
+    tables = tables_from_rows(
+        spark, {RUNS: [run(), run("idle")], REPLICA_LOOKS: looks, EVENTS: changes}
+    )
     found = {(row["look"], row["broker"]): row for row in rows_of(lags(tables))}
     assert {place: (row["log_lag"], row["high_watermark_lag"]) for place, row in found.items()} == {
         (0, 1): (2, 1), (0, 2): (0, 8), (1, 1): (0, 0),

@@ -12,6 +12,13 @@ from importlib import import_module
 import typer
 
 
+def add_group(app: typer.Typer, name: str, says: str, package: str, path: Iterable[str]) -> None:
+    """Add a group with one command per module of the package that has register(app)."""
+    group = typer.Typer(name=name, help=says, no_args_is_help=True, pretty_exceptions_enable=False)
+    add_commands(group, package, path)
+    app.add_typer(group)
+
+
 def add_commands(app: typer.Typer, package: str, path: Iterable[str], wanted: str = "") -> None:
     """Add the package's commands: the one that is wanted, if it is there, or else every one."""
     names = sorted(module.name for module in pkgutil.iter_modules(path))

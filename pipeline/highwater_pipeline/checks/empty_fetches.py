@@ -14,6 +14,7 @@ from highwater_pipeline.checks.findings import (
     CheckFrames,
     count_by_run,
     findings_of,
+    kept,
     text,
 )
 from highwater_pipeline.checks.leaders_asked import leaders_asked
@@ -33,7 +34,7 @@ def run(tables: Tables) -> CheckFrames:
     highwater_checker.invariants.empty_fetches.
     """
     answered = tables[PROBES].where(fn.col("error") != NO_ANSWER)
-    judged = answered.join(leaders_asked(tables, answered), PROBE, "left")
+    judged = kept(answered.join(leaders_asked(tables, answered), PROBE, "left"))
     findings = findings_of(
         judged.withColumn("what", fn.explode(fn.array_compact(fn.array(*_wrong())))),
         invariant=INVARIANT,

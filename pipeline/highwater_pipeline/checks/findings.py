@@ -75,6 +75,14 @@ def findings_of(
     )
 
 
+def kept(frame: DataFrame) -> DataFrame:
+    """Return the frame, kept by Spark once it was computed, until the session ends.
+
+    For what is small and needed several times: each use would plan and compute all of it anew.
+    """
+    return frame.cache()
+
+
 def count_by_run(tables: Tables, examined: DataFrame) -> DataFrame:
     """Return (run_id, examined): how many rows of examined are of each run of RUNS, 0 of none."""
     counted = examined.groupBy("run_id").agg(fn.count(fn.lit(1)).alias("counted"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from highwater_pipeline.checks import (
     acknowledged_records,
+    committed_before,
     completeness,
     duplicates,
     empty_fetches,
@@ -34,6 +35,7 @@ CHECKS: tuple[Check, ...] = (
     truncations.CHECK,
     isr.CHECK,
     high_watermarks.CHECK,
+    committed_before.CHECK,
     empty_fetches.CHECK,
 )
 

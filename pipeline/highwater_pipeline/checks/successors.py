@@ -18,6 +18,7 @@ from highwater_pipeline.checks.findings import (
     CheckFrames,
     count_by_run,
     findings_of,
+    kept,
     shown,
     text,
 )
@@ -48,7 +49,8 @@ def run(tables: Tables) -> CheckFrames:
         .join(begun_at, PARTITION, "left_semi")
         .join(fn.broadcast(contents), PARTITION, "left_semi")
     )
-    lacking = _lacking(_with_epochs(acknowledged, _held(tables, contents), appended), begun)
+    held = _held(tables, contents)
+    lacking = kept(_lacking(_with_epochs(acknowledged, held, appended), begun))
     findings = findings_of(
         _with_appends(lacking, appended),
         invariant=INVARIANT,

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from highwater_core.events import EventKind
+from highwater_core.ids import FIRST_CONTROLLER_ID
 from highwater_pipeline.checks.findings import text
 from highwater_pipeline.tables import EVENTS, Tables
 
@@ -25,9 +26,6 @@ REQUIRED: dict[EventKind, tuple[str, ...]] = {
     EventKind.LOG_TRUNCATED: ("high_watermark", "reason"),
 }
 """By kind, the details without which no check can judge an event (completeness.py finds them)."""
-
-FIRST_CONTROLLER_ID = 1000
-"""Brokers count from 0, controllers from this (highwater_core.ids)."""
 
 
 def events_of(tables: Tables, kind: EventKind) -> DataFrame:

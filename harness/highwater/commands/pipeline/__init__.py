@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from highwater.commands import add_commands
+from highwater.commands import add_group
 from highwater.errors import HarnessError
 
 STORE = Path("runs") / "tables"
@@ -21,15 +21,9 @@ Master = Annotated[str, typer.Option(help="Where Spark runs: local[N] or spark:/
 
 
 def register(app: typer.Typer) -> None:
-    """Add the group with one command per module of this package that has register(app)."""
-    group = typer.Typer(
-        name="pipeline",
-        help="Check, measure and report many runs with Spark.",
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
+    add_group(
+        app, "pipeline", "Check, measure and report many runs with Spark.", __name__, __path__
     )
-    add_commands(group, __name__, __path__)
-    app.add_typer(group)
 
 
 def check_extra() -> None:

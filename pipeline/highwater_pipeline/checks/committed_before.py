@@ -1,0 +1,133 @@
+"""I4, I11: what a leader committed is on every leader after it, and no ISR member cuts it off."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+from pyspark.sql.window import WindowSpec
+
+from highwater_core.events import EventKind
+from highwater_core.ids import FIRST_CONTROLLER_ID
+from highwater_pipeline.checks.evidence import PARTITION
+from highwater_pipeline.checks.findings import (
+    Check,
+    CheckFrames,
+    count_by_run,
+    findings_of,
+    text,
+)
+from highwater_pipeline.checks.traces import deleted_topics
+from highwater_pipeline.tables import EVENTS, Tables
+
+INVARIANT = "I4"
+OF_CUTS = "I11"
+BEGAN, CUT = EventKind.BECAME_LEADER.value, EventKind.LOG_TRUNCATED.value
+COMMITTED = EventKind.HIGH_WATERMARK_ADVANCED.value
+TELL_ISR = (BEGAN, COMMITTED, EventKind.ISR_CHANGED.value, EventKind.ISR_WRITTEN.value)
+DETAIL = "isr ARRAY<INT>, from_offset BIGINT"
+EPOCH = [*PARTITION, "leader_epoch"]
+NO_EPOCH = -1
+
+
+def run(tables: Tables) -> CheckFrames:
+    """Find leaders that began without what was committed, and ISR members that cut it off.
+
+    Committed before an epoch is the highest high watermark that a leader of an older one told. Who
+    cuts is asked for that, and for what its own epoch had committed by then, if it was in the ISR
+    that was last told of in its epoch before the cut, or else first. Deleted topics are left out.
+    Deviation: where an event does not tell the ISR or from where a log was cut, no member is known
+    and nothing cut; the checker stops at such an event.
+    Source: replication.md section 2, I4 and I11; highwater_checker.invariants.committed_before.
+    """
+    events = _events(tables)
+    is_cut = fn.col("kind") == CUT
+    known = fn.when(is_cut, _before_cut()).otherwise(fn.col("before"))
+    end_offset = fn.coalesce(known["committed"], fn.lit(0))
+    # Not least(), which would skip a null.
+    from_offset = fn.col("from_offset")
+    cut_of_it = fn.when(end_offset < from_offset, end_offset).otherwise(from_offset)
+    lacking = (
+        _with_committed(events)
+        .where(fn.col("kind").isin(BEGAN, CUT))
+        .where(fn.col("offset") < fn.when(is_cut, cut_of_it).otherwise(end_offset))
+    )
+    what = fn.when(
+        is_cut,
+        text(
+            "broker {node}, in the ISR of epoch {leader_epoch}, cut its log from {from_offset} to "
+            "{offset}"
+        ),
+    ).otherwise(text("broker {node} leads epoch {leader_epoch} with a log up to {offset}"))
+    findings = findings_of(
+        lacking,
+        invariant=fn.when(is_cut, OF_CUTS).otherwise(INVARIANT),
+        offset="offset",
+        broker="node",
+        message=text(
+            "{what}; in epoch {epoch} all up to {end_offset} was committed",
+            what=what,
+            epoch=fn.coalesce(known["leader_epoch"], fn.lit(NO_EPOCH)),
+            end_offset=end_offset,
+        ),
+    )
+    judged = events.where(fn.col("kind").isin(BEGAN, CUT))
+    return CheckFrames(findings, count_by_run(tables, judged))
+
+
+def _events(tables: Tables) -> DataFrame:
+    """Return what is told of partitions that stay, with isr, from_offset, file and committed.
+
+    committed: of COMMITTED events their offset, else null. (file, seq): as in traces.events_of.
+    """
+    node_kind = fn.when(fn.col("node") >= FIRST_CONTROLLER_ID, "controller").otherwise("broker")
+    return (
+        tables[EVENTS]
+        .where(fn.col("kind").isin(*TELL_ISR, CUT))
+        .dropna(subset=["topic", "partition", "leader_epoch"])
+        .join(fn.broadcast(deleted_topics(tables)), ["run_id", "topic"], "left_anti")
+        .withColumn("detail", fn.from_json("detail", DETAIL))
+        .select(
+            *EPOCH, "kind", "ts_ns", "node", "seq", "offset", "detail.isr", "detail.from_offset",
+            text("{node_kind}-{node}-{incarnation}.jsonl", node_kind=node_kind).alias("file"),
+            fn.when(fn.col("kind") == COMMITTED, fn.col("offset")).alias("committed"),
+        )
+    )  # fmt: skip
+
+
+def _with_committed(events: DataFrame) -> DataFrame:
+    """Return the events with what was committed before each, and the ISR by then.
+
+    before: (committed, leader_epoch), the highest of the older epochs. Of the same epoch, what was
+    told earlier than the event: last, all of the last event that tells an ISR, and own, the highest
+    that was committed; first: the epoch's first such event, whenever it was.
+    """
+    older = _up_to(Window.partitionBy(*PARTITION).orderBy("leader_epoch"))
+    earlier = _up_to(Window.partitionBy(*EPOCH).orderBy("ts_ns"))
+    commit = fn.when(fn.col("committed").isNotNull(), fn.struct("committed", "leader_epoch"))
+    tells_isr = fn.col("kind").isin(*TELL_ISR)
+    told = fn.when(tells_isr, fn.struct("ts_ns", "file", "seq", "isr", "committed"))
+    return events.withColumns(
+        {
+            "before": fn.max(commit).over(older),
+            "last": fn.max(told).over(earlier),
+            "own": fn.max("committed").over(earlier),
+            "first": fn.min(told).over(Window.partitionBy(*EPOCH)),
+        }
+    )
+
+
+def _up_to(window: WindowSpec) -> WindowSpec:
+    """Return the window with a frame of all rows that come before the current one's value."""
+    return window.rangeBetween(Window.unboundedPreceding, -1)
+
+
+def _before_cut() -> Column:
+    """Return (committed, leader_epoch) before a cut; null if the log was then no ISR member's."""
+    has_earlier = fn.col("last").isNotNull()
+    own = fn.when(has_earlier, fn.col("own")).otherwise(fn.col("first.committed"))
+    isr = fn.coalesce("last", "first")["isr"]
+    commit = fn.when(own.isNotNull(), fn.struct(own.alias("committed"), fn.col("leader_epoch")))
+    return fn.when(fn.array_contains(isr, fn.col("node")), fn.greatest("before", commit))
+
+
+CHECK = Check("leaders have, and members keep, what was committed (I4, I11)", INVARIANT, run)

@@ -1,0 +1,88 @@
+"""Asks the checker's Python, Spark, and SQL in DuckDB for their opinions of the same runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from highwater_checker.finding import CheckResult, Finding
+from highwater_pipeline.checks.findings import Check
+from highwater_pipeline.tables import FINDINGS
+from tests.pipeline.duck import opinion
+from tests.pipeline.frames import Run, arrow_tables, tables_from_arrow
+
+Row = tuple[object, ...]
+"""A finding: FINDINGS' columns in their order."""
+
+Judges = Mapping[str, Callable[[Run], CheckResult | None]]
+"""The checker's, by the check's name in SQL; None where it does not apply to the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What one judge found in one run, sorted, and how much it looked at."""
+
+    findings: tuple[Row, ...]
+    examined: int
+
+    def without_messages(self) -> Opinion:
+        return Opinion(tuple(sorted(row[:-1] for row in self.findings)), self.examined)
+
+
+Opinions = dict[tuple[str, str], Opinion]
+"""By the check's name in SQL and the run's id."""
+
+
+def asked_of_python(judges: Judges, runs: Iterable[Run]) -> Opinions:
+    """Return the checker's opinions, of every check that applies and every run."""
+    found: Opinions = {}
+    for run in runs:
+        for name, judge in judges.items():
+            result = judge(run)
+            if result is not None:
+                rows = tuple(sorted(_row(run, each) for each in result.findings))
+                found[name, run.run_id] = Opinion(rows, result.examined)
+    return found
+
+
+def asked_of_spark(
+    spark: SparkSession, checks: Mapping[str, Check], runs: Sequence[Run]
+) -> Opinions:
+    """Return the pipeline's opinions: each check judges all runs at once."""
+    tables = tables_from_arrow(spark, arrow_tables(runs))
+    found: Opinions = {}
+    for name, check in checks.items():
+        frames = check.run(tables)
+        assert frames.findings.schema.fieldNames() == list(FINDINGS.columns)
+        assert [kind.dataType for kind in frames.findings.schema] == list(FINDINGS.columns.values())
+        findings = [tuple(row) for row in frames.findings.collect()]
+        examined = [(row["run_id"], row["examined"]) for row in frames.examined.collect()]
+        found |= _by_run(name, findings, examined)
+    return found
+
+
+def asked_of_duckdb(names: Iterable[str], runs: Sequence[Run]) -> Opinions:
+    """Return the opinions of the SQL texts of these names; their findings have no messages."""
+    tables = arrow_tables(runs)
+    found: Opinions = {}
+    for name in names:
+        answer = opinion(name, tables, "findings", "examined")
+        found |= _by_run(name, answer["findings"], answer["examined"])
+    return found
+
+
+def _by_run(name: str, findings: Sequence[Row], examined: Sequence[Row]) -> Opinions:
+    counts = {str(run_id): int(str(count)) for run_id, count in examined}
+    assert len(counts) == len(examined), "one row a run"
+    assert {row[0] for row in findings} <= counts.keys(), "findings of examined runs alone"
+    return {
+        (name, run_id): Opinion(tuple(sorted(row for row in findings if row[0] == run_id)), count)
+        for run_id, count in counts.items()
+    }
+
+
+def _row(run: Run, each: Finding) -> Row:
+    place = each.topic, each.partition, each.offset, each.broker
+    return run.run_id, each.invariant, *place, each.operation, each.message
