@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -16,7 +18,7 @@ from highwater_pipeline.analysis import Analysis, analyse
 from highwater_pipeline.ingest import ingest
 from highwater_pipeline.report.writing import write_report
 from highwater_pipeline.session import NoJava, spark_session
-from highwater_pipeline.tables import read_tables
+from highwater_pipeline.tables import SMALL_BYTES, read_tables
 
 
 def report_of_runs(
@@ -28,18 +30,19 @@ def report_of_runs(
         HarnessError: there is no Java, or none of the folders is a run.
     """
     console = Console(stderr=True)
+    is_small = bytes_below(folders) <= SMALL_BYTES
     try:
         with (
             console.status("Spark starts") as status,
-            spark_session(master) as spark,
+            spark_session(master, is_small=is_small) as spark,
         ):
             status.update(f"{len(folders)} folders are taken in")
-            taken = ingest(spark, [folder.resolve() for folder in folders], store)
+            taken = ingest(spark, folders, store)
             console.print(str(taken))
             if not taken.run_ids:
                 raise HarnessError("none of these folders is a run")
             status.update(f"{len(taken.run_ids)} runs are checked and measured")
-            analysis = analyse(read_tables(spark, store, taken.run_ids))
+            analysis = analyse(read_tables(spark, store, taken.run_ids, are_small=is_small))
     except NoJava as error:
         raise HarnessError(str(error)) from error
     page = write_report(out, _title(taken.run_ids), analysis)
@@ -48,6 +51,17 @@ def report_of_runs(
     else:
         _print(analysis, page)
     return EXIT_CODES[analysis.outcome]
+
+
+def bytes_below(folders: Sequence[Path]) -> int:
+    """Return the size of all files in the folders; one that goes away meanwhile has none."""
+    found = 0
+    for folder in folders:
+        for place, _, names in os.walk(folder):
+            for name in names:
+                with suppress(OSError):
+                    found += (Path(place) / name).lstat().st_size
+    return found
 
 
 def _title(run_ids: Sequence[str]) -> str:

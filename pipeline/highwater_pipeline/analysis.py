@@ -7,28 +7,25 @@ of all.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import DataFrame
 
 from highwater_checker.verdict import Outcome
-from highwater_pipeline.checks.findings import CheckFrames
 from highwater_pipeline.checks.registry import CHECKS
-from highwater_pipeline.judging import run_checks, verdicts
+from highwater_pipeline.judging import SHOWN_MAX, Judgement, judge, verdicts
 from highwater_pipeline.metrics.confidence import medians
 from highwater_pipeline.metrics.failovers import failovers
 from highwater_pipeline.metrics.replication import replication
 from highwater_pipeline.metrics.sends import latencies, outages
-from highwater_pipeline.tables import FINDINGS, QUARANTINE, RUNS, Tables
+from highwater_pipeline.tables import FINDINGS, QUARANTINE, RUNS, Row, Tables
 
-SHOWN_MAX = 200
-"""Findings, outages and quarantined lines that leave Spark."""
 DRAWN_MAX = 20_000
 """Failovers that leave Spark: a picture needs each."""
+AT_ONCE = 2
+"""Queries that are planned and run at the same time: small ones leave cores idle."""
 SPLITS = ("detect_ms", "elect_ms", "first_ack_ms", "isr_restored_ms", "total_ms")
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +43,7 @@ class Analysis:
     runs: Sample
     verdicts: tuple[Row, ...]
     examined: tuple[Row, ...]
+    """(run_id, check, examined), of the checks that apply to the run."""
     findings: Sample
     quarantine: Sample
     failovers: Sample
@@ -66,40 +64,72 @@ class Analysis:
 
 def analyse(tables: Tables) -> Analysis:
     """Run every check and metric over all runs of the tables."""
-    lazily = run_checks(tables, CHECKS)
-    judged = CheckFrames(lazily.findings.cache(), lazily.examined.cache())
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        judging = [pool.submit(judge, check, tables) for check in CHECKS]
+        changed = pool.submit(_failovers, tables)
+        runs = pool.submit(_all, tables[RUNS], RUNS.sort_key)
+        quarantined = pool.submit(_all, _by_reason(tables), ["run_id", "reason"])
+        quarantine = pool.submit(_sample, tables[QUARANTINE], QUARANTINE.sort_key)
+        paused = pool.submit(_sample, outages(tables), ["run_id", "topic", "partition", "from_ns"])
+        sent = pool.submit(_all, latencies(tables), ["run_id"])
+        lagged = pool.submit(_all, replication(tables), ["run_id"])
+        judgements = [each.result() for each in judging]
+    changes, median_rows = changed.result()
+    return Analysis(
+        runs=Sample(runs.result()[:SHOWN_MAX], len(runs.result())),
+        verdicts=verdicts(runs.result(), judgements, quarantined.result()),
+        examined=_examined(judgements),
+        findings=_findings(judgements),
+        quarantine=quarantine.result(),
+        failovers=changes,
+        medians=median_rows,
+        latencies=sent.result(),
+        outages=paused.result(),
+        replication=lagged.result(),
+    )
+
+
+def _examined(judgements: Sequence[Judgement]) -> tuple[Row, ...]:
+    rows = [
+        {"run_id": run_id, "examined": count, "check": each.check}
+        for each in judgements
+        for run_id, count in each.examined.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (row["run_id"], row["check"])))
+
+
+def _findings(judgements: Sequence[Judgement]) -> Sample:
+    rows = [{**row, "check": each.check} for each in judgements for row in each.shown]
+    rows.sort(key=lambda row: tuple(row[name] for name in (*FINDINGS.sort_key, "check")))
+    return Sample(tuple(rows[:SHOWN_MAX]), sum(sum(each.found.values()) for each in judgements))
+
+
+def _failovers(tables: Tables) -> tuple[Sample, tuple[Row, ...]]:
+    """Return the failovers, and their medians by split, fault and preset."""
     changes = failovers(tables).cache()
     try:
-        return Analysis(
-            runs=_sample(tables[RUNS], RUNS.sort_key),
-            verdicts=_all(verdicts(tables, judged), ["run_id"]),
-            examined=_all(judged.examined, ["run_id", "check"]),
-            findings=_sample(judged.findings, FINDINGS.sort_key),
-            quarantine=_sample(tables[QUARANTINE], QUARANTINE.sort_key),
-            failovers=_sample(changes, ["run_id", "topic", "partition", "leader_epoch"], DRAWN_MAX),
-            medians=_medians(changes, tables),
-            latencies=_all(latencies(tables), ["run_id"]),
-            outages=_sample(outages(tables), ["run_id", "topic", "partition", "from_ns"]),
-            replication=_all(replication(tables), ["run_id"]),
+        of_runs = changes.where("fault IS NOT NULL").join(
+            tables[RUNS].select("run_id", "preset"), "run_id"
+        )
+        by = ["split", "fault", "preset"]
+        splits = of_runs.unpivot(["fault", "preset"], list(SPLITS), "split", "value")
+        rows = _all(medians(splits, by, "value"), by)
+        order = ["run_id", "topic", "partition", "leader_epoch"]
+        return _sample(changes, order, DRAWN_MAX), tuple(
+            sorted(rows, key=lambda row: SPLITS.index(row["split"]))
         )
     finally:
-        for frame in (judged.findings, judged.examined, changes):
-            frame.unpersist()
+        changes.unpersist()
 
 
-def _medians(changes: DataFrame, tables: Tables) -> tuple[Row, ...]:
-    by = ["fault", "preset"]
-    known = changes.where("fault IS NOT NULL").join(
-        tables[RUNS].select("run_id", "preset"), "run_id"
-    )
-    return tuple(
-        {"split": split, **row} for split in SPLITS for row in _all(medians(known, by, split), by)
-    )
+def _by_reason(tables: Tables) -> DataFrame:
+    return tables[QUARANTINE].groupBy("run_id", "reason").count()
 
 
 def _all(frame: DataFrame, order: Sequence[str]) -> tuple[Row, ...]:
-    """Return the rows of a frame that has one or a few a run."""
-    return tuple(row.asDict() for row in frame.orderBy(*order).collect())
+    """Return the rows of a frame that has one or a few a run; nulls first."""
+    rows = [row.asDict() for row in frame.collect()]
+    return tuple(sorted(rows, key=lambda row: [(row[c] is not None, row[c]) for c in order]))
 
 
 def _sample(frame: DataFrame, order: Sequence[str], at_most: int = SHOWN_MAX) -> Sample:

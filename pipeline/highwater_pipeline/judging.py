@@ -1,11 +1,12 @@
-"""Verdicts of many runs at once, by the rules of highwater_checker.verdict."""
+"""What a check said of many runs, small enough to leave Spark, and the runs' verdicts by it."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from highwater_checker.verdict import Outcome
@@ -15,59 +16,103 @@ from highwater_pipeline.checks.registry import (
     WHERE_THERE_IS_SOMETHING,
 )
 from highwater_pipeline.ingest.lines import TORN
-from highwater_pipeline.tables import QUARANTINE, RUNS, Tables
+from highwater_pipeline.tables import FINDINGS, Row, Tables
+
+SHOWN_MAX = 200
+"""Of a check's findings, how many leave Spark."""
 
 
-def run_checks(tables: Tables, checks: Sequence[Check]) -> CheckFrames:
-    """Return what all of the checks find and look at, each row with `check`, the check's name."""
-    results = [(fn.lit(check.name), check.run(tables)) for check in checks]
-    return CheckFrames(
-        _all(result.findings.withColumn("check", name) for name, result in results),
-        _all(result.examined.withColumn("check", name) for name, result in results),
-    )
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What one check said.
 
-
-def verdicts(tables: Tables, judged: CheckFrames) -> DataFrame:
-    """Return one row a run: its outcome, and what that rests upon.
-
-    judged: as run_checks returns it. Columns: run_id, outcome (fail with any finding; else unknown
-    with a check that had nothing to examine where it should have, or with a line in quarantine
-    other than a torn last one; else pass), findings, vacuous_checks, quarantined, recorded (the
-    outcome in the run's own verdict.json, "" without one). Sort key: run_id.
+    examined: by the run, how much it looked at, of the runs to which it applies. found: by the
+    run, its findings, of runs with any. shown: the first SHOWN_MAX findings by FINDINGS.sort_key.
     """
-    is_lost = ~fn.col("reason").startswith(TORN)
-    counts = {
-        "findings": (judged.findings, fn.lit(True)),
-        "vacuous_checks": (_must_examine(tables, judged), fn.col("examined") == 0),
-        "quarantined": (tables[QUARANTINE], fn.lit(True)),
-        "lost_lines": (tables[QUARANTINE], is_lost),
+
+    check: str
+    examined: Mapping[str, int]
+    found: Mapping[str, int]
+    shown: tuple[Row, ...]
+
+
+def judge(check: Check, tables: Tables) -> Judgement:
+    """Run the check over all runs: one query, and one more where there is much to find."""
+    judged = check.run(tables)
+    rows = [row.asDict() for row in _in_one(judged).collect()]
+    examined = {row["run_id"]: row["_examined"] for row in rows if row["_examined"] is not None}
+    shown = [
+        {name: row[name] for name in FINDINGS.columns} for row in rows if row["_examined"] is None
+    ]
+    if len(shown) > SHOWN_MAX:
+        counted = judged.findings.groupBy("run_id").agg(fn.count(fn.lit(1)).alias("count"))
+        found = {row["run_id"]: row["count"] for row in counted.collect()}
+    else:
+        found = dict(Counter(row["run_id"] for row in shown))
+    shown.sort(key=lambda row: tuple(row[name] for name in FINDINGS.sort_key))
+    return Judgement(check.name, examined, found, tuple(shown[:SHOWN_MAX]))
+
+
+def _in_one(judged: CheckFrames) -> DataFrame:
+    """Return the first findings and what was examined as one frame: what both need is made once."""
+    first = judged.findings.orderBy(*FINDINGS.sort_key).limit(SHOWN_MAX + 1)
+    none = {
+        name: fn.lit(None).cast(kind).alias(name)
+        for name, kind in FINDINGS.columns.items()
+        if name != "run_id"
     }
-    found = tables[RUNS].select("run_id", fn.coalesce("outcome", fn.lit("")).alias("recorded"))
-    for name, (frame, counted) in counts.items():
-        number = frame.where(counted).groupBy("run_id").agg(fn.count(fn.lit(1)).alias(name))
-        found = found.join(number, "run_id", "left")
-    outcome = (
-        fn.when(fn.col("findings") > 0, Outcome.FAIL.value)
-        .when((fn.col("vacuous_checks") > 0) | (fn.col("lost_lines") > 0), Outcome.UNKNOWN.value)
-        .otherwise(Outcome.PASS.value)
-    )
-    return found.fillna(0, list(counts)).select(
-        "run_id", outcome.alias("outcome"), "findings", "vacuous_checks", "quarantined", "recorded"
+    no_number = fn.lit(None).cast("long").alias("_examined")
+    return first.select("run_id", *none, no_number).union(
+        judged.examined.select("run_id", *none.values(), fn.col("examined").alias("_examined"))
     )
 
 
-def _must_examine(tables: Tables, judged: CheckFrames) -> DataFrame:
-    """Return the rows of examined of which a 0 means that the run proves nothing."""
-    alone = tables[RUNS].select("run_id", (fn.col("brokers") == 1).alias("is_alone"))
-    may_be_idle = _is_of(WHERE_THERE_IS_SOMETHING) | (
-        fn.coalesce("is_alone", fn.lit(False)) & _is_of(WHERE_THERE_ARE_FOLLOWERS)
-    )
-    return judged.examined.join(fn.broadcast(alone), "run_id", "left").where(~may_be_idle)
+def verdicts(
+    runs: Sequence[Row], judgements: Sequence[Judgement], quarantine: Sequence[Row]
+) -> tuple[Row, ...]:
+    """Return one row a run, by the rules of highwater_checker.verdict.
+
+    runs: rows of RUNS. quarantine: (run_id, reason, count) rows. Columns: run_id, outcome (fail
+    with any finding; else unknown with a check that had nothing to examine where it should have,
+    or with a line in quarantine other than a torn last one; else pass), findings, vacuous_checks,
+    quarantined, recorded (the outcome in the run's own verdict.json, "" without one). Sort key:
+    run_id.
+    """
+    quarantined: Counter[str] = Counter()
+    lost: Counter[str] = Counter()
+    for row in quarantine:
+        quarantined[row["run_id"]] += row["count"]
+        lost[row["run_id"]] += 0 if row["reason"].startswith(TORN) else row["count"]
+    found: list[Row] = []
+    for run in sorted(runs, key=lambda row: row["run_id"]):
+        run_id = run["run_id"]
+        findings = sum(each.found.get(run_id, 0) for each in judgements)
+        vacuous = sum(_is_vacuous(run, each) for each in judgements)
+        if findings:
+            outcome = Outcome.FAIL
+        else:
+            outcome = Outcome.UNKNOWN if vacuous or lost[run_id] else Outcome.PASS
+        found.append(
+            {
+                "run_id": run_id,
+                "outcome": outcome.value,
+                "findings": findings,
+                "vacuous_checks": vacuous,
+                "quarantined": quarantined[run_id],
+                "recorded": run["outcome"] or "",
+            }
+        )
+    return tuple(found)
 
 
-def _is_of(checks: Sequence[Check]) -> Column:
-    return fn.col("check").isin([check.name for check in checks])
+_MAY_BE_IDLE = {check.name for check in WHERE_THERE_IS_SOMETHING}
+_NEED_FOLLOWERS = {check.name for check in WHERE_THERE_ARE_FOLLOWERS}
 
 
-def _all(frames: Iterable[DataFrame]) -> DataFrame:
-    return functools.reduce(DataFrame.unionByName, frames)
+def _is_vacuous(run: Row, judgement: Judgement) -> bool:
+    """Return whether the check had nothing to examine though the run proves nothing without."""
+    if judgement.check in _MAY_BE_IDLE:
+        return False
+    if judgement.check in _NEED_FOLLOWERS and run["brokers"] == 1:
+        return False
+    return judgement.examined.get(run["run_id"]) == 0

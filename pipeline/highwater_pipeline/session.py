@@ -25,8 +25,8 @@ class NoJava(Exception):
     """No Java that Spark can run on; the message says what to do."""
 
 
-def java_command() -> Path:
-    """Return the Java that Spark will start, after asking its version.
+def check_java() -> None:
+    """Ask the Java that Spark will start for its version.
 
     Raises:
         NoJava: there is none, it does not start, or it is older than 17.
@@ -49,47 +49,67 @@ def java_command() -> Path:
     if version is None or int(version["major"]) < JAVA_MIN:
         first = told.partition("\n")[0]
         raise NoJava(f"Spark needs Java {JAVA_MIN} or newer; {found} is {first or 'silent'}")
-    return Path(found)
+
+
+_COMMON = {
+    "spark.log.level": "ERROR",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Else every call of a column's method looks up the line of Python that made it.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.sources.partitionOverwriteMode": "dynamic",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+}
+_LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+_SMALL = {
+    # Compiled once and quickly: such a session ends before better code would have paid.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # Nothing is to be learnt from a stage, and each look at one costs more than the stage.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
+"""Of sessions over tables that read_tables keeps in memory, each in one partition."""
 
 
 @contextmanager
 def spark_session(
-    master: str = LOCAL, *, partitions: int | None = None, memory: str = DRIVER_MEMORY
+    master: str = LOCAL,
+    *,
+    partitions: int | None = None,
+    memory: str = DRIVER_MEMORY,
+    is_small: bool = False,
 ) -> Iterator[SparkSession]:
     """Give a session, and stop it at the end with all that it wrote beside the tables.
 
     master: local[N], or a cluster's spark://host:port. partitions: of a shuffle; None leaves it
-    to two a core here and to Spark's own choice on a cluster.
+    to two a core here (one when it is small) and to Spark's own choice on a cluster. is_small: it
+    is to start and plan quickly, for tables of which read_tables is told the same.
 
     Raises:
         NoJava: Spark cannot start.
     """
-    java_command()
+    check_java()
     is_local = master.startswith("local")
+    if is_local:
+        # Else Spark's Python workers are whatever python3 is on the PATH.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if partitions is None and is_local:
+        partitions = (1 if is_small else 2) * (os.cpu_count() or 1)
     with tempfile.TemporaryDirectory(prefix="highwater-spark-") as scratch:
-        builder = (
-            SparkSession.builder.appName("highwater")
-            .master(master)
-            .config("spark.log.level", "ERROR")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.driver.memory", memory)
-            .config("spark.local.dir", scratch)
-            .config("spark.sql.warehouse.dir", f"{scratch}/warehouse")
-            .config("spark.sql.session.timeZone", "UTC")
-            .config("spark.sql.sources.partitionOverwriteMode", "dynamic")
-            .config("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
-        )
-        if is_local:
-            # Else Spark's Python workers are whatever python3 is on the PATH.
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-            builder = builder.config("spark.driver.host", "127.0.0.1").config(
-                "spark.driver.bindAddress", "127.0.0.1"
-            )
-        if partitions is None and is_local:
-            partitions = 2 * (os.cpu_count() or 1)
+        settings = {
+            **_COMMON,
+            "spark.driver.memory": memory,
+            "spark.local.dir": scratch,
+            "spark.sql.warehouse.dir": f"{scratch}/warehouse",
+            **(_LOCAL if is_local else {}),
+            **(_SMALL if is_small else {}),
+        }
         if partitions is not None:
-            builder = builder.config("spark.sql.shuffle.partitions", str(partitions))
+            settings["spark.sql.shuffle.partitions"] = str(partitions)
+        builder = SparkSession.builder.appName("highwater").master(master)
+        for name, value in settings.items():
+            builder = builder.config(name, value)
         spark = builder.getOrCreate()
         try:
             yield spark

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import (
@@ -24,6 +25,9 @@ from pyspark.sql.types import (
 
 DATA_VERSION = 1
 """Of the tables' meaning; runs that were ingested under another are ingested again."""
+
+Row = dict[str, Any]
+"""What leaves Spark: a row of a table or of a result, by column."""
 
 _STRING, _INT, _LONG, _BOOLEAN = StringType(), IntegerType(), LongType(), BooleanType()
 _INTS = ArrayType(_INT, containsNull=False)
@@ -257,12 +261,28 @@ class Tables:
         return self.frames[table.name]
 
 
-def read_tables(spark: SparkSession, store: Path, run_ids: Iterable[str] | None = None) -> Tables:
-    """Return the store's tables, or what they have of some runs; a table without files is empty."""
+SMALL_BYTES = 64 * 1024 * 1024
+"""Of files of runs, up to which their tables are small."""
+
+
+def read_tables(
+    spark: SparkSession,
+    store: Path,
+    run_ids: Iterable[str] | None = None,
+    *,
+    are_small: bool = False,
+) -> Tables:
+    """Return the store's tables, or what they have of some runs; a table without files is empty.
+
+    are_small: each is kept in memory, once it was read, in one partition. What needs rows of equal
+    keys together has them so, without a shuffle: of small tables that is most of the time.
+    """
     frames = {table.name: _read(spark, store / table.name, table) for table in TABLES}
     if run_ids is not None:
         wanted = sorted(run_ids)
         frames = {name: frame.where(frame["run_id"].isin(wanted)) for name, frame in frames.items()}
+    if are_small:
+        frames = {name: frame.coalesce(1).cache() for name, frame in frames.items()}
     return Tables(frames)
 
 

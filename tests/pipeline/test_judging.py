@@ -1,66 +1,93 @@
-"""Verdicts of runs: fail with a finding, unknown where nothing was examined or lines are lost."""
+"""Verdicts of many runs: any finding fails, and what was not looked at proves nothing."""
 
 from __future__ import annotations
 
+import pytest
 from pyspark.sql import SparkSession
 
-from highwater_pipeline.checks.findings import CheckFrames
+from highwater_pipeline import judging
+from highwater_pipeline.analysis import analyse
 from highwater_pipeline.checks.registry import (
     CHECKS,
     WHERE_THERE_ARE_FOLLOWERS,
     WHERE_THERE_IS_SOMETHING,
 )
-from highwater_pipeline.judging import run_checks, verdicts
-from highwater_pipeline.tables import FINDINGS, QUARANTINE, RUNS, TABLES, Tables
+from highwater_pipeline.checks.replica_equality import HIGH_WATERMARKS_ARE_HELD
+from highwater_pipeline.judging import Judgement, judge, verdicts
+from highwater_pipeline.tables import REPLICAS, RUNS, Row
+from tests.pipeline.frames import tables_from_rows
 
 ALL = "one leader per leader epoch (I7)"
 IDLE = WHERE_THERE_IS_SOMETHING[0].name
 FOLLOWERS = WHERE_THERE_ARE_FOLLOWERS[0].name
 
 
-def tables_of(
-    spark: SparkSession, runs: dict[str, int], quarantine: list[tuple[str, str]]
-) -> Tables:
-    rows = {
-        RUNS.name: [
-            tuple({"run_id": run_id, "brokers": brokers}.get(name) for name in RUNS.columns)
-            for run_id, brokers in runs.items()
-        ],
-        QUARANTINE.name: [(run_id, "trace/x", 1, reason, "") for run_id, reason in quarantine],
-    }
-    return Tables({t.name: spark.createDataFrame(rows.get(t.name, []), t.schema) for t in TABLES})
-
-
-def test_a_run_is_judged_by_what_was_found_and_by_what_was_looked_at(spark: SparkSession) -> None:
-    examined = [
-        ("good", ALL, 5), ("good", IDLE, 0), ("good", FOLLOWERS, 3),
-        ("bad", ALL, 0), ("vacuous", ALL, 0), ("torn", ALL, 1), ("lost", ALL, 1),
-        ("alone", ALL, 1), ("alone", FOLLOWERS, 0), ("together", FOLLOWERS, 0),
-    ]  # fmt: skip
-    found = spark.createDataFrame([("bad", "I7", "t", 0, -1, -1, "", "two led")], FINDINGS.schema)
-    tables = tables_of(
-        spark,
-        dict.fromkeys(("good", "bad", "vacuous", "torn", "lost", "together"), 3) | {"alone": 1},
-        [("torn", "torn: its writer did not finish it"), ("lost", "not JSON: x"), ("bad", "torn")],
-    )
-    judged = CheckFrames(
-        found, spark.createDataFrame(examined, "run_id string, check string, examined long")
-    )
-    rows = {row["run_id"]: row for row in verdicts(tables, judged).collect()}
-    assert {run_id: row["outcome"] for run_id, row in rows.items()} == {
-        "good": "pass", "bad": "fail", "vacuous": "unknown", "torn": "pass", "lost": "unknown",
-        "alone": "pass", "together": "unknown",
+@pytest.mark.parametrize(
+    ("outcome", "examined", "found", "reasons", "brokers"),
+    [
+        ("pass", {ALL: 5, IDLE: 0, FOLLOWERS: 3}, 0, [], 3),
+        ("fail", {ALL: 0}, 1, ["torn"], 3),
+        ("unknown", {ALL: 0}, 0, [], 3),
+        ("pass", {ALL: 1}, 0, ["torn: its writer did not finish it"], 3),
+        ("unknown", {ALL: 1}, 0, ["not JSON: x"], 3),
+        ("pass", {ALL: 1, FOLLOWERS: 0}, 0, [], 1),
+        ("unknown", {ALL: 1, FOLLOWERS: 0}, 0, [], 3),
+        ("unknown", {ALL: 1, FOLLOWERS: 0}, 0, [], None),
+        ("pass", {}, 0, [], 3),
+    ],
+    ids=[
+        "good", "bad", "vacuous", "torn", "lost lines", "alone", "together", "unknown brokers",
+        "does not apply",
+    ],
+)  # fmt: skip
+def test_a_run_is_judged_by_what_was_found_and_by_what_was_looked_at(
+    outcome: str, examined: dict[str, int], found: int, reasons: list[str], brokers: int | None
+) -> None:
+    runs: list[Row] = [
+        {"run_id": "r", "brokers": brokers, "outcome": None},
+        {"run_id": "another", "brokers": 3, "outcome": "fail"},
+    ]
+    judgements = [
+        Judgement(check, {"r": count, "another": 1}, {"r": found} if found else {}, ())
+        for check, count in examined.items()
+    ]
+    quarantine: list[Row] = [{"run_id": "r", "reason": reason, "count": 2} for reason in reasons]
+    another, row = verdicts(runs, judgements, quarantine)
+    assert row == {
+        "run_id": "r", "outcome": outcome, "findings": found * len(examined),
+        "vacuous_checks": sum(
+            count == 0 and check != IDLE and not (check == FOLLOWERS and brokers == 1)
+            for check, count in examined.items()
+        ),
+        "quarantined": 2 * len(reasons), "recorded": "",
     }  # fmt: skip
-    assert (rows["bad"]["findings"], rows["bad"]["quarantined"]) == (1, 1)
-    assert rows["good"]["recorded"] == ""
+    assert (another["outcome"], another["recorded"]) == ("pass", "fail")
+
+
+def test_few_findings_leave_spark_and_all_are_counted(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "SHOWN_MAX", 2)
+    short = {"topic": "t", "broker": 1, "high_watermark": 9, "log_end_offset": 4}
+    replicas = [
+        {"run_id": run_id, "partition": partition, **short}
+        for run_id, partition in [("b", 1), ("a", 2), ("b", 0), ("a", 1)]
+    ]
+    runs = [{"run_id": run_id} for run_id in ("a", "b", "c")]
+    judged = judge(
+        HIGH_WATERMARKS_ARE_HELD, tables_from_rows(spark, {RUNS: runs, REPLICAS: replicas})
+    )
+    assert judged.examined == {"a": 2, "b": 2, "c": 0}
+    assert judged.found == {"a": 2, "b": 2}
+    assert [(row["run_id"], row["partition"]) for row in judged.shown] == [("a", 1), ("a", 2)]
 
 
 def test_a_run_without_anything_is_unknown_to_all_checks_together(spark: SparkSession) -> None:
-    tables = tables_of(spark, {"empty": 3}, [])
-    judged = run_checks(tables, CHECKS)
-    (row,) = verdicts(tables, judged).collect()
+    found = analyse(tables_from_rows(spark, {RUNS: [{"run_id": "empty", "brokers": 3}]}))
+    (row,) = found.verdicts
     assert (row["outcome"], row["findings"]) == ("unknown", 0)
     assert row["vacuous_checks"] > 5
+    assert found.findings.total == 0
 
 
 def test_every_check_has_a_name_of_its_own() -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from highwater_checker.verdict import Outcome
-from highwater_pipeline.analysis import Analysis, Row, Sample
+from highwater_pipeline.analysis import Analysis, Sample
 from highwater_pipeline.report.sections import shown_value
 from highwater_pipeline.report.writing import write_report
+from highwater_pipeline.tables import Row
 
 NOTHING = Sample((), 0)
 VERDICT: Row = {

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -24,6 +24,8 @@ ROWS_MAX = 10_000
 CHARACTERS_MAX = 4_000_000
 """Of a batch: whichever is reached first ends it."""
 TASKS_MAX = 256
+TASKS_MIN = 2
+BYTES_PER_TASK = 4 * 1024 * 1024
 
 WRONG = StructType(
     [
@@ -47,15 +49,21 @@ def decoded(
     files_schema: StructType,
     rows_of: Callable[[Row], Iterable[Row]],
     schema: StructType,
+    tasks: int = TASKS_MAX,
 ) -> DataFrame:
     """Return the rows that rows_of yields for each file, as it is asked for them.
 
-    files: as files_schema tells, spread over as many tasks as there are files, up to TASKS_MAX.
-    rows_of: a function of a module, called in the workers.
+    files: as files_schema tells, spread over at most so many tasks. rows_of: a function of a
+    module, called in the workers.
     """
-    tasks = min(max(len(files), 1), TASKS_MAX)
-    given = spark.createDataFrame(list(files), files_schema).repartition(tasks)
+    given = spark.createDataFrame(list(files), files_schema)
+    given = given.repartition(max(1, min(len(files), tasks)))
     return given.mapInArrow(functools.partial(_decode, rows_of, schema), schema)
+
+
+def tasks_for(total_bytes: int) -> int:
+    """Return over how many tasks files are best spread: a task costs more than a small file."""
+    return min(TASKS_MIN + total_bytes // BYTES_PER_TASK, TASKS_MAX)
 
 
 def _decode(

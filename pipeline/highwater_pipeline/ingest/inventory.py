@@ -66,6 +66,11 @@ class Inventory:
     strangers: tuple[tuple[str, str], ...]
     fingerprint: Fingerprint
 
+    @property
+    def total_bytes(self) -> int:
+        """Return the size of all files that are read."""
+        return sum(max(size, 0) for size, _ in self.fingerprint.values())
+
 
 def take_inventory(folder: Path) -> Inventory:
     """Return what the folder holds; its name is the run's id. Every file is hashed.

@@ -92,14 +92,16 @@ class Format:
     rows_of: Callable[[LineFile, Decoded], Sequence[Row]]
 
 
-def decoded_files(spark: SparkSession, table: Table, files: Sequence[LineFile]) -> DataFrame:
+def decoded_files(
+    spark: SparkSession, table: Table, files: Sequence[LineFile], tasks: int
+) -> DataFrame:
     """Return the rows of the table's files, and in `wrong` what was not taken (decoding.py).
 
-    Row grain and sort key: the table's.
+    tasks: over how many they are spread at most. Row grain and sort key: the table's.
     """
     rows = [tuple(getattr(file, name) for name in _FILES.names) for file in files]
     read = functools.partial(_rows_of_cells, table.name)
-    return decoded(spark, rows, _FILES, read, with_wrong(table))
+    return decoded(spark, rows, _FILES, read, with_wrong(table), tasks)
 
 
 def rows_of_file(file: LineFile, table: Table) -> Iterator[Row]:

@@ -40,17 +40,18 @@ _LOG = StructType(
 _SCHEMA = StructType([*RECORDS.schema.fields, StructField("log", _LOG)])
 
 
-def decoded_logs(spark: SparkSession, runs: Sequence[Inventory]) -> DataFrame:
+def decoded_logs(spark: SparkSession, runs: Sequence[Inventory], tasks: int) -> DataFrame:
     """Return RECORDS' columns and `log`, null in records; one row a replica has log instead.
 
-    log: end_offset (null when it holds nothing), batches, damage.
+    log: end_offset (null when it holds nothing), batches, damage. tasks: over how many the
+    replicas are spread at most.
     """
     rows = [
         (run.run_id, str(run.folder / each.path), each.topic, each.partition, each.broker)
         for run in runs
         for each in run.replicas
     ]
-    return decoded(spark, rows, _FOLDERS, _rows, _SCHEMA)
+    return decoded(spark, rows, _FOLDERS, _rows, _SCHEMA, tasks)
 
 
 def records_of(logs: DataFrame) -> DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from highwater_pipeline.ingest.decoding import tasks_for
 from highwater_pipeline.ingest.documents import Documents, read_documents
 from highwater_pipeline.ingest.inventory import Inventory
 from highwater_pipeline.ingest.line_files import FORMATS, LineFile, decoded_files
@@ -29,6 +31,9 @@ from highwater_pipeline.tables import (
     RUNS,
     Table,
 )
+
+WRITES_AT_ONCE = 2
+"""Most tables are small: their writes wait for planning and for the disk."""
 
 _REASON_WORDS = r"^([^:]*)"
 """Of a reason, what tells its kind: "not JSON: ..." and "torn: ..." """
@@ -51,8 +56,10 @@ def take_in(spark: SparkSession, runs: Sequence[Inventory], store: Path) -> Coun
     documents = {run.run_id: read_documents(run) for run in runs}
     with ExitStack() as kept:
         frames = _frames(spark, runs, documents, kept)
-        for table, frame in frames.items():
-            write(frame, table, store)
+        with ThreadPoolExecutor(WRITES_AT_ONCE) as pool:
+            written = [pool.submit(write, frame, table, store) for table, frame in frames.items()]
+        for each in written:
+            each.result()
         return _count(frames)
 
 
@@ -70,12 +77,13 @@ def _frames(
         return cached
 
     files = _files(runs, documents)
+    tasks = tasks_for(sum(run.total_bytes for run in runs))
     decoded = {
-        each.table: keep(decoded_files(spark, each.table, files[name]))
+        each.table: keep(decoded_files(spark, each.table, files[name], tasks))
         for name, each in FORMATS.items()
     }
     rows = {table: frame.where("wrong IS NULL") for table, frame in decoded.items()}
-    logs = keep(decoded_logs(spark, runs))
+    logs = keep(decoded_logs(spark, runs, tasks))
     looks = rows[REPLICA_LOOKS]
     wrong = [
         frame.where("wrong IS NOT NULL").select("run_id", "wrong.*") for frame in decoded.values()

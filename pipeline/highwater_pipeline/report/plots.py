@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from highwater_pipeline.analysis import Row
+from highwater_pipeline.tables import Row
 
 _SPLIT_COLOURS = {"detect_ms": "#2f6fab", "elect_ms": "#e08a1e", "first_ack_ms": "#3a9d5d"}
 _SPLIT_NAMES = {"detect_ms": "detect", "elect_ms": "elect", "first_ack_ms": "first acknowledgement"}
@@ -19,7 +19,7 @@ _RASTER_FROM = 2_000
 """Points beyond which a picture's dots become pixels: each dot is 100 bytes of SVG."""
 
 
-def _styled() -> AbstractContextManager[None]:
+def styled() -> AbstractContextManager[None]:
     return mpl.rc_context(
         {
             "font.size": 9,
@@ -37,7 +37,7 @@ def failovers_by_fault(failovers: Sequence[Row]) -> str:
     if not known:
         return ""
     faults = sorted({row["fault"] for row in known})
-    with _styled():
+    with styled():
         figure = Figure(figsize=(9, 1.2 + 0.5 * len(faults)), layout="constrained")
         axes = figure.subplots()
         for place, fault in enumerate(faults):
@@ -53,7 +53,7 @@ def failovers_by_fault(failovers: Sequence[Row]) -> str:
         axes.set_ylim(-0.6, len(faults) - 0.4)
         axes.set_xlim(left=0)
         axes.set_xlabel("from the fault to the new leader's first acknowledgement, seconds")
-        return _svg(figure)
+        return as_svg(figure)
 
 
 def _spread(number: int) -> float:
@@ -67,7 +67,7 @@ def splits_by_fault(medians: Sequence[Row]) -> str:
     if not groups:
         return ""
     values = {(row["fault"], row["preset"] or "", row["split"]): row["median"] for row in medians}
-    with _styled():
+    with styled():
         figure = Figure(figsize=(9, 1.4 + 0.4 * len(groups)), layout="constrained")
         axes = figure.subplots()
         for place, group in enumerate(groups):
@@ -81,7 +81,7 @@ def splits_by_fault(medians: Sequence[Row]) -> str:
         axes.set_yticks(range(len(groups)), [" / ".join(filter(None, group)) for group in groups])
         axes.set_xlabel("medians, seconds")
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=3, frameon=False)
-        return _svg(figure)
+        return as_svg(figure)
 
 
 def outages_by_run(outages: Sequence[Row], runs: Sequence[Row]) -> str:
@@ -89,7 +89,7 @@ def outages_by_run(outages: Sequence[Row], runs: Sequence[Row]) -> str:
     if not outages:
         return ""
     names = [row["run_id"] for row in runs if any(o["run_id"] == row["run_id"] for o in outages)]
-    with _styled():
+    with styled():
         figure = Figure(figsize=(9, 1.0 + 0.3 * len(names)), layout="constrained")
         axes = figure.subplots()
         for outage in outages:
@@ -102,10 +102,10 @@ def outages_by_run(outages: Sequence[Row], runs: Sequence[Row]) -> str:
         axes.set_yticks(range(len(names)), names)
         axes.set_xlim(left=0)
         axes.set_xlabel("seconds from the run's start; red: some partition acknowledged nothing")
-        return _svg(figure)
+        return as_svg(figure)
 
 
-def _svg(figure: Figure) -> str:
+def as_svg(figure: Figure) -> str:
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return re.sub(r"^.*?(?=<svg)", "", text.getvalue(), count=1, flags=re.DOTALL)

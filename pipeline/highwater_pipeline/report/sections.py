@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from highwater_pipeline.analysis import Analysis, Row, Sample
+from highwater_pipeline.analysis import Analysis, Sample
 from highwater_pipeline.report import plots
+from highwater_pipeline.tables import Row
 
 NOTHING = "–"
 
