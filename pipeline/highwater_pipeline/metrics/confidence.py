@@ -12,6 +12,8 @@ from pyspark.sql import functions as fn
 
 Z = 1.96
 """Of 95 %, two-sided."""
+SLOWER, FASTER = "b is slower", "b is faster"
+NOT_SHOWN, TOO_FEW = "no difference is shown", "too few values"
 CONFIDENT_FROM = 6
 """With fewer values even the least and the greatest hold the median in less than 95 %."""
 
@@ -52,23 +54,24 @@ def _at(rank: Column, value: str) -> Column:
     return fn.max(fn.when(fn.col("_rank") == rank, fn.col(value)))
 
 
-def comparison(frame: DataFrame, side: str, value: str) -> DataFrame:
-    """Return one row: whether the side "b" has greater values than "a" (Mann and Whitney's test).
+def comparison(frame: DataFrame, side: str, value: str, by: Sequence[str] = ()) -> DataFrame:
+    """Return one row a group: whether the side "b" has greater values than "a".
 
-    side: a column that is "a" or "b". Columns: count_a, count_b, median_a, median_b,
+    By Mann and Whitney's test, without a correction for ties: they make it say less. side: a
+    column that is "a" or "b". Columns: those of by, count_a, count_b, median_a, median_b,
     b_is_greater (the share of pairs in which b's value is the greater, ties by half; 0.5 is no
-    difference), z, and verdict: "b is slower", "b is faster", "no difference is shown" or, with
-    fewer than eight values on a side, "too few values". Without values on a side: one row with
-    that verdict and nulls.
+    difference), z, and verdict, of this test alone: SLOWER, FASTER, NOT_SHOWN or, with fewer than
+    eight values on a side, TOO_FEW. Without values on a side: that verdict and nulls. Without any:
+    no row, but one row where by is empty.
     """
-    values = frame.where(fn.col(value).isNotNull()).select(side, value)
-    by_value = Window.orderBy(value)
-    ties = Window.partitionBy(value)
+    values = frame.where(fn.col(value).isNotNull()).select(*by, side, value)
+    by_value = Window.partitionBy(*by).orderBy(value)
+    ties = Window.partitionBy(*by, value)
     ranked = values.withColumn("_place", fn.row_number().over(by_value)).withColumn(
         "_rank", fn.avg("_place").over(ties)
     )
     is_a, is_b = fn.col(side) == "a", fn.col(side) == "b"
-    sums = ranked.agg(
+    sums = ranked.groupBy(*by).agg(
         fn.count(fn.when(is_a, 1)).alias("count_a"),
         fn.count(fn.when(is_b, 1)).alias("count_b"),
         fn.median(fn.when(is_a, fn.col(value))).alias("median_a"),
@@ -94,8 +97,8 @@ COMPARABLE_FROM = 8
 
 def _verdict(count_a: Column, count_b: Column) -> Column:
     return (
-        fn.when(fn.least(count_a, count_b) < COMPARABLE_FROM, fn.lit("too few values"))
-        .when(fn.col("z") > Z, fn.lit("b is slower"))
-        .when(fn.col("z") < -Z, fn.lit("b is faster"))
-        .otherwise(fn.lit("no difference is shown"))
+        fn.when(fn.least(count_a, count_b) < COMPARABLE_FROM, fn.lit(TOO_FEW))
+        .when(fn.col("z") > Z, fn.lit(SLOWER))
+        .when(fn.col("z") < -Z, fn.lit(FASTER))
+        .otherwise(fn.lit(NOT_SHOWN))
     )

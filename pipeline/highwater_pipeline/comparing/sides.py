@@ -1,0 +1,158 @@
+"""Two sides of runs, told apart by a column of RUNS, and all that is compared of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from highwater_pipeline.comparing.values import Row, measured, tested, values_of_runs
+from highwater_pipeline.comparing.verdicts import (
+    Answer,
+    answer_of,
+    compared,
+    differences,
+    sentence,
+)
+from highwater_pipeline.metrics.run_time import proven_faults
+from highwater_pipeline.tables import RUNS, Tables
+
+COMMIT = "commit"
+COLUMNS = (COMMIT, "preset", "title", "world", "planted", "brokers", "controllers")
+"""By what runs may be told apart."""
+NONE = "none"
+"""In texts, a value that is empty."""
+
+
+class NoSuchValue(Exception):
+    """No run has it; the message lists what there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Side b's runs beside side a's. rows: as verdicts.compared returns them."""
+
+    by: str
+    a: str
+    b: str
+    runs_a: int
+    runs_b: int
+    fault: str | None
+    answer: Answer
+    sentence: str
+    differences: tuple[str, ...]
+    """By what else the sides' runs differ: what is found may come from that."""
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Some runs of a store, and what was measured of them, by group (a value of their column)."""
+
+    by: str
+    fault: str | None
+    runs: Sequence[Row]
+    values: DataFrame
+    """values.values_of_runs, kept in memory as long as it is needed."""
+    rows: Sequence[Row]
+    """values.measured of them."""
+
+
+@contextmanager
+def measuring(
+    tables: Tables, runs: Sequence[Row], by: str, fault: str | None
+) -> Iterator[Measured]:
+    """Give what was measured of the runs, which are rows of read_runs."""
+    own = _of_runs(tables, [run["run_id"] for run in runs])
+    values = values_of_runs(own, by, fault).cache()
+    try:
+        yield Measured(by, fault, runs, values, _rows(measured(values)))
+    finally:
+        values.unpersist()
+
+
+def compare(tables: Tables, by: str, a: str, b: str, fault: str | None = None) -> Comparison:
+    """Compare the runs whose column by is b with those where it is a; "" is where it is null.
+
+    Of a commit the first characters will do.
+
+    Raises:
+        NoSuchValue: no run is on one of the sides, or no leader changed after such a fault.
+    """
+    runs = read_runs(tables)
+    a, b = find_value(runs, by, a), find_value(runs, by, b)
+    if a == b:
+        raise NoSuchValue(f"both sides are {name_of(by, a)}")
+    own = [run for run in runs if value_of(run, by) in (a, b)]
+    with measuring(tables, own, by, fault) as found:
+        if fault is not None and not found.rows:
+            kinds = _rows(proven_faults(tables).select("fault").distinct().orderBy("fault"))
+            there = ", ".join(row["fault"] for row in kinds) or "none"
+            raise NoSuchValue(f"no leader changed after the fault {fault}; proven were: {there}")
+        return compare_groups(found, a, b)
+
+
+def compare_groups(found: Measured, a: str, b: str) -> Comparison:
+    """Return the comparison of two groups of what was measured."""
+    by = found.by
+    rows = compared(found.rows, _rows(tested(found.values, a, b)), a, b)
+    runs_a, runs_b = ([run for run in found.runs if value_of(run, by) == side] for side in (a, b))
+    others = [column for column in COLUMNS if column != by]
+    return Comparison(
+        by=by,
+        a=a,
+        b=b,
+        runs_a=len(runs_a),
+        runs_b=len(runs_b),
+        fault=found.fault,
+        answer=answer_of(rows),
+        sentence=sentence(rows, name_of(by, a), name_of(by, b)),
+        differences=tuple(differences(runs_a, runs_b, others)),
+        rows=rows,
+    )
+
+
+def read_runs(tables: Tables) -> tuple[Row, ...]:
+    """Return COLUMNS, run_id and start_wall_ns of every run, in the order of their ids."""
+    told = tables[RUNS].select("run_id", "start_wall_ns", *COLUMNS)
+    return _rows(told.orderBy("run_id"))
+
+
+def _of_runs(tables: Tables, run_ids: Sequence[str]) -> Tables:
+    """Return the tables with these runs alone."""
+    wanted = sorted(run_ids)
+    return Tables(
+        {name: frame.where(frame["run_id"].isin(wanted)) for name, frame in tables.frames.items()}
+    )
+
+
+def value_of(run: Row, by: str) -> str:
+    return "" if run[by] is None else str(run[by])
+
+
+def name_of(by: str, value: str) -> str:
+    return f"{by} {value or NONE}"
+
+
+def find_value(runs: Sequence[Row], by: str, wanted: str) -> str:
+    """Return the value that is meant: itself, or of commits the only one that so begins.
+
+    Raises:
+        NoSuchValue: there is none, or more than one commit begins so.
+    """
+    counts = Counter(value_of(run, by) for run in runs)
+    if wanted in counts:
+        return wanted
+    begun = [value for value in sorted(counts) if wanted and value.startswith(wanted)]
+    if by == COMMIT and len(begun) == 1:
+        return begun[0]
+    there = ", ".join(f"{value or NONE} ({counts[value]})" for value in sorted(counts))
+    raise NoSuchValue(f"no run has the {by} {wanted or NONE}; there are: {there or 'no runs'}")
+
+
+def _rows(frame: DataFrame) -> tuple[Row, ...]:
+    """Return the rows of a frame that has one a run, or a few a group."""
+    return tuple(row.asDict() for row in frame.collect())
