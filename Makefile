@@ -12,7 +12,7 @@ FULL_SCHEDULES ?= 5000
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-pipeline engine images demo test test-full lint unit clean
-.PHONY: bench bench-simulator bench-faults bench-kafka
+.PHONY: bench bench-simulator bench-faults bench-kafka bench-pipeline
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -38,6 +38,9 @@ images: setup engine ## Build the images that are missing, before a test has to 
 demo: setup ## Bring up a cluster, kill its leader and its controller, prove that nothing was lost.
 	@scripts/docker-engine || echo "no Docker engine is to be had: the simulator plays the demo" >&2
 	@$(BIN)/highwater demo
+	@if [ -n "$$JAVA_HOME" ] || command -v java >/dev/null; then \
+	  $(MAKE) --no-print-directory setup-pipeline && $(BIN)/highwater pipeline run runs/latest; \
+	else echo "no Java is here: the pipeline's report is left out" >&2; fi
 
 lint: setup-pipeline ## Check formatting, rules, types, imports and the generated protobuf code.
 	$(BIN)/ruff format --check .
@@ -68,6 +71,10 @@ bench-simulator: setup ## Measure the simulator alone; no Docker.
 
 bench-faults: setup engine ## How long each fault takes on containers, and what a run costs.
 	$(BIN)/python -m bench.faults
+
+bench-pipeline: setup-pipeline ## What checks and campaigns cost, beside DuckDB and a process pool; no Docker.
+	$(BIN)/python -m bench.pipeline
+	$(BIN)/python -m bench.pipeline.campaign_cost
 
 bench-kafka: setup engine ## Likewise, beside Apache Kafka with the same client and settings.
 	$(BIN)/python -m bench --kafka

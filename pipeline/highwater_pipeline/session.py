@@ -63,8 +63,11 @@ _COMMON = {
 }
 _LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 _SMALL = {
-    # Compiled once and quickly: such a session ends before better code would have paid.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # Compiled once and quickly: such a session ends before better code would have paid. With one
+    # level alone the JVM reserves room for a fifth of what Spark compiles, and then stops.
+    "spark.driver.extraJavaOptions": (
+        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+    ),
     # Nothing is to be learnt from a stage, and each look at one costs more than the stage.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",

@@ -1,0 +1,83 @@
+"""What a campaign found and reached, as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from highwater_checker.verdict import Outcome
+from highwater_pipeline.report.pages import Page
+from highwater_pipeline.report.plots import as_svg, styled
+from highwater_pipeline.report.sections import Section
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignRows:
+    """The tables' rows, each with what its columns say.
+
+    found: a kind of violation. shrunk: a minimal plan. families: numbers of a family. coverage:
+    mark, first (number of the first schedule that reached it), and the schedules of each family
+    that did. faults: a kind of fault, and what became of it.
+    """
+
+    found: Sequence[Row]
+    shrunk: Sequence[Row]
+    families: Sequence[Row]
+    coverage: Sequence[Row]
+    never_reached: Sequence[str]
+    faults: Sequence[Row]
+    schedules: int
+
+
+def page_of_campaign(
+    name: str, outcome: Outcome, lead: str, notes: Sequence[str], rows: CampaignRows
+) -> Page:
+    """Return the page; its files are campaign.html, campaign.md and a CSV file a section."""
+    never = [{"mark": mark} for mark in rows.never_reached]
+    return Page(
+        name="campaign",
+        title=f"Campaign {name}",
+        tone=outcome,
+        lead=lead,
+        notes=tuple(notes),
+        sections=(
+            Section("Found", rows.found, note="Message, plan and replay are the first one's."),
+            Section("Shrunk", rows.shrunk),
+            Section("Families", rows.families, note="CPU of one schedule, judging included."),
+            Section(
+                "Coverage",
+                rows.coverage,
+                note="Schedules of each family that reached a mark, rare ones first.",
+                svg=marks_by_schedule([row["first"] for row in rows.coverage], rows.schedules),
+            ),
+            Section("Never reached", never, note="Marks that other searches have reached."),
+            Section("Faults", rows.faults),
+        ),
+    )
+
+
+def marks_by_schedule(firsts: Sequence[int], schedules: int) -> str:
+    """Draw how many marks were reached after how many schedules; "" without any mark.
+
+    firsts: of each mark, the number of the first schedule that reached it.
+    """
+    if not firsts:
+        return ""
+    places = [first + 1 for first in sorted(firsts)]
+    with styled():
+        figure = Figure(figsize=(9, 2.6), layout="constrained")
+        axes = figure.subplots()
+        axes.step(
+            [*places, schedules], [*range(1, len(places) + 1), len(places)], where="post",
+            color="#2f6fab",
+        )  # fmt: skip
+        axes.set_xscale("log")
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("schedules")
+        axes.set_ylabel("coverage marks reached")
+        return as_svg(figure)
