@@ -13,6 +13,7 @@ import msgspec
 from pyspark.sql import SparkSession
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from highwater.checkout import commit_here
 from highwater.errors import HarnessError
 from highwater.output import PROGRESS, RESULTS, print_json, say
 from highwater.simulation.campaign_report import (
@@ -27,7 +28,6 @@ from highwater.simulation.campaign_report import (
     search_of,
     shrunk_name,
 )
-from highwater.simulation.checkout import commit_here
 from highwater.simulation.options import Families
 from highwater.simulation.planting import check_planting
 from highwater.simulation.schedule_rows import rows_of, shrunk_of, summary_of

@@ -27,6 +27,7 @@ from highwater.observation import Look
 from highwater.observer import Observer
 from highwater.picture import RunPicture, draw
 from highwater.report import write_report
+from highwater.run_build import write_build
 from highwater.run_clock import RunClock
 from highwater.run_folder import RunFolder, new_run_id
 from highwater.screen import Screen
@@ -86,6 +87,7 @@ class _Acts(DemoActs):
     ) -> None:
         super().__init__(settings, screen)
         self._cluster = cluster
+        write_build(folder)
         self._recorder = HistoryRecorder(
             folder.path / "history" / "producer-0.jsonl",
             RunClock.begin(folder).start_monotonic_ns,

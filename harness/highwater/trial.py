@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from highwater.cluster import KILLED_EXIT_CODE, Cluster
 from highwater.eventually import eventually
 from highwater.evidence import check_everything, read_evidence
+from highwater.run_build import write_build
 from highwater.run_clock import RunClock
 from highwater.run_folder import RunFolder
 from highwater.settling import await_full_isr, await_replicated, look_at
@@ -41,6 +42,7 @@ class Trial:
         self.partition_count = partition_count
         self._folder = folder
         self._records_per_second = records_per_second
+        write_build(folder)
         self._clock = RunClock.begin(folder)
         self._workload: ProducerWorkload | None = None
         self._writers = 0

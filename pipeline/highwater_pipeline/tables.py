@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-DATA_VERSION = 1
+DATA_VERSION = 2
 """Of the tables' meaning; runs that were ingested under another are ingested again."""
 
 Row = dict[str, Any]
@@ -58,7 +58,7 @@ RUNS = Table(
         "controllers": _INT,
         "seed": _LONG,
         "planted": _STRING,
-        "commit": _STRING,
+        "commit": _STRING,  # of build.json: the code that ran; else the plan's, or null
         "outcome": _STRING,  # of verdict.json; "" where there is none
         "world": _STRING,  # "docker" or "sim"
         "data_version": _INT,

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner, Result
 
+from highwater.checkout import commit_here
 from highwater.cli import make_app
 from highwater.errors import HarnessError
-from highwater.simulation.checkout import commit_here
 from highwater_chaos import faults as f
 from highwater_chaos.plan import (
     Expected,

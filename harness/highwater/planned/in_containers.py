@@ -34,6 +34,7 @@ from highwater.planned.trace_watch import TraceWatch
 from highwater.planned.translation import differences, topology_of, unsupported
 from highwater.probing import PROBES, Prober, ProberDied
 from highwater.report import write_report
+from highwater.run_build import write_build
 from highwater.run_clock import RunClock
 from highwater.run_folder import RunFolder
 from highwater.screen import Screen, cluster_table
@@ -130,6 +131,7 @@ class _Run:
         self._screen = screen
         self._cluster = cluster
         self._client = client
+        write_build(folder)
         self._clock = RunClock.begin(folder)
         self._names = {
             spec.name: int(spec.node_id)

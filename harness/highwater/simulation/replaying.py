@@ -9,8 +9,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from highwater.checkout import commit_here
 from highwater.errors import HarnessError
-from highwater.simulation.checkout import commit_here
 from highwater.simulation.judging import verdict_of
 from highwater.simulation.options import Families
 from highwater.simulation.planting import bug_of

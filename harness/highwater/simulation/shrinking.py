@@ -9,8 +9,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from highwater.checkout import commit_here
 from highwater.errors import HarnessError
-from highwater.simulation.checkout import commit_here
 from highwater.simulation.judging import expected_of, steps_of, verdict_of
 from highwater.simulation.planting import bug_of
 from highwater.simulation.replaying import NoSuchPlan

@@ -1,4 +1,4 @@
-"""A run's small files, each read whole: plan, topology, load, clock and verdict.
+"""A run's small files, each read whole: plan, topology, load, build, clock and verdict.
 
 Each may be absent, and each field too: what is not told is null. A file that is no JSON, or has a
 field of a wrong type, tells nothing and goes to quarantine as a whole.
@@ -59,6 +59,10 @@ class _Load(msgspec.Struct):
     workload: _Workload | None = None
 
 
+class _Build(msgspec.Struct):
+    commit: str = ""
+
+
 class _Clock(msgspec.Struct):
     start_wall_ns: _Long | None = None
 
@@ -98,12 +102,14 @@ def read_documents(inventory: Inventory) -> Documents:
     plan = _read(inventory, "plan.json", _Plan, wrong)
     topology = _read(inventory, "topology.json", _Topology, wrong)
     load = _read(inventory, "load.json", _Load, wrong)
+    build = _read(inventory, "build.json", _Build, wrong)
     clock = _read(inventory, "clock.json", _Clock, wrong)
     verdict = _read(inventory, "verdict.json", _Verdict, wrong)
     row: Row = {
         "run_id": inventory.run_id,
         **_of_plan(plan),
         **_of_topology(topology, plan),
+        "commit": _commit(build, plan),
         "outcome": "" if verdict is None else verdict.outcome,
         "data_version": DATA_VERSION,
         "start_wall_ns": None if clock is None else clock.start_wall_ns,
@@ -133,7 +139,14 @@ def _of_plan(plan: _Plan | None) -> Row:
     if plan is None:
         return {}
     planted = "" if plan.expected is None else plan.expected.planted
-    return {"title": plan.title, "seed": plan.seed, "commit": plan.commit, "planted": planted}
+    return {"title": plan.title, "seed": plan.seed, "planted": planted}
+
+
+def _commit(build: _Build | None, plan: _Plan | None) -> str | None:
+    """Return the commit of the code that ran, else of that which the plan was kept of."""
+    if build is not None and build.commit:
+        return build.commit
+    return None if plan is None else plan.commit
 
 
 def _of_topology(topology: _Topology | None, plan: _Plan | None) -> Row:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from highwater_pipeline.tables import EVENTS, FAULTS, OPERATIONS, PROBES, REPLICA_LOOKS
 
-DOCUMENTS = ("topology.json", "plan.json", "load.json", "clock.json", "verdict.json")
+DOCUMENTS = ("topology.json", "plan.json", "load.json", "build.json", "clock.json", "verdict.json")
 """Small files that are read whole."""
 SEGMENTS = "segments"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from highwater.simulation.checkout import commit_of
+from highwater.checkout import commit_of
 
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
 

@@ -49,7 +49,7 @@ def run(
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Search: run schedules of random topologies, workloads and faults, and judge each of them."""
-    from highwater.simulation.checkout import commit_here
+    from highwater.checkout import commit_here
     from highwater.simulation.planting import check_planting
     from highwater.simulation.report import print_report, report_of
     from highwater.simulation.searching import keep_plan, search

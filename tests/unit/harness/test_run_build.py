@@ -1,0 +1,22 @@
+"""A run's folder says which code ran."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from highwater import run_build
+from highwater.run_build import BUILD, RunBuild, write_build
+from highwater.run_folder import RunFolder
+
+
+@pytest.mark.parametrize("commit", ["c0ffee-dirty", ""])
+def test_the_commit_is_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commit: str
+) -> None:
+    monkeypatch.setattr(run_build, "commit_here", lambda: commit)
+    build = write_build(RunFolder(tmp_path / "run"))
+    written = (tmp_path / "run" / BUILD).read_bytes()
+    assert msgspec.json.decode(written, type=RunBuild) == build == RunBuild(commit)
