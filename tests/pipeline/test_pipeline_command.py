@@ -48,7 +48,7 @@ def test_a_run_becomes_a_report_and_is_taken_in_once(tmp_path: Path) -> None:
     assert "1 ingested, 1 refused" in first.stderr
     assert "refused empty:" in first.stderr
     page = (tmp_path / "runs" / "pipeline" / "report.html").read_text()
-    assert "run-1: " in page
+    assert '<p class="fail">fail: 1 run, ' in page
 
     again = pipeline_run("runs/run-1", cwd=tmp_path)
     assert "1 unchanged" in again.stderr

@@ -46,7 +46,7 @@ def analysis(**more: object) -> Analysis:
 
 def test_a_report_without_anything_says_none(tmp_path: Path) -> None:
     page = write_report(tmp_path, "run-1", analysis()).read_text()
-    assert '<span class="pass">pass</span>' in page
+    assert '<p class="pass">pass: 1 run, 0 violations, 0 leader changes, 0 lines' in page
     assert page.count("<p>None.</p>") == 7
     assert "a &lt;b&gt;title&lt;/b&gt;" in page
     assert "<svg" not in page
@@ -68,7 +68,7 @@ def test_violations_and_pictures_are_in_the_page_and_all_of_it_in_files(tmp_path
     text = (tmp_path / "report.md").read_text()
     assert "| run-1 | I1 | t | 0 | 7 | 2 |" in text
     assert r"'a\|b' was acknowledged" in text
-    with (tmp_path / "failovers.csv").open() as file:
+    with (tmp_path / "report-failovers.csv").open() as file:
         (row,) = csv.DictReader(file)
     assert (row["median"], row["high"]) == ("2013.4", "")
 
