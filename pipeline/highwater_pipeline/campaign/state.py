@@ -7,18 +7,18 @@ killed goes on with the groups that have none. One process at a time runs a camp
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Collection
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
+from highwater_pipeline.receipts import read_kept, write_kept
+
 _CAMPAIGNS = "_campaigns"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
-_Kept = TypeVar("_Kept", bound=msgspec.Struct)
 
 
 class CannotGoOn(Exception):
@@ -107,7 +107,7 @@ def open_campaign(store: Path, name: str, asked: Settings) -> Settings:
     try:
         kept = msgspec.json.decode(path.read_bytes(), type=Settings)
     except FileNotFoundError:
-        _write(path, asked)
+        write_kept(path, asked)
         return asked
     except msgspec.DecodeError as error:
         raise CannotGoOn(f"campaign {name} was begun by another version: {error}") from error
@@ -121,20 +121,20 @@ def open_campaign(store: Path, name: str, asked: Settings) -> Settings:
 
 def group_receipts(store: Path, name: str) -> dict[int, GroupReceipt]:
     """Return the receipts of the groups that are done, by number, in order."""
-    found = (_read(path, GroupReceipt) for path in _folder(store, name).glob("group-*.json"))
+    found = (read_kept(path, GroupReceipt) for path in _folder(store, name).glob("group-*.json"))
     return {each.group: each for each in sorted(filter(None, found), key=lambda each: each.group)}
 
 
 def write_group_receipt(store: Path, name: str, receipt: GroupReceipt) -> None:
-    _write(_folder(store, name) / f"group-{receipt.group:06}.json", receipt)
+    write_kept(_folder(store, name) / f"group-{receipt.group:06}.json", receipt)
 
 
 def shrunk_receipt(store: Path, name: str) -> ShrunkReceipt | None:
-    return _read(_folder(store, name) / "shrunk.json", ShrunkReceipt)
+    return read_kept(_folder(store, name) / "shrunk.json", ShrunkReceipt)
 
 
 def write_shrunk_receipt(store: Path, name: str, receipt: ShrunkReceipt) -> None:
-    _write(_folder(store, name) / "shrunk.json", receipt)
+    write_kept(_folder(store, name) / "shrunk.json", receipt)
 
 
 def forget_unfinished(table: Path, name: str, done: Collection[int]) -> None:
@@ -146,22 +146,3 @@ def forget_unfinished(table: Path, name: str, done: Collection[int]) -> None:
 
 def _folder(store: Path, name: str) -> Path:
     return store / _CAMPAIGNS / name
-
-
-def _read(path: Path, kind: type[_Kept]) -> _Kept | None:
-    """Return what is kept there; None where there is nothing, or another version's."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
-    except (FileNotFoundError, msgspec.DecodeError):
-        return None
-
-
-def _write(path: Path, kept: msgspec.Struct) -> None:
-    """Write it; it is there as a whole, or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    staged = path.with_name(f".tmp-{path.name}")
-    with staged.open("wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(kept), indent=2))
-        file.flush()
-        os.fsync(file.fileno())
-    staged.replace(path)

@@ -7,7 +7,6 @@ killed is taken in again. One ingestion at a time writes to a store.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Collection
 from pathlib import Path
@@ -17,6 +16,7 @@ import msgspec
 from pyspark.sql import DataFrame
 
 from highwater_pipeline.ingest.inventory import Fingerprint
+from highwater_pipeline.receipts import read_kept, write_kept
 from highwater_pipeline.tables import DATA_VERSION, TABLES, Table
 
 _INGESTED = "_ingested"
@@ -36,24 +36,15 @@ def read_receipt(store: Path, run_id: str, fingerprint: Fingerprint) -> Receipt 
 
     One that does not decode was written by another version: its run is taken in again.
     """
-    try:
-        receipt = msgspec.json.decode(_receipt(store, run_id).read_bytes(), type=Receipt)
-    except (FileNotFoundError, msgspec.DecodeError):
+    receipt = read_kept(_receipt(store, run_id), Receipt)
+    if receipt is None:
         return None
     is_current = receipt.data_version == DATA_VERSION and receipt.files == fingerprint
     return receipt if is_current else None
 
 
 def write_receipt(store: Path, run_id: str, receipt: Receipt) -> None:
-    """Write it; it is there as a whole, or not at all."""
-    path = _receipt(store, run_id)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    staged = path.with_name(f".tmp-{path.name}")
-    with staged.open("wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(receipt), indent=2))
-        file.flush()
-        os.fsync(file.fileno())
-    staged.replace(path)
+    write_kept(_receipt(store, run_id), receipt)
 
 
 def forget(store: Path, run_ids: Collection[str]) -> None:
