@@ -39,7 +39,8 @@ demo: setup ## Bring up a cluster, kill its leader and its controller, prove tha
 	@scripts/docker-engine || echo "no Docker engine is to be had: the simulator plays the demo" >&2
 	@$(BIN)/highwater demo
 	@if [ -n "$$JAVA_HOME" ] || command -v java >/dev/null; then \
-	  $(MAKE) --no-print-directory setup-pipeline && $(BIN)/highwater pipeline run runs/latest; \
+	  $(MAKE) --no-print-directory setup-pipeline && $(BIN)/highwater pipeline run runs/latest \
+	  || [ $$? = 2 ]; \
 	else echo "no Java is here: the pipeline's report is left out" >&2; fi
 
 lint: setup-pipeline ## Check formatting, rules, types, imports and the generated protobuf code.
