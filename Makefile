@@ -38,7 +38,7 @@ images: setup engine ## Build the images that are missing, before a test has to 
 demo: setup ## Bring up a cluster, kill its leader and its controller, prove that nothing was lost.
 	@scripts/docker-engine || echo "no Docker engine is to be had: the simulator plays the demo" >&2
 	@$(BIN)/highwater demo
-	@if [ -n "$$JAVA_HOME" ] || command -v java >/dev/null; then \
+	@if "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version >/dev/null 2>&1; then \
 	  $(MAKE) --no-print-directory setup-pipeline && $(BIN)/highwater pipeline run runs/latest \
 	  || [ $$? = 2 ]; \
 	else echo "no Java is here: the pipeline's report is left out" >&2; fi

@@ -41,7 +41,7 @@ BATCH = 10
 """Records of one partition in a batch."""
 LOOKS = 20
 SEND_NS = 1_000
-LOST_EVERY = 1_000_003
+LOST_EVERY = 1_009
 """Of records, which one LACKING does not have: what a check of acknowledged records has to find."""
 LACKING = 1
 

@@ -174,8 +174,15 @@ def run_in(spark: SparkSession, asked: Asked, store: Path, name: str, settings: 
         shrink_failing(spark, store, name, failed, shrink, asked.shrink_runs)
         rows = read_rows(spark, store, SHRUNK, name).orderBy("invariant", "seed", "family")
         shrunk = [row.asDict() for row in rows.collect()]
+    families = summing.by_family(schedules)
+    there = sum(row["schedules"] for row in families)
+    if there != settings.schedules:
+        raise CannotGoOn(
+            f"campaign {name} has the rows of {there:,} of its {settings.schedules:,} schedules, "
+            f"and receipts for all: files are missing below {store}; take another --name"
+        )
     return Sums(
-        families=summing.by_family(schedules),
+        families=families,
         entries=summing.by_entry(schedules),
         chosen=chosen,
         lost=summing.lost(schedules, LOST_SHOWN),

@@ -19,7 +19,6 @@ from highwater.errors import HarnessError
 from highwater.pipeline_runs import bytes_below
 from highwater_checker.verdict import EXIT_CODES
 from highwater_pipeline.comparing.sides import COLUMNS, NoSuchValue, compare
-from highwater_pipeline.comparing.values import Row
 from highwater_pipeline.ingest import ingest
 from highwater_pipeline.report.comparisons import (
     TONES,
@@ -32,7 +31,7 @@ from highwater_pipeline.report.comparisons import (
 from highwater_pipeline.report.pages import write_page
 from highwater_pipeline.report.sections import shown_value
 from highwater_pipeline.session import NoJava, spark_session
-from highwater_pipeline.tables import RUNS, SMALL_BYTES, Tables, read_tables
+from highwater_pipeline.tables import RUNS, SMALL_BYTES, Row, Tables, read_tables
 from highwater_pipeline.trend import trend
 
 SMALL_STORE_BYTES = SMALL_BYTES // 8

@@ -7,12 +7,12 @@ of all.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
 from highwater_checker.verdict import Outcome
+from highwater_pipeline.at_once import queries_at_once
 from highwater_pipeline.checks.registry import CHECKS
 from highwater_pipeline.judging import SHOWN_MAX, Judgement, judge, verdicts
 from highwater_pipeline.metrics.confidence import medians
@@ -23,8 +23,6 @@ from highwater_pipeline.tables import FINDINGS, QUARANTINE, RUNS, Row, Tables
 
 DRAWN_MAX = 20_000
 """Failovers that leave Spark: a picture needs each."""
-AT_ONCE = 2
-"""Queries that are planned and run at the same time: small ones leave cores idle."""
 SPLITS = ("detect_ms", "elect_ms", "first_ack_ms", "isr_restored_ms", "total_ms")
 
 
@@ -64,7 +62,7 @@ class Analysis:
 
 def analyse(tables: Tables) -> Analysis:
     """Run every check and metric over all runs of the tables."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with queries_at_once() as pool:
         judging = [pool.submit(judge, check, tables) for check in CHECKS]
         changed = pool.submit(_failovers, tables)
         runs = pool.submit(_all, tables[RUNS], RUNS.sort_key)

@@ -13,8 +13,8 @@ from highwater_pipeline.comparing.sides import (
     read_runs,
     value_of,
 )
-from highwater_pipeline.comparing.values import LATENCY, TOTAL, Row
-from highwater_pipeline.tables import Tables
+from highwater_pipeline.comparing.values import LATENCY, TOTAL
+from highwater_pipeline.tables import Row, Tables
 
 SHOWN = (TOTAL, LATENCY)
 """The measures of which a trend shows each build's median."""

@@ -13,6 +13,7 @@ START_NS = 1_700_000_000_000_000_000
 FAULT_MS = 1_000
 DETECT_MS = 500
 AGAIN_MS = 90_000
+GIVEN_UP_MS = 60_000
 Row = dict[str, Any]
 TestRows = dict[Table, list[Row]]
 
@@ -37,8 +38,9 @@ def run_of(
 ) -> TestRows:
     """Return a run in which a fault at 1 s moves the leaders of so many partitions.
 
-    Partition p is acknowledged total_ms + p ms after the fault, with None never again; 90 s later
-    every leader changes once more. Sends take 5 ms until then. told: columns of RUNS.
+    Partition p is acknowledged total_ms + p ms after the fault, with None never again, though it is
+    sent to until 60 s; 90 s later every leader changes once more. Sends take 5 ms until then. told:
+    columns of RUNS.
     """
     events, sends = [], []
     for p in range(partitions):
@@ -47,6 +49,8 @@ def run_of(
         sends += [
             row for number, ms in enumerate(acknowledged) for row in _send(run_id, p, number, ms)
         ]
+        if total_ms is None:
+            sends += list(_send(run_id, p, len(acknowledged), GIVEN_UP_MS + 5))[:1]
     faults = [
         {"phase": "intended", "fault": fault, "at_ns": 0},
         {"phase": "acting", "at_ns": FAULT_MS * MS},

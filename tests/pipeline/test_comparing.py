@@ -19,7 +19,7 @@ from highwater_pipeline.comparing.sides import (
     find_value,
 )
 from highwater_pipeline.comparing.significance import holm, two_sided
-from highwater_pipeline.comparing.values import MEASURES, OF_A_FAULT, Row
+from highwater_pipeline.comparing.values import MEASURES, OF_A_FAULT
 from highwater_pipeline.comparing.verdicts import (
     Answer,
     answer_of,
@@ -31,7 +31,7 @@ from highwater_pipeline.ingest.store import write
 from highwater_pipeline.metrics.confidence import FASTER, NOT_SHOWN, SLOWER, TOO_FEW
 from highwater_pipeline.report.comparisons import page_of_comparison
 from highwater_pipeline.report.pages import write_page
-from highwater_pipeline.tables import EVENTS, FAULTS, OPERATIONS, RUNS, Tables
+from highwater_pipeline.tables import EVENTS, FAULTS, OPERATIONS, RUNS, Row, Tables
 from tests.pipeline.comparing_rows import run_of, store_of
 from tests.pipeline.frames import tables_from_rows
 from tests.pipeline.run_folders import clean_run
@@ -131,14 +131,15 @@ def test_rows_are_by_fault_and_hold_both_sides_and_no_third() -> None:
             {"detect_ms": NOT_SHOWN, "total_ms": TOO_FEW},
             Answer.NOT_ENOUGH,
             "There is not enough to tell whether new is slower to fail over than old: total_ms "
-            "takes 8 faults of one kind on each side. Compared: 1 of 2. Too few values: total_ms "
-            "after kill.",
+            "takes 8 runs with one kind of fault on each side, and no more runs without one on new "
+            "than on old. Compared: 1 of 2. Too few values: total_ms after kill.",
         ),
         (
             {},
             Answer.NOT_ENOUGH,
             "There is not enough to tell whether new is slower to fail over than old: total_ms "
-            "takes 8 faults of one kind on each side. Compared: 0 of 0.",
+            "takes 8 runs with one kind of fault on each side, and no more runs without one on new "
+            "than on old. Compared: 0 of 0.",
         ),
     ],
     ids=["slower", "not shown", "only a part of it", "nothing"],
@@ -147,11 +148,39 @@ def test_all_comparisons_are_one_sentence(
     verdicts: dict[str, str], answer: Answer, says: str
 ) -> None:
     rows = [
-        {"fault": "kill", "measure": name, "verdict": each, "ratio": 2.0, "b_is_greater": 0.8}
+        {
+            "fault": "kill", "measure": name, "verdict": each, "ratio": 2.0, "b_is_greater": 0.8,
+            "lacking_a": 0, "count_a": 9, "lacking_b": 0, "count_b": 9,
+        }
         for name, each in verdicts.items()
-    ]
+    ]  # fmt: skip
     assert answer_of(rows) is answer
     assert sentence(rows, "old", "new") == says
+
+
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "answer"),
+    [
+        ((0, 9), (0, 9), Answer.NOT_SHOWN),
+        ((0, 9), (1, 9), Answer.NOT_ENOUGH),
+        ((1, 9), (2, 18), Answer.NOT_SHOWN),
+        ((2, 9), (1, 9), Answer.NOT_SHOWN),
+        ((0, 9), (9, 0), Answer.NOT_ENOUGH),
+    ],
+    ids=["none lack", "b lacks one", "the same share", "a lacks more", "b has none"],
+)
+def test_a_side_that_lacks_more_failovers_is_not_called_as_fast(
+    of_a: tuple[int, int], of_b: tuple[int, int], answer: Answer
+) -> None:
+    sides = {
+        f"{name}_{side}": number
+        for side, numbers in (("a", of_a), ("b", of_b))
+        for name, number in zip(("lacking", "count"), numbers, strict=True)
+    }
+    whole: Row = {"measure": "total_ms", "fault": "kill", "verdict": NOT_SHOWN, **sides}
+    assert answer_of([whole]) is answer
+    says = f"More runs of new than of old lack: total_ms after kill ({of_b[0]})."
+    assert (says in sentence([whole], "old", "new")) is (answer is Answer.NOT_ENOUGH)
 
 
 def test_what_else_tells_the_sides_apart_is_said() -> None:
@@ -208,6 +237,7 @@ def tables(spark: SparkSession) -> Tables:
         )
         for n in range(count)
     ]
+    runs += [run_of(f"broken-{n}", None, preset="broken", commit="c") for n in range(8)]
     runs.append(run_of("slow-lacking", None, preset="slow", commit="c", fault="pause"))
     return tables_from_rows(spark, store_of(runs))
 
@@ -226,7 +256,7 @@ def test_a_side_that_is_slower_is_found_slower_where_it_is(slower: Comparison) -
     assert slower.answer is Answer.SLOWER
     assert (slower.runs_a, slower.runs_b, slower.differences) == (10, 11, ())
     total, detect = row_of(slower, "total_ms"), row_of(slower, "detect_ms")
-    # Two partitions, a millisecond apart, are one value a fault.
+    # Two partitions, a millisecond apart, are one value of the run.
     assert (total["count_a"], total["median_a"], total["median_b"]) == (10, 2_090.5, 3_090.5)
     assert (total["low_a"], total["high_a"]) == (2_000.5, 2_180.5)
     assert (total["verdict"], total["b_is_greater"]) == (SLOWER, 1.0)
@@ -243,6 +273,15 @@ def test_a_failover_without_acknowledgement_is_lacking(slower: Comparison) -> No
     lost = row_of(slower, "total_ms", fault="pause")
     assert (lost["count_b"], lost["lacking_b"], lost["lacking_a"]) == (0, 1, 0)
     assert lost["verdict"] == TOO_FEW
+
+
+def test_a_side_that_never_comes_back_is_slower(tables: Tables) -> None:
+    found = compare(tables, "preset", "base", "broken")
+    assert found.answer is Answer.SLOWER
+    outage = row_of(found, "longest_outage_ms", fault="")
+    assert (outage["count_b"], outage["verdict"], outage["median_b"]) == (8, SLOWER, 59_100.0)
+    assert row_of(found, "total_ms")["lacking_b"] == 8
+    assert "More runs of preset broken than of preset base lack: " in found.sentence
 
 
 def test_a_side_that_is_alike_is_not_found_slower(tables: Tables) -> None:

@@ -17,9 +17,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from highwater.simulation.judging import expected_of
-from highwater.simulation.replaying import NoSuchPlan
 from highwater.simulation.shrinking import shrink_plan
 from highwater_chaos.plan import decode_plan, encode_plan
+from highwater_core.check import BugFound
 from highwater_core.config import Preset
 from highwater_pipeline.campaign.state import Settings
 from highwater_simulator.generate import Family
@@ -30,6 +30,7 @@ from highwater_simulator.shrink import describe
 Row = Mapping[str, Any]
 
 SCHEDULE_WITHIN_CPU_S = 60.0
+AGAIN_AFTER_S = 1.0
 """CPU time of this process after which a schedule counts as hanging."""
 SHRINK_WITHIN_CPU_S = 1800.0
 _LAST_LINES = 12
@@ -68,7 +69,7 @@ def _outcome_of(schedule: Schedule, settings: Settings) -> Row:
     try:
         with within_cpu(SCHEDULE_WITHIN_CPU_S):
             (summary,) = chunk.summaries(time.process_time_ns)
-    except (Exception, TookTooLong) as error:  # noqa: BLE001 - kept in the table, with its seed
+    except (Exception, BugFound, TookTooLong) as error:  # noqa: BLE001 - kept, with its seed
         lines = traceback.format_exc().splitlines()[-_LAST_LINES:-1]
         why = "\n".join((f"{type(error).__name__}: {error}", *lines))
         return _row(schedule, settings) | {"outcome": "lost", "message": why}
@@ -193,8 +194,9 @@ def shrunk_of(settings: Settings, max_runs: int, given: Row) -> Iterator[Row]:
     try:
         with within_cpu(SHRINK_WITHIN_CPU_S):
             shrunk = shrink_plan(plan, settings.planted, max_runs, lambda progress: None)
-    except (NoSuchPlan, TookTooLong) as error:
-        yield row | {"words": f"it could not be shrunk: {error}"}
+    except (Exception, BugFound, TookTooLong) as error:  # noqa: BLE001 - it costs itself alone
+        why = f"{type(error).__name__}: {error}"
+        yield row | {"words": f"it could not be shrunk: {why}"}
         return
     yield row | {
         "plan": encode_plan(
@@ -215,7 +217,8 @@ def within_cpu(limit_s: float) -> Iterator[None]:
     CPU time, since a schedule waits for nothing: a busy machine makes none of them hang.
     """
     before = signal.signal(signal.SIGPROF, _raise_after(limit_s))
-    signal.setitimer(signal.ITIMER_PROF, limit_s)
+    # Again and again: what is raised where nobody can catch it, as in a destructor, is lost.
+    signal.setitimer(signal.ITIMER_PROF, limit_s, AGAIN_AFTER_S)
     try:
         yield
     finally:

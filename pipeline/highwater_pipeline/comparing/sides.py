@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from highwater_pipeline.comparing.values import Row, measured, tested, values_of_runs
+from highwater_pipeline.comparing.values import measured, tested, values_of_runs
 from highwater_pipeline.comparing.verdicts import (
     Answer,
     answer_of,
@@ -18,7 +18,7 @@ from highwater_pipeline.comparing.verdicts import (
     sentence,
 )
 from highwater_pipeline.metrics.run_time import proven_faults
-from highwater_pipeline.tables import RUNS, Tables
+from highwater_pipeline.tables import RUNS, Row, Tables
 
 COMMIT = "commit"
 COLUMNS = (COMMIT, "preset", "title", "world", "planted", "brokers", "controllers")

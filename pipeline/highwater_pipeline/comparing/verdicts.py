@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 from highwater_pipeline.comparing.significance import ALPHA, holm, two_sided
-from highwater_pipeline.comparing.values import MEASURES, TOTAL, WHOLE_RUN, Row
+from highwater_pipeline.comparing.values import MEASURES, TOTAL, WHOLE_RUN
 from highwater_pipeline.metrics.confidence import (
     COMPARABLE_FROM,
     FASTER,
@@ -14,6 +14,7 @@ from highwater_pipeline.metrics.confidence import (
     SLOWER,
     TOO_FEW,
 )
+from highwater_pipeline.tables import Row
 
 LISTED_MAX = 3
 """Values of a column that a sentence lists."""
@@ -74,11 +75,25 @@ def _row(place: tuple[str, str], a: Row, b: Row, test: Row) -> Row:
 
 
 def answer_of(rows: Sequence[Row]) -> Answer:
-    """Return the answer: without one comparison of a whole failover nothing is known of those."""
+    """Return the answer.
+
+    Without one comparison of a whole failover nothing is known of those; where b lacks more of
+    them than a does, what it lacks may be the slowest: failovers that never came to an end.
+    """
     if any(row["verdict"] == SLOWER for row in rows):
         return Answer.SLOWER
     could_tell = any(row["measure"] == TOTAL and row["verdict"] != TOO_FEW for row in rows)
-    return Answer.NOT_SHOWN if could_tell else Answer.NOT_ENOUGH
+    return Answer.NOT_SHOWN if could_tell and not _hiding(rows) else Answer.NOT_ENOUGH
+
+
+def _hiding(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of which side b lacks a greater share of values than side a."""
+    return [row for row in rows if _lacking_share(row, "b") > _lacking_share(row, "a")]
+
+
+def _lacking_share(row: Row, side: str) -> float:
+    lacking, count = row[f"lacking_{side}"], row[f"count_{side}"]
+    return lacking / (lacking + count) if lacking else 0.0
 
 
 def sentence(rows: Sequence[Row], a: str, b: str) -> str:
@@ -92,11 +107,14 @@ def sentence(rows: Sequence[Row], a: str, b: str) -> str:
         Answer.SLOWER: f"{b} is slower than {a}: {slower}.",
         Answer.NOT_SHOWN: f"Nothing shows that {b} is slower than {a}.",
         Answer.NOT_ENOUGH: f"There is not enough to tell whether {b} is slower to fail over than "
-        f"{a}: {TOTAL} takes {COMPARABLE_FROM} faults of one kind on each side.",
+        f"{a}: {TOTAL} takes {COMPARABLE_FROM} runs with one kind of fault on each side, and no "
+        f"more runs without one on {b} than on {a}.",
     }  # fmt: skip
     parts = [head[answer_of(rows)]]
     if faster:
         parts.append(f"It is faster: {faster}.")
+    if hiding := [f"{_name(row)} ({row['lacking_b']})" for row in _hiding(rows)]:
+        parts.append(f"More runs of {b} than of {a} lack: {', '.join(hiding)}.")
     parts.append(f"Compared: {len(rows) - len(few)} of {len(rows)}.")
     if few:
         parts.append(f"Too few values: {', '.join(few)}.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from highwater_pipeline.at_once import queries_at_once
 from highwater_pipeline.ingest.decoding import tasks_for
 from highwater_pipeline.ingest.documents import Documents, read_documents
 from highwater_pipeline.ingest.inventory import Inventory
@@ -31,9 +31,6 @@ from highwater_pipeline.tables import (
     RUNS,
     Table,
 )
-
-WRITES_AT_ONCE = 2
-"""Most tables are small: their writes wait for planning and for the disk."""
 
 _REASON_WORDS = r"^([^:]*)"
 """Of a reason, what tells its kind: "not JSON: ..." and "torn: ..." """
@@ -56,10 +53,10 @@ def take_in(spark: SparkSession, runs: Sequence[Inventory], store: Path) -> Coun
     documents = {run.run_id: read_documents(run) for run in runs}
     with ExitStack() as kept:
         frames = _frames(spark, runs, documents, kept)
-        with ThreadPoolExecutor(WRITES_AT_ONCE) as pool:
+        with queries_at_once() as pool:
             written = [pool.submit(write, frame, table, store) for table, frame in frames.items()]
-        for each in written:
-            each.result()
+            for each in written:
+                each.result()
         return _count(frames)
 
 

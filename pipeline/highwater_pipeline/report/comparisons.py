@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from highwater_checker.verdict import Outcome
 from highwater_pipeline.comparing.sides import Comparison, name_of
 from highwater_pipeline.comparing.significance import ALPHA
-from highwater_pipeline.comparing.values import LATENCY, TOTAL, Row
+from highwater_pipeline.comparing.values import LATENCY, TOTAL
 from highwater_pipeline.comparing.verdicts import Answer
 from highwater_pipeline.report.pages import Page
 from highwater_pipeline.report.sections import Section
 from highwater_pipeline.report.trend_plot import medians_by_build
+from highwater_pipeline.tables import Row
 from highwater_pipeline.trend import Trend
 
 TONES = {

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from highwater_pipeline.comparing.values import Row
 from highwater_pipeline.report.plots import as_svg, styled
+from highwater_pipeline.tables import Row
 
 _COLOURS = ("#2f6fab", "#e08a1e", "#3a9d5d", "#d9534f", "#7a5ea8", "#8a6d3b", "#4aa3a3", "#777777")
 _SHOWN_CHARACTERS = 12
