@@ -30,12 +30,12 @@ from highwater_simulator.shrink import describe
 Row = Mapping[str, Any]
 
 SCHEDULE_WITHIN_CPU_S = 60.0
+"""CPU time of this process after which a schedule counts as hanging."""
 TICK_S = 0.01
 """Of CPU time: how often it is tried from then on to end what takes too long."""
 UNWINDS_WITHIN_S = 1.0
 """Of CPU time: how long it is left to end once it was told to."""
 OURS = "highwater"
-"""CPU time of this process after which a schedule counts as hanging."""
 SHRINK_WITHIN_CPU_S = 1800.0
 _LAST_LINES = 12
 _FOUND = (
