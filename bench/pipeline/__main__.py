@@ -31,6 +31,7 @@ from bench.report import markdown_table, replace_between
 from bench.summary import format_number
 from highwater.errors import HarnessError
 from highwater.output import RESULTS, say
+from highwater_pipeline.checks.acknowledged_records import CHECK as LOSSES
 from highwater_pipeline.session import spark_session
 
 BEGIN_MARK = "<!-- bench pipeline: begin -->"
@@ -125,7 +126,7 @@ def _compare(shape: Shape, measured: Sequence[Measured]) -> None:
     differing = {check: sorted(told) for check, told in answers.items() if len(told) > 1}
     if differing:
         raise HarnessError(f"the engines differ at {shape}: {differing}")
-    lost = {cost.findings for each in measured for cost in each.costs if "(I1" in cost.check}
+    lost = {cost.findings for each in measured for cost in each.costs if cost.check == LOSSES.name}
     if not shape.lost or lost != {shape.lost}:
         raise HarnessError(f"{shape.lost} lost records at {shape}, and {sorted(lost)} were found")
 
