@@ -26,6 +26,7 @@ from highwater_pipeline.ingest.inventory import NOT_FINISHED, UNEXPECTED
 from highwater_pipeline.ingest.lines import TORN
 from highwater_pipeline.ingest.replica_logs import NOT_COPIED
 from highwater_pipeline.tables import (
+    DATA_VERSION,
     EVENTS,
     FAULTS,
     OPERATIONS,
@@ -223,7 +224,7 @@ def test_a_run_says_what_it_was(ingested: Ingested) -> None:
             "commit": "abc",
             "outcome": "pass",
             "world": "docker",
-            "data_version": 1,
+            "data_version": DATA_VERSION,
             "start_wall_ns": START_WALL_NS,
         }
     ]
