@@ -16,6 +16,7 @@ from pathlib import Path
 import duckdb
 import msgspec
 
+from highwater.pipeline_runs import bytes_below
 from highwater_pipeline.checks.registry import CHECKS
 from highwater_pipeline.judging import judge
 from highwater_pipeline.session import spark_session
@@ -52,7 +53,7 @@ class Cost:
 def of_spark(store: Path) -> Iterator[Cost]:
     """Yield the cost of each check; the first one's begins before Spark does."""
     began = time.perf_counter()
-    is_small = _bytes_below(store) <= SMALL_BYTES
+    is_small = bytes_below([store]) <= SMALL_BYTES
     with spark_session(memory=SPARK_MEMORY, is_small=is_small) as spark:
         tables = read_tables(spark, store, are_small=is_small)
         yield Cost(START, time.perf_counter() - began, 0, 0, _peak_bytes(_java()))
@@ -106,10 +107,6 @@ def _number(connection: duckdb.DuckDBPyConnection, query: str) -> int:
 
 
 ENGINES: dict[str, Callable[[Path], Iterator[Cost]]] = {"Spark": of_spark, "DuckDB": of_duckdb}
-
-
-def _bytes_below(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*.parquet"))
 
 
 # ---------------------------------------------------------------- a process's memory, by Linux

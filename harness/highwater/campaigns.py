@@ -14,11 +14,10 @@ from pyspark.sql import SparkSession
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from highwater.checkout import commit_here
-from highwater.errors import HarnessError
+from highwater.errors import INTERRUPTED_EXIT_CODE, HarnessError
 from highwater.output import PROGRESS, RESULTS, print_json, say
 from highwater.simulation.campaign_report import (
     CampaignReport,
-    Row,
     Sums,
     lead_of,
     make_report,
@@ -49,6 +48,7 @@ from highwater_pipeline.campaign.tables import DATA_VERSION, SCHEDULES, SHRUNK
 from highwater_pipeline.report.campaign import page_of_campaign
 from highwater_pipeline.report.pages import write_page
 from highwater_pipeline.session import NoJava, spark_session
+from highwater_pipeline.tables import Row
 
 RUN_ON = (
     "highwater_core",
@@ -63,7 +63,6 @@ RUN_ON = (
 )
 """The packages that decide what a schedule does: a campaign is of one state of them."""
 SHIPPED = (*RUN_ON, "highwater_pipeline", "highwater")
-INTERRUPTED_EXIT_CODE = 130
 KEPT_OF_EACH = 3
 """Schedules of each kind of violation whose plans become files, and are shrunk if they fail."""
 SHRUNK_MAX = 32

@@ -15,11 +15,10 @@ from types import FrameType
 import typer
 
 from highwater import commands
-from highwater.errors import HarnessError
+from highwater.errors import INTERRUPTED_EXIT_CODE, HarnessError
 from highwater_core.check import BugFound
 
 CANNOT_EXIT_CODE = 2
-INTERRUPTED_EXIT_CODE = 130
 
 
 def make_app(wanted: str = "") -> typer.Typer:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+INTERRUPTED_EXIT_CODE = 130
+"""Of a command that Ctrl-C ended, once what it had until then is kept."""
+
 
 class HarnessError(Exception):
     """The harness cannot go on; the command line prints the message and exits with 2."""

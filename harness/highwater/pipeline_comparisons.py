@@ -16,10 +16,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from highwater.errors import HarnessError
-from highwater.pipeline_runs import bytes_below
+from highwater.pipeline_runs import bytes_below, with_runs_taken_in
 from highwater_checker.verdict import EXIT_CODES
 from highwater_pipeline.comparing.sides import COLUMNS, NoSuchValue, compare
-from highwater_pipeline.ingest import ingest
 from highwater_pipeline.report.comparisons import (
     TONES,
     lead_of_trend,
@@ -30,7 +29,6 @@ from highwater_pipeline.report.comparisons import (
 )
 from highwater_pipeline.report.pages import write_page
 from highwater_pipeline.report.sections import shown_value
-from highwater_pipeline.session import NoJava, spark_session
 from highwater_pipeline.tables import RUNS, SMALL_BYTES, Row, Tables, read_tables
 from highwater_pipeline.trend import trend
 
@@ -106,22 +104,12 @@ def _stored_runs(folders: Sequence[Path], store: Path, master: str) -> Iterator[
     """Give the store's tables after the folders were taken in; what cannot be done is told."""
     if not folders and not (store / RUNS.name).is_dir():
         raise HarnessError(f"there are no runs in {store}: name their folders, or another --store")
-    console = Console(stderr=True)
     is_small = bytes_below([store, *folders]) <= SMALL_STORE_BYTES
     try:
-        with (
-            console.status("Spark starts") as status,
-            spark_session(master, is_small=is_small) as spark,
-        ):
-            if folders:
-                status.update(f"{len(folders)} folders are taken in")
-                taken = ingest(spark, folders, store)
-                console.print(str(taken), markup=False)
-                if not taken.run_ids:
-                    raise HarnessError("none of these folders is a run")
-            status.update("runs are compared")
+        with with_runs_taken_in(folders, store, master, is_small=is_small) as (spark, _, tell):
+            tell("runs are compared")
             yield read_tables(spark, store, are_small=is_small)
-    except (NoJava, NoSuchValue) as error:
+    except NoSuchValue as error:
         raise HarnessError(str(error)) from error
 
 

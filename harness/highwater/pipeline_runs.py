@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 import typer
+from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
@@ -29,28 +30,44 @@ def report_of_runs(
     Raises:
         HarnessError: there is no Java, or none of the folders is a run.
     """
-    console = Console(stderr=True)
     is_small = bytes_below(folders) <= SMALL_BYTES
-    try:
-        with (
-            console.status("Spark starts") as status,
-            spark_session(master, is_small=is_small) as spark,
-        ):
-            status.update(f"{len(folders)} folders are taken in")
-            taken = ingest(spark, folders, store)
-            console.print(str(taken))
-            if not taken.run_ids:
-                raise HarnessError("none of these folders is a run")
-            status.update(f"{len(taken.run_ids)} runs are checked and measured")
-            analysis = analyse(read_tables(spark, store, taken.run_ids, are_small=is_small))
-    except NoJava as error:
-        raise HarnessError(str(error)) from error
-    page = write_report(out, _title(taken.run_ids), analysis)
+    with with_runs_taken_in(folders, store, master, is_small=is_small) as (spark, run_ids, tell):
+        tell(f"{len(run_ids)} runs are checked and measured")
+        analysis = analyse(read_tables(spark, store, run_ids, are_small=is_small))
+    page = write_report(out, _title(run_ids), analysis)
     if as_json:
         typer.echo(msgspec.json.encode(analysis, enc_hook=str).decode())
     else:
         _print(analysis, page)
     return EXIT_CODES[analysis.outcome]
+
+
+@contextmanager
+def with_runs_taken_in(
+    folders: Sequence[Path], store: Path, master: str, *, is_small: bool
+) -> Iterator[tuple[SparkSession, Sequence[str], Callable[[str], None]]]:
+    """Give a session, the ids of the folders' runs, now in the store, and what tells of progress.
+
+    Raises:
+        HarnessError: there is no Java, or folders are given and none is a run.
+    """
+    console = Console(stderr=True)
+    try:
+        with (
+            console.status("Spark starts") as status,
+            spark_session(master, is_small=is_small) as spark,
+        ):
+            run_ids: Sequence[str] = ()
+            if folders:
+                status.update(f"{len(folders)} folders are taken in")
+                taken = ingest(spark, folders, store)
+                console.print(str(taken), markup=False)
+                run_ids = taken.run_ids
+                if not run_ids:
+                    raise HarnessError("none of these folders is a run")
+            yield spark, run_ids, status.update
+    except NoJava as error:
+        raise HarnessError(str(error)) from error
 
 
 def bytes_below(folders: Sequence[Path]) -> int:

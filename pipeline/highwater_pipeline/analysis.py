@@ -16,14 +16,13 @@ from highwater_pipeline.at_once import queries_at_once
 from highwater_pipeline.checks.registry import CHECKS
 from highwater_pipeline.judging import SHOWN_MAX, Judgement, judge, verdicts
 from highwater_pipeline.metrics.confidence import medians
-from highwater_pipeline.metrics.failovers import failovers
+from highwater_pipeline.metrics.failovers import SPLITS, failovers
 from highwater_pipeline.metrics.replication import replication
 from highwater_pipeline.metrics.sends import latencies, outages
 from highwater_pipeline.tables import FINDINGS, QUARANTINE, RUNS, Row, Tables
 
 DRAWN_MAX = 20_000
 """Failovers that leave Spark: a picture needs each."""
-SPLITS = ("detect_ms", "elect_ms", "first_ack_ms", "isr_restored_ms", "total_ms")
 
 
 @dataclass(frozen=True, slots=True)

@@ -260,6 +260,13 @@ class Tables:
     def __getitem__(self, table: Table) -> DataFrame:
         return self.frames[table.name]
 
+    def of_runs(self, run_ids: Iterable[str]) -> Tables:
+        """Return what they have of these runs."""
+        wanted = sorted(run_ids)
+        return Tables(
+            {name: frame.where(frame["run_id"].isin(wanted)) for name, frame in self.frames.items()}
+        )
+
 
 SMALL_BYTES = 64 * 1024 * 1024
 """Of files of runs, up to which their tables are small."""
@@ -277,16 +284,18 @@ def read_tables(
     are_small: each is kept in memory, once it was read, in one partition. What needs rows of equal
     keys together has them so, without a shuffle: of small tables that is most of the time.
     """
-    frames = {table.name: _read(spark, store / table.name, table) for table in TABLES}
+    tables = Tables({table.name: read_table(spark, store, table) for table in TABLES})
     if run_ids is not None:
-        wanted = sorted(run_ids)
-        frames = {name: frame.where(frame["run_id"].isin(wanted)) for name, frame in frames.items()}
+        tables = tables.of_runs(run_ids)
     if are_small:
-        frames = {name: frame.coalesce(1).cache() for name, frame in frames.items()}
-    return Tables(frames)
+        in_memory = {name: frame.coalesce(1).cache() for name, frame in tables.frames.items()}
+        return Tables(in_memory)
+    return tables
 
 
-def _read(spark: SparkSession, folder: Path, table: Table) -> DataFrame:
+def read_table(spark: SparkSession, store: Path, table: Table) -> DataFrame:
+    """Return the store's rows of a table; an empty frame where it has no files."""
+    folder = store / table.name
     if not any(folder.glob("**/*.parquet")):
         return spark.createDataFrame([], table.schema)
     frame = spark.read.schema(table.schema).parquet(str(folder))

@@ -26,10 +26,9 @@ from highwater_checker.verdict import Outcome
 from highwater_core.config import Preset
 from highwater_pipeline.campaign.state import Settings
 from highwater_pipeline.report.campaign import CampaignRows
+from highwater_pipeline.tables import Row
 from highwater_simulator.generate import Family
 from highwater_simulator.search import Schedule, Totals
-
-Row = dict[str, Any]
 
 _NS_PER_MS, _NS_PER_HOUR = 1e6, 3.6e12
 

@@ -24,7 +24,7 @@ from highwater_pipeline.campaign.state import (
 from highwater_pipeline.campaign.tables import SCHEDULES, SHRUNK
 from highwater_pipeline.ingest.decoding import Row, decoded
 from highwater_pipeline.ingest.store import write
-from highwater_pipeline.tables import Table
+from highwater_pipeline.tables import Table, read_table
 
 SCHEDULES_PER_TASK = 4
 """As many as a process of the bare pool is given at a time: tasks are several times the cores."""
@@ -127,8 +127,5 @@ def shrink_failing(
 
 def read_rows(spark: SparkSession, store: Path, table: Table, name: str) -> DataFrame:
     """Return the campaign's rows of a table; an empty frame where it has none."""
-    folder = store / table.name
-    if not any((folder / f"campaign={name}").glob("**/*.parquet")):
-        return spark.createDataFrame([], table.schema)
-    frame = spark.read.schema(table.schema).parquet(str(folder))
-    return frame.where(frame["campaign"] == name).select(*table.columns)
+    frame = read_table(spark, store, table)
+    return frame.where(frame["campaign"] == name)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-Row = dict[str, Any]
+from highwater_pipeline.tables import Row
 
 COUNTED = ("marks", "fired", "missed", "not_reached", "flagged")
 """The columns of lists, whose entries are counted."""

@@ -7,7 +7,6 @@ from pyspark.sql import functions as fn
 from pyspark.sql.window import WindowSpec
 
 from highwater_core.events import EventKind
-from highwater_core.ids import FIRST_CONTROLLER_ID
 from highwater_pipeline.checks.evidence import PARTITION
 from highwater_pipeline.checks.findings import (
     Check,
@@ -16,7 +15,7 @@ from highwater_pipeline.checks.findings import (
     findings_of,
     text,
 )
-from highwater_pipeline.checks.traces import deleted_topics
+from highwater_pipeline.checks.traces import deleted_topics, file_of_node
 from highwater_pipeline.tables import EVENTS, Tables
 
 INVARIANT = "I4"
@@ -79,7 +78,6 @@ def _events(tables: Tables) -> DataFrame:
 
     committed: of COMMITTED events their offset, else null. (file, seq): as in traces.events_of.
     """
-    node_kind = fn.when(fn.col("node") >= FIRST_CONTROLLER_ID, "controller").otherwise("broker")
     return (
         tables[EVENTS]
         .where(fn.col("kind").isin(*TELL_ISR, CUT))
@@ -88,7 +86,7 @@ def _events(tables: Tables) -> DataFrame:
         .withColumn("detail", fn.from_json("detail", DETAIL))
         .select(
             *EPOCH, "kind", "ts_ns", "node", "seq", "offset", "detail.isr", "detail.from_offset",
-            text("{node_kind}-{node}-{incarnation}.jsonl", node_kind=node_kind).alias("file"),
+            file_of_node().alias("file"),
             fn.when(fn.col("kind") == COMMITTED, fn.col("offset")).alias("committed"),
         )
     )  # fmt: skip

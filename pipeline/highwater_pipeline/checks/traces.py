@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from highwater_core.events import EventKind
@@ -34,16 +34,17 @@ def events_of(tables: Tables, kind: EventKind) -> DataFrame:
     A detail that is absent or of another type is null. (file, seq) is the order in which the
     checker reads a run's events: by the names of the nodes' files, then as each node wrote them.
     """
-    node_kind = fn.when(fn.col("node") >= FIRST_CONTROLLER_ID, "controller").otherwise("broker")
-    events = (
-        tables[EVENTS]
-        .where(fn.col("kind") == kind.value)
-        .withColumn("file", text("{node_kind}-{node}-{incarnation}.jsonl", node_kind=node_kind))
-    )
+    events = tables[EVENTS].where(fn.col("kind") == kind.value).withColumn("file", file_of_node())
     if kind not in DETAILS:
         return events.drop("detail")
     told = events.withColumn("detail", fn.from_json("detail", DETAILS[kind]))
     return told.select(*(name for name in told.columns if name != "detail"), "detail.*")
+
+
+def file_of_node() -> Column:
+    """Return the name of the file that an event's node traced it to."""
+    node_kind = fn.when(fn.col("node") >= FIRST_CONTROLLER_ID, "controller").otherwise("broker")
+    return text("{node_kind}-{node}-{incarnation}.jsonl", node_kind=node_kind)
 
 
 def deleted_topics(tables: Tables) -> DataFrame:

@@ -66,7 +66,7 @@ def measuring(
     tables: Tables, runs: Sequence[Row], by: str, fault: str | None
 ) -> Iterator[Measured]:
     """Give what was measured of the runs, which are rows of read_runs."""
-    own = _of_runs(tables, [run["run_id"] for run in runs])
+    own = tables.of_runs(run["run_id"] for run in runs)
     values = values_of_runs(own, by, fault).cache()
     try:
         yield Measured(by, fault, runs, values, _rows(measured(values)))
@@ -119,14 +119,6 @@ def read_runs(tables: Tables) -> tuple[Row, ...]:
     """Return COLUMNS, run_id and start_wall_ns of every run, in the order of their ids."""
     told = tables[RUNS].select("run_id", "start_wall_ns", *COLUMNS)
     return _rows(told.orderBy("run_id"))
-
-
-def _of_runs(tables: Tables, run_ids: Sequence[str]) -> Tables:
-    """Return the tables with these runs alone."""
-    wanted = sorted(run_ids)
-    return Tables(
-        {name: frame.where(frame["run_id"].isin(wanted)) for name, frame in tables.frames.items()}
-    )
 
 
 def value_of(run: Row, by: str) -> str:

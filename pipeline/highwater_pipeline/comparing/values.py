@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from highwater_pipeline.metrics.confidence import comparison, medians
-from highwater_pipeline.metrics.failovers import failovers
+from highwater_pipeline.metrics.failovers import SPLITS, failovers
 from highwater_pipeline.metrics.run_time import PARTITION, ms_between
 from highwater_pipeline.metrics.sends import OUTAGE_MS, latencies, outages
 from highwater_pipeline.tables import OPERATIONS, RUNS, Tables
@@ -15,7 +15,7 @@ WHOLE_RUN = ""
 """In place of a fault: of what is measured once a run."""
 TOTAL = "total_ms"
 LATENCY = "p99_ms"
-OF_A_FAULT = ("detect_ms", "elect_ms", "first_ack_ms", "isr_restored_ms", TOTAL)
+OF_A_FAULT = SPLITS
 OF_A_RUN = ("p50_ms", LATENCY, "longest_outage_ms")
 MEASURES = (*OF_A_FAULT, *OF_A_RUN)
 """All of them grow as things get worse."""

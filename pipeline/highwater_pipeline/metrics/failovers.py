@@ -19,6 +19,8 @@ from highwater_pipeline.metrics.run_time import (
 )
 from highwater_pipeline.tables import OPERATIONS, Tables
 
+SPLITS = ("detect_ms", "elect_ms", "first_ack_ms", "isr_restored_ms", "total_ms")
+"""The columns of a failover's times."""
 _ISR = StructType([StructField("isr", ArrayType(IntegerType()))])
 _LEADERSHIP = (*PARTITION, "leader_epoch")
 

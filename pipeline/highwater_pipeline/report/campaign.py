@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -12,8 +11,7 @@ from highwater_checker.verdict import Outcome
 from highwater_pipeline.report.pages import Page
 from highwater_pipeline.report.plots import as_svg, styled
 from highwater_pipeline.report.sections import Section
-
-Row = dict[str, Any]
+from highwater_pipeline.tables import Row
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,12 @@ TONES = {
 }
 """What an answer is worth, as of verdicts: by it go the page's colour and the exit code."""
 HOW = (
-    "In milliseconds, one value a fault (the median over the partitions that it moved) or, with no "
-    "fault named, a run. low and high hold the median with 95 %, from six values on. ratio: of the "
+    "In milliseconds, one value a run and, where one is named, kind of fault (the median over its "
+    "faults, of each that over the partitions that it moved). low and high hold the median with "
+    "95 %, from six values on. ratio: of the "
     "medians, b's to a's. b_is_greater: the share of pairs in which b's value is the greater; 0.5 "
     "is no difference. z: Mann and Whitney's. p: after Holm's correction, so that anything at all "
-    f"is wrongly shown in at most {ALPHA:.0%} of such comparisons. lacking: faults without the "
+    f"is wrongly shown in at most {ALPHA:.0%} of such comparisons. lacking: runs without the "
     "measure, as of a leader that was replaced before it acknowledged anything; where one side "
     "lacks more, its slowest failovers may be among those."
 )

@@ -15,6 +15,7 @@ from highwater.commands import add_group
 from highwater.errors import HarnessError
 
 STORE = Path("runs") / "tables"
+OUT = Path("runs") / "pipeline"
 Folders = Annotated[list[Path], typer.Argument(help="Folders of runs, such as runs/latest.")]
 Store = Annotated[Path, typer.Option("--store", help="Where the tables are.")]
 Master = Annotated[str, typer.Option(help="Where Spark runs: local[N] or spark://host:port.")]

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from highwater.commands.pipeline import STORE, Master, Store, check_extra
+from highwater.commands.pipeline import OUT, STORE, Master, Store, check_extra
 
-OUT = Path("runs") / "pipeline"
 MoreFolders = Annotated[
     list[Path] | None, typer.Argument(help="Folders of runs to take into the store first.")
 ]

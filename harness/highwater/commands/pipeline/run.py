@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from highwater.commands.pipeline import STORE, Folders, Master, Store, check_extra
+from highwater.commands.pipeline import OUT, STORE, Folders, Master, Store, check_extra
 
 
 def register(app: typer.Typer) -> None:
@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 def run(
     folders: Folders,
     store: Store = STORE,
-    out: Annotated[Path, typer.Option(help="Where the report goes.")] = Path("runs") / "pipeline",
+    out: Annotated[Path, typer.Option(help="Where the report goes.")] = OUT,
     master: Master = "local[*]",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

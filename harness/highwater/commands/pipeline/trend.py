@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from highwater.commands.pipeline import STORE, Master, Store, check_extra
-from highwater.commands.pipeline.compare import OUT, By, Fault, MoreFolders
+from highwater.commands.pipeline import OUT, STORE, Master, Store, check_extra
+from highwater.commands.pipeline.compare import By, Fault, MoreFolders
 
 
 def register(app: typer.Typer) -> None:

@@ -9,9 +9,6 @@ import typer
 
 from highwater.commands import add_group
 
-INTERRUPTED_EXIT_CODE = 130
-"""Of a command that Ctrl-C ended, once what it had until then is kept."""
-
 
 def register(app: typer.Typer) -> None:
     add_group(

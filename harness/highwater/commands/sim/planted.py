@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from highwater.commands.sim import INTERRUPTED_EXIT_CODE
+from highwater.errors import INTERRUPTED_EXIT_CODE
 from highwater.output import PROGRESS, RESULTS, print_json, say
 from highwater.simulation.options import CORES, Families
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from highwater.commands.sim import INTERRUPTED_EXIT_CODE
+from highwater.errors import INTERRUPTED_EXIT_CODE
 from highwater.output import RESULTS, print_json
 from highwater.run_folder import RunFolder, new_run_id
 from highwater.simulation.options import CORES, Families, SearchOptions

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from highwater.commands.sim import INTERRUPTED_EXIT_CODE
+from highwater.errors import INTERRUPTED_EXIT_CODE
 from highwater.output import PROGRESS, print_json, say
 from highwater.simulation.options import Families
 from highwater_chaos.words import counted
