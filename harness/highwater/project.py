@@ -9,6 +9,7 @@ from highwater.errors import HarnessError
 
 IMAGE_FOLDER = Path("compose/images")
 NODE_LOCK = Path("locks/node.txt")
+PIPELINE_LOCK = Path("locks/pipeline.txt")
 PLANTED_PACKAGE = Path("planted/highwater_planted")
 FAULTS_PROGRAMS: tuple[Path, ...] = (
     Path("harness/highwater/faults/in_namespace.py"),

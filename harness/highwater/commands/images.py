@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -13,10 +14,12 @@ from highwater.images import (
     ensure_faults_image,
     ensure_images,
     ensure_planted_image,
+    ensure_spark_image,
     list_images,
     prune_images,
 )
 from highwater.output import RESULTS, print_json, say
+from highwater.project import runs_root
 
 
 def register(app: typer.Typer) -> None:
@@ -30,10 +33,12 @@ def register(app: typer.Typer) -> None:
 def build(
     every: Annotated[
         bool,
-        typer.Option("--all", help="Also what faults on links and planted mistakes need."),
+        typer.Option("--all", help="Also what faults on links, planted mistakes and Spark need."),
     ] = False,
+    spark: Annotated[bool, typer.Option("--spark", help="Also Spark's, 1.4 GB.")] = False,
     env_file: Annotated[
-        Path | None, typer.Option(help="Write the tags there, as compose reads them.")
+        Path | None,
+        typer.Option(help="Write what compose reads there: tags, user, folder."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the tags as JSON.")] = False,
 ) -> None:
@@ -44,12 +49,22 @@ def build(
     if every:
         tags["faults"] = ensure_faults_image(engine, say)
         tags["planted"] = ensure_planted_image(engine, say)
+    if every or spark:
+        tags["spark"] = ensure_spark_image(engine, say)
     if env_file is not None:
-        env_file.write_text(plan.as_environment(), encoding="utf-8")
+        env_file.write_text(plan.as_environment() + _for_whom_spark_works(), encoding="utf-8")
     if json:
         print_json(tags)
     else:
         typer.echo("\n".join(tags.values()))
+
+
+def _for_whom_spark_works() -> str:
+    """Return lines for an env file of compose: this user, and the folder of runs, which is made."""
+    runs = runs_root()
+    runs.mkdir(exist_ok=True)
+    user = f"HIGHWATER_SPARK_USER={os.getuid()}:{os.getgid()}"
+    return f"{user}\nHIGHWATER_SPARK_RUNS={runs.resolve()}\n"
 
 
 def show(

@@ -1,7 +1,7 @@
-"""Makes the images of a cluster's containers: nothing changed, nothing built.
+"""Makes the images of containers: nothing changed, nothing built.
 
 base.py     the bases: an official image where a registry answers, else Debian's packages
-wheels.py   the nodes' third-party packages, fetched on the host
+wheels.py   third-party packages, fetched on the host
 plan.py     every image's tag, from the content of what goes into it; pure
 build.py    builds what is missing, lists, prunes
 """
@@ -12,6 +12,7 @@ from highwater.images.build import (
     ensure_faults_image,
     ensure_images,
     ensure_planted_image,
+    ensure_spark_image,
     list_images,
     prune_images,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "ensure_faults_image",
     "ensure_images",
     "ensure_planted_image",
+    "ensure_spark_image",
     "list_images",
     "plan_images",
     "prune_images",

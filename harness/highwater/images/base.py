@@ -62,6 +62,12 @@ ZOOKEEPER_BASE = BaseSpec(
 FAULTS_BASE = BaseSpec(
     "base-faults", "python:3.11-slim", ("python3", "nftables"), official_lacks=("nftables",)
 )
+SPARK_BASE = BaseSpec(
+    "base-spark",
+    "python:3.11-slim",
+    ("python3", "default-jre-headless"),
+    official_lacks=("default-jre-headless",),
+)
 
 
 def make_base(engine: docker.DockerClient, spec: BaseSpec, say: Say) -> None:

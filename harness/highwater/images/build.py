@@ -17,11 +17,18 @@ from docker.errors import APIError, ImageNotFound
 
 from highwater import labels
 from highwater.engine import connect_engine
-from highwater.images.base import FAULTS_BASE, PYTHON_BASE, ZOOKEEPER_BASE, BaseSpec, make_base
+from highwater.images.base import (
+    FAULTS_BASE,
+    PYTHON_BASE,
+    SPARK_BASE,
+    ZOOKEEPER_BASE,
+    BaseSpec,
+    make_base,
+)
 from highwater.images.context import build_image
 from highwater.images.plan import ImagePlan, plan_images
-from highwater.images.wheels import fetch_wheels
-from highwater.project import NODE_LOCK, project_root
+from highwater.images.wheels import fetch_wheels, install_packages
+from highwater.project import NODE_LOCK, PIPELINE_LOCK, project_root
 
 Say = Callable[[str], None]
 CONFLICT = 409
@@ -96,6 +103,29 @@ def ensure_planted_image(engine: docker.DockerClient, say: Say = lambda text: No
             _build(engine, plan, plan.planted, NODE=plan.node)
 
     return _make_if_missing(engine, plan.planted, make)
+
+
+def ensure_spark_image(engine: docker.DockerClient, say: Say = lambda text: None) -> str:
+    """Build the image of Spark's master and workers, if it is missing, and return its tag.
+
+    Raises:
+        ImageBuildFailed: it could not be made.
+    """
+    plan = plan_images(project_root())
+
+    def make() -> None:
+        _ensure_base(engine, SPARK_BASE, say)
+        with _timed(say, plan.spark), tempfile.TemporaryDirectory() as folder:
+            install_packages(
+                project_root() / PIPELINE_LOCK,
+                Path(folder),
+                python_version=_python_version(engine, plan.spark_base),
+                machine=_machine(engine),
+            )
+            plan.contexts[plan.spark].with_folder("packages", Path(folder))
+            _build(engine, plan, plan.spark, BASE=plan.spark_base)
+
+    return _make_if_missing(engine, plan.spark, make)
 
 
 def _make_if_missing(engine: docker.DockerClient, tag: str, make: Callable[[], None]) -> str:

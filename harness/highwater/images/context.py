@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import tarfile
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import docker
 from docker.errors import APIError
@@ -28,6 +29,7 @@ class BuildContext:
 
     def __init__(self) -> None:
         self._files: dict[str, tuple[bytes, int]] = {}
+        self._folders: dict[str, Path] = {}
 
     def with_text(self, name: str, text: str) -> BuildContext:
         self._files[name] = (text.encode(), 0o644)
@@ -38,6 +40,14 @@ class BuildContext:
         self._files[name] = (path.read_bytes(), mode)
         return self
 
+    def with_folder(self, name: str, folder: Path) -> BuildContext:
+        """Add what the folder holds when the image is built.
+
+        It is no part of the hash: a file that is must say what the folder holds, as a lock does.
+        """
+        self._folders[name] = folder
+        return self
+
     def hash(self, base: str) -> str:
         """Return the hash of the files, their names and modes, and the tag of the image below."""
         parts = [
@@ -45,16 +55,25 @@ class BuildContext:
         ]
         return content_hash([("base", base.encode()), *parts])
 
-    def archive(self) -> io.BytesIO:
-        buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode="w") as tar:
+    def archive(self) -> IO[bytes]:
+        """Return the context as a tar, in a file without a name: it may be as large as Spark."""
+        file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+        with tarfile.open(fileobj=file, mode="w") as tar:
             for name in sorted(self._files):
                 content, mode = self._files[name]
                 entry = tarfile.TarInfo(name)
                 entry.size, entry.mode = len(content), mode
                 tar.addfile(entry, io.BytesIO(content))
-        buffer.seek(0)
-        return buffer
+            for name, folder in sorted(self._folders.items()):
+                tar.add(folder, name, filter=_readable)
+        file.seek(0)
+        return file
+
+
+def _readable(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Return the entry for everybody to read, whatever this user's umask is."""
+    entry.mode = 0o755 if entry.isdir() or entry.mode & 0o100 else 0o644
+    return entry
 
 
 def build_image(
@@ -73,21 +92,22 @@ def build_image(
     """
     log: list[str] = []
     try:
-        stream = engine.api.build(
-            fileobj=context.archive(),
-            custom_context=True,
-            dockerfile="Dockerfile",
-            tag=tag,
-            rm=True,
-            forcerm=True,
-            decode=True,
-            network_mode=network,
-            labels={labels.IMAGE: kind},
-            buildargs=dict(arguments or {}),
-            timeout=BUILD_TIMEOUT_S,
-        )
-        for line in _lines(stream):
-            log.append(line)
+        with context.archive() as archive:
+            stream = engine.api.build(
+                fileobj=archive,
+                custom_context=True,
+                dockerfile="Dockerfile",
+                tag=tag,
+                rm=True,
+                forcerm=True,
+                decode=True,
+                network_mode=network,
+                labels={labels.IMAGE: kind},
+                buildargs=dict(arguments or {}),
+                timeout=BUILD_TIMEOUT_S,
+            )
+            for line in _lines(stream):
+                log.append(line)
     except APIError as error:
         log.append(str(error.explanation or error))
         raise ImageBuildFailed(_message(tag, log)) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from highwater.images.base import FAULTS_BASE, PYTHON_BASE, ZOOKEEPER_BASE
+from highwater.images.base import FAULTS_BASE, PYTHON_BASE, SPARK_BASE, ZOOKEEPER_BASE
 from highwater.images.content_hash import files_below
 from highwater.images.context import BuildContext
 from highwater.project import (
@@ -13,19 +13,21 @@ from highwater.project import (
     IMAGE_FOLDER,
     NODE_LOCK,
     NODE_PACKAGES,
+    PIPELINE_LOCK,
     PLANTED_PACKAGE,
 )
 
 NODE_VARIABLE = "HIGHWATER_NODE_IMAGE"
 ZOOKEEPER_VARIABLE = "HIGHWATER_ZOOKEEPER_IMAGE"
+SPARK_VARIABLE = "HIGHWATER_SPARK_IMAGE"
 
 
 @dataclass(frozen=True, slots=True)
 class ImagePlan:
     """The tags that a checkout's files ask for; clusters run `node` and `zookeeper`.
 
-    contexts: what each image but the bases is built from, by tag; node_deps lacks its wheels,
-    which its lock pins.
+    contexts: what each image but the bases is built from, by tag; node_deps lacks its wheels and
+    spark its packages, which their locks pin.
     """
 
     python_base: str
@@ -36,6 +38,8 @@ class ImagePlan:
     faults_base: str
     faults: str
     planted: str
+    spark_base: str
+    spark: str
     contexts: dict[str, BuildContext] = field(repr=False, compare=False)
 
     def tags(self) -> tuple[str, ...]:
@@ -48,6 +52,8 @@ class ImagePlan:
             self.faults_base,
             self.faults,
             self.planted,
+            self.spark_base,
+            self.spark,
         )
 
     def latest(self) -> tuple[str, str]:
@@ -56,14 +62,19 @@ class ImagePlan:
 
     def as_environment(self) -> str:
         """Return lines for an env file of compose."""
-        return f"{NODE_VARIABLE}={self.node}\n{ZOOKEEPER_VARIABLE}={self.zookeeper}\n"
+        tags = {
+            NODE_VARIABLE: self.node,
+            ZOOKEEPER_VARIABLE: self.zookeeper,
+            SPARK_VARIABLE: self.spark,
+        }
+        return "".join(f"{variable}={tag}\n" for variable, tag in tags.items())
 
 
 def plan_images(root: Path) -> ImagePlan:
     """Return the tags; each image's hash includes the tag of the image below it."""
     python_base = PYTHON_BASE.tag()
     zookeeper_base = ZOOKEEPER_BASE.tag()
-    deps_context = _deps_context(root)
+    deps_context = _locked_context(root, "node-deps", NODE_LOCK)
     node_deps = f"highwater/node-deps:{deps_context.hash(python_base)}"
     node_context = _node_context(root)
     node = f"highwater/node:{node_context.hash(node_deps)}"
@@ -74,6 +85,9 @@ def plan_images(root: Path) -> ImagePlan:
     faults = f"highwater/faults:{faults_context.hash(faults_base)}"
     planted_context = _planted_context(root)
     planted = f"highwater/planted:{planted_context.hash(node)}"
+    spark_base = SPARK_BASE.tag()
+    spark_context = _with_folder_of(root, "spark", _locked_context(root, "spark", PIPELINE_LOCK))
+    spark = f"highwater/spark:{spark_context.hash(spark_base)}"
     return ImagePlan(
         python_base=python_base,
         node_deps=node_deps,
@@ -83,19 +97,22 @@ def plan_images(root: Path) -> ImagePlan:
         faults_base=faults_base,
         faults=faults,
         planted=planted,
+        spark_base=spark_base,
+        spark=spark,
         contexts={
             node_deps: deps_context,
             node: node_context,
             zookeeper: zookeeper_context,
             faults: faults_context,
             planted: planted_context,
+            spark: spark_context,
         },
     )
 
 
-def _deps_context(root: Path) -> BuildContext:
-    context = BuildContext().with_file("Dockerfile", root / IMAGE_FOLDER / "node-deps.Dockerfile")
-    return context.with_file("node.txt", root / NODE_LOCK)
+def _locked_context(root: Path, kind: str, lock: Path) -> BuildContext:
+    dockerfile = root / IMAGE_FOLDER / f"{kind}.Dockerfile"
+    return BuildContext().with_file("Dockerfile", dockerfile).with_file(lock.name, root / lock)
 
 
 def _node_context(root: Path) -> BuildContext:
@@ -116,8 +133,12 @@ def _planted_context(root: Path) -> BuildContext:
 
 def _zookeeper_context(root: Path) -> BuildContext:
     context = BuildContext().with_file("Dockerfile", root / IMAGE_FOLDER / "zookeeper.Dockerfile")
-    for path in files_below(root, IMAGE_FOLDER / "zookeeper"):
-        context.with_file(f"zookeeper/{path.name}", root / path)
+    return _with_folder_of(root, "zookeeper", context)
+
+
+def _with_folder_of(root: Path, kind: str, context: BuildContext) -> BuildContext:
+    for path in files_below(root, IMAGE_FOLDER / kind):
+        context.with_file(f"{kind}/{path.name}", root / path)
     return context
 
 

@@ -1,4 +1,4 @@
-"""Fetches a lock's wheels for an image's Python on the host: builds have no network."""
+"""Fetches a lock's packages for an image's Python on the host: builds have no network."""
 
 from __future__ import annotations
 
@@ -25,26 +25,38 @@ def fetch_wheels(lock: Path, folder: Path, *, python_version: str, machine: str)
     Raises:
         ImageBuildFailed: pip's last lines.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--disable-pip-version-check",
+    options = ("--only-binary=:all:", f"--dest={folder}")
+    _pip("download", lock, python_version, machine, *options)
+    return sorted(folder.glob("*.whl"))
+
+
+def install_packages(lock: Path, folder: Path, *, python_version: str, machine: str) -> None:
+    """Put the lock's packages (hashes checked), unpacked, into the folder.
+
+    One that has no wheel, as pyspark, is built here once: pip keeps what it built, so that whoever
+    has installed the lock already does not fetch it again.
+
+    Raises:
+        ImageBuildFailed: pip's last lines.
+    """
+    options = ("--no-compile", f"--target={folder}")
+    _pip("install", lock, python_version, machine, *options)
+
+
+def _pip(command: str, lock: Path, python_version: str, machine: str, *options: str) -> None:
+    arguments = [
+        *(sys.executable, "-m", "pip", command, "--quiet", "--disable-pip-version-check"),
         "--require-hashes",
         "--no-deps",
-        "--only-binary=:all:",
         f"--python-version={python_version}",
         "--implementation=cp",
         *(f"--platform={platform}" for platform in platforms(machine)),
-        f"--dest={folder}",
         f"--requirement={lock}",
+        *options,
     ]
     result = subprocess.run(  # noqa: S603
-        command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False
+        arguments, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False
     )
     if result.returncode != 0:
         tail = "\n".join(result.stderr.splitlines()[-8:])
-        raise ImageBuildFailed(f"the wheels of {lock.name} could not be fetched:\n{tail}")
-    return sorted(folder.glob("*.whl"))
+        raise ImageBuildFailed(f"the packages of {lock.name} could not be fetched:\n{tail}")

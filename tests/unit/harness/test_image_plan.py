@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tarfile
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -15,10 +17,11 @@ from highwater.project import (
     IMAGE_FOLDER,
     NODE_LOCK,
     NODE_PACKAGES,
+    PIPELINE_LOCK,
     PLANTED_PACKAGE,
 )
 
-DOCKERFILES = ("node-deps", "node", "zookeeper", "faults", "planted")
+DOCKERFILES = ("node-deps", "node", "zookeeper", "faults", "planted", "spark")
 
 
 @pytest.fixture
@@ -27,7 +30,9 @@ def checkout(tmp_path: Path) -> Path:
     files = [
         *(IMAGE_FOLDER / f"{name}.Dockerfile" for name in DOCKERFILES),
         IMAGE_FOLDER / "zookeeper" / "zoo.cfg",
+        IMAGE_FOLDER / "spark" / "start",
         NODE_LOCK,
+        PIPELINE_LOCK,
         *FAULTS_PROGRAMS,
         *(package / "module.py" for package in (*NODE_PACKAGES, PLANTED_PACKAGE)),
         Path("harness/highwater/cluster.py"),
@@ -36,6 +41,11 @@ def checkout(tmp_path: Path) -> Path:
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(f"content of {file}\n")
     return tmp_path
+
+
+def packed(context: BuildContext) -> bytes:
+    with context.archive() as archive:
+        return archive.read()
 
 
 def test_equal_files_give_equal_tags(checkout: Path) -> None:
@@ -55,6 +65,9 @@ def test_equal_files_give_equal_tags(checkout: Path) -> None:
         ("compose/images/faults.Dockerfile", {"faults"}),
         ("compose/images/planted.Dockerfile", {"planted"}),
         ("planted/highwater_planted/module.py", {"planted"}),
+        ("compose/images/spark.Dockerfile", {"spark"}),
+        ("compose/images/spark/start", {"spark"}),
+        ("locks/pipeline.txt", {"spark"}),
         ("harness/highwater/faults/in_namespace.py", {"faults"}),
         ("harness/highwater/faults/packet_pipes.py", {"faults"}),
         ("harness/highwater/faults/tcp_in_namespace.py", {"faults"}),
@@ -69,7 +82,7 @@ def test_a_change_gives_new_tags_to_the_images_that_it_goes_into(
     (checkout / changed).parent.mkdir(exist_ok=True)
     (checkout / changed).write_text("changed\n")
     after = plan_images(checkout)
-    names = ("python_base", "node_deps", "node", "zookeeper_base", "zookeeper", "faults", "planted")
+    names = [each.name for each in fields(before) if each.name != "contexts"]
     assert {name for name in names if getattr(before, name) != getattr(after, name)} == new_tags
 
 
@@ -84,9 +97,9 @@ def test_a_renamed_or_newly_executable_file_is_a_change(checkout: Path) -> None:
 
 def test_an_image_is_built_of_what_its_tag_was_computed_from(checkout: Path) -> None:
     plan = plan_images(checkout)
-    archive = plan.contexts[plan.node].archive().getvalue()
+    archive = packed(plan.contexts[plan.node])
     (checkout / "broker/highwater_broker/module.py").write_text("written since\n")
-    assert plan.contexts[plan.node].archive().getvalue() == archive
+    assert packed(plan.contexts[plan.node]) == archive
     assert b"content of broker/highwater_broker/module.py" in archive
     assert b"packages/highwater_broker/module.py" in archive
 
@@ -96,6 +109,7 @@ def test_compose_reads_the_tags_as_an_env_file(checkout: Path) -> None:
     assert plan.as_environment().splitlines() == [
         f"HIGHWATER_NODE_IMAGE={plan.node}",
         f"HIGHWATER_ZOOKEEPER_IMAGE={plan.zookeeper}",
+        f"HIGHWATER_SPARK_IMAGE={plan.spark}",
     ]
 
 
@@ -115,8 +129,28 @@ def test_caches_are_no_content(tmp_path: Path) -> None:
 def test_a_context_archive_does_not_depend_on_the_order_of_adding() -> None:
     one = BuildContext().with_text("a", "1").with_text("b", "2")
     other = BuildContext().with_text("b", "2").with_text("a", "1")
-    assert one.archive().getvalue() == other.archive().getvalue()
+    assert packed(one) == packed(other)
     assert one.hash("base:1") == other.hash("base:1") != one.hash("base:2")
+
+
+def test_a_folder_in_a_context_is_readable_by_everybody_and_no_part_of_its_hash(
+    tmp_path: Path,
+) -> None:
+    private = tmp_path / "folder" / "package" / "module.py"
+    private.parent.mkdir(parents=True, mode=0o700)
+    private.write_text("x = 1\n")
+    private.chmod(0o600)
+    context = BuildContext().with_text("lock.txt", "package==1")
+    alone = context.hash("base:1")
+    context.with_folder("packages", tmp_path / "folder")
+    assert context.hash("base:1") == alone
+    with context.archive() as file, tarfile.open(fileobj=file) as archive:
+        modes = {entry.name: entry.mode for entry in archive}
+    assert modes["packages/package"] == 0o755
+    assert modes["packages/package/module.py"] == 0o644
+    assert set(modes) == {
+        "lock.txt", "packages", "packages/package", "packages/package/module.py"
+    }  # fmt: skip
 
 
 def test_wheels_are_chosen_for_the_images_glibc_and_older() -> None:
