@@ -45,9 +45,10 @@ from highwater_pipeline.campaign.state import (
     open_campaign,
 )
 from highwater_pipeline.campaign.tables import DATA_VERSION, SCHEDULES, SHRUNK
+from highwater_pipeline.java import NoSpark
 from highwater_pipeline.report.campaign import page_of_campaign
 from highwater_pipeline.report.pages import write_page
-from highwater_pipeline.session import NoJava, spark_session
+from highwater_pipeline.session import spark_session
 from highwater_pipeline.tables import Row
 
 RUN_ON = (
@@ -61,7 +62,24 @@ RUN_ON = (
     "highwater_planted",
     "highwater_simulator",
 )
-"""The packages that decide what a schedule does: a campaign is of one state of them."""
+"""The packages that decide what a schedule does."""
+MAKE_ROWS = (
+    "highwater.checkout",
+    "highwater.errors",
+    "highwater.project",
+    "highwater.simulation.judging",
+    "highwater.simulation.options",
+    "highwater.simulation.planting",
+    "highwater.simulation.replaying",
+    "highwater.simulation.schedule_rows",
+    "highwater.simulation.shrinking",
+    "highwater_pipeline.campaign.state",
+    "highwater_pipeline.campaign.tables",
+    "highwater_pipeline.locking",
+    "highwater_pipeline.receipts",
+)
+"""Of harness and pipeline, all that workers import to make a row. A campaign is of one state of
+this and RUN_ON; what spreads, sums up and reports may change, and the campaign is gone on with."""
 SHIPPED = (*RUN_ON, "highwater_pipeline", "highwater")
 KEPT_OF_EACH = 3
 """Schedules of each kind of violation whose plans become files, and are shrunk if they fail."""
@@ -96,7 +114,7 @@ def settings_of(asked: Asked) -> Settings:
         families=tuple(str(family) for family in families_of(asked.families)),
         preset=asked.preset,
         planted=asked.planted,
-        code=digest_of(RUN_ON),
+        code=digest_of((*RUN_ON, *MAKE_ROWS)),
         data_version=DATA_VERSION,
         group_length=asked.group_length,
         commit=commit_here(),
@@ -115,18 +133,19 @@ def run_campaign(asked: Asked, *, as_json: bool) -> int:
     """Run what is left of the campaign, report on all of it, and return the exit code.
 
     Raises:
-        HarnessError: there is no Java, the name is another campaign's, no node would have the
-            planted bug, or nothing can be written to out.
+        HarnessError: there is no Java, the name is another campaign's, another process runs it, no
+            node would have the planted bug, or nothing can be written to out.
     """
     check_planting(asked.planted, asked.preset)
     asked_settings = settings_of(asked)
     name, store = name_of(asked, asked_settings), asked.store.resolve()
     try:
-        settings = open_campaign(store, name, asked_settings)
-        check_can_write(asked.out / name / "campaign.html")
-        before = len(group_receipts(store, name))
-        sums = _sums_of(asked, store, name, settings)
-    except (NoJava, CannotGoOn) as error:
+        with open_campaign(store, name, asked_settings) as settings:
+            check_can_write(asked.out / name / "campaign.html")
+            before = len(group_receipts(store, name))
+            sums = _sums_of(asked, store, name, settings)
+            report = report_on(asked, store, name, settings, sums, before)
+    except (NoSpark, CannotGoOn) as error:
         raise HarnessError(str(error)) from error
     except KeyboardInterrupt:
         done = sum(each.schedules for each in group_receipts(store, name).values())
@@ -135,7 +154,6 @@ def run_campaign(asked: Asked, *, as_json: bool) -> int:
             "are kept; the same command goes on with the others"
         )
         return INTERRUPTED_EXIT_CODE
-    report = report_on(asked, store, name, settings, sums, before)
     if as_json:
         print_json(report)
     else:

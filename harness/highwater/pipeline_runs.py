@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -16,9 +17,12 @@ from rich.table import Table
 from highwater.errors import HarnessError
 from highwater_checker.verdict import EXIT_CODES
 from highwater_pipeline.analysis import Analysis, analyse
+from highwater_pipeline.campaign.shipping import is_here
 from highwater_pipeline.ingest import ingest
+from highwater_pipeline.java import NoSpark, check_java
+from highwater_pipeline.locking import InUse, reading, writing
 from highwater_pipeline.report.writing import write_report
-from highwater_pipeline.session import NoJava, spark_session
+from highwater_pipeline.session import spark_session
 from highwater_pipeline.tables import SMALL_BYTES, read_tables
 
 
@@ -48,26 +52,48 @@ def with_runs_taken_in(
 ) -> Iterator[tuple[SparkSession, Sequence[str], Callable[[str], None]]]:
     """Give a session, the ids of the folders' runs, now in the store, and what tells of progress.
 
+    Nobody writes to the store meanwhile, and nobody else is there where folders are given: their
+    rows are taken away before they are written anew, and who read then would see no evidence.
+
     Raises:
-        HarnessError: there is no Java, or folders are given and none is a run.
+        HarnessError: there is no Java, folders are given and none is a run, or another process is
+            at work in the store.
     """
     console = Console(stderr=True)
     try:
+        check_java()  # before anything is taken in
         with (
+            writing(store) if folders else reading(store),
             console.status("Spark starts") as status,
-            spark_session(master, is_small=is_small) as spark,
+            _starting(master, is_small=is_small) as started,
         ):
             run_ids: Sequence[str] = ()
             if folders:
+                is_alone = is_small and is_here(master)
+                spark = None if is_alone else started()
                 status.update(f"{len(folders)} folders are taken in")
                 taken = ingest(spark, folders, store)
                 console.print(str(taken), markup=False)
                 run_ids = taken.run_ids
                 if not run_ids:
                     raise HarnessError("none of these folders is a run")
-            yield spark, run_ids, status.update
-    except NoJava as error:
+            yield started(), run_ids, status.update
+    except NoSpark as error:
         raise HarnessError(str(error)) from error
+    except InUse as error:
+        raise HarnessError(f"{error}: wait until it has ended, or take another --store") from error
+
+
+@contextmanager
+def _starting(master: str, *, is_small: bool) -> Iterator[Callable[[], SparkSession]]:
+    """Give what waits for a session; it starts meanwhile, and is stopped at the end."""
+    with ThreadPoolExecutor(1) as pool, ExitStack() as stack:
+        session = spark_session(master, is_small=is_small)
+        starting = pool.submit(stack.enter_context, session)
+        try:
+            yield starting.result
+        finally:
+            wait([starting])  # else one that has not started yet would not be stopped
 
 
 def bytes_below(folders: Sequence[Path]) -> int:

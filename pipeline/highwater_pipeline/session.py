@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
-import shutil
-import subprocess
+import shlex
+import socket
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -14,65 +13,64 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-JAVA_MIN = 17
+from highwater_pipeline.campaign.shipping import is_here, ship
+from highwater_pipeline.java import NoSpark, archive_options, check_java
+
 LOCAL = "local[*]"
 DRIVER_MEMORY = "2g"
-_JAVA_WITHIN_S = 30
-_VERSION = re.compile(r'version "(?P<major>\d+)')
+SHIPPED = ("highwater_core", "highwater_checker", "highwater_pipeline")
+"""What the pipeline's Python functions need in the workers of a cluster."""
+_MASTER_WITHIN_S = 10
+_SPARK = "spark://"
 
 
-class NoJava(Exception):
-    """No Java that Spark can run on; the message says what to do."""
-
-
-def check_java() -> None:
-    """Ask the Java that Spark will start for its version.
-
-    Raises:
-        NoJava: there is none, it does not start, or it is older than 17.
-    """
-    home = os.environ.get("JAVA_HOME")
-    found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if found is None or not Path(found).exists():
-        where = f"JAVA_HOME is {home}, and {found} is not there" if home else "there is no java"
-        raise NoJava(
-            f"Spark needs Java {JAVA_MIN} or newer, and {where}: install a JRE (on Debian "
-            f"`apt-get install openjdk-{JAVA_MIN}-jre-headless`) or set JAVA_HOME"
-        )
-    try:
-        told = subprocess.run(  # noqa: S603 - java, to be asked its version
-            [found, "-version"], capture_output=True, text=True, timeout=_JAVA_WITHIN_S, check=True
-        ).stderr
-    except (OSError, subprocess.SubprocessError) as error:
-        raise NoJava(f"{found} does not start: {error}") from error
-    version = _VERSION.search(told)
-    if version is None or int(version["major"]) < JAVA_MIN:
-        first = told.partition("\n")[0]
-        raise NoJava(f"Spark needs Java {JAVA_MIN} or newer; {found} is {first or 'silent'}")
+class NoMaster(NoSpark):
+    """No master of a cluster answers."""
 
 
 _COMMON = {
-    "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     # Else every call of a column's method looks up the line of Python that made it.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
+    # Its default, 100, is less than one analysis has: what is asked twice was compiled twice.
+    "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.sql.sources.partitionOverwriteMode": "dynamic",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 _LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+_QUICK_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:+UseSerialGC")
+"""Compiled once and quickly: a small session ends before better code would have paid. With one
+level alone the JVM reserves room for a fifth of what Spark compiles, and then stops."""
 _SMALL = {
-    # Compiled once and quickly: such a session ends before better code would have paid. With one
-    # level alone the JVM reserves room for a fifth of what Spark compiles, and then stops.
-    "spark.driver.extraJavaOptions": (
-        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
-    ),
+    "spark.executor.extraJavaOptions": " ".join(_QUICK_JAVA),
     # Nothing is to be learnt from a stage, and each look at one costs more than the stage.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
 """Of sessions over tables that read_tables keeps in memory, each in one partition."""
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+
+
+def _way_back(master: str) -> dict[str, str]:
+    """Return what tells a cluster's workers where this process is: where its master sees it.
+
+    Raises:
+        NoMaster: none of a standalone cluster's answers.
+    """
+    if not master.startswith(_SPARK):
+        return {}
+    for place in master.removeprefix(_SPARK).split(","):
+        host, _, port = place.rpartition(":")
+        try:
+            with socket.create_connection((host, int(port)), _MASTER_WITHIN_S) as connection:
+                address = connection.getsockname()[0]
+        except (OSError, ValueError) as error:
+            why = error
+        else:
+            return {"spark.driver.host": address, "spark.driver.bindAddress": address}
+    raise NoMaster(f"no Spark master answers at {master}: {why}") from why
 
 
 @contextmanager
@@ -86,26 +84,35 @@ def spark_session(
     """Give a session, and stop it at the end with all that it wrote beside the tables.
 
     master: local[N], or a cluster's spark://host:port. partitions: of a shuffle; None leaves it
-    to two a core here (one when it is small) and to Spark's own choice on a cluster. is_small: it
-    is to start and plan quickly, for tables of which read_tables is told the same.
+    to one a core here when it is small, else to two here and to Spark's own choice on a cluster.
+    is_small: it is to start and plan quickly, for tables of which read_tables is told the same.
+
+    Workers of a cluster are sent the pipeline's code as it is here.
 
     Raises:
-        NoJava: Spark cannot start.
+        NoSpark: it cannot start.
     """
-    check_java()
+    java = check_java()
     is_local = master.startswith("local")
     if is_local:
         # Else Spark's Python workers are whatever python3 is on the PATH.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if partitions is None and is_local:
+    if partitions is None and (is_local or is_small):
         partitions = (1 if is_small else 2) * (os.cpu_count() or 1)
     with tempfile.TemporaryDirectory(prefix="highwater-spark-") as scratch:
         settings = {
             **_COMMON,
             "spark.driver.memory": memory,
+            "spark.driver.extraJavaOptions": shlex.join(
+                [
+                    f"-Dlog4j2.configurationFile={_LOGGING}",
+                    *archive_options(java),
+                    *(_QUICK_JAVA if is_small else ()),
+                ]
+            ),
             "spark.local.dir": scratch,
             "spark.sql.warehouse.dir": f"{scratch}/warehouse",
-            **(_LOCAL if is_local else {}),
+            **(_LOCAL if is_local else _way_back(master)),
             **(_SMALL if is_small else {}),
         }
         if partitions is not None:
@@ -115,6 +122,8 @@ def spark_session(
             builder = builder.config(name, value)
         spark = builder.getOrCreate()
         try:
+            if not is_here(master):
+                ship(spark, SHIPPED, Path(scratch))
             yield spark
         finally:
             spark.stop()

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-DATA_VERSION = 2
+DATA_VERSION = 3
 """Of the tables' meaning; runs that were ingested under another are ingested again."""
 
 Row = dict[str, Any]
@@ -113,6 +113,20 @@ EVENTS = Table(
     ("run_id", "kind"),
 )
 """One row a line of a node's trace (highwater_core.events)."""
+
+LOOKS = Table(
+    "looks",
+    {
+        "run_id": _STRING,
+        "look": _INT,  # from 0, in the run's order
+        "time_ns": _LONG,  # as in operations; when the look was complete
+        "answered": _INTS,  # the nodes that did, ascending; they may tell of no replica
+        "incarnations": _INTS,  # of those nodes, in their order
+        "is_final": _BOOLEAN,  # the last look: all is healed and idle
+    },
+    ("run_id", "look"),
+)
+"""One row a look of the observer at all nodes, whether any answered or none."""
 
 REPLICA_LOOKS = Table(
     "replica_looks",
@@ -226,6 +240,7 @@ TABLES = (
     RUNS,
     OPERATIONS,
     EVENTS,
+    LOOKS,
     REPLICA_LOOKS,
     PROBES,
     FAULTS,

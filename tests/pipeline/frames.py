@@ -24,6 +24,7 @@ from highwater_core.events import TraceEvent
 from highwater_pipeline.tables import (
     DATA_VERSION,
     EVENTS,
+    LOOKS,
     OPERATIONS,
     PROBES,
     RECORDS,
@@ -116,6 +117,7 @@ def arrow_tables(runs: Iterable[Run]) -> dict[str, pa.Table]:
         rows[RUNS.name] += _run(run)
         rows[OPERATIONS.name] += _operations(run)
         rows[EVENTS.name] += _events(run)
+        rows[LOOKS.name] += _looks(run)
         rows[REPLICA_LOOKS.name] += _replica_looks(run)
         rows[PROBES.name] += _probes(run)
         rows[REPLICAS.name] += _replicas(run)
@@ -151,6 +153,19 @@ def _events(run: Run) -> Iterator[Row]:
             **_fields(event),
             "kind": event.kind.value,
             "detail": detail,
+        }
+
+
+def _looks(run: Run) -> Iterator[Row]:
+    for number, look in enumerate(run.looks):
+        answers = sorted((node, told) for node, told in look.nodes.items() if told is not None)
+        yield {
+            "run_id": run.run_id,
+            "look": number,
+            "time_ns": look.time_ns,
+            "answered": [node for node, _ in answers],
+            "incarnations": [told.incarnation for _, told in answers],
+            "is_final": number == len(run.looks) - 1,
         }
 
 

@@ -29,6 +29,7 @@ from highwater_pipeline.tables import (
     DATA_VERSION,
     EVENTS,
     FAULTS,
+    LOOKS,
     OPERATIONS,
     PROBES,
     QUARANTINE,
@@ -48,6 +49,7 @@ CLEAN_ROWS = {
     RUNS.name: 1,
     OPERATIONS.name: 18,
     EVENTS.name: 9,
+    LOOKS.name: 2,
     REPLICA_LOOKS.name: 4,
     PROBES.name: 2,
     FAULTS.name: 3,
@@ -152,8 +154,16 @@ def rows_in(spark: SparkSession, store: Path) -> dict[str, list[Row]]:
     }
 
 
+@pytest.fixture(scope="module", params=[True, False], ids=["by Spark's jobs", "by this process"])
+def by(request: pytest.FixtureRequest, spark: SparkSession) -> SparkSession | None:
+    """Return what ingest is given: both ways have the same result."""
+    return spark if request.param else None
+
+
 @pytest.fixture(scope="module")
-def ingested(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ingested:
+def ingested(
+    by: SparkSession | None, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Ingested:
     root, store = tmp_path_factory.mktemp("runs"), tmp_path_factory.mktemp("store")
     folders = [clean_run(root / "clean").path]
     for break_it in BROKEN:
@@ -165,7 +175,7 @@ def ingested(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> I
     (root / "other" / "clean").mkdir(parents=True)
     clean_run(root / "other" / "clean")
     folders += [root / "latest", root / "shrunk", root / "absent", root / "other" / "clean"]
-    report = ingest(spark, folders, store)
+    report = ingest(by, folders, store)
     return Ingested(root, store, report, rows_in(spark, store))
 
 
@@ -198,7 +208,9 @@ def as_the_checker_reads(folder: Path) -> Run:
 
 
 @pytest.mark.parametrize(
-    "table", [OPERATIONS, EVENTS, REPLICA_LOOKS, PROBES, REPLICAS, RECORDS], ids=lambda t: t.name
+    "table",
+    [OPERATIONS, EVENTS, LOOKS, REPLICA_LOOKS, PROBES, REPLICAS, RECORDS],
+    ids=lambda t: t.name,
 )
 def test_a_clean_run_is_read_as_the_checker_reads_it(ingested: Ingested, table: Table) -> None:
     expected = arrow_tables([as_the_checker_reads(ingested.root / "clean")])[table.name].to_pylist()
@@ -265,7 +277,8 @@ def test_wrong_lines_are_in_quarantine_and_the_others_keep_their_numbers(
     history = [row for row in ingested.of(wrong_lines, OPERATIONS) if row["process"] == "c0"]
     assert [row["line"] for row in history] == [0, 1, 2, 4, 5, 6, 7]
     assert [row["line"] for row in ingested.of(wrong_lines, PROBES)] == [0]
-    assert {row["look"] for row in ingested.of(wrong_lines, REPLICA_LOOKS)} == {1}
+    for table in (LOOKS, REPLICA_LOOKS):
+        assert {row["look"] for row in ingested.of(wrong_lines, table)} == {1}
     assert len(ingested.of(wrong_lines, FAULTS)) == 2
     assert len(ingested.of(wrong_lines, EVENTS)) == CLEAN_ROWS[EVENTS.name] - 1
 
@@ -309,7 +322,7 @@ def test_a_replica_that_was_not_copied_is_in_quarantine(ingested: Ingested) -> N
 
 
 def test_empty_files_have_no_rows_and_nothing_wrong(ingested: Ingested) -> None:
-    for table in (OPERATIONS, EVENTS, REPLICA_LOOKS, PROBES, FAULTS, QUARANTINE):
+    for table in (OPERATIONS, EVENTS, LOOKS, REPLICA_LOOKS, PROBES, FAULTS, QUARANTINE):
         assert ingested.of(empty_files, table) == []
     assert len(ingested.of(empty_files, RUNS)) == 1
 
@@ -366,7 +379,7 @@ def test_the_report_tells_of_every_folder(ingested: Ingested) -> None:
 
 
 def test_only_runs_that_changed_are_taken_in_again(
-    spark: SparkSession, ingested: Ingested, tmp_path: Path
+    by: SparkSession | None, spark: SparkSession, ingested: Ingested, tmp_path: Path
 ) -> None:
     """Runs that changed, one of an older version, and one whose ingestion was killed."""
     root, store = tmp_path / "runs", tmp_path / "store"
@@ -382,7 +395,7 @@ def test_only_runs_that_changed_are_taken_in_again(
     (store / "_ingested" / f"{killed}.json").unlink()
     shutil.rmtree(store / RECORDS.name / f"run_id={killed}")
 
-    report = ingest(spark, [root / name for name in ingested.report.run_ids], store)
+    report = ingest(by, [root / name for name in ingested.report.run_ids], store)
 
     taken = {run.run_id for run in report.runs if run.taken is Taken.INGESTED}
     assert taken == {changed.path.name, old, killed}
@@ -398,4 +411,17 @@ def test_only_runs_that_changed_are_taken_in_again(
         for run in ingested.report.runs
         if run.taken is Taken.INGESTED and run.run_id not in taken
     }
-    assert {run.taken for run in ingest(spark, [changed.path], store).runs} == {Taken.UNCHANGED}
+    assert {run.taken for run in ingest(by, [changed.path], store).runs} == {Taken.UNCHANGED}
+
+
+def test_a_run_may_have_any_name_that_a_folder_has(
+    by: SparkSession | None, spark: SparkSession, tmp_path: Path
+) -> None:
+    name = "a b=c%2F'é[1]"
+    folder = clean_run(tmp_path / name).path
+    store = tmp_path / "store"
+    for taken in (Taken.INGESTED, Taken.UNCHANGED):
+        (run,) = ingest(by, [folder], store).runs
+        assert (run.run_id, run.taken) == (name, taken)
+    for table, rows in rows_in(spark, store).items():
+        assert {row["run_id"] for row in rows} == ({name} if rows else set()), table

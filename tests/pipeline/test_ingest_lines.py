@@ -11,6 +11,8 @@ import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from highwater_checker.history import decode, encode
+from highwater_core.ids import ControllerEpoch, NodeId
+from highwater_core.messages import NodeSnapshot
 from highwater_pipeline.ingest import line_files
 from highwater_pipeline.ingest import lines as line_reading
 from highwater_pipeline.ingest.decoding import ROWS_MAX, Row, in_batches, with_wrong
@@ -151,7 +153,36 @@ def test_the_final_look_is_the_last_one_that_decodes(tmp_path: Path) -> None:
         (1, True),
     }
     rows = rows_of(tmp_path, REPLICA_LOOKS, "snapshots.jsonl", data + LOOK)
-    assert {(row["look"], row["is_final"]) for row in rows} == {(0, False), (1, False)}
+    assert {(row["look"], row["is_final"]) for row in rows if "topic" in row} == {
+        (0, False),
+        (1, False),
+    }
+
+
+def test_a_look_has_a_row_of_its_own_whoever_answers(tmp_path: Path) -> None:
+    idle = msgspec.json.encode(NodeSnapshot(NodeId(7), "broker", 3, "v3", ControllerEpoch(1)))
+    looks = (
+        b'{"time_ns":5,"nodes":{"9":%s,"7":%s,"8":null}}' % (idle.replace(b":3,", b":4,"), idle),
+        b'{"time_ns":6',
+        b'{"time_ns":7,"nodes":{"7":null}}',
+        b'{"time_ns":8,"nodes":{}}',
+    )
+    rows = rows_of(tmp_path, REPLICA_LOOKS, "snapshots.jsonl", b"\n".join(looks))
+    assert [row for row in rows if "wrong" not in row] == [
+        {"run_id": "r", "look": 0, "time_ns": 5, "is_final": False}
+        | {"answered": (7, 9), "incarnations": (3, 4)},
+        {"run_id": "r", "look": 2, "time_ns": 7, "is_final": False}
+        | {"answered": (), "incarnations": ()},
+        {"run_id": "r", "look": 3, "time_ns": 8, "is_final": True}
+        | {"answered": (), "incarnations": ()},
+    ]
+
+
+def test_a_node_that_no_column_holds_makes_its_look_wrong(tmp_path: Path) -> None:
+    idle = msgspec.json.encode(NodeSnapshot(NodeId(7), "broker", 3, "v3", ControllerEpoch(1)))
+    line = b'{"time_ns":5,"nodes":{"4294967296":%s}}' % idle
+    rows = rows_of(tmp_path, REPLICA_LOOKS, "snapshots.jsonl", line)
+    assert wrong_in(rows) == [(0, "wrong: 4294967296 does not fit answered")]
 
 
 def test_a_fault_is_named_when_it_is_intended(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from highwater_pipeline.ingest.inventory import Inventory, NotARun, take_inventory
 from highwater_pipeline.ingest.report import IngestReport, RunIngest, Taken
+from highwater_pipeline.ingest.small_runs import take_in_small
 from highwater_pipeline.ingest.store import Receipt, forget, read_receipt, write_receipt
 from highwater_pipeline.ingest.taking_in import take_in
 from highwater_pipeline.tables import DATA_VERSION
@@ -17,8 +18,10 @@ RUNS_AT_ONCE = 64
 """Runs that one set of Spark jobs takes in: what a kill costs at most."""
 
 
-def ingest(spark: SparkSession, folders: Sequence[Path], store: Path) -> IngestReport:
+def ingest(spark: SparkSession | None, folders: Sequence[Path], store: Path) -> IngestReport:
     """Take run folders into the store's tables, and return what became of each.
+
+    spark: None leaves it to this process alone, which is quicker for small runs.
 
     A run's id is its folder's name; a link stands for what it points to. A run that is in the
     store with the same files is left alone, one whose files changed is replaced as a whole. What
@@ -61,13 +64,13 @@ def _inventory(folder: Path, by_name: dict[str, Path]) -> Inventory:
 
 
 def _take_in_all(
-    spark: SparkSession, runs: Sequence[Inventory], store: Path
+    spark: SparkSession | None, runs: Sequence[Inventory], store: Path
 ) -> list[tuple[Inventory, Receipt]]:
     done: list[tuple[Inventory, Receipt]] = []
     for first in range(0, len(runs), RUNS_AT_ONCE):
         group = runs[first : first + RUNS_AT_ONCE]
         forget(store, {run.run_id for run in group})
-        counts = take_in(spark, group, store)
+        counts = take_in_small(group, store) if spark is None else take_in(spark, group, store)
         for run in group:
             receipt = Receipt(
                 DATA_VERSION,

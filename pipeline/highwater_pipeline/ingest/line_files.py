@@ -29,6 +29,7 @@ from highwater_pipeline.ingest.lines import Decoded, Wrong, decode_lines, read_l
 from highwater_pipeline.tables import (
     EVENTS,
     FAULTS,
+    LOOKS,
     OPERATIONS,
     PROBES,
     REPLICA_LOOKS,
@@ -82,7 +83,7 @@ class _Intent(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of file: its lines' decoder, and what rows a line is.
+    """A kind of file: its lines' decoder, and what rows of a table a line is.
 
     rows_of may raise WrongLine.
     """
@@ -92,12 +93,25 @@ class Format:
     rows_of: Callable[[LineFile, Decoded], Sequence[Row]]
 
 
+SEEN = Table(REPLICA_LOOKS.name, {**REPLICA_LOOKS.columns, **LOOKS.columns}, REPLICA_LOOKS.sort_key)
+"""The rows of both tables, as one pass over a file of looks gives them: looks_in, replicas_in."""
+
+
+def looks_in(seen: DataFrame) -> DataFrame:
+    return seen.where("topic IS NULL")
+
+
+def replicas_in(seen: DataFrame) -> DataFrame:
+    return seen.where("topic IS NOT NULL")
+
+
 def decoded_files(
     spark: SparkSession, table: Table, files: Sequence[LineFile], tasks: int
 ) -> DataFrame:
     """Return the rows of the table's files, and in `wrong` what was not taken (decoding.py).
 
-    tasks: over how many they are spread at most. Row grain and sort key: the table's.
+    table: of a Format. tasks: over how many they are spread at most. Row grain and sort key: the
+    table's.
     """
     rows = [tuple(getattr(file, name) for name in _FILES.names) for file in files]
     read = functools.partial(_rows_of_cells, table.name)
@@ -113,7 +127,7 @@ def rows_of_file(file: LineFile, table: Table) -> Iterator[Row]:
             continue
         try:
             rows = of_kind.rows_of(file, found)
-            _check_ranges(rows, table)
+            _check_ranges(rows, of_kind.table)
         except (WrongLine, RecursionError) as error:  # a detail may be too deep to write again
             yield wrong_row(file.run_id, file.file, found.line.wrong(f"wrong: {error}"))
         else:
@@ -169,24 +183,30 @@ def _events(file: LineFile, at: Decoded) -> Sequence[Row]:
     return [{"run_id": file.run_id, **_fields(at.value), "detail": detail}]
 
 
-def _replica_looks(file: LineFile, at: Decoded) -> Sequence[Row]:
-    return [
+def _seen(file: LineFile, at: Decoded) -> Sequence[Row]:
+    """Return the look's own row, and one of each replica."""
+    look = {
+        "run_id": file.run_id,
+        "look": at.line.number,
+        "time_ns": at.value.time_ns,
+        "is_final": at.is_last,
+    }
+    told = {node: each for node, each in sorted(at.value.nodes.items()) if each is not None}
+    incarnations = tuple(snapshot.incarnation for snapshot in told.values())
+    replicas = [
         {
-            "run_id": file.run_id,
-            "look": at.line.number,
-            "time_ns": at.value.time_ns,
+            **look,
             "node": node,
             "incarnation": snapshot.incarnation,
             **_fields(replica),
             "topic": replica.topic_partition.topic,
             "partition": replica.topic_partition.partition,
-            "is_final": at.is_last,
             "topic_id": replica.topic_id or None,
         }
-        for node, snapshot in at.value.nodes.items()
-        if snapshot is not None
+        for node, snapshot in told.items()
         for replica in snapshot.replicas
     ]
+    return [{**look, "answered": tuple(told), "incarnations": incarnations}, *replicas]
 
 
 def _probes(file: LineFile, at: Decoded) -> Sequence[Row]:
@@ -213,7 +233,7 @@ FORMATS = {
     for each in (
         Format(OPERATIONS, msgspec.json.Decoder(HistoryEvent), _operations),
         Format(EVENTS, msgspec.json.Decoder(TraceEvent), _events),
-        Format(REPLICA_LOOKS, msgspec.json.Decoder(_Look), _replica_looks),
+        Format(SEEN, msgspec.json.Decoder(_Look), _seen),
         Format(PROBES, msgspec.json.Decoder(Probe), _probes),
         Format(FAULTS, msgspec.json.Decoder(_Intent), _faults),
     )

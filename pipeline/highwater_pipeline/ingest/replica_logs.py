@@ -15,11 +15,13 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from highwater_checker.segments import Batch, DamagedLog, read_batches
 from highwater_pipeline.ingest.decoding import Row, decoded
-from highwater_pipeline.ingest.inventory import SEGMENTS, Inventory
+from highwater_pipeline.ingest.inventory import SEGMENTS, Inventory, ReplicaFolder
 from highwater_pipeline.tables import RECORDS, REPLICAS
 
 REPLICA = ["run_id", "topic", "partition", "broker"]
 NOT_COPIED = "not copied: the final look tells of this replica, and its log is not there"
+NOT_KNOWN = {"high_watermark": -1, "log_start_offset": 0}
+"""Of a replica of which the final look told nothing."""
 
 _FOLDERS = StructType(
     [
@@ -47,11 +49,16 @@ def decoded_logs(spark: SparkSession, runs: Sequence[Inventory], tasks: int) -> 
     replicas are spread at most.
     """
     rows = [
-        (run.run_id, str(run.folder / each.path), each.topic, each.partition, each.broker)
+        tuple(_cells(run, each)[name] for name in _FOLDERS.names)
         for run in runs
         for each in run.replicas
     ]
     return decoded(spark, rows, _FOLDERS, _rows, _SCHEMA, tasks)
+
+
+def rows_of_replica(run: Inventory, replica: ReplicaFolder) -> Iterator[Row]:
+    """Yield the rows of decoded_logs' frame that are of one replica."""
+    return _rows(_cells(run, replica))
 
 
 def records_of(logs: DataFrame) -> DataFrame:
@@ -71,7 +78,7 @@ def replicas_of(logs: DataFrame, looks: DataFrame) -> DataFrame:
         logs.where("log IS NOT NULL")
         .select(*REPLICA, "log.*")
         .join(told, REPLICA, "left")
-        .fillna({"high_watermark": -1, "log_start_offset": 0})
+        .fillna(dict(NOT_KNOWN))
         .withColumn("log_end_offset", fn.coalesce("end_offset", "log_start_offset"))
         .select(*REPLICAS.columns)
     )
@@ -96,8 +103,23 @@ def not_copied(logs: DataFrame, looks: DataFrame) -> DataFrame:
     )
 
 
+def folder_of(topic: str, partition: int, broker: int) -> str:
+    """Return where in a run's folder the copy of a replica's log is, as not_copied names it."""
+    return f"{SEGMENTS}/broker-{broker}/{topic}-{partition}"
+
+
 def _final(looks: DataFrame) -> DataFrame:
     return looks.where("is_final").withColumnRenamed("node", "broker")
+
+
+def _cells(run: Inventory, replica: ReplicaFolder) -> Row:
+    return {
+        "run_id": run.run_id,
+        "folder": str(run.folder / replica.path),
+        "topic": replica.topic,
+        "partition": replica.partition,
+        "broker": replica.broker,
+    }
 
 
 def _rows(folder: Row) -> Iterator[Row]:

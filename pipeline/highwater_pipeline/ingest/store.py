@@ -2,7 +2,8 @@
 
 store/<table>/run_id=.../ holds a table's rows of one run; store/_ingested/<run_id>.json says that
 all of a run is there. That file goes first and comes last, so that a run whose ingestion was
-killed is taken in again. One ingestion at a time writes to a store.
+killed is taken in again. One ingestion at a time writes to a store, and nobody reads there
+meanwhile: who calls it holds locking.writing.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +12,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from highwater_pipeline.at_once import queries_at_once
-from highwater_pipeline.ingest.decoding import tasks_for
+from highwater_pipeline.ingest.decoding import Row, tasks_for
 from highwater_pipeline.ingest.documents import Documents, read_documents
 from highwater_pipeline.ingest.inventory import Inventory
-from highwater_pipeline.ingest.line_files import FORMATS, LineFile, decoded_files
+from highwater_pipeline.ingest.line_files import (
+    FORMATS,
+    SEEN,
+    LineFile,
+    decoded_files,
+    looks_in,
+    replicas_in,
+)
 from highwater_pipeline.ingest.replica_logs import (
     decoded_logs,
     not_copied,
@@ -24,6 +31,7 @@ from highwater_pipeline.ingest.replica_logs import (
 )
 from highwater_pipeline.ingest.store import write
 from highwater_pipeline.tables import (
+    LOOKS,
     QUARANTINE,
     RECORDS,
     REPLICA_LOOKS,
@@ -31,9 +39,6 @@ from highwater_pipeline.tables import (
     RUNS,
     Table,
 )
-
-_REASON_WORDS = r"^([^:]*)"
-"""Of a reason, what tells its kind: "not JSON: ..." and "torn: ..." """
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,63 +78,77 @@ def _frames(
         kept.callback(cached.unpersist)
         return cached
 
-    files = _files(runs, documents)
+    files = [line_files_of(run, documents[run.run_id]) for run in runs]
+    strange = [row for run in runs for row in whole_files_of(run, documents[run.run_id])]
     tasks = tasks_for(sum(run.total_bytes for run in runs))
     decoded = {
-        each.table: keep(decoded_files(spark, each.table, files[name], tasks))
+        each.table: keep(
+            decoded_files(spark, each.table, [file for of in files for file in of[name]], tasks)
+        )
         for name, each in FORMATS.items()
     }
     rows = {table: frame.where("wrong IS NULL") for table, frame in decoded.items()}
     logs = keep(decoded_logs(spark, runs, tasks))
-    looks = rows[REPLICA_LOOKS]
+    seen = rows.pop(SEEN)
+    looks = replicas_in(seen)
     wrong = [
         frame.where("wrong IS NOT NULL").select("run_id", "wrong.*") for frame in decoded.values()
     ]
-    quarantine = [_whole_files(spark, runs, documents), *wrong, not_copied(logs, looks)]
+    quarantine = [_frame(spark, QUARANTINE, strange), *wrong, not_copied(logs, looks)]
     return {
-        RUNS: _runs(spark, documents),
+        RUNS: _frame(spark, RUNS, [each.row for each in documents.values()]),
         **rows,
+        LOOKS: looks_in(seen),
+        REPLICA_LOOKS: looks,
         REPLICAS: replicas_of(logs, looks),
         RECORDS: records_of(logs),
         QUARANTINE: functools.reduce(DataFrame.unionByName, quarantine),
     }
 
 
-def _files(
-    runs: Sequence[Inventory], documents: Mapping[str, Documents]
-) -> dict[str, list[LineFile]]:
-    """Return all files of lines by the name of their table."""
+def line_files_of(run: Inventory, documents: Documents) -> dict[str, list[LineFile]]:
+    """Return the run's files of lines by the name of their table, every name in FORMATS."""
     found: dict[str, list[LineFile]] = {name: [] for name in FORMATS}
-    for run in runs:
-        for file, table_name in run.line_files:
-            settings = documents[run.run_id].settings_of(Path(file).stem)
-            found[table_name].append(
-                LineFile(run.run_id, str(run.folder), file, settings.acks, settings.max_in_flight)
-            )
+    for file, table_name in run.line_files:
+        settings = documents.settings_of(Path(file).stem)
+        found[table_name].append(
+            LineFile(run.run_id, str(run.folder), file, settings.acks, settings.max_in_flight)
+        )
     return found
 
 
-def _runs(spark: SparkSession, documents: Mapping[str, Documents]) -> DataFrame:
-    rows = [tuple(each.row.get(name) for name in RUNS.columns) for each in documents.values()]
-    return spark.createDataFrame(rows, RUNS.schema)
-
-
-def _whole_files(
-    spark: SparkSession, runs: Sequence[Inventory], documents: Mapping[str, Documents]
-) -> DataFrame:
+def whole_files_of(run: Inventory, documents: Documents) -> list[Row]:
     """Return QUARANTINE's rows of files that are not read, or are wrong as a whole."""
-    strange = [(run.run_id, file, -1, why, None) for run in runs for file, why in run.strangers]
-    wrong = [
-        (run_id, file, what.line, what.reason, what.text)
-        for run_id, each in documents.items()
-        for file, what in each.wrong
+    strange = [
+        {"run_id": run.run_id, "file": file, "line": -1, "reason": why}
+        for file, why in run.strangers
     ]
-    return spark.createDataFrame([*strange, *wrong], QUARANTINE.schema)
+    wrong = [
+        {
+            "run_id": run.run_id,
+            "file": file,
+            "line": what.line,
+            "reason": what.reason,
+            "text": what.text,
+        }
+        for file, what in documents.wrong
+    ]
+    return [*strange, *wrong]
+
+
+def kind_of(reason: str) -> str:
+    """Return what tells the kind of a reason: of "not JSON: ..." that it is no JSON."""
+    return reason.partition(":")[0]
+
+
+def _frame(spark: SparkSession, table: Table, rows: Iterable[Row]) -> DataFrame:
+    cells = [tuple(row.get(name) for name in table.columns) for row in rows]
+    return spark.createDataFrame(cells, table.schema)
 
 
 def _count(frames: Mapping[Table, DataFrame]) -> Counts:
     """Count the rows of each run: one row leaves Spark for each run, table and kind of reason."""
-    kind = fn.regexp_extract("reason", _REASON_WORDS, 1)
+    kind = fn.substring_index("reason", ":", 1)  # as kind_of
     each_row = [
         frame.select(
             "run_id",

@@ -1,0 +1,162 @@
+"""Runs into every table by this process alone, by the decoders that Spark's workers have.
+
+Of a small run Spark's jobs take some twenty seconds to plan and to start Python in their workers,
+and a second to read and write. The tables are the same, whoever wrote them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from highwater_pipeline.ingest.decoding import Row, in_batches
+from highwater_pipeline.ingest.documents import Documents, read_documents
+from highwater_pipeline.ingest.inventory import Inventory
+from highwater_pipeline.ingest.line_files import FORMATS, SEEN, rows_of_file
+from highwater_pipeline.ingest.replica_logs import (
+    NOT_COPIED,
+    NOT_KNOWN,
+    folder_of,
+    rows_of_replica,
+)
+from highwater_pipeline.ingest.taking_in import Counts, kind_of, line_files_of, whole_files_of
+from highwater_pipeline.tables import (
+    LOOKS,
+    QUARANTINE,
+    RECORDS,
+    REPLICA_LOOKS,
+    REPLICAS,
+    RUNS,
+    Table,
+)
+
+_ESCAPED = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
+"""In the name of a partition's folder; what Spark escapes (ExternalCatalogUtils)."""
+
+
+def take_in_small(runs: Sequence[Inventory], store: Path) -> Counts:
+    """Write the runs' rows to every table of the store, and return how many they are.
+
+    A run's rows are in memory at once, as Arrow has them.
+    """
+    rows: dict[str, dict[str, int]] = {}
+    quarantined: dict[str, dict[str, int]] = {}
+    for run in runs:
+        tables = _tables(run, read_documents(run))
+        for table, found in tables.items():
+            _write(found, table, run.run_id, store)
+        rows[run.run_id] = {
+            table.name: found.num_rows for table, found in tables.items() if found.num_rows
+        }
+        reasons = tables[QUARANTINE]["reason"].to_pylist()
+        quarantined[run.run_id] = dict(sorted(Counter(map(kind_of, reasons)).items()))
+    return Counts(rows, quarantined)
+
+
+def _tables(run: Inventory, documents: Documents) -> dict[Table, pa.Table]:
+    """Return the run's rows of every table, in no order."""
+    quarantine = whole_files_of(run, documents)
+    files = line_files_of(run, documents)
+    tables = {
+        each.table: _table(
+            each.table,
+            _aside(
+                (row for file in files[name] for row in rows_of_file(file, each.table)),
+                "wrong",
+                quarantine,
+            ),
+        )
+        for name, each in FORMATS.items()
+    }
+    seen = tables.pop(SEEN)
+    is_look = pc.is_null(seen["topic"])
+    looks = seen.filter(pc.invert(is_look)).select(list(REPLICA_LOOKS.columns))
+    logs: list[Row] = []
+    found = (row for each in run.replicas for row in rows_of_replica(run, each))
+    records = _table(RECORDS, _aside(found, "log", logs))
+    final = {
+        (row["topic"], row["partition"], row["node"]): row
+        for row in looks.filter(looks["is_final"]).to_pylist()
+    }
+    quarantine += _not_copied(run.run_id, final, logs)
+    return {
+        RUNS: _table(RUNS, [documents.row]),
+        **tables,
+        LOOKS: seen.filter(is_look).select(list(LOOKS.columns)),
+        REPLICA_LOOKS: looks,
+        REPLICAS: _table(REPLICAS, _replicas(final, logs)),
+        RECORDS: records,
+        QUARANTINE: _table(QUARANTINE, quarantine),
+    }
+
+
+def _aside(rows: Iterable[Row], name: str, aside: list[Row]) -> Iterator[Row]:
+    """Yield the rows without a cell of the name; of others the cell's own go aside, with the run's
+    and the replica's names."""
+    for row in rows:
+        if name in row:
+            others = {key: cell for key, cell in row.items() if key != name}
+            aside.append({**others, **row[name]})
+        else:
+            yield row
+
+
+_Replica = tuple[str, int, int]
+"""Topic, partition, broker."""
+
+
+def _replicas(final: Mapping[_Replica, Row], logs: Iterable[Row]) -> Iterator[Row]:
+    """Yield REPLICAS' rows, as replica_logs.replicas_of does."""
+    for log in logs:
+        told = final.get((log["topic"], log["partition"], log["broker"]), NOT_KNOWN)
+        start, end = told["log_start_offset"], log["end_offset"]
+        yield {
+            **log,
+            "high_watermark": told["high_watermark"],
+            "log_start_offset": start,
+            "log_end_offset": start if end is None else end,
+        }
+
+
+def _not_copied(run_id: str, final: Mapping[_Replica, Row], logs: Iterable[Row]) -> list[Row]:
+    """Return QUARANTINE's rows of replicas without a log, as replica_logs.not_copied does."""
+    copied = {(log["topic"], log["partition"], log["broker"]) for log in logs}
+    return [
+        {"run_id": run_id, "file": folder_of(*replica), "line": -1, "reason": NOT_COPIED}
+        for replica, told in final.items()
+        if told["role"] in ("leader", "follower") and replica not in copied
+    ]
+
+
+def _table(table: Table, rows: Iterable[Row]) -> pa.Table:
+    schema = to_arrow_schema(table.schema)
+    return pa.Table.from_batches(in_batches(rows, schema), schema)
+
+
+def _write(rows: pa.Table, table: Table, run_id: str, store: Path) -> None:
+    """Write the run's rows where Spark would, in the order of the table's sort key."""
+    folder = store / table.name / _partition("run_id", run_id)
+    in_order = rows.sort_by([(name, "ascending") for name in table.sort_key])
+    parts = {"": in_order}
+    if "kind" in table.partitioned_by:
+        parts = {
+            _partition("kind", kind): in_order.filter(pc.equal(in_order["kind"], kind))
+            for kind in pc.unique(in_order["kind"]).to_pylist()
+        }
+    kept = [name for name in table.columns if name not in table.partitioned_by]
+    for place, part in parts.items():
+        if part.num_rows:
+            (folder / place).mkdir(parents=True)
+            parquet.write_table(part.select(kept), folder / place / "part-0.parquet")
+
+
+def _partition(column: str, value: str) -> str:
+    escaped = _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", value)
+    return f"{column}={escaped}"

@@ -1,0 +1,73 @@
+"""The Java that Spark starts: whether it will do, and the archive of classes that it maps."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+
+JAVA_MIN = 17
+_JAVA_WITHIN_S = 30
+_VERSION = re.compile(r'version "(?P<major>\d+)')
+
+
+class NoSpark(Exception):
+    """Spark cannot start; the message says what to do."""
+
+
+class NoJava(NoSpark):
+    """No Java that Spark can run on."""
+
+
+def check_java() -> str:
+    """Return what the Java that Spark will start says of its version.
+
+    Raises:
+        NoJava: there is none, it does not start, or it is older than 17.
+    """
+    home = os.environ.get("JAVA_HOME")
+    found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if found is None or not Path(found).exists():
+        where = f"JAVA_HOME is {home}, and {found} is not there" if home else "there is no java"
+        raise NoJava(
+            f"Spark needs Java {JAVA_MIN} or newer, and {where}: install a JRE (on Debian "
+            f"`apt-get install openjdk-{JAVA_MIN}-jre-headless`) or set JAVA_HOME"
+        )
+    try:
+        told = subprocess.run(  # noqa: S603 - java, to be asked its version
+            [found, "-version"], capture_output=True, text=True, timeout=_JAVA_WITHIN_S, check=True
+        ).stderr
+    except (OSError, subprocess.SubprocessError) as error:
+        raise NoJava(f"{found} does not start: {error}") from error
+    version = _VERSION.search(told)
+    if version is None or int(version["major"]) < JAVA_MIN:
+        first = told.partition("\n")[0]
+        raise NoJava(f"Spark needs Java {JAVA_MIN} or newer; {found} is {first or 'silent'}")
+    return told
+
+
+def archive_path(java: str) -> Path:
+    """Return where the environment has its archive of classes (class_archive) for a Java.
+
+    java: what it says of its version. A JVM takes no archive of another build than itself.
+    """
+    key = hashlib.sha256(f"{java} {pyspark.__version__}".encode()).hexdigest()[:12]
+    return Path(sys.prefix, "share", "highwater", f"spark-classes-{key}.jsa")
+
+
+def archive_options(java: str) -> tuple[str, ...]:
+    """Return the JVM's options that map the archive; none where nothing was recorded.
+
+    With another class path than the recorded one (SPARK_CONF_DIR makes one) the JVM starts without
+    it, and does not say so among what the program prints.
+    """
+    path = archive_path(java)
+    if not path.exists():
+        return ()
+    return (f"-XX:SharedArchiveFile={path}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
