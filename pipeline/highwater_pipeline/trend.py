@@ -42,7 +42,8 @@ def trend(tables: Tables, by: str, fault: str | None = None) -> Trend:
     by: the column of RUNS that names the build.
 
     Raises:
-        NoSuchValue: no run says both of which build it is and when it began.
+        NoSuchValue: no run says both of which build it is and when it began, or no leader changed
+            after such a fault.
     """
     runs = read_runs(tables)
     builds = builds_of(runs, by)

@@ -374,9 +374,59 @@ UNREADABLE = replace(
 )
 """Three events without what checks need of them: the checker stops at such a one."""
 
+_CUT = at(1, cut(0, 3, 0))
+"""Before a cut, the checker asks what its epoch told last of the ISR."""
+STOPPING = {
+    f"node {node}, incarnation 1: {what}": replace(run, run_id=f"stopping-{number}")
+    for number, (node, what, run) in enumerate(
+        (
+            (
+                2,
+                "became_leader at seq 3 has no usable isr",
+                with_events(replace(led(2, 3, 3, 3), detail={"high_watermark": 3}), _CUT),
+            ),
+            (
+                2,
+                "high_watermark_advanced at seq 3 has no usable isr",
+                with_events(replace(committed(2, 3, 3), detail={"isr": None}), _CUT),
+            ),
+            (
+                2,
+                "isr_changed at seq 3 has no usable isr",
+                with_events(replace(isr_changed(2, 3), detail={"partition_epoch": 1}), _CUT),
+            ),
+            (
+                CONTROLLER,
+                "isr_written at seq 2 has no usable isr",
+                with_events(
+                    replace(isr_changed(CONTROLLER, 3), kind=Kind.ISR_WRITTEN, detail={"isr": 7}),
+                    _CUT,
+                ),
+            ),
+            (
+                0,
+                "log_truncated at seq 3 has no usable from_offset",
+                with_events(
+                    replace(cut(0, 3, 0), detail={"high_watermark": 0, "reason": "", "from": 4})
+                ),
+            ),
+        )
+    )
+}
+"""Runs at one of whose events the checker stops, by what C00 is to say of that event."""
+
 UNSEEN = replace(
     CLEAN,
     run_id="unseen",
     looks=(*LOOKS[:1], look(11 * MS, None, None, None), *LOOKS[1:]),
 )
 """A look at which nobody answered, just before the first probe."""
+
+_ANSWERS = look(31 * MS, OLD_COMMITTED, follower(3), incarnation=2)
+_TELLS_NOTHING = {1: replace(_ANSWERS.nodes[1], replicas=())}
+IDLE = replace(
+    CLEAN,
+    run_id="idle",
+    looks=(*LOOKS[:3], replace(_ANSWERS, nodes=_ANSWERS.nodes | _TELLS_NOTHING), *LOOKS[3:]),
+)
+"""A look, just before the last probe, at which another start of its broker told of no replica."""

@@ -13,12 +13,23 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from rich.console import Console
 
-from highwater.campaigns import RUN_ON, SHIPPED, Asked, name_of, report_on, run_in, settings_of
+from highwater.campaigns import (
+    MAKE_ROWS,
+    RUN_ON,
+    SHIPPED,
+    Asked,
+    name_of,
+    report_on,
+    run_in,
+    settings_of,
+)
 from highwater.simulation import schedule_rows
-from highwater.simulation.campaign_report import Sums, totals_of
+from highwater.simulation.campaign_report import Sums, search_of, totals_of
 from highwater.simulation.options import Families
 from highwater.simulation.replaying import read_plan, replay
+from highwater.simulation.report import print_report, report_of
 from highwater_checker.verdict import Outcome
 from highwater_core.config import Preset
 from highwater_pipeline.campaign import sums
@@ -62,6 +73,19 @@ def numbers_in(spark: SparkSession, store: Path) -> list[int]:
     rows = read_rows(spark, store, SCHEDULES, "c").select("number", "group").collect()
     assert all(row["group"] == row["number"] // 4 for row in rows)
     return sorted(row["number"] for row in rows)
+
+
+def highwater(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command where there is no Java."""
+    return subprocess.run(
+        [sys.executable, "-c", "from highwater.cli import main; main()", *arguments],
+        cwd=cwd,
+        env=os.environ | {"JAVA_HOME": str(cwd / "nowhere")},
+        capture_output=True,
+        text=True,
+        timeout=WITHIN_S,
+        check=False,
+    )
 
 
 # ---------------------------------------------------------------- what is run
@@ -116,9 +140,9 @@ def test_a_planted_bug_is_found_and_shrunk_and_its_plans_fail_again(
         group_length=512,
         shrink_runs=12,
     )
-    own = open_campaign(asked.store, asked.name, settings_of(asked))
-    found = run_in(spark, asked, asked.store, asked.name, own)
-    report = report_on(asked, asked.store, asked.name, own, found, 0)
+    with open_campaign(asked.store, asked.name, settings_of(asked)) as own:
+        found = run_in(spark, asked, asked.store, asked.name, own)
+        report = report_on(asked, asked.store, asked.name, own, found, 0)
     assert report.verdict is Outcome.FAIL
     assert report.search.violations
     plans = [Path(each.plan) for each in report.search.violations]
@@ -216,9 +240,42 @@ def test_a_killed_campaign_runs_just_what_is_not_kept(spark: SparkSession, tmp_p
 def test_a_group_that_lacks_a_schedule_is_not_done(spark: SparkSession, tmp_path: Path) -> None:
     own, ran = settings(1), tmp_path / "ran"
     ran.mkdir()
-    with pytest.raises(RowsMissing, match="group 0 came back with 2 schedules"):
+    with pytest.raises(RowsMissing, match="group 0 came back with 2 schedules in 2 rows, not 3"):
         run_groups(spark, tmp_path, "c", own, counting(ran, lacking=1), heard_nothing)
     assert group_receipts(tmp_path, "c") == {}
+
+
+def test_a_group_with_a_schedule_twice_in_place_of_another_is_not_done(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def rows_of(given: Row) -> Iterator[Row]:
+        for number in (0, 0, 2):
+            yield {"campaign": "c", "group": 0, "number": number, "outcome": "pass"}
+
+    with pytest.raises(RowsMissing, match="group 0 came back with 2 schedules in 3 rows, not 3"):
+        run_groups(spark, tmp_path, "c", settings(1), rows_of, heard_nothing)
+    assert group_receipts(tmp_path, "c") == {}
+
+
+def test_a_group_without_rows_is_not_done(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(RowsMissing, match="group 0 came back with 0 schedules in 0 rows, not 3"):
+        run_groups(spark, tmp_path, "c", settings(1), lambda given: (), heard_nothing)
+
+
+def test_a_receipt_counts_what_is_in_the_table(spark: SparkSession, tmp_path: Path) -> None:
+    def rows_of(given: Row) -> Iterator[Row]:
+        for number in range(given["first"], given["after"]):
+            row = {"campaign": "c", "group": given["group"], "number": number}
+            outcome = ("pass", "fail", "lost", "fail")[number]
+            yield row | {"outcome": outcome, "events": 10 + number, "cpu_ns": 100 * number}
+
+    own = Settings(1, 4, ("disks",), "fenced", "", "c", DATA_VERSION, 4)
+    heard: list[GroupReceipt] = []
+    run_groups(spark, tmp_path, "c", own, rows_of, heard.append)
+    (receipt,) = heard
+    assert (receipt.schedules, receipt.failing, receipt.lost) == (4, 2, 1)
+    assert (receipt.events, receipt.cpu_ns) == (46, 600)
+    assert group_receipts(tmp_path, "c") == {0: receipt}
 
 
 def test_groups_cover_the_schedules_once() -> None:
@@ -227,15 +284,32 @@ def test_groups_cover_the_schedules_once() -> None:
 
 def test_a_campaign_goes_on_with_its_own_settings_alone(tmp_path: Path) -> None:
     own = settings()
-    assert open_campaign(tmp_path, "c", own) == own
-    assert open_campaign(tmp_path, "c", own) == own
+    assert opened(tmp_path, "c", own) == own
+    assert opened(tmp_path, "c", own) == own
     with pytest.raises(CannotGoOn, match="begun with seeds 2, not 3: use the same settings"):
-        open_campaign(tmp_path, "c", settings(3))
+        opened(tmp_path, "c", settings(3))
     (tmp_path / "_campaigns" / "c" / "settings.json").write_text("{}")
     with pytest.raises(CannotGoOn, match="begun by another version"):
-        open_campaign(tmp_path, "c", own)
+        opened(tmp_path, "c", own)
     with pytest.raises(CannotGoOn, match="no campaign's name"):
-        open_campaign(tmp_path, "../c", own)
+        opened(tmp_path, "../c", own)
+
+
+def opened(store: Path, name: str, asked: Settings) -> Settings:
+    with open_campaign(store, name, asked) as kept:
+        return kept
+
+
+def test_one_process_at_a_time_runs_a_campaign(tmp_path: Path) -> None:
+    command = ("campaign", "--seeds", "1", "--store", "tables", "--name")
+    with open_campaign(tmp_path / "tables", "c", settings()):
+        second = highwater(*command, "c", cwd=tmp_path)
+        another = highwater(*command, "d", cwd=tmp_path)
+    assert second.returncode == 2
+    assert "campaign c is being run: another process is at work in " in second.stderr
+    assert "wait until it has ended" in second.stderr
+    assert "Traceback" not in second.stderr
+    assert "install a JRE" in another.stderr
 
 
 def test_settings_differ_by_what_decides_rows() -> None:
@@ -248,6 +322,23 @@ def test_settings_differ_by_what_decides_rows() -> None:
         "planted none, not flush_lies",
         "code c, not d",
     ]
+
+
+# ---------------------------------------------------------------- what is told
+
+
+def test_of_many_lost_schedules_the_first_are_told_and_all_are_counted() -> None:
+    numbers = dict.fromkeys(("excused", "events", "simulated_ns", "cpu_ns", "acknowledged"), 9)
+    family = {"family": "disks", "schedules": 300, "lost": 120, "pass": 180, "fail": 0} | numbers
+    lost = [{"seed": seed, "family": "disks", "message": "no\nwhere"} for seed in range(100)]
+    found = search_of(settings(), Families.DISKS, Sums([family], [], [], lost, []), 1.0)
+    report = report_of(found)
+    assert (report.lost_schedules, len(report.lost)) == (120, 100)
+    assert report.reasons[-1] == "20 more schedules have no outcome"
+    assert report.verdict is Outcome.UNKNOWN
+    printed = Console(record=True, width=100)
+    print_report(report, printed)
+    assert "20 more schedules have no outcome" in printed.export_text()
 
 
 # ---------------------------------------------------------------- what is shipped
@@ -301,9 +392,39 @@ def test_the_name_tells_equal_commands_on_other_code_apart() -> None:
         10, 1, Preset.FENCED, Families.ALL, "flush_lies", "", Path("t"), Path("o"), "local", 512, 0
     )
     own = settings_of(asked)
-    assert own.code == digest_of(RUN_ON)
-    assert own.code != digest_of(RUN_ON[1:])
+    assert own.code == digest_of((*RUN_ON, *MAKE_ROWS))
+    assert own.code != digest_of(RUN_ON)
     assert name_of(asked, own) == f"fenced-all-1-10-flush_lies-{own.code[:8]}"
+
+
+LOADED_FOR_ROWS = """
+import sys
+import highwater.simulation.schedule_rows, highwater_pipeline.campaign.tables
+for name, module in list(sys.modules.items()):
+    if name.startswith("highwater") and not hasattr(module, "__path__"):
+        print(name)
+"""
+
+
+def test_the_digest_is_of_all_our_code_that_makes_rows() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", LOADED_FOR_ROWS],
+        capture_output=True,
+        text=True,
+        timeout=WITHIN_S,
+        check=True,
+    ).stdout
+    loaded = {name for name in said.split() if name.partition(".")[0] not in RUN_ON}
+    from_pyspark_on = {"highwater_pipeline.tables"}  # what a Table is, not what rows are
+    assert loaded - from_pyspark_on == set(MAKE_ROWS)
+
+
+def test_a_digest_is_of_modules_as_of_packages(tmp_path: Path) -> None:
+    one, other = "highwater.simulation.judging", "highwater.simulation.shrinking"
+    assert len({digest_of([one]), digest_of([other]), digest_of([one, other])}) == 3
+    assert digest_of([one, other]) == digest_of([other, one])
+    with pytest.raises(ModuleNotFoundError, match="no_such"):
+        digest_of(["highwater.no_such"])
 
 
 # ---------------------------------------------------------------- the command
@@ -318,18 +439,7 @@ def test_the_name_tells_equal_commands_on_other_code_apart() -> None:
     ],
 )
 def test_what_cannot_be_done_is_said(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
-    done = subprocess.run(
-        [
-            *(sys.executable, "-c", "from highwater.cli import main; main()"),
-            *("campaign", "--seeds", "1", *arguments),
-        ],
-        cwd=tmp_path,
-        env=os.environ | {"JAVA_HOME": str(tmp_path / "nowhere")},
-        capture_output=True,
-        text=True,
-        timeout=WITHIN_S,
-        check=False,
-    )
+    done = highwater("campaign", "--seeds", "1", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr

@@ -13,12 +13,11 @@ from tests.pipeline.event_judges import (
     PYTHON,
     SPARK,
 )
-from tests.pipeline.event_planted import PLANTED, UNREADABLE, UNSEEN
+from tests.pipeline.event_planted import IDLE, PLANTED, STOPPING, UNREADABLE, UNSEEN
 from tests.pipeline.event_runs import CLEAN
 from tests.pipeline.event_strategies import runs
 from tests.pipeline.frames import Run
 from tests.pipeline.judges import (
-    Opinion,
     Opinions,
     asked_of_duckdb,
     asked_of_python,
@@ -26,6 +25,7 @@ from tests.pipeline.judges import (
 )
 from tests.pipeline.record_histories import Planted
 
+READS_PROBES = "empty_fetches"
 GENERATED = 200
 ENOUGH = 5
 """Of the generated runs, how many each check must find something in, and nothing in."""
@@ -57,7 +57,9 @@ def python(evidence: dict[str, Run]) -> Opinions:
 
 @pytest.fixture(scope="module")
 def pipeline(spark: SparkSession, evidence: dict[str, Run]) -> Opinions:
-    return asked_of_spark(spark, SPARK, [*evidence.values(), UNREADABLE, UNSEEN])
+    return asked_of_spark(
+        spark, SPARK, [*evidence.values(), UNREADABLE, UNSEEN, IDLE, *STOPPING.values()]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +115,8 @@ def test_events_without_what_checks_need_are_found_and_the_rest_is_judged(
     found = {str(row[-1]) for row in pipeline["completeness", UNREADABLE.run_id].findings}
     assert found == {
         "node 2, incarnation 1: became_leader at seq 3 has no usable high_watermark",
-        "node 2, incarnation 1: log_truncated at seq 4 has no usable high_watermark, reason",
+        "node 2, incarnation 1: log_truncated at seq 4 has no usable high_watermark, from_offset, "
+        "reason",
         "node 1000, incarnation 1: leader_elected at seq 2 has no usable leader",
     }
     assert pipeline["truncations", UNREADABLE.run_id].examined == 5
@@ -122,14 +125,30 @@ def test_events_without_what_checks_need_are_found_and_the_rest_is_judged(
     )
 
 
-def test_a_look_that_nobody_answered_counts_for_pairs_of_looks_and_not_for_probes(
-    pipeline: Opinions,
+@pytest.mark.parametrize(("says", "run"), STOPPING.items(), ids=STOPPING)
+def test_where_the_checker_stops_at_an_event_that_event_is_found(
+    says: str, run: Run, pipeline: Opinions
 ) -> None:
-    told = asked_of_python(PYTHON, [UNSEEN])
-    for name in SPARK.keys() - {"empty_fetches"}:
-        assert pipeline[name, UNSEEN.run_id] == told[name, UNSEEN.run_id]
-    assert told["empty_fetches", UNSEEN.run_id] == Opinion((), examined=1)
-    assert pipeline["empty_fetches", UNSEEN.run_id] == pipeline["empty_fetches", CLEAN.run_id]
+    with pytest.raises((KeyError, TypeError)):
+        asked_of_python(PYTHON, [run])
+    found = [(row[1], row[-1]) for row in pipeline["completeness", run.run_id].findings]
+    assert found == [("C00", says)]
+
+
+@pytest.mark.parametrize("run", [UNSEEN, IDLE], ids=lambda each: each.run_id)
+@pytest.mark.parametrize("name", SPARK)
+def test_a_look_counts_whoever_answered_and_had_something_to_tell(
+    name: str, run: Run, pipeline: Opinions
+) -> None:
+    told = asked_of_python({name: PYTHON[name]}, [run])
+    assert pipeline[name, run.run_id] == told[name, run.run_id]
+
+
+@pytest.mark.parametrize("run", [UNSEEN, IDLE], ids=lambda each: each.run_id)
+def test_such_a_look_leaves_one_probe_fewer_with_something_to_hide(run: Run) -> None:
+    told = asked_of_python({READS_PROBES: PYTHON[READS_PROBES]}, [CLEAN, run])
+    examined = {run_id: opinion.examined for (_, run_id), opinion in told.items()}
+    assert examined == {CLEAN.run_id: 2, run.run_id: 1}
 
 
 def test_a_check_has_the_name_that_the_checker_gives_it() -> None:

@@ -122,6 +122,12 @@ def test_rows_are_by_fault_and_hold_both_sides_and_no_third() -> None:
             "times). Compared: 2 of 2.",
         ),
         (
+            {"total_ms": NOT_SHOWN, "p50_ms": SLOWER},
+            Answer.SLOWER,
+            "new is slower than old: p50_ms after kill (greater in 80% of pairs, the median 2 "
+            "times). Compared: 2 of 2.",
+        ),
+        (
             {"total_ms": NOT_SHOWN, "isr_restored_ms": TOO_FEW},
             Answer.NOT_SHOWN,
             "Nothing shows that new is slower than old. Compared: 1 of 2. Too few values: "
@@ -142,7 +148,7 @@ def test_rows_are_by_fault_and_hold_both_sides_and_no_third() -> None:
             "than on old. Compared: 0 of 0.",
         ),
     ],
-    ids=["slower", "not shown", "only a part of it", "nothing"],
+    ids=["slower", "one measure alone", "not shown", "only a part of it", "nothing"],
 )
 def test_all_comparisons_are_one_sentence(
     verdicts: dict[str, str], answer: Answer, says: str
@@ -196,12 +202,22 @@ def test_what_else_tells_the_sides_apart_is_said() -> None:
     ]
 
 
+BUILDS: list[Row] = [
+    {"commit": "abc1", "preset": "fenced", "brokers": 3},
+    {"commit": "abd2", "preset": None, "brokers": 31},
+    {"commit": "abd2-dirty", "preset": "fenced", "brokers": 31},
+    {"commit": "abd2-dirty", "preset": "fenced", "brokers": 31},
+]
+
+
 @pytest.mark.parametrize(
     ("by", "wanted", "found"),
     [
         ("commit", "abc1", "abc1"),
-        ("commit", "abd", "abd2"),
-        ("commit", "ab", None),
+        ("commit", "abc", "abc1"),
+        ("commit", "abd2", "abd2"),
+        ("commit", "abd2-", "abd2-dirty"),
+        ("commit", "ac", None),
         ("commit", "", None),
         ("preset", "fen", None),
         ("preset", "", ""),
@@ -209,16 +225,28 @@ def test_what_else_tells_the_sides_apart_is_said() -> None:
     ],
 )
 def test_a_side_is_a_value_that_runs_have(by: str, wanted: str, found: str | None) -> None:
-    runs: list[Row] = [
-        {"commit": "abc1", "preset": "fenced", "brokers": 3},
-        {"commit": "abd2", "preset": None, "brokers": 31},
-    ]
     if found is not None:
-        assert find_value(runs, by, wanted) == found
+        assert find_value(BUILDS, by, wanted) == found
         return
-    there = {"commit": r"abc1 \(1\), abd2 \(1\)", "preset": r"none \(1\), fenced \(1\)"}
+    there = {
+        "commit": r"abc1 \(1\), abd2 \(1\), abd2-dirty \(2\)",
+        "preset": r"none \(1\), fenced \(3\)",
+    }
     with pytest.raises(NoSuchValue, match=f"no run has the {by} .*; there are: {there[by]}$"):
-        find_value(runs, by, wanted)
+        find_value(BUILDS, by, wanted)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "begin_so"),
+    [
+        ("abd", r"abd2 \(1\), abd2-dirty \(2\)"),
+        ("ab", r"abc1 \(1\), abd2 \(1\), abd2-dirty \(2\)"),
+    ],
+)
+def test_a_commit_of_which_several_are_meant_is_ambiguous(wanted: str, begin_so: str) -> None:
+    says = f"the commit {wanted} is ambiguous; so begin: {begin_so}$"
+    with pytest.raises(NoSuchValue, match=says):
+        find_value(BUILDS, "commit", wanted)
 
 
 # ---------------------------------------------------------------- over tables
@@ -295,7 +323,7 @@ def test_few_runs_are_not_enough_and_one_fault_leaves_whole_runs_out(tables: Tab
     found = compare(tables, "preset", "base", "few", fault="kill")
     assert found.answer is Answer.NOT_ENOUGH
     assert {row["measure"] for row in found.rows} == set(OF_A_FAULT)
-    none = "no leader changed after the fault cut; proven were: kill"
+    none = "no leader changed after the fault cut; proven were: kill, pause"
     with pytest.raises(NoSuchValue, match=none):
         compare(tables, "preset", "base", "few", fault="cut")
 

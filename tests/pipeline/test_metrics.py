@@ -112,12 +112,39 @@ def test_latency_counts_what_was_acknowledged(spark: SparkSession) -> None:
 def test_a_long_pause_of_one_partition_is_an_outage_with_the_fault_before_it(
     spark: SparkSession,
 ) -> None:
-    others = [one for number in range(10, 50) for one in send(number, 0, 100 * number, partition=1)]
+    others = [one for number in range(10, 37) for one in send(number, 0, 100 * number, partition=1)]
     tables = tables_from_rows(spark, FAILOVER | {OPERATIONS: [*FAILOVER[OPERATIONS], *others]})
     (found,) = rows_of(outages(tables))
     assert (found["partition"], found["from_ns"], found["to_ns"]) == (0, 110 * MS, 3_200 * MS)
     assert (found["outage_ms"], found["fault"], found["fault_number"]) == (3_090.0, "kill", 2)
     assert rows_of(outages(tables, longer_than_ms=4_000)) == []
+
+
+def test_silence_at_a_runs_end_is_an_outage_of_each_partition_that_is_sent_to(
+    spark: SparkSession,
+) -> None:
+    sends = [
+        *send(1, 100, 110),
+        *send(2, 200, None),  # partition 0 acknowledged at 110 for the last time,
+        *send(3, 300, None, partition=1),  # 1 never,
+        *send(4, 1_500, 1_600, partition=2),  # 2 at 1,600,
+        *send(5, 90, 100, partition=3),
+        *send(6, 1_900, 2_000, partition=3),  # and 3 at the end, after a pause
+    ]
+    tables = tables_from_rows(spark, FAILOVER | {OPERATIONS: sends})
+    found = rows_of(outages(tables).orderBy("partition"))
+    assert [
+        (row["partition"], row["from_ns"] // MS, row["to_ns"] // MS, row["outage_ms"])
+        for row in found
+    ] == [(0, 110, 2_000, 1_890.0), (1, 300, 2_000, 1_700.0), (3, 100, 2_000, 1_900.0)]
+    assert {(row["fault"], row["fault_number"]) for row in found} == {("kill", 2)}
+    with_quiet = rows_of(outages(tables, longer_than_ms=400).orderBy("partition"))
+    assert [row["partition"] for row in with_quiet] == [0, 1, 2, 3]
+
+
+def test_a_run_that_sent_nothing_has_no_outage(spark: SparkSession) -> None:
+    polls = [{**row, "function": "poll"} for row in send(1, 0, 9_000)]
+    assert rows_of(outages(tables_from_rows(spark, {RUNS: [run()], OPERATIONS: polls}))) == []
 
 
 def look(number: int, node: int, role: str, end: int, high_watermark: int) -> dict[str, Any]:

@@ -89,6 +89,8 @@ def test_one_build_is_no_trend_and_none_is_said(spark: SparkSession, found: Tren
     assert (page.tone, page.lead) == (
         "unknown", "There is one build alone, commit c-first: no trend.",
     )  # fmt: skip
+    with pytest.raises(NoSuchValue, match="no leader changed after the fault cut; proven were: k"):
+        trend(tables_from_rows(spark, store_of([run_of("r", 1, commit="c")])), "commit", "cut")
     with pytest.raises(NoSuchValue, match="none of 1 runs tells both its commit and when it began"):
         trend(tables_from_rows(spark, store_of([run_of("r", 1)])), "commit")
 

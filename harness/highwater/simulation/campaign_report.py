@@ -96,7 +96,8 @@ def search_of(settings: Settings, families: Families, sums: Sums, wall_s: float)
         Lost(Schedule(row["seed"], Family(row["family"])), settings.planted, row["message"])
         for row in sums.lost
     ]
-    return Search(options, totals_of(sums), lost, wall_s)
+    more_lost = sum(row["lost"] for row in sums.families) - len(lost)
+    return Search(options, totals_of(sums), lost, wall_s, more_lost=more_lost)
 
 
 def totals_of(sums: Sums) -> Totals:

@@ -60,7 +60,10 @@ class LostReport:
 
 @dataclass(frozen=True, slots=True)
 class SearchReport:
-    """Units: *_s in seconds; percent of the schedules where disks may lose; marks by schedules."""
+    """Units: *_s in seconds; percent of the schedules where disks may lose; marks by schedules.
+
+    lost: of a campaign the first ones alone; lost_schedules counts all.
+    """
 
     verdict: Outcome
     reasons: tuple[str, ...]
@@ -81,6 +84,7 @@ class SearchReport:
     marks: dict[str, int]
     marks_never_reached: tuple[str, ...]
     violations: tuple[ViolationReport, ...]
+    lost_schedules: int
     lost: tuple[LostReport, ...]
 
 
@@ -119,6 +123,7 @@ def report_of(found: Search, folder: Path | None = None) -> SearchReport:
             _violation_report(kind, totals.kinds[kind], totals.first[kind], options, folder)
             for kind in sorted(totals.kinds)
         ),
+        lost_schedules=len(found.lost) + found.more_lost,
         lost=tuple(
             LostReport(lost.schedule.seed, lost.schedule.family, lost.why) for lost in found.lost
         ),

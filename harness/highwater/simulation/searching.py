@@ -30,13 +30,17 @@ EXCUSED_JUDGED_FROM = 200
 
 @dataclass(slots=True)
 class Search:
-    """A search as far as it went. Units: wall_s of the whole search, start of workers included."""
+    """A search as far as it went. Units: wall_s of the whole search, start of workers included.
+
+    more_lost: how many schedules without an outcome there are beside those in lost.
+    """
 
     options: SearchOptions
     totals: Totals = field(default_factory=Totals)
     lost: list[Lost] = field(default_factory=list)
     wall_s: float = 0.0
     was_interrupted: bool = False
+    more_lost: int = 0
 
     @property
     def excused_percent(self) -> float:
@@ -52,6 +56,8 @@ class Search:
     def reasons(self) -> list[str]:
         """Return why the search proves nothing; empty when it does."""
         reasons = [f"{lost.schedule}: {lost.why.splitlines()[0]}" for lost in self.lost]
+        if self.more_lost:
+            reasons.append(f"{self.more_lost:,} more schedules have no outcome")
         if self.was_interrupted:
             reasons.append("it was interrupted")
         if not self.totals.schedules:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
@@ -16,6 +16,7 @@ from highwater_pipeline.campaign.state import (
     Settings,
     ShrunkReceipt,
     forget_unfinished,
+    group_folder,
     group_receipts,
     shrunk_receipt,
     write_group_receipt,
@@ -80,21 +81,38 @@ def _run_group(
     spark: SparkSession, store: Path, name: str, group: Group, rows_of: RowsOf
 ) -> GroupReceipt:
     began_s = time.monotonic()
-    seen = Observation()
-    frame = frame_of(spark, name, group, rows_of).observe(
-        seen,
-        fn.count("*").alias("schedules"),
+    write(frame_of(spark, name, group, rows_of), SCHEDULES, store)
+    rows, sums = _sums_of(spark, group_folder(store / SCHEDULES.name, name, group.number))
+    schedules, wanted = sums["schedules"], group.after - group.first
+    if not rows == schedules == wanted:
+        raise RowsMissing(
+            f"group {group.number} came back with {schedules} schedules in {rows} rows, not "
+            f"{wanted}"
+        )
+    receipt = GroupReceipt(group.number, **sums, wall_s=round(time.monotonic() - began_s, 3))
+    write_group_receipt(store, name, receipt)
+    return receipt
+
+
+def _sums_of(spark: SparkSession, written: Path) -> tuple[int, Row]:
+    """Return how many rows a group's folder has, and what GroupReceipt tells of them.
+
+    Of the rows that are there, not of those that were made: what an executor had made is made again
+    when that is lost.
+    """
+    if not written.is_dir():  # no row at all: nothing was written
+        return 0, {"schedules": 0}
+    kept = spark.read.schema(SCHEDULES.schema).parquet(str(written))
+    (found,) = kept.agg(
+        fn.count("*").alias("rows"),
+        fn.count_distinct("number").alias("schedules"),
         fn.count_if(fn.col("outcome") == "fail").alias("failing"),
         fn.count_if(fn.col("outcome") == "lost").alias("lost"),
         fn.sum("events").alias("events"),
         fn.sum("cpu_ns").alias("cpu_ns"),
-    )
-    write(frame, SCHEDULES, store)
-    receipt = GroupReceipt(group.number, **seen.get, wall_s=round(time.monotonic() - began_s, 3))
-    if receipt.schedules != group.after - group.first:
-        raise RowsMissing(f"group {group.number} came back with {receipt.schedules} schedules")
-    write_group_receipt(store, name, receipt)
-    return receipt
+    ).collect()
+    sums = found.asDict()
+    return sums.pop("rows"), sums
 
 
 def frame_of(spark: SparkSession, name: str, group: Group, rows_of: RowsOf) -> DataFrame:

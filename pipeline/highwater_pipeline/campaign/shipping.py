@@ -1,4 +1,4 @@
-"""The code that schedules run on: its digest, and a zip of it for workers elsewhere.
+"""The code that workers run: its digest, and a zip of it for workers elsewhere.
 
 Python imports packages from a zip, but opens no data files there: nothing that workers run may
 read one (the simulator's known marks are read by the report, which is made here).
@@ -26,7 +26,13 @@ def is_here(master: str) -> bool:
 
 
 def digest_of(packages: Sequence[str]) -> str:
-    """Return what tells this code from any other: a digest of the packages' files and names."""
+    """Return what tells this code from any other: a digest of the files and their names.
+
+    packages: of packages and modules.
+
+    Raises:
+        ModuleNotFoundError: one of them is not there.
+    """
     digest = hashlib.sha256()
     for name, path in _files_of(packages):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -49,11 +55,14 @@ def ship(spark: SparkSession, packages: Sequence[str], folder: Path) -> None:
 
 
 def _files_of(packages: Sequence[str]) -> Iterator[tuple[str, Path]]:
-    """Yield the packages' files in the order of their names in a zip."""
+    """Yield the packages' and modules' files in the order of their names, as a zip has them."""
     for package in sorted(packages):
         spec = find_spec(package)
-        if spec is None or not spec.submodule_search_locations:
+        if spec is None or spec.origin is None:
             raise ModuleNotFoundError(f"no package {package} to ship")
+        if not spec.submodule_search_locations:
+            yield f"{package.replace('.', '/')}.py", Path(spec.origin)
+            continue
         root = Path(spec.submodule_search_locations[0])
         for path in sorted(root.rglob("*")):
             if path.is_file() and _LEFT_OUT not in path.parts:

@@ -2,19 +2,21 @@
 
 store/_campaigns/<name>/settings.json says what its schedules are; group-<number>.json that all
 rows of a group are there. A group's receipt is written after its rows, so that a campaign that was
-killed goes on with the groups that have none. One process at a time runs a campaign.
+killed goes on with the groups that have none. One process at a time has a campaign open.
 """
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
+from highwater_pipeline.locking import InUse, writing
 from highwater_pipeline.receipts import read_kept, write_kept
 
 _CAMPAIGNS = "_campaigns"
@@ -22,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
 
 
 class CannotGoOn(Exception):
-    """The campaign of that name is another one, or the name is none; the message says why."""
+    """The name is another campaign's or none, or it is being run; the message says which."""
 
 
 class Group(NamedTuple):
@@ -36,8 +38,8 @@ class Group(NamedTuple):
 class Settings(msgspec.Struct, frozen=True):
     """What decides a campaign's rows.
 
-    seeds: each is run once in every family. code: digest of the packages that schedules run on.
-    commit: theirs, "" where there is none; it decides nothing that code does not.
+    seeds: each is run once in every family. code: digest of what schedules run on and rows are made
+    by. commit: theirs, "" where there is none; it decides nothing that code does not.
     """
 
     first_seed: int
@@ -95,14 +97,27 @@ def _said(value: object) -> str:
     return "+".join(value) if isinstance(value, tuple) else str(value) or "none"
 
 
-def open_campaign(store: Path, name: str, asked: Settings) -> Settings:
-    """Return the settings that are kept under the name, or keep these.
+@contextmanager
+def open_campaign(store: Path, name: str, asked: Settings) -> Iterator[Settings]:
+    """Give the settings that are kept under the name, or keep these; nobody else opens it then.
 
     Raises:
-        CannotGoOn: those kept differ, or do not decode, or the name is no name.
+        CannotGoOn: those kept differ, or do not decode, the name is no name, or another process has
+            the campaign open.
     """
     if not _NAME.fullmatch(name):
         raise CannotGoOn(f"{name!r} is no campaign's name: letters, digits, '.', '_' and '-'")
+    try:
+        with writing(_folder(store, name)):
+            yield _settings(store, name, asked)
+    except InUse as error:
+        raise CannotGoOn(
+            f"campaign {name} is being run: {error}; wait until it has ended, or take another "
+            "--name"
+        ) from error
+
+
+def _settings(store: Path, name: str, asked: Settings) -> Settings:
     path = _folder(store, name) / "settings.json"
     try:
         kept = msgspec.json.decode(path.read_bytes(), type=Settings)
@@ -142,6 +157,11 @@ def forget_unfinished(table: Path, name: str, done: Collection[int]) -> None:
     for folder in (table / f"campaign={name}").glob("group=*"):
         if int(folder.name.partition("=")[2]) not in done:
             shutil.rmtree(folder)
+
+
+def group_folder(table: Path, name: str, number: int) -> Path:
+    """Return where the table has the rows of a group."""
+    return table / f"campaign={name}" / f"group={number}"
 
 
 def _folder(store: Path, name: str) -> Path:

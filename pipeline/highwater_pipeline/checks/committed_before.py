@@ -34,8 +34,8 @@ def run(tables: Tables) -> CheckFrames:
     Committed before an epoch is the highest high watermark that a leader of an older one told. Who
     cuts is asked for that, and for what its own epoch had committed by then, if it was in the ISR
     that was last told of in its epoch before the cut, or else first. Deleted topics are left out.
-    Deviation: where an event does not tell the ISR or from where a log was cut, no member is known
-    and nothing cut; the checker stops at such an event.
+    Where an event does not tell the ISR or from where a log was cut, no member is known and nothing
+    cut; the checker stops at such an event, and completeness.py (C00) finds it.
     Source: replication.md section 2, I4 and I11; highwater_checker.invariants.committed_before.
     """
     events = _events(tables)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
-from highwater_core.events import EventKind
 from highwater_pipeline.checks.findings import (
     Check,
     CheckFrames,
@@ -15,7 +12,7 @@ from highwater_pipeline.checks.findings import (
     findings_of,
     text,
 )
-from highwater_pipeline.checks.traces import REQUIRED, events_of
+from highwater_pipeline.checks.traces import lacking_details
 from highwater_pipeline.tables import EVENTS, Tables
 
 INVARIANT = "C00"
@@ -29,9 +26,7 @@ def run(tables: Tables) -> CheckFrames:
     Looks at every event. A node that was killed may have lost the end of its trace; no seq tells.
     Source: highwater_core.events, "in each node ordered by seq without gaps".
     """
-    findings = _missteps(tables).unionByName(
-        functools.reduce(DataFrame.unionByName, [_unusable(tables, kind) for kind in REQUIRED])
-    )
+    findings = _missteps(tables).unionByName(_unusable(tables))
     return CheckFrames(findings, count_by_run(tables, tables[EVENTS]))
 
 
@@ -53,14 +48,9 @@ def _missteps(tables: Tables) -> DataFrame:
     )
 
 
-def _unusable(tables: Tables, kind: EventKind) -> DataFrame:
-    required = REQUIRED[kind]
-    lacking = events_of(tables, kind).withColumn(
-        "lacking",
-        fn.concat_ws(", ", *(fn.when(fn.col(name).isNull(), name) for name in required)),
-    )
+def _unusable(tables: Tables) -> DataFrame:
     return findings_of(
-        lacking.where(fn.col("lacking") != ""),
+        lacking_details(tables),
         invariant=INVARIANT,
         topic=fn.coalesce("topic", fn.lit("")),
         partition=fn.coalesce("partition", fn.lit(-1)),

@@ -8,7 +8,7 @@ from pyspark.sql import functions as fn
 from highwater_core.events import EventKind
 from highwater_pipeline.checks.evidence import PARTITION
 from highwater_pipeline.checks.traces import events_of
-from highwater_pipeline.tables import REPLICA_LOOKS, Tables
+from highwater_pipeline.tables import LOOKS, REPLICA_LOOKS, Tables
 
 LED = [*PARTITION, "broker", "incarnation"]
 NO_EPOCH = -1
@@ -24,8 +24,6 @@ def leaders_asked(tables: Tables, probes: DataFrame) -> DataFrame:
     high watermark falls. Row grain: (run_id, line) of the probe. Columns: least_end_offset,
     least_high_watermark, most_high_watermark, log_start_offset; began, its BECAME_LEADER's (offset,
     high_watermark), null where no trace tells it; led_throughout, whether it led in both looks.
-    Deviation: a look in which nobody told of a replica is no row of REPLICA_LOOKS, and a broker
-    that told of none is as silent; looks on either side of that one are taken instead.
     Source: highwater_checker.invariants.empty_fetches.
     """
     looks = _numbered_looks(tables)
@@ -57,10 +55,9 @@ def _either(of_look: str, of_event: str) -> Column:
 
 
 def _numbered_looks(tables: Tables) -> DataFrame:
-    """Return (run_id, look, time_ns, position): looks that tell of a replica, counted from 0."""
+    """Return the rows of LOOKS with position, counted from 0: a line that is wrong is none."""
     in_order = Window.partitionBy("run_id").orderBy("look")
-    looks = tables[REPLICA_LOOKS].select("run_id", "look", "time_ns").distinct()
-    return looks.withColumn("position", fn.row_number().over(in_order) - 1)
+    return tables[LOOKS].withColumn("position", fn.row_number().over(in_order) - 1)
 
 
 def _bounds(looks: DataFrame, probes: DataFrame) -> DataFrame:
@@ -112,9 +109,13 @@ def _beside_looks(tables: Tables, probes: DataFrame, looks: DataFrame) -> DataFr
         {"position": "last", "told": "now"}
     )
     was = replicas.drop("incarnation").withColumnsRenamed({"position": "first", "told": "was"})
-    before = replicas.select(
-        "run_id", "broker", fn.col("position").alias("first"), fn.col("incarnation").alias("before")
-    ).distinct()
+    answers = fn.explode(fn.arrays_zip("answered", "incarnations")).alias("answer")
+    before = looks.select("run_id", fn.col("position").alias("first"), answers).select(
+        "run_id",
+        "first",
+        fn.col("answer.answered").alias("broker"),
+        fn.col("answer.incarnations").alias("before"),
+    )
     return (
         probes.where(fn.col("first") >= 0)
         .select(*PARTITION, "line", "broker", "first", "last")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -65,11 +65,20 @@ class Measured:
 def measuring(
     tables: Tables, runs: Sequence[Row], by: str, fault: str | None
 ) -> Iterator[Measured]:
-    """Give what was measured of the runs, which are rows of read_runs."""
+    """Give what was measured of the runs, which are rows of read_runs.
+
+    Raises:
+        NoSuchValue: no leader of theirs changed after such a fault.
+    """
     own = tables.of_runs(run["run_id"] for run in runs)
     values = values_of_runs(own, by, fault).cache()
     try:
-        yield Measured(by, fault, runs, values, _rows(measured(values)))
+        rows = _rows(measured(values))
+        if fault is not None and not rows:
+            kinds = _rows(proven_faults(tables).select("fault").distinct().orderBy("fault"))
+            there = ", ".join(row["fault"] for row in kinds) or "none"
+            raise NoSuchValue(f"no leader changed after the fault {fault}; proven were: {there}")
+        yield Measured(by, fault, runs, values, rows)
     finally:
         values.unpersist()
 
@@ -88,10 +97,6 @@ def compare(tables: Tables, by: str, a: str, b: str, fault: str | None = None) -
         raise NoSuchValue(f"both sides are {name_of(by, a)}")
     own = [run for run in runs if value_of(run, by) in (a, b)]
     with measuring(tables, own, by, fault) as found:
-        if fault is not None and not found.rows:
-            kinds = _rows(proven_faults(tables).select("fault").distinct().orderBy("fault"))
-            there = ", ".join(row["fault"] for row in kinds) or "none"
-            raise NoSuchValue(f"no leader changed after the fault {fault}; proven were: {there}")
         return compare_groups(found, a, b)
 
 
@@ -130,7 +135,7 @@ def name_of(by: str, value: str) -> str:
 
 
 def find_value(runs: Sequence[Row], by: str, wanted: str) -> str:
-    """Return the value that is meant: itself, or of commits the only one that so begins.
+    """Return the value that is meant: itself, or else of commits the only one that so begins.
 
     Raises:
         NoSuchValue: there is none, or more than one commit begins so.
@@ -141,8 +146,15 @@ def find_value(runs: Sequence[Row], by: str, wanted: str) -> str:
     begun = [value for value in sorted(counts) if wanted and value.startswith(wanted)]
     if by == COMMIT and len(begun) == 1:
         return begun[0]
-    there = ", ".join(f"{value or NONE} ({counts[value]})" for value in sorted(counts))
-    raise NoSuchValue(f"no run has the {by} {wanted or NONE}; there are: {there or 'no runs'}")
+    if by == COMMIT and begun:
+        raise NoSuchValue(f"the commit {wanted} is ambiguous; so begin: {_counted(begun, counts)}")
+    there = _counted(sorted(counts), counts) or "no runs"
+    raise NoSuchValue(f"no run has the {by} {wanted or NONE}; there are: {there}")
+
+
+def _counted(values: Sequence[str], counts: Mapping[str, int]) -> str:
+    """Return the values in a row, each with how many runs have it."""
+    return ", ".join(f"{value or NONE} ({counts[value]})" for value in values)
 
 
 def _rows(frame: DataFrame) -> tuple[Row, ...]:

@@ -7,9 +7,9 @@ from pyspark.sql import functions as fn
 
 from highwater_pipeline.metrics.confidence import comparison, medians
 from highwater_pipeline.metrics.failovers import SPLITS, failovers
-from highwater_pipeline.metrics.run_time import PARTITION, ms_between
-from highwater_pipeline.metrics.sends import OUTAGE_MS, latencies, outages
-from highwater_pipeline.tables import OPERATIONS, RUNS, Tables
+from highwater_pipeline.metrics.run_time import PARTITION
+from highwater_pipeline.metrics.sends import latencies, outages
+from highwater_pipeline.tables import RUNS, Tables
 
 WHOLE_RUN = ""
 """In place of a fault: of what is measured once a run."""
@@ -33,9 +33,8 @@ def values_of_runs(tables: Tables, by: str, fault: str | None = None) -> DataFra
     median over the run's faults of the median over the partitions moved, of each the first leader
     after the fault; null where one of the faults has none, as when no acknowledgement came before
     the next leader. Of whole runs, with fault WHOLE_RUN: median and 99th percentile of the latency
-    of acknowledged sends (null without any), and the longest outage of any partition, to the run's
-    last send where nothing was acknowledged any more, 0 without one. With a fault given: only
-    failovers after such faults.
+    of acknowledged sends (null without any), and the longest outage of any partition, 0 without
+    one. With a fault given: only failovers after such faults.
     """
     groups = tables[RUNS].select(
         "run_id", fn.coalesce(fn.col(by).cast("string"), fn.lit("")).alias("group")
@@ -74,27 +73,9 @@ def _of_runs(tables: Tables) -> DataFrame:
         .select("run_id")
         .join(latencies(tables), "run_id", "left")
         .join(longest, "run_id", "left")
-        .join(_silent_at_the_end(tables), "run_id", "left")
-        .withColumn("longest_outage_ms", fn.greatest("longest", "silent_ms", fn.lit(0.0)))
+        .withColumn("longest_outage_ms", fn.coalesce("longest", fn.lit(0.0)))
         .withColumn("fault", fn.lit(WHOLE_RUN))
         .unpivot(["run_id", "fault"], list(OF_A_RUN), "measure", "value")
-    )
-
-
-def _silent_at_the_end(tables: Tables) -> DataFrame:
-    """Return (run_id, silent_ms): the longest time of a partition from its last acknowledgement, or
-    its first send where there is none, to the run's last send; null below OUTAGE_MS."""
-    is_ok = fn.col("type") == "ok"
-    sends = tables[OPERATIONS].where("function = 'send'")
-    of_partition = sends.groupBy(*PARTITION).agg(
-        fn.coalesce(fn.max(fn.when(is_ok, fn.col("time_ns"))), fn.min("time_ns")).alias("last_ns")
-    )
-    of_run = sends.groupBy("run_id").agg(fn.max("time_ns").alias("end_ns"))
-    return (
-        of_partition.join(of_run, "run_id")
-        .groupBy("run_id")
-        .agg(fn.max(ms_between("last_ns", "end_ns")).alias("silent_ms"))
-        .withColumn("silent_ms", fn.when(fn.col("silent_ms") >= OUTAGE_MS, fn.col("silent_ms")))
     )
 
 

@@ -9,7 +9,7 @@ from highwater_pipeline.metrics.run_time import PARTITION, ms_between, with_faul
 from highwater_pipeline.tables import OPERATIONS, Tables
 
 OUTAGE_MS = 500
-"""A pause between two acknowledgements of a partition from which on it counts as an outage."""
+"""How long a partition acknowledges nothing until that counts as an outage."""
 PERCENTILES = (0.5, 0.95, 0.99)
 _ACCURACY = 10_000
 """Of percentiles: one part in that many."""
@@ -57,22 +57,41 @@ def latencies(tables: Tables) -> DataFrame:
 
 
 def outages(tables: Tables, longer_than_ms: int = OUTAGE_MS) -> DataFrame:
-    """Return one row a pause between two acknowledgements of one partition of at least that long.
+    """Return one row a time of at least that long in which a partition acknowledged nothing.
 
-    Columns: run_id, topic, partition, from_ns, to_ns (the run's time), outage_ms, and the last
-    fault proven before it ended (fault, fault_number, fault_ns). A pause in which nobody sent
-    counts as well: the load is to be steady. Sort key: run_id, topic, partition, from_ns.
+    Each is from one acknowledgement to the next, or from the last one, or the first send where
+    there is none, to the end of the run's sends. Columns: run_id, topic, partition, from_ns, to_ns
+    (the run's time), outage_ms, and the last fault proven before it ended (fault, fault_number,
+    fault_ns). A time in which nobody sent counts as well: the load is to be steady. Sort key:
+    run_id, topic, partition, from_ns.
     """
-    in_order = Window.partitionBy(*PARTITION).orderBy("time_ns")
-    pauses = (
-        tables[OPERATIONS]
-        .where("function = 'send' AND type = 'ok'")
-        .select(*PARTITION, fn.col("time_ns"))
-        .withColumn("from_ns", fn.lag("time_ns").over(in_order))
-        .withColumnRenamed("time_ns", "to_ns")
+    sends = tables[OPERATIONS].where("function = 'send'").select(*PARTITION, "type", "time_ns")
+    paused = (
+        _pauses(sends)
+        .unionByName(_silences(sends))
         .withColumn("outage_ms", ms_between("from_ns", "to_ns"))
         .where(fn.col("outage_ms") >= longer_than_ms)
     )
-    return with_fault_before(pauses, "to_ns", tables).select(
+    return with_fault_before(paused, "to_ns", tables).select(
         *PARTITION, "from_ns", "to_ns", "outage_ms", "fault", "fault_number", "fault_ns"
     )
+
+
+def _pauses(sends: DataFrame) -> DataFrame:
+    """Return from_ns and to_ns between a partition's acknowledgements; the first has no from_ns."""
+    in_order = Window.partitionBy(*PARTITION).orderBy("time_ns")
+    return (
+        sends.where("type = 'ok'")
+        .withColumn("from_ns", fn.lag("time_ns").over(in_order))
+        .select(*PARTITION, "from_ns", fn.col("time_ns").alias("to_ns"))
+    )
+
+
+def _silences(sends: DataFrame) -> DataFrame:
+    """Return from_ns and to_ns of each partition's silence at its run's end, however short."""
+    acknowledged_ns = fn.when(fn.col("type") == "ok", fn.col("time_ns"))
+    last_of_each = sends.groupBy(*PARTITION).agg(
+        fn.coalesce(fn.max(acknowledged_ns), fn.min("time_ns")).alias("from_ns")
+    )
+    end_of_run = sends.groupBy("run_id").agg(fn.max("time_ns").alias("to_ns"))
+    return last_of_each.join(end_of_run, "run_id").select(*PARTITION, "from_ns", "to_ns")
