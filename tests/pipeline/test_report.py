@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
 
 from highwater_checker.verdict import Outcome
 from highwater_pipeline.analysis import Analysis, Sample
-from highwater_pipeline.report.sections import shown_value
+from highwater_pipeline.comparing.sides import Comparison
+from highwater_pipeline.comparing.verdicts import Answer, sentence
+from highwater_pipeline.metrics.confidence import NOT_SHOWN, SLOWER, TOO_FEW
+from highwater_pipeline.report import plots
+from highwater_pipeline.report.campaign import CampaignRows, page_of_campaign
+from highwater_pipeline.report.comparisons import page_of_comparison, page_of_trend
+from highwater_pipeline.report.sections import Section, sections_of, shown_value
 from highwater_pipeline.report.writing import write_report
 from highwater_pipeline.tables import Row
+from highwater_pipeline.trend import Trend
 
 NOTHING = Sample((), 0)
 VERDICT: Row = {
@@ -28,7 +36,7 @@ MEDIAN: Row = {
     "split": "detect_ms", "fault": "kill", "preset": "fenced", "count": 9, "median": 2013.4,
     "low": 1900.0, "high": None,
 }  # fmt: skip
-FAILOVER: Row = {"fault": "kill", "total_ms": 2_500.0}
+FAILOVER: Row = {"run_id": "run-1", "fault": "kill", "total_ms": 2_500.0}
 OUTAGE: Row = {
     "run_id": "run-1", "topic": "t", "partition": 0, "from_ns": 10**9, "to_ns": 3 * 10**9,
     "outage_ms": 2_000.0, "fault": "kill",
@@ -66,8 +74,11 @@ def test_violations_and_pictures_are_in_the_page_and_all_of_it_in_files(tmp_path
     assert page.count("<svg") == 3
     assert "1 of 1 differ from the run&#39;s own verdict" in page
     text = (tmp_path / "report.md").read_text()
-    assert "| run-1 | I1 | t | 0 | 7 | 2 |" in text
-    assert r"'a\|b' was acknowledged" in text
+    what = r"'a\|b' was acknowledged; there is nothing"
+    assert f"| run-1 | I1 | {what} | t-0, offset 7, broker 2 | p0's send 3 |" in text
+    with (tmp_path / "report-violations.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert (row["topic"], row["offset"], row["check"]) == ("t", "7", FINDING["check"])
     with (tmp_path / "report-failovers.csv").open() as file:
         (row,) = csv.DictReader(file)
     assert (row["median"], row["high"]) == ("2013.4", "")
@@ -77,6 +88,154 @@ def test_equal_analyses_give_equal_bytes(tmp_path: Path) -> None:
     found = analysis(medians=(MEDIAN,), failovers=Sample((FAILOVER,), 1))
     pages = [write_report(tmp_path / name, "x", found).read_bytes() for name in ("a", "b")]
     assert pages[0] == pages[1]
+
+
+def sections(**more: object) -> dict[str, Section]:
+    return {section.title: section for section in sections_of(analysis(**more))}
+
+
+def test_what_is_broken_comes_before_what_was_measured() -> None:
+    runs = tuple(
+        {**VERDICT, "run_id": f"run-{number}", "outcome": outcome}
+        for number, outcome in enumerate(("pass", "fail", "unknown", "fail"))
+    )
+    found = sections(verdicts=runs)
+    assert list(found)[:3] == ["Verdicts", "Violations", "Checks"]
+    assert [row["run_id"] for row in found["Verdicts"].rows] == ["run-1", "run-3", "run-2", "run-0"]
+
+
+def test_the_first_line_counts_runs_by_their_outcome(tmp_path: Path) -> None:
+    runs = tuple({**VERDICT, "outcome": outcome} for outcome in ("unknown", "fail", "pass", "fail"))
+    many = analysis(runs=Sample((RUN,), 4), verdicts=runs, findings=Sample((), 27_276))
+    page = write_report(tmp_path, "4 runs", many).read_text()
+    assert "fail: 4 runs (1 pass, 2 fail, 1 unknown), 27,276 violations, 0 leader" in page
+
+
+def test_checks_that_found_something_come_first() -> None:
+    looked = ("log start <= HW", 3), (FINDING["check"], 0)
+    examined = tuple({"run_id": "run-1", "check": name, "examined": n} for name, n in looked)
+    checks = sections(examined=examined, findings=Sample((FINDING,), 900))["Checks"]
+    assert [(row["check"], row["vacuous"], row["violations"]) for row in checks.rows] == [
+        (FINDING["check"], 1, 1), ("log start <= HW", 0, 0),
+    ]  # fmt: skip
+    assert "of those that are shown above" in checks.note
+
+
+def test_a_violation_of_no_place_names_none() -> None:
+    nowhere = {**FINDING, "topic": "", "partition": -1, "offset": -1, "broker": -1}
+    (row,) = sections(findings=Sample((nowhere,), 1))["Violations"].table
+    assert row["place"] == ""
+
+
+def test_failovers_of_a_fault_and_preset_are_one_row() -> None:
+    whole = {**MEDIAN, "split": "total_ms", "count": 7, "median": 2_100.0, "high": 2_600.0}
+    failovers = sections(medians=(MEDIAN, whole, {**MEDIAN, "preset": None}))["Failovers"]
+    assert [row["preset"] for row in failovers.table] == [None, "fenced"]
+    row = failovers.table[1]
+    assert (row["failovers"], row["total_ms"], row["detect_ms"]) == (
+        9,
+        "2,100 (1,900–2,600)",
+        "2,013",
+    )
+    assert failovers.rows == (MEDIAN, whole, {**MEDIAN, "preset": None})
+
+
+def test_leader_changes_without_a_fault_are_told() -> None:
+    without = {**FAILOVER, "fault": None, "total_ms": None}
+    some = sections(failovers=Sample((FAILOVER, without), 2))["Failovers"]
+    assert "Before 1 of 2 leader changes no fault was proven" in some.note
+    none = sections(failovers=Sample((without,), 1))["Failovers"]
+    assert "Before all leader changes no fault was proven" in none.note
+    assert "no fault was proven" not in sections(failovers=Sample((FAILOVER,), 1))["Failovers"].note
+
+
+def test_rows_of_pictures_go_downwards_and_names_are_no_formulas() -> None:
+    many = tuple(
+        {**OUTAGE, "run_id": f"run-{number:02}-$x_1$", "outage_ms": 1_000.0 + number}
+        for number in range(42)
+    )
+    picture = plots.outages_by_run(many)
+    names = re.findall(r"run-(\d\d)-\$x_1\$", re.sub("<!--.*?-->", "", picture))
+    assert names == [f"{number:02}" for number in range(2, 42)]  # without the two shortest
+    heights = [float(y) for y in re.findall(r' y="([\d.]+)"[^>]*>run-', picture)]
+    assert len(heights) == 40
+    assert heights == sorted(heights)
+    assert "the 40 runs with most of it" in picture
+
+
+# ---------------------------------------------------------------- other pages
+
+COMMITS = {"a": "ac3478d69a3c81fa62e60f5c3696165a4e5e6ac4", "b": f"{'c1dfd96eea8c' * 3}1256-dirty"}
+
+
+def compared_row(fault: str, verdict: str) -> Row:
+    row: Row = {"fault": fault, "measure": "total_ms", "verdict": verdict}
+    for side in COMMITS:
+        told = {"count": 8, "median": 2_820.4, "low": 2_745.0, "high": None, "lacking": 0}
+        row |= {f"{name}_{side}": value for name, value in told.items()}
+    return row | {"high_b": 2_949.0, "lacking_b": 1, "ratio": 1.0, "b_is_greater": 0.5, "p": 1.0}
+
+
+def comparison() -> Comparison:
+    rows = (
+        compared_row("isolate", TOO_FEW), compared_row("kill", NOT_SHOWN),
+        compared_row("pause", SLOWER),
+    )  # fmt: skip
+    names = [f"commit {commit}" for commit in COMMITS.values()]
+    return Comparison(
+        "commit", COMMITS["a"], COMMITS["b"], 8, 9, None, Answer.SLOWER, sentence(rows, *names),
+        (), rows,
+    )  # fmt: skip
+
+
+def test_a_comparison_answers_first_and_says_apart_what_that_rests_on() -> None:
+    page = page_of_comparison(comparison())
+    assert page.lead.startswith("commit c1dfd96eea8c-dirty is slower than commit ac3478d69a3c: tot")
+    assert page.lead.endswith("1 times).")
+    assert page.notes[0].startswith("More runs of commit c1dfd96eea8c-dirty")
+    assert COMMITS["a"] not in str((page.title, page.lead, page.notes))
+
+
+def test_what_is_slower_is_the_first_row_with_both_sides_in_it() -> None:
+    (section,) = page_of_comparison(comparison()).sections
+    assert [row["fault"] for row in section.table] == ["pause", "kill", "isolate"]
+    assert section.cells[0] == (
+        "pause", "total_ms", "b is slower", "2,820", "2,820 (2,745–2,949)", "1", "0.5", "1", "8, 8",
+        "0, 1",
+    )  # fmt: skip
+    assert section.rows[0]["fault"] == "isolate"  # as they were, for programs
+
+
+def test_a_trend_has_a_row_a_build() -> None:
+    rows = tuple(
+        {"fault": fault, "measure": measure, "build": build, "count": 8, "median": 70.0,
+         "low": 60.0, "high": 80.0, "lacking": 0}
+        for fault, measure in (("kill", "total_ms"), ("", "p99_ms"))
+        for build in COMMITS.values()
+    )  # fmt: skip
+    builds = tuple({"build": build, "runs": 8, "first_ns": 0} for build in COMMITS.values())
+    page = page_of_trend(Trend("commit", None, builds, rows, 0, comparison()))
+    assert [section.title for section in page.sections] == ["Trend", "Last build", "Builds"]
+    assert page.sections[0].table == [
+        {"build": name, "kill total_ms": "70 (60–80)", "p99_ms": "70 (60–80)"}
+        for name in ("ac3478d69a3c", "c1dfd96eea8c-dirty")
+    ]
+    assert "c1dfd96eea8c-dirty</text>" in page.sections[0].svg
+
+
+def test_a_campaign_shows_first_what_nothing_documents_and_how_to_see_it_again() -> None:
+    kind: Row = {
+        "invariant": "I4", "rows": "", "named": "", "schedules": 2, "first_seed": 4711,
+        "family": "joins", "message": "m", "plan": "p.json", "replay": "sim replay",
+    }  # fmt: skip
+    found = [{**kind, "outcome": "documented"}, {**kind, "outcome": "fail"}]
+    shrunk = [{"seed": 12_345, "is_minimal": True, "steps": 12_345}]
+    rows = CampaignRows(found, shrunk, (), (), (), (), 2)
+    of_found, of_shrunk = page_of_campaign("c", Outcome.FAIL, "fail", (), rows).sections[:2]
+    assert [row["outcome"] for row in of_found.table] == ["fail", "documented"]
+    assert of_found.table[0]["replay"] == "sim replay"
+    assert of_shrunk.cells == [("12345", "yes", "12,345")]
+    assert of_shrunk.numbers == ("seed", "steps")
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,12 @@ def page_of_campaign(
         lead=lead,
         notes=tuple(notes),
         sections=(
-            Section("Found", rows.found, note="Message, plan and replay are the first one's."),
+            Section(
+                "Found",
+                rows.found,
+                note="The message is the first one's, and replay shows it again.",
+                shown=_found(rows.found),
+            ),
             Section("Shrunk", rows.shrunk),
             Section("Families", rows.families, note="CPU of one schedule, judging included."),
             Section(
@@ -57,6 +62,13 @@ def page_of_campaign(
             Section("Faults", rows.faults),
         ),
     )
+
+
+def _found(rows: Sequence[Row]) -> list[Row]:
+    """Return the kinds of violations as people read them, those that nothing documents first."""
+    names = ("outcome", "invariant", "schedules", "message", "named", "replay")
+    in_order = sorted(rows, key=lambda row: row["outcome"] != Outcome.FAIL)
+    return [{name: row[name] for name in names} for row in in_order]
 
 
 def marks_by_schedule(firsts: Sequence[int], schedules: int) -> str:
@@ -75,6 +87,7 @@ def marks_by_schedule(firsts: Sequence[int], schedules: int) -> str:
             color="#2f6fab",
         )  # fmt: skip
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.set_ylim(bottom=0)
         axes.set_xlabel("schedules")
         axes.set_ylabel("coverage marks reached")

@@ -15,6 +15,9 @@ from jinja2 import Environment, PackageLoader
 from highwater_checker.verdict import Outcome
 from highwater_pipeline.report.sections import Section
 
+LONG = frozenset({"check", "message", "named", "plan", "replay", "title"})
+"""Columns whose cells run over several lines."""
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -39,7 +42,7 @@ def write_page(folder: Path, page: Page) -> Path:
     )
     path = folder / f"{page.name}.html"
     template = environment.get_template("page.html.j2")
-    path.write_text(template.render(page=page, zip=zip))
+    path.write_text(template.render(page=page, long=LONG, zip=zip))
     (folder / f"{page.name}.md").write_text("\n".join(markdown(page)) + "\n")
     for section in page.sections:
         part = re.sub(r"\W+", "-", section.title.lower())
@@ -57,7 +60,7 @@ def markdown(page: Page) -> Iterator[str]:
         yield f"\n## {section.title}\n"
         if section.note:
             yield f"{_plain(section.note)}\n"
-        if not section.rows:
+        if not section.table:
             yield "None."
             continue
         yield f"| {' | '.join(section.columns)} |"
@@ -74,7 +77,8 @@ def _plain(text: str) -> str:
 
 def _csv(section: Section) -> str:
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(section.columns)
-    writer.writerows([row[column] for column in section.columns] for row in section.rows)
+    columns = list(section.rows[0]) if section.rows else []
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(section.rows)
     return text.getvalue()

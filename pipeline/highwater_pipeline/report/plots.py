@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+import statistics
+from collections import Counter
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from highwater_pipeline.tables import Row
@@ -15,6 +18,9 @@ from highwater_pipeline.tables import Row
 _SPLIT_COLOURS = {"detect_ms": "#2f6fab", "elect_ms": "#e08a1e", "first_ack_ms": "#3a9d5d"}
 _SPLIT_NAMES = {"detect_ms": "detect", "elect_ms": "elect", "first_ack_ms": "first acknowledgement"}
 _OUTAGE = "#d9534f"
+_RUNS_MAX = 40
+_NAME_CHARACTERS = 40
+"""Of a name beside a row, how many are shown."""
 _RASTER_FROM = 2_000
 """Points beyond which a picture's dots become pixels: each dot is 100 bytes of SVG."""
 
@@ -32,28 +38,33 @@ def styled() -> AbstractContextManager[None]:
 
 
 def failovers_by_fault(failovers: Sequence[Row]) -> str:
-    """Draw each failover's whole time as a dot, by the fault before it; "" without any."""
+    """Draw each failover's whole time as a dot, by the fault before it and preset; "" without any.
+
+    The upright line is the median.
+    """
     known = [row for row in failovers if row["fault"] and row["total_ms"] is not None]
     if not known:
         return ""
-    faults = sorted({row["fault"] for row in known})
+    times: dict[str, list[float]] = {}
+    for row in sorted(known, key=lambda row: (_group(row), row["total_ms"])):
+        times.setdefault(_group(row), []).append(row["total_ms"] / 1e3)
     with styled():
-        figure = Figure(figsize=(9, 1.2 + 0.5 * len(faults)), layout="constrained")
-        axes = figure.subplots()
-        for place, fault in enumerate(faults):
-            times_s = sorted(row["total_ms"] / 1e3 for row in known if row["fault"] == fault)
+        figure, axes = _rows_of(times, 0.5)
+        for place, times_s in enumerate(times.values()):
             heights = [place + _spread(number) for number in range(len(times_s))]
             axes.plot(
                 times_s, heights, "o", markersize=4, alpha=0.6, color="#2f6fab",
                 rasterized=len(known) > _RASTER_FROM,
             )  # fmt: skip
-            median_s = times_s[len(times_s) // 2]
+            median_s = statistics.median(times_s)
             axes.plot([median_s] * 2, [place - 0.35, place + 0.35], color="#222222", linewidth=1.5)
-        axes.set_yticks(range(len(faults)), faults)
-        axes.set_ylim(-0.6, len(faults) - 0.4)
-        axes.set_xlim(left=0)
-        axes.set_xlabel("from the fault to the new leader's first acknowledgement, seconds")
-        return as_svg(figure)
+        return _from_zero(
+            figure, axes, "from the fault to the new leader's first acknowledgement, seconds"
+        )
+
+
+def _group(row: Row) -> str:
+    return " / ".join(filter(None, (row["fault"], row["preset"])))
 
 
 def _spread(number: int) -> float:
@@ -63,46 +74,71 @@ def _spread(number: int) -> float:
 
 def splits_by_fault(medians: Sequence[Row]) -> str:
     """Draw the medians of what failovers waited for as stacked bars, by fault and preset."""
-    groups = sorted({(row["fault"], row["preset"] or "") for row in medians})
+    groups = sorted({_group(row) for row in medians})
     if not groups:
         return ""
-    values = {(row["fault"], row["preset"] or "", row["split"]): row["median"] for row in medians}
+    values = {(_group(row), row["split"]): row["median"] for row in medians}
     with styled():
-        figure = Figure(figsize=(9, 1.4 + 0.4 * len(groups)), layout="constrained")
-        axes = figure.subplots()
+        figure, axes = _rows_of(groups, 0.4, above=0.4)
         for place, group in enumerate(groups):
             left_s = 0.0
             for split, colour in _SPLIT_COLOURS.items():
-                length_s = (values.get((*group, split)) or 0.0) / 1e3
+                length_s = (values.get((group, split)) or 0.0) / 1e3
                 axes.barh(place, length_s, left=left_s, color=colour, height=0.6)
                 left_s += length_s
+            axes.annotate(
+                f"{left_s:.3g} s", (left_s, place), (4, 0), textcoords="offset points", va="center"
+            )
         for split, colour in _SPLIT_COLOURS.items():
             axes.barh(0, 0, color=colour, label=_SPLIT_NAMES[split])
-        axes.set_yticks(range(len(groups)), [" / ".join(filter(None, group)) for group in groups])
-        axes.set_xlabel("medians, seconds")
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=3, frameon=False)
-        return as_svg(figure)
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False)
+        return _from_zero(figure, axes, "median of each part, seconds")
 
 
-def outages_by_run(outages: Sequence[Row], runs: Sequence[Row]) -> str:
-    """Draw when each run's partitions acknowledged nothing for long; "" without any such time."""
+def outages_by_run(outages: Sequence[Row]) -> str:
+    """Draw when each run's partitions acknowledged nothing for long; "" without any such time.
+
+    Of many runs those are drawn whose partitions were out for longest.
+    """
     if not outages:
         return ""
-    names = [row["run_id"] for row in runs if any(o["run_id"] == row["run_id"] for o in outages)]
+    out_ms: Counter[str] = Counter()
+    for outage in outages:
+        out_ms[outage["run_id"]] += outage["outage_ms"]
+    longest = {run_id for run_id, _ in out_ms.most_common(_RUNS_MAX)}
+    runs = sorted(longest)
     with styled():
-        figure = Figure(figsize=(9, 1.0 + 0.3 * len(names)), layout="constrained")
-        axes = figure.subplots()
+        figure, axes = _rows_of(runs, 0.3)
         for outage in outages:
-            if outage["run_id"] in names:
+            if outage["run_id"] in longest:
                 begin_s, length_s = outage["from_ns"] / 1e9, outage["outage_ms"] / 1e3
-                place = names.index(outage["run_id"])
+                place = runs.index(outage["run_id"])
                 axes.broken_barh(
-                    [(begin_s, length_s)], (place - 0.3, 0.6), color=_OUTAGE, alpha=0.6
+                    [(begin_s, length_s)], (place - 0.3, 0.6), color=_OUTAGE, alpha=0.4, linewidth=0
                 )
-        axes.set_yticks(range(len(names)), names)
-        axes.set_xlim(left=0)
-        axes.set_xlabel("seconds from the run's start; red: some partition acknowledged nothing")
-        return as_svg(figure)
+        which = "" if len(out_ms) <= _RUNS_MAX else f"; the {_RUNS_MAX} runs with most of it"
+        says = f"seconds from the run's start; red: a partition acknowledged nothing{which}"
+        return _from_zero(figure, axes, says)
+
+
+def _rows_of(names: Collection[str], height: float, above: float = 0.0) -> tuple[Figure, Axes]:
+    """Return a picture with a row a name, from above, each so high; above: what else there is."""
+    figure = Figure(figsize=(9, 0.9 + above + height * len(names)), layout="constrained")
+    axes = figure.subplots()
+    axes.set_yticks(range(len(names)), [_cut(name) for name in names], parse_math=False)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    return figure, axes
+
+
+def _from_zero(figure: Figure, axes: Axes, says: str) -> str:
+    """Return the picture; what is drawn after the axis has its bounds would not move them."""
+    axes.set_xlim(left=0)
+    axes.set_xlabel(says)
+    return as_svg(figure)
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _NAME_CHARACTERS else f"{name[: _NAME_CHARACTERS - 1]}…"
 
 
 def as_svg(figure: Figure) -> str:

@@ -2,61 +2,91 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from highwater_checker.verdict import Outcome
 from highwater_pipeline.analysis import Analysis, Sample
+from highwater_pipeline.metrics.failovers import SPLITS
 from highwater_pipeline.report import plots
 from highwater_pipeline.tables import Row
 
 NOTHING = "–"
+NAMES = frozenset({"seed", "first_seed"})
+"""Columns of numbers that are typed again and not reckoned with: they have no separators."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, a sentence, pictures ("" for none) and a table; its rows have equal columns."""
+    """A heading, a sentence, pictures ("" for none) and a table.
+
+    rows: for programs, with equal columns. shown: what people read in their place, where that
+    differs; likewise with equal columns.
+    """
 
     title: str
     rows: Sequence[Row]
     note: str = ""
     svg: str = ""
+    shown: Sequence[Row] | None = None
+
+    @property
+    def table(self) -> Sequence[Row]:
+        return self.rows if self.shown is None else self.shown
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return tuple(self.rows[0]) if self.rows else ()
+        return tuple(self.table[0]) if self.table else ()
 
     @property
     def numbers(self) -> tuple[str, ...]:
         """The columns that are set flush right."""
         return tuple(
-            column for column in self.columns if all(_is_number(row[column]) for row in self.rows)
+            column for column in self.columns if all(_is_number(row[column]) for row in self.table)
         )
 
     @property
     def cells(self) -> list[tuple[str, ...]]:
         """The rows as people read them."""
-        return [tuple(shown_value(row[column]) for column in self.columns) for row in self.rows]
+        return [
+            tuple(
+                shown_value(_name(row[column]) if column in NAMES else row[column])
+                for column in self.columns
+            )
+            for row in self.table
+        ]
+
+
+def _name(value: object) -> object:
+    return None if value is None else str(value)
 
 
 def sections_of(analysis: Analysis) -> list[Section]:
-    """Return the report's sections, in order."""
+    """Return the report's sections, in order: what is broken before what was measured."""
     return [
         Section("Verdicts", _with_titles(analysis), note=_of_verdicts(analysis)),
-        Section("Checks", _by_check(analysis)),
-        Section("Violations", analysis.findings.rows, note=_share(analysis.findings)),
+        Section(
+            "Violations",
+            analysis.findings.rows,
+            note=_share(analysis.findings),
+            shown=[_in_words(row) for row in analysis.findings.rows],
+        ),
+        Section("Checks", _by_check(analysis), note=_of_checks(analysis)),
         Section(
             "Failovers",
             analysis.medians,
-            note="Median, and the interval that holds it with 95 % (from six failovers on), in "
-            "milliseconds. The fault is the last that was proven before the new leader began.",
+            note=_of_failovers(analysis),
             svg=plots.splits_by_fault(analysis.medians)
-            + plots.failovers_by_fault(analysis.failovers.rows),
+            + plots.failovers_by_fault(_with_presets(analysis)),
+            shown=_by_fault(analysis.medians),
         ),
         Section(
             "Outages",
             [_in_seconds(row) for row in analysis.outages.rows],
             note=_share(analysis.outages),
-            svg=plots.outages_by_run(analysis.outages.rows, analysis.runs.rows),
+            svg=plots.outages_by_run(analysis.outages.rows),
         ),
         Section("Latency and throughput", analysis.latencies),
         Section("Replication", analysis.replication, note="Lags in records, from the looks."),
@@ -68,13 +98,30 @@ def shown_value(value: object) -> str:
     """Return a cell's text: three significant digits of a fraction, – for nothing."""
     if value is None or value == "":
         return NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else str(value)
 
 
+def shown_interval(median: float | None, low: float | None, high: float | None) -> str:
+    """Return a median with the interval that holds it, where there is one."""
+    if low is None or high is None:
+        return shown_value(median)
+    return f"{shown_value(median)} ({shown_value(low)}–{shown_value(high)})"
+
+
+_COMMIT = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28}\b")
+
+
+def with_short_commits(text: str) -> str:
+    """Return the text with the first twelve digits of each commit that it names whole."""
+    return _COMMIT.sub(r"\1", text)
+
+
 def _is_number(value: object) -> bool:
-    return value is None or isinstance(value, int | float)
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 def _share(sample: Sample) -> str:
@@ -96,9 +143,92 @@ def _differs(row: Row) -> bool:
     return bool(row["recorded"]) and row["recorded"] != row["outcome"]
 
 
+_WORST_FIRST = (Outcome.FAIL, Outcome.UNKNOWN, Outcome.PASS)
+
+
 def _with_titles(analysis: Analysis) -> list[Row]:
     titles: Mapping[str, str] = {row["run_id"]: row["title"] or "" for row in analysis.runs.rows}
-    return [{**row, "title": titles.get(row["run_id"], "")} for row in analysis.verdicts]
+    rows = [{**row, "title": titles.get(row["run_id"], "")} for row in analysis.verdicts]
+    return sorted(rows, key=lambda row: _WORST_FIRST.index(row["outcome"]))
+
+
+def _in_words(finding: Row) -> Row:
+    """Return a violation as people read it: what it is and where, in few columns."""
+    place = f"{finding['topic']}-{finding['partition']}" if finding["topic"] else ""
+    rest = [f"{name} {finding[name]}" for name in ("offset", "broker") if finding[name] >= 0]
+    return {
+        "run_id": finding["run_id"],
+        "invariant": finding["invariant"],
+        "message": finding["message"],
+        "place": ", ".join(filter(None, (place, *rest))),
+        "operation": finding["operation"],
+    }
+
+
+def _by_check(analysis: Analysis) -> list[Row]:
+    """Return one row a check, of how many runs and things it looked at; those that found first.
+
+    violations: of those that are shown, see _of_checks.
+    """
+    shown = Counter(row["check"] for row in analysis.findings.rows)
+    found: dict[str, Row] = {}
+    for row in analysis.examined:
+        name = row["check"]
+        check = found.setdefault(
+            name,
+            {"check": name, "runs": 0, "vacuous": 0, "examined": 0, "violations": shown[name]},
+        )
+        check["runs"] += 1
+        check["vacuous"] += row["examined"] == 0
+        check["examined"] += row["examined"]
+    return sorted(found.values(), key=lambda row: -row["violations"])
+
+
+def _of_checks(analysis: Analysis) -> str:
+    vacuous = "vacuous: runs in which it had nothing to examine, and so proves nothing."
+    if not _share(analysis.findings):
+        return vacuous
+    return f"{vacuous} violations: of those that are shown above, not of all."
+
+
+def _of_failovers(analysis: Analysis) -> str:
+    """Return what the medians are; and how many leader changes there are of which there is none."""
+    how = (
+        "Medians in milliseconds, with the interval that holds each with 95 % (from six failovers "
+        "on). The fault is the last that was proven before the new leader began."
+    )
+    changes = analysis.failovers
+    without = sum(row["fault"] is None for row in changes.rows)
+    if not without:
+        return how
+    whole = "all" if without == changes.total else f"{without:,} of {changes.total:,}"
+    return f"{how} Before {whole} leader changes no fault was proven: they are not among these."
+
+
+_PARTS = ("total_ms", *(split for split in SPLITS if split != "total_ms"))
+
+
+def _by_fault(medians: Sequence[Row]) -> list[Row]:
+    """Return one row a fault and preset: how many failovers there are, and the median of each part.
+
+    One that is not whole, as of a leader that was replaced before it acknowledged anything, counts
+    for the parts that it has; failovers: of the part that most have.
+    """
+    found: dict[tuple[str, str], Row] = {}
+    for row in sorted(medians, key=lambda row: (row["fault"], row["preset"] or "")):
+        group = found.setdefault(
+            (row["fault"], row["preset"] or ""),
+            {"fault": row["fault"], "preset": row["preset"], "failovers": 0}
+            | dict.fromkeys(_PARTS, ""),
+        )
+        group["failovers"] = max(group["failovers"], row["count"])
+        group[row["split"]] = shown_interval(row["median"], row["low"], row["high"])
+    return list(found.values())
+
+
+def _with_presets(analysis: Analysis) -> list[Row]:
+    presets: Mapping[str, str] = {row["run_id"]: row["preset"] for row in analysis.runs.rows}
+    return [{**row, "preset": presets.get(row["run_id"])} for row in analysis.failovers.rows]
 
 
 def _in_seconds(row: Row) -> Row:
@@ -107,16 +237,3 @@ def _in_seconds(row: Row) -> Row:
     kept = ("outage_ms", "fault")
     place = {name: row[name] for name in ("run_id", "topic", "partition")}
     return place | times | {name: row[name] for name in kept}
-
-
-def _by_check(analysis: Analysis) -> list[Row]:
-    """Return one row a check: over how many runs it looked at how much, and what it found."""
-    found: dict[str, Row] = {}
-    for row in analysis.examined:
-        check = found.setdefault(
-            row["check"], {"check": row["check"], "runs": 0, "vacuous": 0, "examined": 0}
-        )
-        check["runs"] += 1
-        check["vacuous"] += row["examined"] == 0
-        check["examined"] += row["examined"]
-    return list(found.values())

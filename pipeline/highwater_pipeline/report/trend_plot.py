@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from highwater_pipeline.report.plots import as_svg, styled
+from highwater_pipeline.report.sections import with_short_commits
 from highwater_pipeline.tables import Row
 
 _COLOURS = ("#2f6fab", "#e08a1e", "#3a9d5d", "#d9534f", "#7a5ea8", "#8a6d3b", "#4aa3a3", "#777777")
-_SHOWN_CHARACTERS = 12
+_SHOWN_CHARACTERS = 20
 """Of a build's name, how many stand below the axis."""
 
 
@@ -29,14 +30,15 @@ def medians_by_build(rows: Sequence[Row], builds: Sequence[str], says: str) -> s
         axes = figure.subplots()
         for number, fault in enumerate(faults):
             own = [row for row in known if row["fault"] == fault]
+            aside = 0.05 * (number - (len(faults) - 1) / 2)
             axes.errorbar(
-                [builds.index(row["build"]) + 0.05 * number for row in own],
+                [builds.index(row["build"]) + aside for row in own],
                 [row["median"] / 1e3 for row in own],
                 yerr=[[_reach_s(row, end) for row in own] for end in ("low", "high")],
                 fmt="o-", markersize=4, capsize=3, linewidth=1.2,
                 color=_COLOURS[number % len(_COLOURS)],
             )  # fmt: skip
-        names = [build[:_SHOWN_CHARACTERS] for build in builds]
+        names = [with_short_commits(build)[:_SHOWN_CHARACTERS] for build in builds]
         axes.set_xticks(range(len(builds)), names, rotation=30, ha="right", parse_math=False)
         axes.set_xlim(-0.5, len(builds) - 0.5)
         axes.set_ylim(bottom=0)

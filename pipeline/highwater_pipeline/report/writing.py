@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
+from highwater_checker.verdict import Outcome
 from highwater_pipeline.analysis import Analysis
 from highwater_pipeline.report.pages import Page, write_page
 from highwater_pipeline.report.sections import sections_of
@@ -25,11 +27,14 @@ def write_report(folder: Path, title: str, analysis: Analysis) -> Path:
 
 
 def _summary(analysis: Analysis) -> str:
+    outcomes = Counter(row["outcome"] for row in analysis.verdicts)
+    runs = ", ".join(f"{outcomes[each]:,} {each}" for each in Outcome if outcomes[each])
     counts = {
-        "run": analysis.runs.total,
         "violation": analysis.findings.total,
         "leader change": analysis.failovers.total,
+        "line": analysis.quarantine.total,
     }
-    words = [f"{count} {what}{'' if count == 1 else 's'}" for what, count in counts.items()]
-    lines = analysis.quarantine.total
-    return f"{', '.join(words)}, {lines} line{'' if lines == 1 else 's'} in quarantine"
+    words = [f"{count:,} {what}{'' if count == 1 else 's'}" for what, count in counts.items()]
+    total = analysis.runs.total
+    of_runs = f"{total:,} run{'' if total == 1 else 's'}"
+    return f"{of_runs}{f' ({runs})' if total > 1 else ''}, {', '.join(words)} in quarantine"
