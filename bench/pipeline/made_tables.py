@@ -1,7 +1,8 @@
 """Tables of a sound run, as large as is asked for: what the bench of the pipeline reads.
 
-Spark makes them from row numbers, so that 10^8 rows need no run that long. Record n of the run is
-sent, acknowledged and read once, and lies on three brokers; its ten rows:
+DuckDB makes them from row numbers, already in the order of their sort keys, so that 10^8 rows need
+neither a run that long nor a sort. Record n of the run is sent, acknowledged and read once, and
+lies on three brokers; its ten rows:
 
     operations  the send's begin and end, and a consumer's read
     events      one of each broker and one of a controller, so that every node's seq has no gap
@@ -15,15 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as fn
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from highwater_core.events import EventKind
 from highwater_core.ids import FIRST_CONTROLLER_ID
-from highwater_pipeline.ingest.store import write
 from highwater_pipeline.tables import (
     DATA_VERSION,
     EVENTS,
+    LOOKS,
     OPERATIONS,
     RECORDS,
     REPLICA_LOOKS,
@@ -36,20 +39,28 @@ RUN_ID = "made"
 TOPIC = "t"
 ROWS_PER_RECORD = 10
 BROKERS = (0, 1, 2)
+_ISR = f'{{"isr":{list(BROKERS)}}}'
 PRODUCERS = 4
 BATCH = 10
 """Records of one partition in a batch."""
-LOOKS = 20
+HOT_OF_TEN = 9
+"""Of ten records, how many are in partition 0 where it is hot."""
+LOOK_COUNT = 20
 SEND_NS = 1_000
+LATENCIES = 997
+"""How many different latencies there are, of 1 ns and more: below SEND_NS, so that sends of one
+partition do not overlap."""
 LOST_EVERY = 1_009
 """Of records, which one LACKING does not have: what a check of acknowledged records has to find."""
 LACKING = 1
+MEMORY = "4GB"
+Rows = Iterable[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """rows: of all tables, about. partitions: of the topic. is_hot: whether half of all records
-    are in partition 0; else each has as many as another."""
+    """rows: of all tables, about. partitions: of the topic. is_hot: whether partition 0 has nine of
+    ten records; else each has as many as another."""
 
     rows: int
     partitions: int = 48
@@ -66,155 +77,180 @@ class Shape:
 
     def end_offset(self, partition: int) -> int:
         """Return how many records the partition has."""
-        count, partitions, first = self.records, self.partitions, partition
-        if self.is_hot:
-            if partition == 0:
-                return (count + 1) // 2
-            count, partitions, first = count // 2, partitions - 1, partition - 1
-        return len(range(first, count, partitions))
+        if not self.is_hot:
+            return len(range(partition, self.records, self.partitions))
+        tens, rest = divmod(self.records, 10)
+        if partition == 0:
+            return tens * HOT_OF_TEN + min(rest, HOT_OF_TEN)
+        return len(range(partition - 1, tens, self.partitions - 1))
+
+    def place(self) -> tuple[str, str]:
+        """Return the SQL for partition and offset of record n."""
+        if not self.is_hot:
+            return f"n % {self.partitions}", f"n // {self.partitions}"
+        others = self.partitions - 1
+        is_hot = f"n % 10 < {HOT_OF_TEN}"
+        return (
+            f"if({is_hot}, 0, 1 + n // 10 % {others})",
+            f"if({is_hot}, n // 10 * {HOT_OF_TEN} + n % 10, n // 10 // {others})",
+        )
+
+    def number(self, partition: int) -> str:
+        """Return the SQL for the n of the record at an offset of the partition."""
+        if not self.is_hot:
+            return f'"offset" * {self.partitions} + {partition}'
+        if partition == 0:
+            return f'"offset" // {HOT_OF_TEN} * 10 + "offset" % {HOT_OF_TEN}'
+        return f'("offset" * {self.partitions - 1} + {partition - 1}) * 10 + {HOT_OF_TEN}'
 
 
-def make_tables(spark: SparkSession, shape: Shape, store: Path) -> None:
-    """Write the run's tables below store, as an ingest would."""
-    records = _records(spark, shape)
-    frames: Mapping[Table, DataFrame] = {
-        RUNS: _rows(spark, RUNS, [{"outcome": "", "brokers": 3, "data_version": DATA_VERSION}]),
-        OPERATIONS: _operations(records),
-        EVENTS: _events(records).unionByName(_rows(spark, EVENTS, _began(shape))),
-        REPLICA_LOOKS: _rows(spark, REPLICA_LOOKS, _looks(shape)),
-        REPLICAS: _rows(spark, REPLICAS, _replicas(shape)),
-        RECORDS: _held(records),
+def make_tables(shape: Shape, store: Path) -> None:
+    """Write the run's tables below store, as an ingest lays them out, one file a partition."""
+    began = list(_began(shape))
+    for kind in {event["kind"] for event in began}:
+        of_kind = [event for event in began if event["kind"] == kind]
+        _write_rows(of_kind, EVENTS, _file(store, EVENTS, kind))
+    small: dict[Table, Rows] = {
+        RUNS: [{"outcome": "", "brokers": len(BROKERS), "data_version": DATA_VERSION}],
+        LOOKS: _looks(),
+        REPLICA_LOOKS: _replica_looks(shape),
+        REPLICAS: _replicas(shape),
     }
-    for table, frame in frames.items():
-        write(frame, table, store)
+    for table, rows in small.items():
+        _write_rows(rows, table, _file(store, table))
+    with duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": str(store)}) as engine:
+        for kind, query in _events(shape).items():
+            _copy(engine, query, _file(store, EVENTS, kind))
+        _copy(engine, _operations(shape), _file(store, OPERATIONS))
+        _copy(engine, _held(shape), _file(store, RECORDS))
 
 
-def _records(spark: SparkSession, shape: Shape) -> DataFrame:
-    """Return one row a record: n, partition, offset."""
-    n, others = fn.col("id"), shape.partitions - 1
-    partition, offset = n % shape.partitions, fn.floor(n / shape.partitions)
-    if shape.is_hot:
-        half = fn.floor(n / 2)
-        is_hot = n % 2 == 0
-        partition = fn.when(is_hot, 0).otherwise(1 + half % others)
-        offset = fn.when(is_hot, half).otherwise(fn.floor(half / others))
-    return spark.range(shape.records).select(
-        n.alias("n"), partition.cast("int").alias("partition"), offset.alias("offset")
+def _file(store: Path, table: Table, kind: str | None = None) -> Path:
+    folder = store / table.name / f"run_id={RUN_ID}"
+    return (folder if kind is None else folder / f"kind={kind}") / "part-0.parquet"
+
+
+# ---------------------------------------------------------------- what is large, in SQL
+
+_SQL_TYPES = {
+    "string": "VARCHAR", "int": "INTEGER", "bigint": "BIGINT", "boolean": "BOOLEAN",
+    "array<int>": "INTEGER[]",
+}  # fmt: skip
+UNION = " UNION ALL "
+
+
+def _copy(engine: duckdb.DuckDBPyConnection, query: str, file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    engine.execute(f"COPY ({query}) TO '{file}' (FORMAT parquet, COMPRESSION snappy)")
+
+
+def _select(table: Table, values: Mapping[str, str], source: str) -> str:
+    """Return a query for all columns of the table's files, null where no value is given."""
+    cells = (
+        f'CAST({values.get(name, "NULL")} AS {_SQL_TYPES[kind.simpleString()]}) AS "{name}"'
+        for name, kind in table.columns.items()
+        if name not in table.partitioned_by
     )
+    return f"SELECT {', '.join(cells)} FROM {source}"  # noqa: S608
 
 
-def _operations(records: DataFrame) -> DataFrame:
-    producer, place = fn.col("n") % PRODUCERS, fn.floor(fn.col("n") / PRODUCERS)
-    value = fn.concat(fn.lit("v"), fn.col("n").cast("string"))
-    none = fn.lit(None)
-
-    def line(number: Column, at: Column, kind: str, tries: int, offset: Column) -> Column:
-        return fn.struct(
-            fn.concat(fn.lit("p"), producer.cast("string")).alias("process"),
-            number.cast("long").alias("line"),
-            at.cast("long").alias("time_ns"),
-            fn.lit(kind).alias("type"),
-            place.cast("long").alias("operation_id"),
-            fn.lit("send").alias("function"),
-            offset.cast("long").alias("offset"),
-            fn.lit(tries).alias("tries"),
-            fn.lit(-1).cast("long").alias("high_watermark"),
-            fn.lit(-1).alias("acks"),
-            fn.lit(1).alias("max_in_flight"),
-        )
-
-    begun = fn.col("n") * SEND_NS
-    sent = line(2 * place, begun, "invoke", 0, fn.lit(-1))
-    ended = line(2 * place + 1, begun + SEND_NS // 2, "ok", 1, fn.col("offset"))
-    read = fn.struct(
-        fn.lit("c0").alias("process"),
-        fn.col("n").alias("line"),
-        (begun + SEND_NS).cast("long").alias("time_ns"),
-        fn.lit("ok").alias("type"),
-        fn.col("n").alias("operation_id"),
-        fn.lit("poll").alias("function"),
-        fn.col("offset").cast("long").alias("offset"),
-        fn.lit(0).alias("tries"),
-        (fn.col("offset") + 1).cast("long").alias("high_watermark"),
-        none.cast("int").alias("acks"),
-        none.cast("int").alias("max_in_flight"),
+def _operations(shape: Shape) -> str:
+    """Return the consumer's reads, then each producer's sends, two lines each."""
+    partition, offset = shape.place()
+    shared = {"topic": f"'{TOPIC}'", "partition": partition, "value": "'v' || n", "error": "''"}
+    read = shared | {
+        "process": "'c0'", "line": "n", "time_ns": f"(n + 1) * {SEND_NS}", "type": "'ok'",
+        "operation_id": "n", "function": "'poll'", "offset": offset, "tries": "0",
+        "high_watermark": f"{offset} + 1",
+    }  # fmt: skip
+    sent = shared | {
+        "line": "line", "time_ns": f"n * {SEND_NS} + if(is_end, 1 + n % {LATENCIES}, 0)",
+        "type": "if(is_end, 'ok', 'invoke')", "operation_id": "line // 2", "function": "'send'",
+        "offset": f"if(is_end, {offset}, -1)", "tries": "if(is_end, 1, 0)",
+        "high_watermark": "-1", "acks": "-1", "max_in_flight": "1",
+    }  # fmt: skip
+    reads = _select(OPERATIONS, read, _records(shape))
+    sends = (
+        _select(OPERATIONS, sent | {"process": f"'p{producer}'"}, _lines(shape, producer))
+        for producer in range(PRODUCERS)
     )
-    return records.select(
-        fn.lit(RUN_ID).alias("run_id"),
-        fn.lit(TOPIC).alias("topic"),
-        "partition",
-        value.alias("value"),
-        fn.lit("").alias("error"),
-        fn.explode(fn.array(sent, ended, read)).alias("line"),
-    ).select("run_id", "topic", "partition", "value", "error", "line.*")
+    return UNION.join((reads, *sends))
 
 
-def _events(records: DataFrame) -> DataFrame:
-    """Return a leader's append, its followers' high watermarks, and a controller's command."""
-    leader = fn.col("partition") % len(BROKERS)
+def _records(shape: Shape) -> str:
+    return f"(SELECT range AS n FROM range({shape.records}))"  # noqa: S608
 
-    def event(node: int) -> Column:
-        leads = leader == node
-        kind = fn.when(leads, EventKind.LOG_APPENDED.value).otherwise(
-            EventKind.HIGH_WATERMARK_ADVANCED.value
-        )
-        detail = fn.when(
-            leads, fn.concat(fn.lit('{"end_offset":'), fn.col("offset") + 1, fn.lit("}"))
-        ).otherwise("{}")
-        return fn.struct(fn.lit(node).alias("node"), kind.alias("kind"), detail.alias("detail"))
 
-    sent = fn.struct(
-        fn.lit(FIRST_CONTROLLER_ID).alias("node"),
-        fn.lit(EventKind.COMMAND_SENT.value).alias("kind"),
-        fn.lit("{}").alias("detail"),
-    )
+def _lines(shape: Shape, producer: int) -> str:
+    """Return line, is_end and n of the producer's history: it sends every PRODUCERS-th record."""
+    count = 2 * len(range(producer, shape.records, PRODUCERS))
     return (
-        records.select(
-            fn.lit(RUN_ID).alias("run_id"),
-            (fn.col("n") * SEND_NS).alias("ts_ns"),
-            fn.lit(0).alias("incarnation"),
-            fn.col("n").alias("seq"),
-            fn.lit(TOPIC).alias("topic"),
-            "partition",
-            fn.lit(0).alias("leader_epoch"),
-            fn.lit(1).alias("controller_epoch"),
-            fn.col("offset").cast("long").alias("offset"),
-            fn.explode(fn.array(*(event(broker) for broker in BROKERS), sent)).alias("event"),
-        )
-        .select("*", "event.*")
-        .drop("event")
+        f"(SELECT range AS line, range % 2 = 1 AS is_end, "  # noqa: S608
+        f"range // 2 * {PRODUCERS} + {producer} AS n FROM range({count}))"
     )
 
 
-def _held(records: DataFrame) -> DataFrame:
-    base = fn.col("offset") - fn.col("offset") % BATCH
-    is_lost = (fn.col("n") % LOST_EVERY == LOST_EVERY - 1) & (fn.col("broker") == LACKING)
-    brokers = fn.array(*(fn.lit(broker) for broker in BROKERS))
-    return (
-        records.withColumn("broker", fn.explode(brokers))
-        .where(~is_lost)
-        .select(
-            fn.lit(RUN_ID).alias("run_id"),
-            fn.lit(TOPIC).alias("topic"),
-            "partition",
-            "broker",
-            fn.col("offset").cast("long").alias("offset"),
-            fn.lit(0).alias("leader_epoch"),
-            base.cast("long").alias("base_offset"),
-            (base + fn.col("partition")).cast("long").alias("batch_crc"),
-            fn.concat(fn.lit("v"), fn.col("n").cast("string")).alias("value"),
+def _events(shape: Shape) -> dict[str, str]:
+    """Return queries by kind: leaders' appends, followers' high watermarks, commands."""
+    partition, offset = shape.place()
+    told = {
+        "ts_ns": f"n * {SEND_NS}", "incarnation": "0", "seq": "n", "topic": f"'{TOPIC}'",
+        "partition": partition, "leader_epoch": "0", "controller_epoch": "1", "offset": offset,
+        "detail": "'{}'",
+    }  # fmt: skip
+    appended = told | {"detail": f"""'{{"end_offset":' || {offset} + 1 || '}}'"""}
+    leader = f"{partition} % {len(BROKERS)}"
+
+    def of_brokers(values: Mapping[str, str], condition: str) -> str:
+        return UNION.join(
+            _select(EVENTS, {**values, "node": str(node)}, _records(shape))
+            + f" WHERE ({leader}) {condition} {node}"
+            for node in BROKERS
         )
+
+    commands = told | {"node": str(FIRST_CONTROLLER_ID)}
+    return {
+        EventKind.LOG_APPENDED.value: of_brokers(appended, "="),
+        EventKind.HIGH_WATERMARK_ADVANCED.value: of_brokers(told | {"detail": f"'{_ISR}'"}, "<>"),
+        EventKind.COMMAND_SENT.value: _select(EVENTS, commands, _records(shape)),
+    }
+
+
+def _held(shape: Shape) -> str:
+    """Return each partition's records on each broker, but for what LACKING does not have."""
+    base = f'"offset" - "offset" % {BATCH}'
+    held = {
+        "topic": f"'{TOPIC}'", "partition": "partition", "broker": "broker",
+        "offset": '"offset"', "leader_epoch": "0", "base_offset": base,
+        "batch_crc": f"{base} + partition", "value": "'v' || n",
+    }  # fmt: skip
+    logs = (
+        _select(RECORDS, held, _log(shape, partition, broker))
+        + (f" WHERE n % {LOST_EVERY} <> {LOST_EVERY - 1}" if broker == LACKING else "")
+        for partition in range(shape.partitions)
+        for broker in BROKERS
+    )
+    return UNION.join(logs)
+
+
+def _log(shape: Shape, partition: int, broker: int) -> str:
+    return (
+        f"(SELECT {partition} AS partition, {broker} AS broker, "  # noqa: S608
+        f"{shape.number(partition)} AS n, * "
+        f'FROM range({shape.end_offset(partition)}) AS log("offset"))'
     )
 
 
 # ---------------------------------------------------------------- what is small
 
-Rows = Iterable[Mapping[str, Any]]
 
-
-def _rows(spark: SparkSession, table: Table, rows: Rows) -> DataFrame:
-    cells = [tuple({"run_id": RUN_ID, **row}.get(name) for name in table.columns) for row in rows]
-    return spark.createDataFrame(cells, table.schema)
+def _write_rows(rows: Rows, table: Table, file: Path) -> None:
+    names = [name for name in table.columns if name not in table.partitioned_by]
+    declared = to_arrow_schema(table.schema)
+    in_order = sorted(rows, key=lambda row: [row[name] for name in table.sort_key if name in names])
+    made = pa.Table.from_pylist(in_order, pa.schema([declared.field(name) for name in names]))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(made, file)
 
 
 def _began(shape: Shape) -> Rows:
@@ -235,13 +271,21 @@ def _began(shape: Shape) -> Rows:
         yield event(FIRST_CONTROLLER_ID, EventKind.LEADER_ELECTED, partition, told)
         for broker in BROKERS:
             kind = EventKind.BECAME_LEADER if broker == leader else EventKind.BECAME_FOLLOWER
-            yield event(broker, kind, partition, '{"high_watermark":0}')
+            yield event(broker, kind, partition, f'{{"high_watermark":0,{_ISR[1:]}')
 
 
-def _looks(shape: Shape) -> Rows:
-    for look in range(LOOKS):
+def _looks() -> Rows:
+    for look in range(LOOK_COUNT):
+        yield {
+            "look": look, "time_ns": look * SEND_NS, "answered": list(BROKERS),
+            "incarnations": [0] * len(BROKERS), "is_final": look == LOOK_COUNT - 1,
+        }  # fmt: skip
+
+
+def _replica_looks(shape: Shape) -> Rows:
+    for look in range(LOOK_COUNT):
         for partition in range(shape.partitions):
-            end_offset = shape.end_offset(partition) * (look + 1) // LOOKS
+            end_offset = shape.end_offset(partition) * (look + 1) // LOOK_COUNT
             for broker in BROKERS:
                 yield {
                     "look": look, "time_ns": look * SEND_NS, "node": broker, "incarnation": 0,
@@ -250,7 +294,7 @@ def _looks(shape: Shape) -> Rows:
                     "leader": partition % len(BROKERS), "leader_epoch": 0, "partition_epoch": 0,
                     "high_watermark": end_offset, "log_start_offset": 0,
                     "log_end_offset": end_offset, "isr": list(BROKERS),
-                    "assigned_replicas": list(BROKERS), "is_final": look == LOOKS - 1,
+                    "assigned_replicas": list(BROKERS), "is_final": look == LOOK_COUNT - 1,
                 }  # fmt: skip
 
 

@@ -1,0 +1,105 @@
+"""What one check costs in one engine: seconds, what it found, and the process's most memory."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+Answer = tuple[int, int]
+"""How many findings there are, and how many things were examined."""
+
+
+class EngineName(StrEnum):
+    SPARK = "Spark"
+    DUCKDB = "DuckDB"
+    POLARS = "polars"
+
+
+class Job(msgspec.Struct, frozen=True):
+    """What one engine is to do in a process of its own.
+
+    is_small: how Spark is to plan, as the pipeline decides by the size of run folders. partitions:
+    of Spark's shuffles; None leaves them to the pipeline. within_s: of each check.
+    """
+
+    engine: EngineName
+    store: str
+    is_small: bool
+    partitions: int | None
+    within_s: float
+    checks: tuple[str, ...]
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """What one check took. peak_bytes: the most memory that the engine's process had meanwhile (of
+    Spark the JVM's, whose heap does not shrink between checks). failure: why it has no answer, its
+    seconds then being when it ended; "" when it has one."""
+
+    check: str
+    seconds: float
+    findings: int = 0
+    examined: int = 0
+    peak_bytes: int = 0
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """An engine that has opened the tables. pid: of the process that works. stop: ends the check
+    that runs, from another thread. failures: what a check raises then, or without enough memory."""
+
+    pid: int
+    checks: Mapping[str, Callable[[], Answer]]
+    stop: Callable[[], object]
+    failures: tuple[type[Exception], ...]
+
+
+def cost_of(check: str, engine: Engine, within_s: float) -> Cost:
+    """Run one check, and stop it when it takes longer than it may."""
+    was_stopped = threading.Event()
+
+    def stop() -> None:
+        was_stopped.set()
+        engine.stop()
+
+    forget_peak(engine.pid)
+    timer = threading.Timer(within_s, stop)
+    timer.start()
+    began = time.perf_counter()
+    answer, failure = (0, 0), ""
+    try:
+        answer = engine.checks[check]()
+    except engine.failures as error:
+        failure = f"stopped after {within_s:g} s" if was_stopped.is_set() else _first_line(error)
+    seconds = time.perf_counter() - began
+    timer.cancel()
+    timer.join()
+    return Cost(check, seconds, *answer, peak_bytes(engine.pid), failure)
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+
+
+# ---------------------------------------------------------------- a process's memory, by Linux
+
+
+def forget_peak(pid: int) -> None:
+    """Let the peak of the process's memory begin anew."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def peak_bytes(pid: int) -> int:
+    """Return the most memory that the process had since forget_peak; 0 when it has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    peaks = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
+    return int(peaks[0]) * 1024 if peaks else 0

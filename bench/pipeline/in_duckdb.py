@@ -1,0 +1,90 @@
+"""The SQL texts that the tests hold the pipeline's checks against, in DuckDB.
+
+Written to be another opinion, not to be fast: where DuckDB takes long, the text may be the reason.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from bench.pipeline.cost import Answer, Engine, Job
+from bench.pipeline.seven import LATENCIES
+from highwater_pipeline.tables import TABLES, Table
+from tests.pipeline.duck import SQL
+from tests.pipeline.event_judges import IN_SQL
+from tests.pipeline.event_judges import SPARK as OF_EVENTS
+from tests.pipeline.record_judges import SPARK as OF_RECORDS
+
+MEMORY = "4GB"
+LATENCIES_TEXT = """
+CREATE VIEW sends AS
+SELECT run_id, min(time_ns) FILTER ("type" = 'ok') - min(time_ns) FILTER ("type" = 'invoke') AS ns
+FROM operations WHERE "function" = 'send' GROUP BY run_id, process, operation_id;
+
+CREATE VIEW findings AS SELECT 0 WHERE false;
+
+CREATE TABLE percentiles AS
+SELECT run_id, count(ns) AS acknowledged, quantile_disc(ns, [0.5, 0.95, 0.99]) AS of
+FROM sends GROUP BY run_id;
+
+CREATE VIEW examined AS SELECT run_id, acknowledged FROM percentiles;
+"""
+TEXTS = {
+    check.name: (SQL / f"{name}.sql").read_text()
+    for name, check in {**OF_RECORDS, **OF_EVENTS}.items()
+    if name in OF_RECORDS or name in IN_SQL
+} | {LATENCIES: LATENCIES_TEXT}
+"""By the check's name; there is none for the checks of looks."""
+
+
+@contextmanager
+def duckdb_engine(job: Job) -> Iterator[Engine]:
+    """Give DuckDB with MEMORY; it writes beside the tables what does not fit into that.
+
+    Each check has a connection of its own: nothing is kept from one for another.
+    """
+    store = Path(job.store)
+    running: list[duckdb.DuckDBPyConnection] = []
+
+    def ask(text: str) -> Answer:
+        with _opened(store) as connection:
+            running.append(connection)
+            connection.execute(text)
+            found = _number(connection, "SELECT count(*) FROM findings")
+            return found, _number(connection, "SELECT sum(#2) FROM examined")
+
+    yield Engine(
+        pid=os.getpid(),
+        checks={name: functools.partial(ask, text) for name, text in TEXTS.items()},
+        stop=lambda: running[-1].interrupt(),
+        failures=(duckdb.Error,),
+    )
+
+
+def _opened(store: Path) -> duckdb.DuckDBPyConnection:
+    spilled = str(store / "_spilled")
+    connection = duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": spilled})
+    for table in TABLES:
+        connection.execute(f"CREATE VIEW {table.name} AS SELECT * FROM {_source(store, table)}")  # noqa: S608
+    return connection
+
+
+def _source(store: Path, table: Table) -> str:
+    if any((store / table.name).glob("**/*.parquet")):
+        return f"read_parquet('{store}/{table.name}/**/*.parquet', hive_partitioning = true)"
+    columns = ", ".join(
+        f'NULL::{kind.simpleString().replace("array<int>", "INT[]")} AS "{name}"'
+        for name, kind in table.columns.items()
+    )
+    return f"(SELECT {columns}) WHERE false"
+
+
+def _number(connection: duckdb.DuckDBPyConnection, query: str) -> int:
+    row = connection.execute(query).fetchone()
+    return 0 if row is None or row[0] is None else int(row[0])
