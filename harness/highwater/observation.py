@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.messages import NodeSnapshot, ReplicaSnapshot
 
@@ -15,6 +17,12 @@ class Look:
 
     time_ns: int
     nodes: Mapping[int, NodeSnapshot | None]
+
+
+def encode_look(look: Look) -> bytes:
+    """Return the look as a line of snapshots.jsonl, without its end; nodes ascend."""
+    nodes = {str(node): look.nodes[node] for node in sorted(look.nodes)}
+    return msgspec.json.encode({"time_ns": look.time_ns, "nodes": nodes})
 
 
 @dataclass(frozen=True, slots=True)

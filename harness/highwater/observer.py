@@ -6,9 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import msgspec
-
-from highwater.observation import Change, Look, changes_between
+from highwater.observation import Change, Look, changes_between, encode_look
 from highwater_core.messages import NodeSnapshot
 
 SnapshotSource = Callable[[int], NodeSnapshot | None]
@@ -78,12 +76,8 @@ class Observer:
     def _take(self, write: Callable[[bytes], object]) -> None:
         before = self.latest()
         look = self.look_once()
-        write(msgspec.json.encode({"time_ns": look.time_ns, "nodes": _keyed(look)}) + b"\n")
+        write(encode_look(look) + b"\n")
         changes = changes_between(before, look)
         self._looks.append(look)
         self._changes.extend(changes)
         self._listener(look, changes)
-
-
-def _keyed(look: Look) -> dict[str, NodeSnapshot | None]:
-    return {str(node_id): look.nodes[node_id] for node_id in sorted(look.nodes)}

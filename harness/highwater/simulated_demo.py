@@ -10,7 +10,13 @@ from highwater.eventually import NeverHappened
 from highwater.observation import Look, changes_between
 from highwater.run_folder import RunFolder, new_run_id
 from highwater.screen import Screen
-from highwater.simulated_evidence import write_histories, write_traces
+from highwater.simulated_evidence import (
+    look_at,
+    write_histories,
+    write_looks,
+    write_segments,
+    write_traces,
+)
 from highwater.workload import Progress
 from highwater_checker.history import HistoryEvent, OperationType
 from highwater_client.producer import Producer
@@ -44,7 +50,10 @@ def run_simulated_demo(settings: DemoSettings, screen: Screen) -> DemoResult:
         acts.give_up(error)
     finally:
         screen.end_live()
-        _write_evidence(folder, world, acts.history)
+        write_histories(folder, acts.history)
+        write_traces(folder, world.trace.entries)
+        write_looks(folder, [*acts.looks, look_at(world)])
+        write_segments(folder, world)
         world.close()
     return conclude(settings, folder, acts, world="sim")
 
@@ -162,32 +171,7 @@ class _SimulatedActs(DemoActs):
         self._on_look(look, changes_between(before, look))
 
     def _look(self) -> Look:
-        nodes = (*self._world.brokers, *self._world.controllers)
-        return Look(self._now_ns(), {node: self._world.snapshot(node) for node in nodes})
+        return look_at(self._world)
 
     def _look_now(self) -> Look:
         return self._look()
-
-
-def _write_evidence(folder: RunFolder, world: World, history: list[HistoryEvent]) -> None:
-    """Write history, traces and segments where a run on containers has them."""
-    write_histories(folder, history)
-    write_traces(folder, world.trace.entries)
-    for broker in world.brokers.values():
-        for topic_partition in sorted(_hosted_partitions(world)):
-            place = folder.path / "segments" / broker.name / topic_partition
-            place.mkdir(parents=True, exist_ok=True)
-            for path in broker.disk.paths(topic_partition):
-                folder.write_bytes(
-                    f"segments/{broker.name}/{path}", bytes(broker.disk.content(path) or b"")
-                )
-
-
-def _hosted_partitions(world: World) -> set[str]:
-    """Return the names of the partitions that any broker hosts."""
-    return {
-        str(replica.topic_partition)
-        for broker in world.brokers
-        if (snapshot := world.snapshot(broker)) is not None
-        for replica in snapshot.replicas
-    }

@@ -1,14 +1,16 @@
-"""Writes what a simulated run leaves: histories and traces, where a run on containers has them."""
+"""Writes what a simulated run leaves where a run on containers has it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from highwater.observation import Look, encode_look
 from highwater.run_folder import RunFolder
 from highwater_checker.history import HistoryEvent, encode
 from highwater_core.events import TraceEvent
 from highwater_core.traces import encode_event
 from highwater_simulator.trace_log import Entry
+from highwater_simulator.world import World
 
 
 def write_histories(folder: RunFolder, history: Sequence[HistoryEvent]) -> None:
@@ -29,6 +31,29 @@ def write_traces(folder: RunFolder, entries: Iterable[Entry]) -> None:
             by_incarnation.setdefault(name, []).append(encode_event(entry.event))
     for name, lines in by_incarnation.items():
         write_lines(folder, f"trace/{name}.jsonl", lines)
+
+
+def look_at(world: World) -> Look:
+    """Return what every node that runs says of itself now."""
+    nodes = (*world.brokers, *world.controllers)
+    return Look(world.kernel.now_ns(), {node: world.snapshot(node) for node in nodes})
+
+
+def write_looks(folder: RunFolder, looks: Iterable[Look]) -> None:
+    """Write the looks, in their order; the last one is of the end."""
+    write_lines(folder, "snapshots.jsonl", map(encode_look, looks))
+
+
+def write_segments(folder: RunFolder, world: World) -> None:
+    """Write the log of every replica that a broker says it hosts, as its disk has it."""
+    for broker, handle in world.brokers.items():
+        snapshot = world.snapshot(broker)
+        for replica in () if snapshot is None else snapshot.replicas:
+            place = folder.path / "segments" / handle.name
+            (place / str(replica.topic_partition)).mkdir(parents=True, exist_ok=True)
+            for path in handle.disk.paths(str(replica.topic_partition)):
+                content = bytes(handle.disk.content(path) or b"")
+                folder.write_bytes(f"segments/{handle.name}/{path}", content)
 
 
 def write_lines(folder: RunFolder, name: str, lines: Iterable[bytes]) -> None:

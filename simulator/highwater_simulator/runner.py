@@ -95,10 +95,11 @@ class _Failed(Exception):
 
 
 class PlanRun:
-    """One run of one plan."""
+    """One run of one plan. at_the_end: is shown the world while its nodes still are."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, at_the_end: Callable[[World], None] | None = None) -> None:
         self.plan = plan
+        self._at_the_end = at_the_end
         network = plan.network
         self.world = World(
             plan.seed,
@@ -159,6 +160,8 @@ class PlanRun:
         except (SimulationFailed, BugFound) as failure:
             violation = self.oracle.note(None, CRASH, str(failure).split("\n", 1)[0])
         finally:
+            if self._at_the_end is not None:
+                self._at_the_end(self.world)
             self.world.close()
         return self._result(violation)
 

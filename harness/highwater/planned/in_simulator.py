@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import msgspec
 
@@ -14,16 +15,24 @@ from highwater.planned.outcome import PlanResult, write_plan
 from highwater.report import write_report
 from highwater.run_folder import RunFolder
 from highwater.screen import Screen
-from highwater.simulated_evidence import write_histories, write_lines, write_traces
+from highwater.simulated_evidence import (
+    look_at,
+    write_histories,
+    write_lines,
+    write_looks,
+    write_segments,
+    write_traces,
+)
 from highwater.simulation.judging import steps_of, verdict_of
 from highwater.simulation.planting import bug_of
 from highwater_chaos.plan import Plan
 from highwater_chaos.words import say_step
 from highwater_simulator.display import display
-from highwater_simulator.runner import RunResult, run_plan
+from highwater_simulator.runner import PlanRun, RunResult
 from highwater_simulator.search import bug_or_none
 from highwater_simulator.trace_log import Note
 from highwater_simulator.unsupported import unsupported
+from highwater_simulator.world import World
 
 _NS_PER_S = 1e9
 
@@ -50,7 +59,7 @@ def run_in_simulator(plan: Plan, folder: RunFolder, screen: Screen) -> PlanResul
     write_plan(folder, plan)
     notes = (f"every node has the planted bug {bug}",) if bug else ()
     with bug_or_none(bug):
-        result = run_plan(plan)
+        result = PlanRun(plan, at_the_end=partial(_write_last_state, folder)).run()
     marks = list(_marks(result))
     for mark in marks:
         screen.say(mark.text, time_s=mark.time_s, style="bold")
@@ -78,6 +87,15 @@ def _marks(result: RunResult) -> Iterator[Fault]:
     for entry in result.trace.entries:
         if isinstance(entry.event, Note) and entry.who in ("plan", "oracle"):
             yield Fault(entry.at_ns / _NS_PER_S, entry.event.what)
+
+
+def _write_last_state(folder: RunFolder, world: World) -> None:
+    """Write the one look that is taken here, and the brokers' logs.
+
+    Nobody looks before the end, and nobody probes: invariants are checked after every event.
+    """
+    write_looks(folder, [look_at(world)])
+    write_segments(folder, world)
 
 
 def _write_evidence(folder: RunFolder, result: RunResult) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from highwater_pipeline.checks.findings import text
@@ -46,6 +48,28 @@ def promised_sends(tables: Tables) -> DataFrame:
 def reads_of_consumers(tables: Tables) -> DataFrame:
     """Return the rows of operations_of that tell of a record that was read."""
     return operations_of(tables, "poll").where(is_type("ok"))
+
+
+def places_of(told: DataFrame, by: Sequence[str]) -> DataFrame:
+    """Return each of by once, and is_one: whether one value alone was told there.
+
+    Values are compared by 64-bit hashes: what has a fixed size is aggregated without a sort.
+    """
+    hashed = fn.xxhash64("value")
+    return told.groupBy(*by).agg((fn.min(hashed) == fn.max(hashed)).alias("is_one"))
+
+
+def with_first(
+    told: DataFrame, places: DataFrame, by: Sequence[str], order: Sequence[str]
+) -> DataFrame:
+    """Return what was told where places_of found more than one value, with first, by the order.
+
+    There are few such places, and only they are sorted. first: (value, operation).
+    """
+    in_order = Window.partitionBy(*by).orderBy(*order)
+    first = fn.first(fn.struct("value", "operation")).over(in_order)
+    many = fn.broadcast(places.where(~fn.col("is_one")).select(*by))
+    return told.join(many, list(by), "left_semi").withColumn("first", first)
 
 
 def whole_replicas(tables: Tables) -> DataFrame:

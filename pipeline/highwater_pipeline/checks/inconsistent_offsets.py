@@ -5,10 +5,16 @@ Source: reference/history-checks.md section 2, "inconsistent-offsets"; replicati
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from highwater_pipeline.checks.evidence import PLACE, promised_sends, reads_of_consumers
+from highwater_pipeline.checks.evidence import (
+    PLACE,
+    places_of,
+    promised_sends,
+    reads_of_consumers,
+    with_first,
+)
 from highwater_pipeline.checks.findings import (
     Check,
     CheckFrames,
@@ -30,11 +36,10 @@ def run(tables: Tables) -> CheckFrames:
     Source: highwater_checker.invariants.inconsistent_offsets.
     """
     told = _told(tables)
-    in_order = Window.partitionBy(*PLACE).orderBy("is_read", "file", "line")
-    first = fn.first(fn.struct("value", "operation")).over(in_order)
-    other = told.withColumn("first", first).where(fn.col("value") != fn.col("first.value"))
+    places = places_of(told, PLACE)
+    beside = with_first(told, places, PLACE, ["is_read", "file", "line"])
     findings = findings_of(
-        other,
+        beside.where(fn.col("value") != fn.col("first.value")),
         invariant=INVARIANT,
         offset="offset",
         operation="operation",
@@ -45,7 +50,7 @@ def run(tables: Tables) -> CheckFrames:
             first_value=shown("first.value"),
         ),
     )
-    return CheckFrames(findings, count_by_run(tables, told.select(*PLACE).distinct()))
+    return CheckFrames(findings, count_by_run(tables, places))
 
 
 def _told(tables: Tables) -> DataFrame:

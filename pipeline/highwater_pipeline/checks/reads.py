@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from highwater_pipeline.checks.evidence import (
     PARTITION,
     PLACE,
     REPLICA,
+    places_of,
     reads_of_consumers,
     whole_replicas,
+    with_first,
 )
 from highwater_pipeline.checks.findings import (
     Check,
@@ -23,6 +25,8 @@ from highwater_pipeline.checks.findings import (
 from highwater_pipeline.tables import OPERATIONS, RECORDS, Tables
 
 INVARIANT = "I9"
+READ_PLACE = ["process", *PLACE]
+LINE = ["run_id", "process", "line"]
 
 
 def run(tables: Tables) -> CheckFrames:
@@ -36,33 +40,31 @@ def run(tables: Tables) -> CheckFrames:
     Source: replication.md section 2, I9; history-checks.md section 2, "unseen";
     highwater_checker.invariants.reads.
     """
-    reads = _with_first(tables)
-    places = reads.groupBy("process", *PLACE).agg(fn.min("first").alias("value"))
+    reads = reads_of_consumers(tables)
+    places = places_of(reads, READ_PLACE)
+    beside = with_first(reads, places, READ_PLACE, ["line"])
+    changed = beside.where(fn.col("value") != fn.col("first.value"))
     held = tables[RECORDS].select(
         *REPLICA, "offset", fn.coalesce("value", fn.lit("")).alias("held")
     )
     findings = (
-        _read_twice(reads)
+        _read_twice(changed)
         .unionByName(_read_above_the_high_watermark(reads))
-        .unionByName(_not_held(tables, places, held))
-        .unionByName(_never_read(tables, places, held))
+        .unionByName(_not_held(tables, reads, changed, held))
+        .unionByName(_never_read(tables, reads, held))
     )
     return CheckFrames(findings, count_by_run(tables, places))
 
 
-def _with_first(tables: Tables) -> DataFrame:
-    """Return the reads of all consumers, with the first value that their process read there."""
-    in_order = Window.partitionBy("process", *PLACE).orderBy("line")
-    return reads_of_consumers(tables).withColumn("first", fn.first("value").over(in_order))
-
-
-def _read_twice(reads: DataFrame) -> DataFrame:
+def _read_twice(changed: DataFrame) -> DataFrame:
     return findings_of(
-        reads.where(fn.col("value") != fn.col("first")),
+        changed,
         invariant=INVARIANT,
         offset="offset",
         operation="operation",
-        message=text("read {first}, then {value}", first=quoted("first"), value=quoted("value")),
+        message=text(
+            "read {first}, then {value}", first=quoted("first.value"), value=quoted("value")
+        ),
     )
 
 
@@ -79,13 +81,16 @@ def _read_above_the_high_watermark(reads: DataFrame) -> DataFrame:
     )
 
 
-def _not_held(tables: Tables, places: DataFrame, held: DataFrame) -> DataFrame:
+def _not_held(tables: Tables, reads: DataFrame, changed: DataFrame, held: DataFrame) -> DataFrame:
+    """Return the places whose first value a replica does not hold; changed: reads of others."""
     replicas = whole_replicas(tables).select(*REPLICA, "log_start_offset")
     gone = (
-        places.join(fn.broadcast(replicas), PARTITION)
+        reads.join(fn.broadcast(replicas), PARTITION)
         .where(fn.col("offset") >= fn.col("log_start_offset"))
         .join(held.hint("shuffle_hash"), [*REPLICA, "offset"], "left")
         .where(~fn.col("held").eqNullSafe(fn.col("value")))
+        .join(fn.broadcast(changed.select(*LINE)), LINE, "left_anti")
+        .dropDuplicates([*READ_PLACE, "broker"])
     )
     what = text(
         "{value} was read; broker {broker} holds {held}",
@@ -95,12 +100,12 @@ def _not_held(tables: Tables, places: DataFrame, held: DataFrame) -> DataFrame:
     return findings_of(gone, invariant=INVARIANT, offset="offset", broker="broker", message=what)
 
 
-def _never_read(tables: Tables, places: DataFrame, held: DataFrame) -> DataFrame:
+def _never_read(tables: Tables, reads: DataFrame, held: DataFrame) -> DataFrame:
     replicas = whole_replicas(tables).select(*REPLICA)
     unseen = (
         held.join(fn.broadcast(replicas), REPLICA, "left_semi")
         .join(fn.broadcast(_last_incarnations(tables)), ["run_id", "topic"])
-        .join(places.hint("shuffle_hash"), ["process", *PLACE], "left_anti")
+        .join(reads.hint("shuffle_hash"), READ_PLACE, "left_anti")
     )
     what = text("{held} on broker {broker} was never read", held=quoted("held"))
     return findings_of(unseen, invariant="unseen", offset="offset", broker="broker", message=what)
