@@ -61,9 +61,9 @@ def with_runs_taken_in(
     """
     console = Console(stderr=True)
     try:
-        check_java()  # before anything is taken in
         with (
             writing(store) if folders else reading(store),
+            _java_there(),
             console.status("Spark starts") as status,
             _starting(master, is_small=is_small) as started,
         ):
@@ -82,6 +82,13 @@ def with_runs_taken_in(
         raise HarnessError(str(error)) from error
     except InUse as error:
         raise HarnessError(f"{error}: wait until it has ended, or take another --store") from error
+
+
+@contextmanager
+def _java_there() -> Iterator[None]:
+    """Raise NoJava before anything is taken in."""
+    check_java()
+    yield
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -22,6 +22,7 @@ SHIPPED = ("highwater_core", "highwater_checker", "highwater_pipeline")
 """What the pipeline's Python functions need in the workers of a cluster."""
 _MASTER_WITHIN_S = 10
 _SPARK = "spark://"
+_PYTHON = "PYSPARK_PYTHON"
 
 
 class NoMaster(NoSpark):
@@ -74,6 +75,22 @@ def _way_back(master: str) -> dict[str, str]:
 
 
 @contextmanager
+def _this_python() -> Iterator[None]:
+    """Have sessions that begin meanwhile start this Python for their workers.
+
+    Else they start whatever python3 is on the PATH. No longer than that: a cluster has its own.
+    """
+    if _PYTHON in os.environ:
+        yield
+        return
+    os.environ[_PYTHON] = sys.executable
+    try:
+        yield
+    finally:
+        del os.environ[_PYTHON]
+
+
+@contextmanager
 def spark_session(
     master: str = LOCAL,
     *,
@@ -94,9 +111,6 @@ def spark_session(
     """
     java = check_java()
     is_local = master.startswith("local")
-    if is_local:
-        # Else Spark's Python workers are whatever python3 is on the PATH.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if partitions is None and (is_local or is_small):
         partitions = (1 if is_small else 2) * (os.cpu_count() or 1)
     with tempfile.TemporaryDirectory(prefix="highwater-spark-") as scratch:
@@ -120,7 +134,8 @@ def spark_session(
         builder = SparkSession.builder.appName("highwater").master(master)
         for name, value in settings.items():
             builder = builder.config(name, value)
-        spark = builder.getOrCreate()
+        with _this_python() if is_local else nullcontext():
+            spark = builder.getOrCreate()
         try:
             if not is_here(master):
                 ship(spark, SHIPPED, Path(scratch))

@@ -1,10 +1,13 @@
-"""The archive of Spark's classes: found, mapped, and missed without harm."""
+"""What a session starts with: the archive of Spark's classes, its log, its Python."""
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
@@ -36,3 +39,15 @@ def test_a_session_maps_what_was_recorded_in_its_environment(
     assert options is not None
     assert all(option in options for option in archive_options(check_java()))
     assert "-Dlog4j2.configurationFile=" in options
+
+
+def test_a_local_session_does_not_choose_the_python_of_a_cluster(spark: SparkSession) -> None:
+    """Here workers are this Python; a cluster's, begun later by this process, are its own."""
+    (version,) = spark.range(1).mapInPandas(_this_python, "python string").collect()
+    assert version["python"] == sys.executable
+    assert "PYSPARK_PYTHON" not in os.environ
+
+
+def _this_python(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    for _ in frames:
+        yield pd.DataFrame({"python": [sys.executable]})
