@@ -63,7 +63,6 @@ def with_runs_taken_in(
     try:
         with (
             writing(store) if folders else reading(store),
-            _java_there(),
             console.status("Spark starts") as status,
             _starting(master, is_small=is_small) as started,
         ):
@@ -85,15 +84,13 @@ def with_runs_taken_in(
 
 
 @contextmanager
-def _java_there() -> Iterator[None]:
-    """Raise NoJava before anything is taken in."""
-    check_java()
-    yield
-
-
-@contextmanager
 def _starting(master: str, *, is_small: bool) -> Iterator[Callable[[], SparkSession]]:
-    """Give what waits for a session; it starts meanwhile, and is stopped at the end."""
+    """Give what waits for a session; it starts meanwhile, and is stopped at the end.
+
+    Raises:
+        NoJava: at once, before anything is done meanwhile.
+    """
+    check_java()
     with ThreadPoolExecutor(1) as pool, ExitStack() as stack:
         session = spark_session(master, is_small=is_small)
         starting = pool.submit(stack.enter_context, session)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -48,6 +47,7 @@ from highwater_pipeline.campaign.tables import DATA_VERSION, SCHEDULES
 from highwater_pipeline.ingest.decoding import Row
 from highwater_simulator.generate import Family
 from highwater_simulator.search import Chunk, Kind, schedules_of, total
+from tests.pipeline import command
 
 WITHIN_S = 300
 
@@ -77,15 +77,7 @@ def numbers_in(spark: SparkSession, store: Path) -> list[int]:
 
 def highwater(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run the command where there is no Java."""
-    return subprocess.run(
-        [sys.executable, "-c", "from highwater.cli import main; main()", *arguments],
-        cwd=cwd,
-        env=os.environ | {"JAVA_HOME": str(cwd / "nowhere")},
-        capture_output=True,
-        text=True,
-        timeout=WITHIN_S,
-        check=False,
-    )
+    return command.highwater(*arguments, cwd=cwd, within_s=WITHIN_S, JAVA_HOME=str(cwd / "nowhere"))
 
 
 # ---------------------------------------------------------------- what is run

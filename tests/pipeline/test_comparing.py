@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -32,11 +30,11 @@ from highwater_pipeline.metrics.confidence import FASTER, NOT_SHOWN, SLOWER, TOO
 from highwater_pipeline.report.comparisons import page_of_comparison
 from highwater_pipeline.report.pages import write_page
 from highwater_pipeline.tables import EVENTS, FAULTS, OPERATIONS, RUNS, Row, Tables
+from tests.pipeline.command import highwater
 from tests.pipeline.comparing_rows import run_of, store_of
 from tests.pipeline.frames import tables_from_rows
 from tests.pipeline.run_folders import clean_run
 
-MAIN = "from highwater.cli import main; main()"
 WITHIN_S = 300
 RUNS_OF_A_SIDE = 10
 
@@ -351,15 +349,7 @@ def test_a_page_shows_names_of_runs_as_they_are_and_runs_nothing(tmp_path: Path)
 
 
 def pipeline(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", MAIN, "pipeline", *arguments],
-        cwd=cwd,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=WITHIN_S,
-        check=False,
-    )
+    return highwater("pipeline", *arguments, cwd=cwd, within_s=WITHIN_S, **environment)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from highwater_pipeline.locking import InUse, reading, writing
+from tests.pipeline.command import highwater
 
 HOLDS_UNTIL_KILLED = """
 import sys
@@ -92,17 +92,11 @@ def test_a_store_is_not_read_while_runs_are_taken_in(
     with writing(store):
         pass
     with lock(store):
-        done = subprocess.run(
-            [
-                *(sys.executable, "-c", "from highwater.cli import main; main()"),
-                *("pipeline", *arguments, "--store", "tables"),
-            ],
+        done = highwater(
+            *("pipeline", *arguments, "--store", "tables"),
             cwd=tmp_path,
-            env=os.environ | {"JAVA_HOME": str(tmp_path / "nowhere")},
-            capture_output=True,
-            text=True,
-            timeout=WITHIN_S,
-            check=False,
+            within_s=WITHIN_S,
+            JAVA_HOME=str(tmp_path / "nowhere"),
         )
     assert done.returncode == 2
     says = "another process is at work in tables: wait until it has ended, or take another --store"

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from highwater_checker.verdict import EXIT_CODES, Outcome
+from tests.pipeline.command import highwater
 from tests.pipeline.run_folders import clean_run
 
-MAIN = "from highwater.cli import main; main()"
 WITHIN_S = 900
 """Of a whole analysis, minutes as yet where others work as well: hundreds of small stages."""
 
@@ -21,15 +19,7 @@ WITHIN_S = 900
 def pipeline_run(
     *arguments: str | Path, cwd: Path, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", MAIN, "pipeline", "run", *map(str, arguments)],
-        cwd=cwd,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=WITHIN_S,
-        check=False,
-    )
+    return highwater("pipeline", "run", *arguments, cwd=cwd, within_s=WITHIN_S, **environment)
 
 
 @pytest.mark.full

@@ -27,11 +27,11 @@ from highwater_checker.history import HistoryEvent, OperationType, encode
 from highwater_core.config import Preset
 from highwater_simulator.generate import Family
 from highwater_simulator.search import Chunk, schedules_of
+from tests.pipeline import command
 from tests.pipeline.run_folders import clean_run
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(2400)]
 
-MAIN = "from highwater.cli import main; main()"
 COMPOSE_WITHIN_S = 300
 WORKERS_WITHIN_S = 120
 SUBMITTED_WITHIN_S = 900
@@ -111,14 +111,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
 
 def highwater(*arguments: str | Path, cwd: Path, **environment: str) -> dict[str, Any]:
     """Return what the command prints as JSON, whatever its exit code says of the runs."""
-    done = subprocess.run(
-        [sys.executable, "-c", MAIN, *map(str, arguments), "--json"],
-        cwd=cwd,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=SUBMITTED_WITHIN_S,
-        check=False,
+    done = command.highwater(
+        *arguments, "--json", cwd=cwd, within_s=SUBMITTED_WITHIN_S, **environment
     )
     assert done.stdout.startswith("{"), done.stdout + done.stderr
     told: dict[str, Any] = json.loads(done.stdout)
@@ -194,7 +188,7 @@ def test_a_master_that_is_not_there_is_said(tmp_path: Path) -> None:
     clean_run(tmp_path / "run-1")
     done = subprocess.run(
         [
-            *(sys.executable, "-c", MAIN, "pipeline", "run", "run-1"),
+            *(sys.executable, "-c", command.MAIN, "pipeline", "run", "run-1"),
             *("--master", "spark://127.0.0.1:1"),
         ],
         cwd=tmp_path,

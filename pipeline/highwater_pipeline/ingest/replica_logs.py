@@ -20,6 +20,10 @@ from highwater_pipeline.tables import RECORDS, REPLICAS
 
 REPLICA = ["run_id", "topic", "partition", "broker"]
 NOT_COPIED = "not copied: the final look tells of this replica, and its log is not there"
+FOLDER = f"{SEGMENTS}/broker-%d/%s-%d"
+"""Where in a run's folder the copy of a replica's log is: of broker, topic and partition."""
+HOSTED = ("leader", "follower")
+"""The roles of a replica that has a log."""
 NOT_KNOWN = {"high_watermark": -1, "log_start_offset": 0}
 """Of a replica of which the final look told nothing."""
 
@@ -48,11 +52,8 @@ def decoded_logs(spark: SparkSession, runs: Sequence[Inventory], tasks: int) -> 
     log: end_offset (null when it holds nothing), batches, damage. tasks: over how many the
     replicas are spread at most.
     """
-    rows = [
-        tuple(_cells(run, each)[name] for name in _FOLDERS.names)
-        for run in runs
-        for each in run.replicas
-    ]
+    folders = [_cells(run, each) for run in runs for each in run.replicas]
+    rows = [tuple(cells[name] for name in _FOLDERS.names) for cells in folders]
     return decoded(spark, rows, _FOLDERS, _rows, _SCHEMA, tasks)
 
 
@@ -86,12 +87,10 @@ def replicas_of(logs: DataFrame, looks: DataFrame) -> DataFrame:
 
 def not_copied(logs: DataFrame, looks: DataFrame) -> DataFrame:
     """Return QUARANTINE's rows of replicas in the final look whose logs were not copied."""
-    folder = fn.concat(
-        fn.lit(f"{SEGMENTS}/broker-"), "broker", fn.lit("/"), "topic", fn.lit("-"), "partition"
-    )
+    folder = fn.format_string(FOLDER, "broker", "topic", "partition")
     return (
         _final(looks)
-        .where(fn.col("role").isin("leader", "follower"))
+        .where(fn.col("role").isin(*HOSTED))
         .join(logs.where("log IS NOT NULL"), REPLICA, "left_anti")
         .select(
             "run_id",
@@ -101,11 +100,6 @@ def not_copied(logs: DataFrame, looks: DataFrame) -> DataFrame:
             fn.lit(None).cast("string").alias("text"),
         )
     )
-
-
-def folder_of(topic: str, partition: int, broker: int) -> str:
-    """Return where in a run's folder the copy of a replica's log is, as not_copied names it."""
-    return f"{SEGMENTS}/broker-{broker}/{topic}-{partition}"
 
 
 def _final(looks: DataFrame) -> DataFrame:

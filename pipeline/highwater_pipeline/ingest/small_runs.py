@@ -21,9 +21,10 @@ from highwater_pipeline.ingest.documents import Documents, read_documents
 from highwater_pipeline.ingest.inventory import Inventory
 from highwater_pipeline.ingest.line_files import FORMATS, SEEN, rows_of_file
 from highwater_pipeline.ingest.replica_logs import (
+    FOLDER,
+    HOSTED,
     NOT_COPIED,
     NOT_KNOWN,
-    folder_of,
     rows_of_replica,
 )
 from highwater_pipeline.ingest.taking_in import Counts, kind_of, line_files_of, whole_files_of
@@ -129,9 +130,14 @@ def _not_copied(run_id: str, final: Mapping[_Replica, Row], logs: Iterable[Row])
     """Return QUARANTINE's rows of replicas without a log, as replica_logs.not_copied does."""
     copied = {(log["topic"], log["partition"], log["broker"]) for log in logs}
     return [
-        {"run_id": run_id, "file": folder_of(*replica), "line": -1, "reason": NOT_COPIED}
-        for replica, told in final.items()
-        if told["role"] in ("leader", "follower") and replica not in copied
+        {
+            "run_id": run_id,
+            "file": FOLDER % (broker, topic, partition),
+            "line": -1,
+            "reason": NOT_COPIED,
+        }
+        for (topic, partition, broker), told in final.items()
+        if told["role"] in HOSTED and (topic, partition, broker) not in copied
     ]
 
 
