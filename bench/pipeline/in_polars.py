@@ -117,7 +117,7 @@ def _leader_uniqueness(scan: Scan) -> tuple[pl.LazyFrame, pl.LazyFrame]:
         .drop_nulls(LEADERSHIP)
         .with_columns(
             leader=pl.when(pl.col("kind") == elected)
-            .then(pl.col("detail").str.json_path_match("$.leader").cast(pl.Int32))
+            .then(pl.col("leader"))
             .otherwise(pl.col("node"))
         )
     )

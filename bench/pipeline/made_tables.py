@@ -11,6 +11,7 @@ lies on three brokers; its ten rows:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ from highwater_pipeline.tables import (
     REPLICA_LOOKS,
     REPLICAS,
     RUNS,
+    Row,
     Table,
 )
 
@@ -50,8 +52,9 @@ SEND_NS = 1_000
 LATENCIES = 997
 """How many different latencies there are, of 1 ns and more: below SEND_NS, so that sends of one
 partition do not overlap."""
-LOST_EVERY = 1_009
-"""Of records, which one LACKING does not have: what a check of acknowledged records has to find."""
+LOST = 100
+"""Of all records, about how many LACKING does not have, far from each other: what a check of
+acknowledged records has to find."""
 LACKING = 1
 MEMORY = "4GB"
 Rows = Iterable[Mapping[str, Any]]
@@ -71,9 +74,14 @@ class Shape:
         return max(self.rows // ROWS_PER_RECORD, 1)
 
     @property
+    def lost_every(self) -> int:
+        """Of how many records LACKING does not have the last. It is odd, as nothing else here."""
+        return self.records // LOST | 1
+
+    @property
     def lost(self) -> int:
         """How many records LACKING does not have: the findings of acknowledged_records."""
-        return len(range(LOST_EVERY - 1, self.records, LOST_EVERY))
+        return self.records // self.lost_every
 
     def end_offset(self, partition: int) -> int:
         """Return how many records the partition has."""
@@ -134,7 +142,7 @@ def _file(store: Path, table: Table, kind: str | None = None) -> Path:
 
 _SQL_TYPES = {
     "string": "VARCHAR", "int": "INTEGER", "bigint": "BIGINT", "boolean": "BOOLEAN",
-    "array<int>": "INTEGER[]",
+    "array<int>": "INTEGER[]", "array<string>": "VARCHAR[]",
 }  # fmt: skip
 UNION = " UNION ALL "
 
@@ -198,7 +206,10 @@ def _events(shape: Shape) -> dict[str, str]:
         "partition": partition, "leader_epoch": "0", "controller_epoch": "1", "offset": offset,
         "detail": "'{}'",
     }  # fmt: skip
-    appended = told | {"detail": f"""'{{"end_offset":' || {offset} + 1 || '}}'"""}
+    appended = told | {
+        "detail": f"""'{{"end_offset":' || {offset} + 1 || '}}'""", "end_offset": f"{offset} + 1",
+    }  # fmt: skip
+    committed = told | {"detail": f"'{_ISR}'", "isr": str(list(BROKERS))}
     leader = f"{partition} % {len(BROKERS)}"
 
     def of_brokers(values: Mapping[str, str], condition: str) -> str:
@@ -211,7 +222,7 @@ def _events(shape: Shape) -> dict[str, str]:
     commands = told | {"node": str(FIRST_CONTROLLER_ID)}
     return {
         EventKind.LOG_APPENDED.value: of_brokers(appended, "="),
-        EventKind.HIGH_WATERMARK_ADVANCED.value: of_brokers(told | {"detail": f"'{_ISR}'"}, "<>"),
+        EventKind.HIGH_WATERMARK_ADVANCED.value: of_brokers(committed, "<>"),
         EventKind.COMMAND_SENT.value: _select(EVENTS, commands, _records(shape)),
     }
 
@@ -226,7 +237,7 @@ def _held(shape: Shape) -> str:
     }  # fmt: skip
     logs = (
         _select(RECORDS, held, _log(shape, partition, broker))
-        + (f" WHERE n % {LOST_EVERY} <> {LOST_EVERY - 1}" if broker == LACKING else "")
+        + (f" WHERE (n + 1) % {shape.lost_every} <> 0" if broker == LACKING else "")
         for partition in range(shape.partitions)
         for broker in BROKERS
     )
@@ -257,21 +268,20 @@ def _began(shape: Shape) -> Rows:
     """Yield how each partition's only leader epoch began, each node's seq after its others."""
     seq = dict.fromkeys((*BROKERS, FIRST_CONTROLLER_ID), shape.records)
 
-    def event(node: int, kind: EventKind, partition: int, detail: str) -> Mapping[str, Any]:
+    def event(node: int, kind: EventKind, partition: int, detail: Row) -> Mapping[str, Any]:
         seq[node] += 1
         return {
             "kind": kind.value, "ts_ns": 0, "node": node, "incarnation": 0, "seq": seq[node] - 1,
             "topic": TOPIC, "partition": partition, "leader_epoch": 0, "controller_epoch": 1,
-            "offset": 0, "detail": detail,
+            "offset": 0, "detail": json.dumps(detail), **detail,
         }  # fmt: skip
 
     for partition in range(shape.partitions):
         leader = partition % len(BROKERS)
-        told = f'{{"leader":{leader}}}'
-        yield event(FIRST_CONTROLLER_ID, EventKind.LEADER_ELECTED, partition, told)
+        yield event(FIRST_CONTROLLER_ID, EventKind.LEADER_ELECTED, partition, {"leader": leader})
         for broker in BROKERS:
             kind = EventKind.BECAME_LEADER if broker == leader else EventKind.BECAME_FOLLOWER
-            yield event(broker, kind, partition, f'{{"high_watermark":0,{_ISR[1:]}')
+            yield event(broker, kind, partition, {"high_watermark": 0, "isr": list(BROKERS)})
 
 
 def _looks() -> Rows:

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-DATA_VERSION = 3
+DATA_VERSION = 4
 """Of the tables' meaning; runs that were ingested under another are ingested again."""
 
 Row = dict[str, Any]
@@ -31,6 +31,7 @@ Row = dict[str, Any]
 
 _STRING, _INT, _LONG, _BOOLEAN = StringType(), IntegerType(), LongType(), BooleanType()
 _INTS = ArrayType(_INT, containsNull=False)
+_STRINGS = ArrayType(_STRING, containsNull=False)
 _Column = StringType | IntegerType | LongType | BooleanType | ArrayType
 
 
@@ -93,6 +94,17 @@ OPERATIONS = Table(
 )
 """One row a line of a client's history (highwater_checker.history)."""
 
+DETAILS: Mapping[str, _Column] = {
+    "high_watermark": _LONG,
+    "isr": _INTS,
+    "leader": _INT,
+    "end_offset": _LONG,
+    "from_offset": _LONG,
+    "reason": _STRING,
+    "deleted": _STRINGS,
+}
+"""What checks read of an event's detail; null where the detail has no such value of this type."""
+
 EVENTS = Table(
     "events",
     {
@@ -108,6 +120,7 @@ EVENTS = Table(
         "controller_epoch": _INT,
         "offset": _LONG,
         "detail": _STRING,  # a JSON object, by kind (highwater_core.events)
+        **DETAILS,
     },
     ("run_id", "node", "incarnation", "seq"),
     ("run_id", "kind"),
@@ -268,9 +281,13 @@ FINDINGS = Table(
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What checks and metrics read, by the tables' names, each with its declared columns."""
+    """What checks and metrics read, by the tables' names, each with its declared columns.
+
+    are_small: a query of them is sooner run than planned, so the fewest operators are the best.
+    """
 
     frames: Mapping[str, DataFrame]
+    are_small: bool = False
 
     def __getitem__(self, table: Table) -> DataFrame:
         return self.frames[table.name]
@@ -279,7 +296,11 @@ class Tables:
         """Return what they have of these runs."""
         wanted = sorted(run_ids)
         return Tables(
-            {name: frame.where(frame["run_id"].isin(wanted)) for name, frame in self.frames.items()}
+            {
+                name: frame.where(frame["run_id"].isin(wanted))
+                for name, frame in self.frames.items()
+            },
+            self.are_small,
         )
 
 
@@ -304,7 +325,7 @@ def read_tables(
         tables = tables.of_runs(run_ids)
     if are_small:
         in_memory = {name: frame.coalesce(1).cache() for name, frame in tables.frames.items()}
-        return Tables(in_memory)
+        return Tables(in_memory, are_small=True)
     return tables
 
 

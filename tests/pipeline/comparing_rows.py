@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -77,7 +76,7 @@ def _events(run_id: str, start_wall_ns: int, partition: int) -> Iterator[Row]:
             "run_id": run_id, "kind": kind, "ts_ns": start_wall_ns + at_ms * MS,
             "node": leader_epoch, "incarnation": 1, "seq": seq, "topic": "t",
             "partition": partition, "leader_epoch": leader_epoch,
-            "detail": json.dumps({"isr": [leader_epoch]}),
+            "isr": [leader_epoch],
         }  # fmt: skip
 
 

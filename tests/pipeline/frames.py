@@ -21,6 +21,7 @@ from highwater_checker.looks import Look
 from highwater_checker.probes import Probe
 from highwater_checker.segments import ReplicaLog
 from highwater_core.events import TraceEvent
+from highwater_pipeline.ingest.details import typed_details
 from highwater_pipeline.tables import (
     DATA_VERSION,
     EVENTS,
@@ -153,6 +154,7 @@ def _events(run: Run) -> Iterator[Row]:
             **_fields(event),
             "kind": event.kind.value,
             "detail": detail,
+            **typed_details(event.detail),
         }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
@@ -48,10 +48,14 @@ def asked_of_python(judges: Judges, runs: Iterable[Run]) -> Opinions:
 
 
 def asked_of_spark(
-    spark: SparkSession, checks: Mapping[str, Check], runs: Sequence[Run]
+    spark: SparkSession,
+    checks: Mapping[str, Check],
+    runs: Sequence[Run],
+    *,
+    are_small: bool = False,
 ) -> Opinions:
     """Return the pipeline's opinions: each check judges all runs at once."""
-    tables = tables_from_arrow(spark, arrow_tables(runs))
+    tables = replace(tables_from_arrow(spark, arrow_tables(runs)), are_small=are_small)
     found: Opinions = {}
     for name, check in checks.items():
         frames = check.run(tables)

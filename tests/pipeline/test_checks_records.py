@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from pyspark.sql import SparkSession
 
+from highwater_pipeline.checks import ranges
 from tests.pipeline.frames import Run
 from tests.pipeline.judges import (
     Opinion,
@@ -77,6 +78,24 @@ def test_spark_agrees_with_the_checker_to_the_letter(
 ) -> None:
     for run_id, run in evidence.items():
         assert pipeline[name, run_id] == python[name, run_id], run
+
+
+@pytest.mark.parametrize(
+    ("are_small", "range_bits"), [(True, 8), (False, 0), (False, 1)], ids=["small", "1", "2"]
+)
+def test_where_ranges_end_is_nothing_to_what_is_found(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    evidence: dict[str, Run],
+    pipeline: Opinions,
+    are_small: bool,
+    range_bits: int,
+) -> None:
+    monkeypatch.setattr(ranges, "RANGE_BITS", range_bits)
+    by_ranges = {name: SPARK[name] for name in ("acknowledged_records", "reads")}
+    runs = [*evidence.values(), ORPHAN]
+    again = asked_of_spark(spark, by_ranges, runs, are_small=are_small)
+    assert again == {key: each for key, each in pipeline.items() if key[0] in by_ranges}
 
 
 @pytest.mark.parametrize("name", SPARK)

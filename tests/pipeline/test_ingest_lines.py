@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -18,7 +20,7 @@ from highwater_pipeline.ingest import lines as line_reading
 from highwater_pipeline.ingest.decoding import ROWS_MAX, Row, in_batches, with_wrong
 from highwater_pipeline.ingest.line_files import LineFile, rows_of_file
 from highwater_pipeline.ingest.lines import TORN, Decoded, Line, Wrong, decode_lines, read_lines
-from highwater_pipeline.tables import EVENTS, FAULTS, OPERATIONS, REPLICA_LOOKS, Table
+from highwater_pipeline.tables import DETAILS, EVENTS, FAULTS, OPERATIONS, REPLICA_LOOKS, Table
 from tests.pipeline.run_folders import clean_run, operations
 
 HISTORY = [encode(event) for event in operations("p0", "send", 1)]
@@ -240,3 +242,27 @@ def test_a_file_is_read_as_its_batches_are_asked_for(
     first = next(in_batches(rows, to_arrow_schema(with_wrong(OPERATIONS))))
     assert first.num_rows == ROWS_MAX
     assert len(numbers) <= ROWS_MAX + 1
+
+
+@pytest.mark.parametrize(
+    ("detail", "expected"),
+    [
+        ({"isr": [0, 1], "leader": 2, "new": {}}, {"isr": [0, 1], "leader": 2}),
+        ({"isr": [], "deleted": []}, {"isr": [], "deleted": []}),
+        ({"isr": None, "reason": "", "deleted": ["t"]}, {"reason": "", "deleted": ["t"]}),
+        ({"isr": 7, "leader": "two", "reason": 3, "deleted": "t"}, {}),
+        ({"isr": [0, "1"], "leader": True, "end_offset": 1.0, "deleted": [None]}, {}),
+        ({"leader": 2**31, "end_offset": 2**63, "isr": [2**31]}, {}),
+        (
+            {"leader": -(2**31), "from_offset": 2**63 - 1},
+            {"leader": -(2**31), "from_offset": 2**63 - 1},
+        ),
+    ],
+)
+def test_of_a_detail_there_is_what_has_the_declared_type(
+    tmp_path: Path, detail: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    line = EVENT % (b',"detail":' + json.dumps(detail).encode())
+    (event,) = rows_of(tmp_path, EVENTS, "trace/broker-0-1.jsonl", line + b"\n")
+    assert {name: event[name] for name in DETAILS if event[name] is not None} == expected
+    assert json.loads(event["detail"]) == detail

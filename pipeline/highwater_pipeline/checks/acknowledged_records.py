@@ -5,18 +5,28 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from highwater_pipeline.checks.evidence import PARTITION, REPLICA, promised_sends, whole_replicas
+from highwater_pipeline.checks.evidence import (
+    PARTITION,
+    PLACE,
+    REPLICA,
+    held_records,
+    operation_text,
+    promised_sends,
+    whole_replicas,
+)
 from highwater_pipeline.checks.findings import (
     Check,
     CheckFrames,
-    count_by_run,
     findings_of,
     shown,
+    sum_by_run,
     text,
 )
-from highwater_pipeline.tables import RECORDS, Tables
+from highwater_pipeline.checks.ranges import doubts
+from highwater_pipeline.tables import Tables
 
 INVARIANT = "I1"
+SENT = [*PLACE, "value", "process", "function", "operation_id"]
 
 
 def run(tables: Tables) -> CheckFrames:
@@ -28,29 +38,33 @@ def run(tables: Tables) -> CheckFrames:
     """
     acknowledged = promised_sends(tables)
     replicas = whole_replicas(tables).select(*REPLICA, "log_start_offset")
-    expected = acknowledged.join(fn.broadcast(replicas), PARTITION).where(
+    where = doubts(tables, acknowledged, PARTITION)
+    doubted = where.doubted(acknowledged.select(*SENT))
+    unread = doubted.join(fn.broadcast(replicas), PARTITION, "left_anti")
+    expected = doubted.join(fn.broadcast(replicas), PARTITION).where(
         fn.col("offset") >= fn.col("log_start_offset")
     )
-    unread = acknowledged.join(fn.broadcast(replicas), PARTITION, "left_anti")
-    findings = _not_held(tables, expected).unionByName(
+    held = where.doubted(held_records(tables)).withColumnRenamed("value", "held")
+    findings = _not_held(expected, held).unionByName(
         findings_of(
             unread,
             invariant=INVARIANT,
             offset="offset",
-            operation="operation",
+            operation=operation_text(),
             message=text(
                 "{value} was acknowledged; no replica of its partition was read",
                 value=shown("value"),
             ),
         )
     )
-    return CheckFrames(findings, count_by_run(tables, expected))
+    looked_at = expected.select("run_id", fn.lit(1).alias("records"))
+    if where.like is not None:
+        records = (fn.col("rows") * fn.col("replicas")).alias("records")
+        looked_at = looked_at.unionByName(where.like.select("run_id", records))
+    return CheckFrames(findings, sum_by_run(tables, looked_at, "records"))
 
 
-def _not_held(tables: Tables, expected: DataFrame) -> DataFrame:
-    held = tables[RECORDS].select(
-        *REPLICA, "offset", fn.coalesce("value", fn.lit("")).alias("held")
-    )
+def _not_held(expected: DataFrame, held: DataFrame) -> DataFrame:
     lost = expected.join(held.hint("shuffle_hash"), [*REPLICA, "offset"], "left").where(
         ~fn.col("held").eqNullSafe(fn.col("value"))
     )
@@ -59,7 +73,7 @@ def _not_held(tables: Tables, expected: DataFrame) -> DataFrame:
         invariant=INVARIANT,
         offset="offset",
         broker="broker",
-        operation="operation",
+        operation=operation_text(),
         message=text(
             "{value} was acknowledged; there is {held}", value=shown("value"), held=shown("held")
         ),

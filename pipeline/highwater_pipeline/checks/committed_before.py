@@ -23,7 +23,6 @@ OF_CUTS = "I11"
 BEGAN, CUT = EventKind.BECAME_LEADER.value, EventKind.LOG_TRUNCATED.value
 COMMITTED = EventKind.HIGH_WATERMARK_ADVANCED.value
 TELL_ISR = (BEGAN, COMMITTED, EventKind.ISR_CHANGED.value, EventKind.ISR_WRITTEN.value)
-DETAIL = "isr ARRAY<INT>, from_offset BIGINT"
 EPOCH = [*PARTITION, "leader_epoch"]
 NO_EPOCH = -1
 
@@ -74,7 +73,7 @@ def run(tables: Tables) -> CheckFrames:
 
 
 def _events(tables: Tables) -> DataFrame:
-    """Return what is told of partitions that stay, with isr, from_offset, file and committed.
+    """Return what is told of partitions that stay, with file and committed.
 
     committed: of COMMITTED events their offset, else null. (file, seq): as in traces.events_of.
     """
@@ -83,34 +82,50 @@ def _events(tables: Tables) -> DataFrame:
         .where(fn.col("kind").isin(*TELL_ISR, CUT))
         .dropna(subset=["topic", "partition", "leader_epoch"])
         .join(fn.broadcast(deleted_topics(tables)), ["run_id", "topic"], "left_anti")
-        .withColumn("detail", fn.from_json("detail", DETAIL))
         .select(
-            *EPOCH, "kind", "ts_ns", "node", "seq", "offset", "detail.isr", "detail.from_offset",
+            *EPOCH, "kind", "ts_ns", "node", "seq", "offset", "isr", "from_offset",
             file_of_node().alias("file"),
             fn.when(fn.col("kind") == COMMITTED, fn.col("offset")).alias("committed"),
         )
     )  # fmt: skip
 
 
-def _with_committed(events: DataFrame) -> DataFrame:
-    """Return the events with what was committed before each, and the ISR by then.
-
-    before: (committed, leader_epoch), the highest of the older epochs. Of the same epoch, what was
-    told earlier than the event: last, all of the last event that tells an ISR, and own, the highest
-    that was committed; first: the epoch's first such event, whenever it was.
-    """
-    older = _up_to(Window.partitionBy(*PARTITION).orderBy("leader_epoch"))
-    earlier = _up_to(Window.partitionBy(*EPOCH).orderBy("ts_ns"))
+def _epochs(events: DataFrame) -> DataFrame:
+    """Return each leader epoch: EPOCH, before (committed, leader_epoch), of the older ones the most
+    that was committed, and until_ns, up to when it matters here what its leader told: until the
+    last cut in it, or what was told first; null where nobody cut."""
+    tells_isr = fn.col("kind").isin(*TELL_ISR)
+    last_cut_ns = fn.max(fn.when(fn.col("kind") == CUT, fn.col("ts_ns")))
+    first_ns = fn.min(fn.when(tells_isr, fn.col("ts_ns")))
+    epochs = events.groupBy(*EPOCH).agg(
+        fn.max("committed").alias("committed"),
+        fn.when(last_cut_ns.isNotNull(), fn.greatest(last_cut_ns, first_ns)).alias("until_ns"),
+    )
     commit = fn.when(fn.col("committed").isNotNull(), fn.struct("committed", "leader_epoch"))
+    older = _up_to(Window.partitionBy(*PARTITION).orderBy("leader_epoch"))
+    return epochs.select(*EPOCH, "until_ns", fn.max(commit).over(older).alias("before"))
+
+
+def _with_committed(events: DataFrame) -> DataFrame:
+    """Return leaders' begins and cuts, among others, with what was committed before each.
+
+    before: as of _epochs. Of cuts, what was told earlier in their epoch: last, all of the last
+    event that tells an ISR, and own, the highest that was committed; first: the epoch's first such
+    event, whenever it was. High watermarks that no cut comes after are many, and left out.
+    """
+    earlier = _up_to(Window.partitionBy(*EPOCH).orderBy("ts_ns"))
     tells_isr = fn.col("kind").isin(*TELL_ISR)
     told = fn.when(tells_isr, fn.struct("ts_ns", "file", "seq", "isr", "committed"))
-    return events.withColumns(
-        {
-            "before": fn.max(commit).over(older),
-            "last": fn.max(told).over(earlier),
-            "own": fn.max("committed").over(earlier),
-            "first": fn.min(told).over(Window.partitionBy(*EPOCH)),
-        }
+    return (
+        events.join(fn.broadcast(_epochs(events)), EPOCH)
+        .where((fn.col("kind") == BEGAN) | (fn.col("ts_ns") <= fn.col("until_ns")))
+        .withColumns(
+            {
+                "last": fn.max(told).over(earlier),
+                "own": fn.max("committed").over(earlier),
+                "first": fn.min(told).over(Window.partitionBy(*EPOCH)),
+            }
+        )
     )
 
 

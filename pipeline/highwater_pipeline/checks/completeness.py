@@ -8,8 +8,8 @@ from pyspark.sql import functions as fn
 from highwater_pipeline.checks.findings import (
     Check,
     CheckFrames,
-    count_by_run,
     findings_of,
+    sum_by_run,
     text,
 )
 from highwater_pipeline.checks.traces import lacking_details
@@ -17,6 +17,8 @@ from highwater_pipeline.tables import EVENTS, Tables
 
 INVARIANT = "C00"
 BEFORE_THE_FIRST = -1
+START = ["run_id", "node", "incarnation"]
+_WORD = 6
 WHO = "node {node}, incarnation {incarnation}"
 
 
@@ -26,14 +28,55 @@ def run(tables: Tables) -> CheckFrames:
     Looks at every event. A node that was killed may have lost the end of its trace; no seq tells.
     Source: highwater_core.events, "in each node ordered by seq without gaps".
     """
-    findings = _missteps(tables).unionByName(_unusable(tables))
-    return CheckFrames(findings, count_by_run(tables, tables[EVENTS]))
+    starts = _starts(tables)
+    broken = starts.where(~fn.col("is_whole")).select(*START)
+    findings = _missteps(tables, broken).unionByName(_unusable(tables))
+    return CheckFrames(findings, sum_by_run(tables, starts, "events"))
 
 
-def _missteps(tables: Tables) -> DataFrame:
-    of_one_start = Window.partitionBy("run_id", "node", "incarnation").orderBy("seq")
+def _starts(tables: Tables) -> DataFrame:
+    """Return each start of a node: START, events (how many), is_whole (each seq from 0 on, once).
+
+    A word of 2**_WORD bits has one for each seq that is there: they are counted, nothing is sorted.
+    """
+    place = fn.col("seq").bitwiseAND(2**_WORD - 1).cast("int")
+    bit = fn.call_function("shiftleft", fn.lit(1).cast("long"), place)
+    words = (
+        tables[EVENTS]
+        .groupBy(*START, fn.shiftright("seq", _WORD).alias("word"))
+        .agg(
+            fn.count(fn.lit(1)).alias("events"),
+            fn.bit_count(fn.bit_or(bit)).alias("different"),
+            fn.min("seq").alias("first"),
+            fn.max("seq").alias("last"),
+        )
+    )
+    starts = words.groupBy(*START).agg(
+        *(fn.sum(name).alias(name) for name in ("events", "different")),
+        fn.min("first").alias("first"),
+        fn.max("last").alias("last"),
+    )
+    in_a_row = fn.col("last") + 1
+    return starts.select(
+        *START,
+        "events",
+        (
+            (fn.col("first") == 0)
+            & (fn.col("events") == in_a_row)
+            & (fn.col("different") == in_a_row)
+        ).alias("is_whole"),
+    )
+
+
+def _missteps(tables: Tables, broken: DataFrame) -> DataFrame:
+    """Return the findings in the traces of broken, which has START."""
+    of_one_start = Window.partitionBy(*START).orderBy("seq")
     previous = fn.lag("seq", 1, BEFORE_THE_FIRST).over(of_one_start)
-    steps = tables[EVENTS].withColumn("previous", previous)
+    steps = (
+        tables[EVENTS]
+        .join(fn.broadcast(broken), START, "left_semi")
+        .withColumn("previous", previous)
+    )
     what = (
         fn.when(fn.col("seq") == fn.col("previous"), text(WHO + ": seq {seq} is told twice"))
         .when(fn.col("previous") == BEFORE_THE_FIRST, text(WHO + ": begins with seq {seq}"))

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from highwater_pipeline.checks.findings import text
-from highwater_pipeline.tables import OPERATIONS, REPLICAS, Tables
+from highwater_pipeline.tables import OPERATIONS, RECORDS, REPLICAS, Tables
 
 PARTITION = ["run_id", "topic", "partition"]
 REPLICA = [*PARTITION, "broker"]
@@ -27,8 +27,13 @@ def operations_of(tables: Tables, function: str) -> DataFrame:
         tables[OPERATIONS]
         .where(fn.col("function") == function)
         .withColumn("file", fn.concat("process", fn.lit(".jsonl")))
-        .withColumn("operation", text("{process}'s {function} {operation_id}"))
+        .withColumn("operation", operation_text())
     )
+
+
+def operation_text() -> Column:
+    """Return how findings name the operation of a row of OPERATIONS."""
+    return text("{process}'s {function} {operation_id}")
 
 
 def is_type(*types: str) -> Column:
@@ -70,6 +75,12 @@ def with_first(
     first = fn.first(fn.struct("value", "operation")).over(in_order)
     many = fn.broadcast(places.where(~fn.col("is_one")).select(*by))
     return told.join(many, list(by), "left_semi").withColumn("first", first)
+
+
+def held_records(tables: Tables) -> DataFrame:
+    """Return what replicas hold; row grain: (REPLICA, offset), with value, "" for a null one."""
+    value = fn.coalesce("value", fn.lit("")).alias("value")
+    return tables[RECORDS].select(*REPLICA, "offset", value)
 
 
 def whole_replicas(tables: Tables) -> DataFrame:

@@ -85,12 +85,21 @@ def kept(frame: DataFrame) -> DataFrame:
 
 def count_by_run(tables: Tables, examined: DataFrame) -> DataFrame:
     """Return (run_id, examined): how many rows of examined are of each run of RUNS, 0 of none."""
-    counted = examined.groupBy("run_id").agg(fn.count(fn.lit(1)).alias("counted"))
+    return _by_run(tables, examined, fn.count(fn.lit(1)))
+
+
+def sum_by_run(tables: Tables, examined: DataFrame, number: str) -> DataFrame:
+    """Return (run_id, examined): the sum of a column by each run of RUNS, 0 of none."""
+    return _by_run(tables, examined, fn.sum(number))
+
+
+def _by_run(tables: Tables, examined: DataFrame, number: Column) -> DataFrame:
+    numbers = examined.groupBy("run_id").agg(number.alias("number"))
     return (
         tables[RUNS]
         .select("run_id")
-        .join(counted, "run_id", "left")
-        .select("run_id", fn.coalesce("counted", fn.lit(0)).cast("long").alias("examined"))
+        .join(numbers, "run_id", "left")
+        .select("run_id", fn.coalesce("number", fn.lit(0)).cast("long").alias("examined"))
     )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from highwater_pipeline.checks.evidence import (
     PARTITION,
     PLACE,
     REPLICA,
+    held_records,
+    operation_text,
     places_of,
     reads_of_consumers,
     whole_replicas,
@@ -17,15 +19,19 @@ from highwater_pipeline.checks.evidence import (
 from highwater_pipeline.checks.findings import (
     Check,
     CheckFrames,
-    count_by_run,
     findings_of,
+    kept,
     quoted,
+    sum_by_run,
     text,
 )
-from highwater_pipeline.tables import OPERATIONS, RECORDS, Tables
+from highwater_pipeline.checks.ranges import doubts
+from highwater_pipeline.tables import OPERATIONS, Tables
 
 INVARIANT = "I9"
+READER = ["process", *PARTITION]
 READ_PLACE = ["process", *PLACE]
+READ = [*READ_PLACE, "line", "value", "high_watermark", "function", "operation_id"]
 LINE = ["run_id", "process", "line"]
 
 
@@ -40,20 +46,30 @@ def run(tables: Tables) -> CheckFrames:
     Source: replication.md section 2, I9; history-checks.md section 2, "unseen";
     highwater_checker.invariants.reads.
     """
-    reads = reads_of_consumers(tables)
+    all_reads = reads_of_consumers(tables)
+    last = kept(_last_incarnations(tables))
+    where = doubts(
+        tables,
+        all_reads,
+        READER,
+        told_by=last,
+        is_odd=_is_above_the_high_watermark(),
+    )
+    reads = where.doubted(all_reads.select(*READ)).withColumn("operation", operation_text())
+    held = where.doubted(held_records(tables))
     places = places_of(reads, READ_PLACE)
     beside = with_first(reads, places, READ_PLACE, ["line"])
     changed = beside.where(fn.col("value") != fn.col("first.value"))
-    held = tables[RECORDS].select(
-        *REPLICA, "offset", fn.coalesce("value", fn.lit("")).alias("held")
-    )
     findings = (
         _read_twice(changed)
         .unionByName(_read_above_the_high_watermark(reads))
         .unionByName(_not_held(tables, reads, changed, held))
-        .unionByName(_never_read(tables, reads, held))
+        .unionByName(_never_read(tables, reads, held, last))
     )
-    return CheckFrames(findings, count_by_run(tables, places))
+    looked_at = places.select("run_id", fn.lit(1).alias("rows"))
+    if where.like is not None:
+        looked_at = looked_at.unionByName(where.like.select("run_id", "rows"))
+    return CheckFrames(findings, sum_by_run(tables, looked_at, "rows"))
 
 
 def _read_twice(changed: DataFrame) -> DataFrame:
@@ -68,10 +84,14 @@ def _read_twice(changed: DataFrame) -> DataFrame:
     )
 
 
-def _read_above_the_high_watermark(reads: DataFrame) -> DataFrame:
+def _is_above_the_high_watermark() -> Column:
     high_watermark = fn.col("high_watermark")
+    return (high_watermark >= 0) & (high_watermark <= fn.col("offset"))
+
+
+def _read_above_the_high_watermark(reads: DataFrame) -> DataFrame:
     return findings_of(
-        reads.where((high_watermark >= 0) & (high_watermark <= fn.col("offset"))),
+        reads.where(_is_above_the_high_watermark()),
         invariant=INVARIANT,
         offset="offset",
         operation="operation",
@@ -87,7 +107,11 @@ def _not_held(tables: Tables, reads: DataFrame, changed: DataFrame, held: DataFr
     gone = (
         reads.join(fn.broadcast(replicas), PARTITION)
         .where(fn.col("offset") >= fn.col("log_start_offset"))
-        .join(held.hint("shuffle_hash"), [*REPLICA, "offset"], "left")
+        .join(
+            held.withColumnRenamed("value", "held").hint("shuffle_hash"),
+            [*REPLICA, "offset"],
+            "left",
+        )
         .where(~fn.col("held").eqNullSafe(fn.col("value")))
         .join(fn.broadcast(changed.select(*LINE)), LINE, "left_anti")
         .dropDuplicates([*READ_PLACE, "broker"])
@@ -100,14 +124,14 @@ def _not_held(tables: Tables, reads: DataFrame, changed: DataFrame, held: DataFr
     return findings_of(gone, invariant=INVARIANT, offset="offset", broker="broker", message=what)
 
 
-def _never_read(tables: Tables, reads: DataFrame, held: DataFrame) -> DataFrame:
+def _never_read(tables: Tables, reads: DataFrame, held: DataFrame, last: DataFrame) -> DataFrame:
     replicas = whole_replicas(tables).select(*REPLICA)
     unseen = (
         held.join(fn.broadcast(replicas), REPLICA, "left_semi")
-        .join(fn.broadcast(_last_incarnations(tables)), ["run_id", "topic"])
+        .join(fn.broadcast(last), ["run_id", "topic"])
         .join(reads.hint("shuffle_hash"), READ_PLACE, "left_anti")
     )
-    what = text("{held} on broker {broker} was never read", held=quoted("held"))
+    what = text("{value} on broker {broker} was never read", value=quoted("value"))
     return findings_of(unseen, invariant="unseen", offset="offset", broker="broker", message=what)
 
 
@@ -122,6 +146,8 @@ def _last_incarnations(tables: Tables) -> DataFrame:
     return (
         tables[OPERATIONS]
         .where(fn.col("function") != "send")
+        .select("run_id", "process", "topic")
+        .distinct()
         .groupBy("run_id", fn.get(name, fn.lit(0)).alias("client"))
         .agg(
             fn.max_by("process", number).alias("process"),

@@ -11,10 +11,14 @@ from highwater_pipeline.checks.findings import (
     CheckFrames,
     count_by_run,
     findings_of,
+    kept,
+    sum_by_run,
     text,
 )
+from highwater_pipeline.checks.sums import sums_of
 from highwater_pipeline.tables import RECORDS, REPLICAS, Tables
 
+BATCH = ["base_offset", "next_offset", "leader_epoch", "batch_crc"]
 NO_BATCH = "no batch"
 
 
@@ -50,9 +54,12 @@ def run_replica_equality(tables: Tables) -> CheckFrames:
     and CRC-32 are: a batch's last record is its end, which holds as long as nothing compacts.
     Source: replication.md, I3; highwater_checker.invariants.replica_equality.
     """
-    pairs = _pairs(tables)
+    batches = kept(_batches_in_common(tables))
+    compared = kept(_compared(tables, batches))
+    unlike = compared.where(~fn.col("found").eqNullSafe(fn.col("expected")))
     different = (
-        pairs.where(~fn.col("expected").eqNullSafe(fn.col("found")))
+        _pairs(batches, unlike.select(*REPLICA, "reference"))
+        .where(~fn.col("expected").eqNullSafe(fn.col("found")))
         .groupBy(*REPLICA, "reference")
         .agg(fn.min(fn.struct("number", "expected", "found")).alias("first"))
         .select(*REPLICA, "reference", "first.expected", "first.found")
@@ -67,14 +74,15 @@ def run_replica_equality(tables: Tables) -> CheckFrames:
             found=_show("found"),
         ),
     )
-    return CheckFrames(findings, count_by_run(tables, pairs))
+    # One batch of each is a pair, and each that the other lacks.
+    pairs = fn.greatest("found.batches", "expected.batches").alias("pairs")
+    return CheckFrames(findings, sum_by_run(tables, compared.select("run_id", pairs), "pairs"))
 
 
-def _pairs(tables: Tables) -> DataFrame:
-    """Return the n-th batch of the reference beside the n-th of each other replica.
+def _batches_in_common(tables: Tables) -> DataFrame:
+    """Return the batches of whole replicas that lie wholly in what all of a partition have.
 
-    Row grain: (run_id, topic, partition, broker, number), broker never being the reference; a
-    replica with fewer batches than the other has null for those that it lacks.
+    Row grain: (REPLICA, base_offset), with reference, next_offset, leader_epoch and batch_crc.
     """
     replicas = whole_replicas(tables)
     ranges = replicas.groupBy(*PARTITION).agg(
@@ -82,22 +90,7 @@ def _pairs(tables: Tables) -> DataFrame:
         fn.max("log_start_offset").alias("start_offset"),
         fn.min("high_watermark").alias("end_offset"),
     )
-    batches = _numbered(_batches(tables).join(fn.broadcast(ranges), PARTITION))
-    others = replicas.join(ranges, PARTITION).where(fn.col("broker") != fn.col("reference"))
-    found = batches.where(fn.col("broker") != fn.col("reference")).select(
-        *REPLICA, "reference", "number", fn.col("batch").alias("found")
-    )
-    expected = (
-        batches.where(fn.col("broker") == fn.col("reference"))
-        .drop("broker")
-        .join(fn.broadcast(others.select(*REPLICA)), PARTITION)
-        .select(*REPLICA, "reference", "number", fn.col("batch").alias("expected"))
-    )
-    return expected.join(found, [*REPLICA, "reference", "number"], "full_outer")
-
-
-def _batches(tables: Tables) -> DataFrame:
-    """Return the batches of whole replicas; row grain: (run_id, topic, partition, broker, base)."""
+    mine = replicas.select(*REPLICA).join(ranges, PARTITION)
     return (
         tables[RECORDS]
         .groupBy(*REPLICA, "base_offset")
@@ -106,21 +99,53 @@ def _batches(tables: Tables) -> DataFrame:
             fn.min("leader_epoch").alias("leader_epoch"),
             fn.min("batch_crc").alias("batch_crc"),
         )
-        .join(fn.broadcast(whole_replicas(tables).select(*REPLICA)), REPLICA, "left_semi")
-    )
-
-
-def _numbered(batches: DataFrame) -> DataFrame:
-    """Return the batches that lie wholly in [start_offset, end_offset), numbered by offset."""
-    in_order = Window.partitionBy(*REPLICA).orderBy("base_offset")
-    return (
-        batches.where(
+        .join(fn.broadcast(mine), REPLICA)
+        .where(
             (fn.col("base_offset") >= fn.col("start_offset"))
             & (fn.col("next_offset") <= fn.col("end_offset"))
         )
-        .withColumn("number", fn.row_number().over(in_order))
-        .withColumn("batch", fn.struct("base_offset", "next_offset", "leader_epoch", "batch_crc"))
+        .select(*REPLICA, "reference", *BATCH)
     )
+
+
+def _compared(tables: Tables, batches: DataFrame) -> DataFrame:
+    """Return each replica but the references, with found and expected: sums of both's batches.
+
+    Where these are equal, so are the batches, but for a chance of 2**-64. A log without a batch has
+    null.
+    """
+    logs = batches.groupBy(*REPLICA).agg(sums_of(*BATCH, rows="batches").alias("sums"))
+    replicas = whole_replicas(tables).select(*REPLICA)
+    references = replicas.groupBy(*PARTITION).agg(fn.min("broker").alias("reference"))
+    others = replicas.join(references, PARTITION).where(fn.col("broker") != fn.col("reference"))
+    found = logs.withColumnRenamed("sums", "found")
+    expected = logs.withColumnsRenamed({"sums": "expected", "broker": "reference"})
+    return others.join(found, REPLICA, "left").join(expected, [*PARTITION, "reference"], "left")
+
+
+def _pairs(batches: DataFrame, replicas: DataFrame) -> DataFrame:
+    """Return the n-th batch of the reference beside the n-th of each of the few replicas.
+
+    Row grain: (REPLICA, number); replicas: (REPLICA, reference). A log with fewer batches than the
+    other has null for those that it lacks.
+    """
+    few = fn.broadcast(replicas)
+    of_few = fn.broadcast(replicas.select(*PARTITION).distinct())
+    in_order = Window.partitionBy(*REPLICA).orderBy("base_offset")
+    numbered = kept(
+        batches.join(of_few, PARTITION, "left_semi").select(
+            *REPLICA,
+            fn.row_number().over(in_order).alias("number"),
+            fn.struct(*BATCH).alias("batch"),
+        )
+    )
+    found = numbered.join(few, REPLICA).withColumnRenamed("batch", "found")
+    expected = (
+        numbered.withColumnsRenamed({"broker": "reference", "batch": "expected"})
+        .join(few, [*PARTITION, "reference"])
+        .select(*REPLICA, "reference", "number", "expected")
+    )
+    return expected.join(found, [*REPLICA, "reference", "number"], "full_outer")
 
 
 def _show(batch: str) -> Column:

@@ -10,18 +10,6 @@ from highwater_core.ids import FIRST_CONTROLLER_ID
 from highwater_pipeline.checks.findings import text
 from highwater_pipeline.tables import EVENTS, Tables
 
-DETAILS: dict[EventKind, str] = {
-    EventKind.BECAME_LEADER: "high_watermark BIGINT, isr ARRAY<INT>",
-    EventKind.HIGH_WATERMARK_ADVANCED: "isr ARRAY<INT>",
-    EventKind.ISR_CHANGED: "isr ARRAY<INT>",
-    EventKind.ISR_WRITTEN: "isr ARRAY<INT>",
-    EventKind.LEADER_ELECTED: "leader INT",
-    EventKind.LOG_APPENDED: "end_offset BIGINT",
-    EventKind.LOG_TRUNCATED: "high_watermark BIGINT, from_offset BIGINT, reason STRING",
-    EventKind.TOPICS_CHANGED: "deleted ARRAY<STRING>",
-}
-"""By kind, what checks read of an event's detail; the checker's types (highwater_core.events)."""
-
 REQUIRED: dict[EventKind, tuple[str, ...]] = {
     EventKind.BECAME_LEADER: ("high_watermark", "isr"),
     EventKind.HIGH_WATERMARK_ADVANCED: ("isr",),
@@ -35,16 +23,12 @@ REQUIRED: dict[EventKind, tuple[str, ...]] = {
 
 
 def events_of(tables: Tables, kind: EventKind) -> DataFrame:
-    """Return EVENTS' rows of a kind, with DETAILS of it as columns in place of detail, and file.
+    """Return EVENTS' rows of a kind, with file.
 
-    A detail that is absent or of another type is null. (file, seq) is the order in which the
-    checker reads a run's events: by the names of the nodes' files, then as each node wrote them.
+    (file, seq) is the order in which the checker reads a run's events: by the names of the nodes'
+    files, then as each node wrote them.
     """
-    events = tables[EVENTS].where(fn.col("kind") == kind.value).withColumn("file", file_of_node())
-    if kind not in DETAILS:
-        return events.drop("detail")
-    told = events.withColumn("detail", fn.from_json("detail", DETAILS[kind]))
-    return told.select(*(name for name in told.columns if name != "detail"), "detail.*")
+    return tables[EVENTS].where(fn.col("kind") == kind.value).withColumn("file", file_of_node())
 
 
 def lacking_details(tables: Tables) -> DataFrame:
@@ -52,18 +36,19 @@ def lacking_details(tables: Tables) -> DataFrame:
 
     One query of all kinds: a name has one type, whatever the kind.
     """
-    kinds = [kind.value for kind in REQUIRED]
-    types = dict.fromkeys(each for kind in REQUIRED for each in DETAILS[kind].split(", "))
-    events = tables[EVENTS].where(fn.col("kind").isin(kinds))
-    told = events.withColumn("detail", fn.from_json("detail", ", ".join(types)))
     lacking = (
         fn.when(
             fn.col("kind") == kind.value,
-            fn.concat_ws(", ", *(fn.when(fn.col("detail")[name].isNull(), name) for name in names)),
+            fn.concat_ws(", ", *(fn.when(fn.col(name).isNull(), name) for name in names)),
         )
         for kind, names in REQUIRED.items()
     )
-    return told.withColumn("lacking", fn.coalesce(*lacking)).where(fn.col("lacking") != "")
+    return (
+        tables[EVENTS]
+        .where(fn.col("kind").isin([kind.value for kind in REQUIRED]))
+        .withColumn("lacking", fn.coalesce(*lacking))
+        .where(fn.col("lacking") != "")
+    )
 
 
 def file_of_node() -> Column:

@@ -12,9 +12,7 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import (
     ArrayType,
-    DataType,
     IntegerType,
-    LongType,
     StringType,
     StructField,
     StructType,
@@ -25,6 +23,7 @@ from highwater_checker.probes import Probe
 from highwater_core.events import TraceEvent
 from highwater_core.messages import NodeSnapshot
 from highwater_pipeline.ingest.decoding import Row, decoded, with_wrong
+from highwater_pipeline.ingest.details import BOUNDS, typed_details
 from highwater_pipeline.ingest.lines import Decoded, Wrong, decode_lines, read_lines
 from highwater_pipeline.tables import (
     EVENTS,
@@ -149,20 +148,19 @@ def _check_ranges(rows: Sequence[Row], table: Table) -> None:
     for row in rows:
         for name, bound in _bounds(table):
             cell = row.get(name)
-            for number in cell if isinstance(cell, tuple) else (cell,):
+            for number in cell if isinstance(cell, tuple | list) else (cell,):
                 if number is not None and not -bound <= number < bound:
                     raise WrongLine(f"{number} does not fit {name}")
 
 
 @functools.cache
 def _bounds(table: Table) -> tuple[tuple[str, int], ...]:
-    """Return each column of whole numbers with its bound: it holds [-bound, bound)."""
+    """Return each column of whole numbers with its bound."""
     elements = {
         name: kind.elementType if isinstance(kind, ArrayType) else kind
         for name, kind in table.columns.items()
     }
-    bounds: dict[DataType, int] = {IntegerType(): 2**31, LongType(): 2**63}
-    return tuple((name, bounds[kind]) for name, kind in elements.items() if kind in bounds)
+    return tuple((name, BOUNDS[kind]) for name, kind in elements.items() if kind in BOUNDS)
 
 
 def _fields(value: Any) -> Row:
@@ -180,7 +178,8 @@ def _operations(file: LineFile, at: Decoded) -> Sequence[Row]:
 
 def _events(file: LineFile, at: Decoded) -> Sequence[Row]:
     detail = msgspec.json.encode(at.value.detail).decode()
-    return [{"run_id": file.run_id, **_fields(at.value), "detail": detail}]
+    told = typed_details(at.value.detail)
+    return [{"run_id": file.run_id, **_fields(at.value), "detail": detail, **told}]
 
 
 def _seen(file: LineFile, at: Decoded) -> Sequence[Row]:

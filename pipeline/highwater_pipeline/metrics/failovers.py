@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
-from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 
 from highwater_pipeline.metrics.run_time import (
     PARTITION,
@@ -21,7 +20,6 @@ from highwater_pipeline.tables import OPERATIONS, Tables
 
 SPLITS = ("detect_ms", "elect_ms", "first_ack_ms", "isr_restored_ms", "total_ms")
 """The columns of a failover's times."""
-_ISR = StructType([StructField("isr", ArrayType(IntegerType()))])
 _LEADERSHIP = (*PARTITION, "leader_epoch")
 
 
@@ -99,10 +97,9 @@ def _first_acknowledged(leaderships: DataFrame, tables: Tables) -> DataFrame:
 
 def _isr_restored(leaderships: DataFrame, tables: Tables) -> DataFrame:
     """Return when each leader first had the largest ISR that its partition ever had."""
-    detail = fn.from_json("detail", _ISR)["isr"]
     sizes = (
         timed_events(tables, "isr_changed", "became_leader")
-        .withColumn("isr_size", fn.size(detail))
+        .withColumn("isr_size", fn.size("isr"))
         .select(*PARTITION, fn.col("at_ns").alias("time_ns"), "isr_size")
     )
     whole = fn.max("isr_size").over(Window.partitionBy(*PARTITION))

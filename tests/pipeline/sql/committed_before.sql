@@ -15,7 +15,7 @@ CREATE VIEW commits AS SELECT * FROM own WHERE kind = 'high_watermark_advanced';
 
 -- The first of an epoch, at place 1, counts as earlier than every cut in it.
 CREATE VIEW told AS
-SELECT *, CAST(detail -> '$.isr' AS INTEGER[]) AS isr,
+SELECT * EXCLUDE (isr), CAST(detail -> '$.isr' AS INTEGER[]) AS isr,
   row_number() OVER (PARTITION BY run_id, topic, "partition", leader_epoch
     ORDER BY ts_ns, file, seq) AS place
 FROM own

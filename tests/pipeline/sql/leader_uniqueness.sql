@@ -1,6 +1,6 @@
 -- I7: who is named as an epoch's leader, against the first who is; and epochs that recur.
 CREATE VIEW led AS
-SELECT *, CASE kind WHEN 'became_leader' THEN node ELSE CAST(detail ->> '$.leader' AS INTEGER) END
+SELECT * EXCLUDE (leader), CASE kind WHEN 'became_leader' THEN node ELSE CAST(detail ->> '$.leader' AS INTEGER) END
     AS leader,
   CASE WHEN node < 1000 THEN 'broker-' ELSE 'controller-' END || node || '-' || incarnation
     || '.jsonl' AS file

@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs the extra 'pipeline'")
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -71,13 +72,20 @@ def test_files_have_the_declared_types_and_the_order_of_the_sort_key(made: Made)
     for table in TABLES:
         for file in (store / table.name).glob("**/*.parquet"):
             rows = pq.ParquetFile(file).read()
-            declared = {field.name: field.type for field in to_arrow_schema(table.schema)}
-            assert {field.name: field.type for field in rows.schema} == {
-                name: kind for name, kind in declared.items() if name not in table.partitioned_by
+            declared = to_arrow_schema(table.schema)
+            assert types_of(rows.schema) == {
+                name: kind
+                for name, kind in types_of(declared).items()
+                if name not in table.partitioned_by
             }
             keys = [rows[name].to_pylist() for name in table.sort_key if name in rows.schema.names]
             in_order = list(zip(*keys, strict=True))
             assert in_order == sorted(in_order), file
+
+
+def types_of(schema: pa.Schema) -> dict[str, str]:
+    """Return the types by name; DuckDB does not write that an array has no nulls."""
+    return {field.name: str(field.type).replace(" not null", "") for field in schema}
 
 
 @pytest.mark.parametrize("engine", [EngineName.DUCKDB, EngineName.POLARS])
@@ -181,7 +189,7 @@ def test_engines_that_say_the_same_are_compared() -> None:
     ("ours", "theirs", "what"),
     [
         (Cost(LOSSES.name, 1.0, LOST, 7), Cost(LOSSES.name, 1.0, LOST, 8), "differ"),
-        (Cost(LOSSES.name, 1.0, 0, 7), Cost(LOSSES.name, 1.0, 0, 7), "1 lost records"),
+        (Cost(LOSSES.name, 1.0, 0, 7), Cost(LOSSES.name, 1.0, 0, 7), f"{LOST} lost records"),
     ],
     ids=["another answer", "nothing found"],
 )

@@ -1,0 +1,22 @@
+"""Sums by which many rows are compared at once: of equal rows, in any order, they are equal."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as fn
+
+_HALF_BITS = 32
+
+
+def sums_of(*columns: str, rows: str = "rows") -> Column:
+    """Return an aggregate of (rows, low, high): how many rows there are, and what they tell.
+
+    low and high are the sums of the halves of the rows' 64-bit hashes of the columns. Of groups of
+    rows that differ, in what they tell or how often, they are equal by a chance of 2**-64.
+    """
+    hashed = fn.xxhash64(*columns)
+    return fn.struct(
+        fn.count(fn.lit(1)).alias(rows),
+        fn.sum(hashed.bitwiseAND(2**_HALF_BITS - 1)).alias("low"),
+        fn.sum(fn.shiftright(hashed, _HALF_BITS)).alias("high"),
+    )
