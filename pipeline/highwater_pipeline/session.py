@@ -41,14 +41,23 @@ _COMMON = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 _LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-_QUICK_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:+UseSerialGC")
-"""Compiled once and quickly: a small session ends before better code would have paid. With one
-level alone the JVM reserves room for a fifth of what Spark compiles, and then stops."""
+_QUICK_JAVA = (
+    # Compiled once and quickly: a small session ends before better code would have paid. With one
+    # level alone the JVM reserves room for a fifth of what Spark compiles, and then stops.
+    "-XX:TieredStopAtLevel=1",
+    "-XX:ReservedCodeCacheSize=240m",
+    # Each step by which room for classes or objects grows begins with a collection of all.
+    "-XX:+UseSerialGC",
+    "-XX:MetaspaceSize=512m",
+    "-Xmn500m",
+)
 _SMALL = {
     "spark.executor.extraJavaOptions": " ".join(_QUICK_JAVA),
     # Nothing is to be learnt from a stage, and each look at one costs more than the stage.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
+    # Each sort and each table of keys takes a page at least: of 64 MB, were it not said.
+    "spark.buffer.pageSize": "1m",
 }
 """Of sessions over tables that read_tables keeps in memory, each in one partition."""
 _LOGGING = Path(__file__).with_name("log4j2.properties")
