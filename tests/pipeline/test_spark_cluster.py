@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Network
@@ -27,7 +26,7 @@ from highwater_checker.history import HistoryEvent, OperationType, encode
 from highwater_core.config import Preset
 from highwater_simulator.generate import Family
 from highwater_simulator.search import Chunk, schedules_of
-from tests.pipeline import command
+from tests.pipeline.command import highwater
 from tests.pipeline.run_folders import clean_run
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(2400)]
@@ -111,9 +110,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
 
 def highwater(*arguments: str | Path, cwd: Path, **environment: str) -> dict[str, Any]:
     """Return what the command prints as JSON, whatever its exit code says of the runs."""
-    done = command.highwater(
-        *arguments, "--json", cwd=cwd, within_s=SUBMITTED_WITHIN_S, **environment
-    )
+    done = highwater(*arguments, "--json", cwd=cwd, within_s=SUBMITTED_WITHIN_S, **environment)
     assert done.stdout.startswith("{"), done.stdout + done.stderr
     told: dict[str, Any] = json.loads(done.stdout)
     return told
@@ -186,16 +183,10 @@ def test_a_campaign_runs_on_a_cluster_as_a_search_does_here(
 
 def test_a_master_that_is_not_there_is_said(tmp_path: Path) -> None:
     clean_run(tmp_path / "run-1")
-    done = subprocess.run(
-        [
-            *(sys.executable, "-c", command.MAIN, "pipeline", "run", "run-1"),
-            *("--master", "spark://127.0.0.1:1"),
-        ],
+    done = highwater(
+        *("pipeline", "run", "run-1", "--master", "spark://127.0.0.1:1"),
         cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=SUBMITTED_WITHIN_S,
-        check=False,
+        within_s=SUBMITTED_WITHIN_S,
     )
     assert done.returncode == 2
     assert "no Spark master answers at spark://127.0.0.1:1: [Errno 111]" in done.stderr
