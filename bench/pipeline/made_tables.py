@@ -76,7 +76,7 @@ class Shape:
     @property
     def lost_every(self) -> int:
         """Of how many records LACKING does not have the last. It is odd, as nothing else here."""
-        return self.records // LOST | 1
+        return max(self.records // LOST | 1, 3)
 
     @property
     def lost(self) -> int:

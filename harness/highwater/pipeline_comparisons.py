@@ -29,7 +29,14 @@ from highwater_pipeline.report.comparisons import (
 )
 from highwater_pipeline.report.pages import write_page
 from highwater_pipeline.report.sections import shown_value
-from highwater_pipeline.tables import RUNS, SMALL_BYTES, Row, Tables, read_tables
+from highwater_pipeline.tables import (
+    RUNS,
+    SMALL_BYTES,
+    Row,
+    Tables,
+    read_tables,
+    runs_of_other_versions,
+)
 from highwater_pipeline.trend import trend
 
 SMALL_STORE_BYTES = SMALL_BYTES // 8
@@ -108,9 +115,20 @@ def _stored_runs(folders: Sequence[Path], store: Path, master: str) -> Iterator[
     try:
         with with_runs_taken_in(folders, store, master, is_small=is_small) as (spark, _, tell):
             tell("runs are compared")
-            yield read_tables(spark, store, are_small=is_small)
+            tables = read_tables(spark, store, are_small=is_small)
+            _check_data_version(tables, store)
+            yield tables
     except NoSuchValue as error:
         raise HarnessError(str(error)) from error
+
+
+def _check_data_version(tables: Tables, store: Path) -> None:
+    run_ids = runs_of_other_versions(tables)
+    if run_ids:
+        raise HarnessError(
+            f"{len(run_ids)} of the runs in {store} were taken in by another version, {run_ids[0]} "
+            "among them: name their folders again, or take another --store"
+        )
 
 
 def _print(page: Path, columns: Sequence[str], rows: Sequence[Row], texts: Sequence[str]) -> None:

@@ -17,12 +17,12 @@ from highwater_pipeline.checks.registry import CHECKS
 from highwater_pipeline.judging import SHOWN_MAX, Judgement, judge, verdicts
 from highwater_pipeline.metrics.confidence import medians
 from highwater_pipeline.metrics.failovers import SPLITS, failovers
-from highwater_pipeline.metrics.replication import replication
-from highwater_pipeline.metrics.sends import latencies, outages
+from highwater_pipeline.metrics.replication import lag_over_time, replication
+from highwater_pipeline.metrics.sends import fetch_latencies, latencies, outages
 from highwater_pipeline.tables import FINDINGS, QUARANTINE, RUNS, Row, Tables
 
 DRAWN_MAX = 20_000
-"""Failovers that leave Spark: a picture needs each."""
+"""Failovers, and likewise stretches of runs, that leave Spark: a picture needs each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,10 @@ class Analysis:
     medians: tuple[Row, ...]
     """Of failovers by fault and preset: split, fault, preset, count, median, low, high (ms)."""
     latencies: tuple[Row, ...]
+    fetches: tuple[Row, ...]
     outages: Sample
     replication: tuple[Row, ...]
+    lag_over_time: Sample
 
     @property
     def outcome(self) -> Outcome:
@@ -69,7 +71,9 @@ def analyse(tables: Tables) -> Analysis:
         quarantine = pool.submit(_sample, tables[QUARANTINE], QUARANTINE.sort_key)
         paused = pool.submit(_sample, outages(tables), ["run_id", "topic", "partition", "from_ns"])
         sent = pool.submit(_all, latencies(tables), ["run_id"])
+        fetched = pool.submit(_all, fetch_latencies(tables), ["run_id"])
         lagged = pool.submit(_all, replication(tables), ["run_id"])
+        lag = pool.submit(_sample, lag_over_time(tables), ["run_id", "from_ns"], DRAWN_MAX)
         judgements = [each.result() for each in judging]
     changes, median_rows = changed.result()
     return Analysis(
@@ -81,8 +85,10 @@ def analyse(tables: Tables) -> Analysis:
         failovers=changes,
         medians=median_rows,
         latencies=sent.result(),
+        fetches=fetched.result(),
         outages=paused.result(),
         replication=lagged.result(),
+        lag_over_time=lag.result(),
     )
 
 

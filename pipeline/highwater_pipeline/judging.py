@@ -20,7 +20,7 @@ from highwater_pipeline.tables import FINDINGS, Row, Tables
 
 SHOWN_MAX = 200
 """Of a check's findings, how many are shown."""
-_LEAVE_MAX = 10_000
+LEAVE_MAX = 10_000
 """How many leave Spark: so few are counted here, more by a query of their own."""
 
 
@@ -46,7 +46,7 @@ def judge(check: Check, tables: Tables) -> Judgement:
     shown = [
         {name: row[name] for name in FINDINGS.columns} for row in rows if row["_examined"] is None
     ]
-    if len(shown) > _LEAVE_MAX:
+    if len(shown) > LEAVE_MAX:
         counted = judged.findings.groupBy("run_id").agg(fn.count(fn.lit(1)).alias("count"))
         found = {row["run_id"]: row["count"] for row in counted.collect()}
     else:
@@ -57,7 +57,7 @@ def judge(check: Check, tables: Tables) -> Judgement:
 
 def _in_one(judged: CheckFrames) -> DataFrame:
     """Return the first findings and what was examined as one frame: what both need is made once."""
-    first = judged.findings.orderBy(*FINDINGS.sort_key).limit(_LEAVE_MAX + 1)
+    first = judged.findings.orderBy(*FINDINGS.sort_key).limit(LEAVE_MAX + 1)
     none = {
         name: fn.lit(None).cast(kind).alias(name)
         for name, kind in FINDINGS.columns.items()

@@ -279,15 +279,24 @@ FINDINGS = Table(
 """One row a violation: what every check returns."""
 
 
+def runs_of_other_versions(tables: Tables) -> list[str]:
+    """Return, in order, the runs whose rows were written with another DATA_VERSION.
+
+    Of these, columns that are new are null: what is asked of them would be wrong without a word.
+    """
+    others = tables[RUNS].where(f"data_version IS DISTINCT FROM {DATA_VERSION}")
+    return sorted(row["run_id"] for row in others.select("run_id").collect())
+
+
 @dataclass(frozen=True, slots=True)
 class Tables:
     """What checks and metrics read, by the tables' names, each with its declared columns.
 
-    are_small: a query of them is sooner run than planned, so the fewest operators are the best.
+    by_ranges: records are compared by sums of ranges before any is looked at (checks/ranges.py).
     """
 
     frames: Mapping[str, DataFrame]
-    are_small: bool = False
+    by_ranges: bool = True
 
     def __getitem__(self, table: Table) -> DataFrame:
         return self.frames[table.name]
@@ -300,10 +309,13 @@ class Tables:
                 name: frame.where(frame["run_id"].isin(wanted))
                 for name, frame in self.frames.items()
             },
-            self.are_small,
+            self.by_ranges,
         )
 
 
+RANGES_FROM_BYTES = 24 * 1024 * 1024
+"""Of the files of RECORDS, from which on ranges are compared: 3 million records, about. A query of
+fewer is sooner run than planned."""
 SMALL_BYTES = 64 * 1024 * 1024
 """Of files of runs, up to which their tables are small."""
 
@@ -320,12 +332,16 @@ def read_tables(
     are_small: each is kept in memory, once it was read, in one partition. What needs rows of equal
     keys together has them so, without a shuffle: of small tables that is most of the time.
     """
-    tables = Tables({table.name: read_table(spark, store, table) for table in TABLES})
+    sizes = (file.stat().st_size for file in (store / RECORDS.name).glob("**/*.parquet"))
+    tables = Tables(
+        {table.name: read_table(spark, store, table) for table in TABLES},
+        by_ranges=sum(sizes) >= RANGES_FROM_BYTES,
+    )
     if run_ids is not None:
         tables = tables.of_runs(run_ids)
     if are_small:
         in_memory = {name: frame.coalesce(1).cache() for name, frame in tables.frames.items()}
-        return Tables(in_memory, are_small=True)
+        return Tables(in_memory, tables.by_ranges)
     return tables
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from highwater_pipeline.tables import EVENTS, FAULTS, OPERATIONS, RUNS, Table
+from highwater_pipeline.tables import DATA_VERSION, EVENTS, FAULTS, OPERATIONS, RUNS, Table
 
 MS = 1_000_000
 START_NS = 1_700_000_000_000_000_000
@@ -55,7 +55,15 @@ def run_of(
         {"phase": "acting", "at_ns": FAULT_MS * MS},
     ]
     return {
-        RUNS: [{"run_id": run_id, "start_wall_ns": start_wall_ns, "world": "docker", **told}],
+        RUNS: [
+            {
+                "run_id": run_id,
+                "start_wall_ns": start_wall_ns,
+                "world": "docker",
+                "data_version": DATA_VERSION,
+                **told,
+            }
+        ],
         EVENTS: events,
         FAULTS: [{"run_id": run_id, "number": 1, **row} for row in faults],
         OPERATIONS: sends,

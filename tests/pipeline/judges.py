@@ -52,10 +52,10 @@ def asked_of_spark(
     checks: Mapping[str, Check],
     runs: Sequence[Run],
     *,
-    are_small: bool = False,
+    by_ranges: bool = True,
 ) -> Opinions:
     """Return the pipeline's opinions: each check judges all runs at once."""
-    tables = replace(tables_from_arrow(spark, arrow_tables(runs)), are_small=are_small)
+    tables = replace(tables_from_arrow(spark, arrow_tables(runs)), by_ranges=by_ranges)
     found: Opinions = {}
     for name, check in checks.items():
         frames = check.run(tables)

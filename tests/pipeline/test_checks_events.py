@@ -18,6 +18,7 @@ from tests.pipeline.event_runs import CLEAN
 from tests.pipeline.event_strategies import runs
 from tests.pipeline.frames import Run
 from tests.pipeline.judges import (
+    Opinion,
     Opinions,
     asked_of_duckdb,
     asked_of_python,
@@ -65,6 +66,45 @@ def pipeline(spark: SparkSession, evidence: dict[str, Run]) -> Opinions:
 @pytest.fixture(scope="module")
 def duckdb(evidence: dict[str, Run]) -> Opinions:
     return asked_of_duckdb(IN_SQL, list(evidence.values()))
+
+
+BY_CLOCKS = "committed_before"
+"""Asks whether a log was cut before or after its leader committed: the machine's clock tells."""
+
+
+@pytest.fixture(scope="module")
+def skewed(spark: SparkSession) -> Opinions:
+    """Give opinions of the planted runs, each node's clock 7 s further off than the last one's."""
+    runs = [
+        replace(
+            each.run,
+            run_id=each.name,
+            events=tuple(
+                replace(event, ts_ns=event.ts_ns + 7 * 10**9 * (event.node % 10))
+                for event in each.run.events
+            ),
+        )
+        for each in PLANTED
+    ]
+    return asked_of_spark(spark, SPARK, runs)
+
+
+@pytest.mark.parametrize("name", SPARK)
+def test_clocks_that_differ_change_no_verdict_but_that_of_cuts_within_an_epoch(
+    name: str, skewed: Opinions, pipeline: Opinions
+) -> None:
+    for (check, run_id), there in skewed.items():
+        if check == name:
+            here = pipeline[name, run_id]
+            assert there.examined == here.examined
+            if name == BY_CLOCKS:
+                assert _of_leaders(there) == _of_leaders(here), run_id
+            else:
+                assert there == here, run_id
+
+
+def _of_leaders(opinion: Opinion) -> list[tuple[object, ...]]:
+    return [row for row in opinion.findings if row[1] == "I4"]
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda each: each.name)

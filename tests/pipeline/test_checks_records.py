@@ -81,20 +81,20 @@ def test_spark_agrees_with_the_checker_to_the_letter(
 
 
 @pytest.mark.parametrize(
-    ("are_small", "range_bits"), [(True, 8), (False, 0), (False, 1)], ids=["small", "1", "2"]
+    ("by_ranges", "range_bits"), [(False, 8), (True, 0), (True, 1)], ids=["none", "1", "2"]
 )
 def test_where_ranges_end_is_nothing_to_what_is_found(
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
     evidence: dict[str, Run],
     pipeline: Opinions,
-    are_small: bool,
+    by_ranges: bool,
     range_bits: int,
 ) -> None:
     monkeypatch.setattr(ranges, "RANGE_BITS", range_bits)
     by_ranges = {name: SPARK[name] for name in ("acknowledged_records", "reads")}
     runs = [*evidence.values(), ORPHAN]
-    again = asked_of_spark(spark, by_ranges, runs, are_small=are_small)
+    again = asked_of_spark(spark, by_ranges, runs, by_ranges=by_ranges)
     assert again == {key: each for key, each in pipeline.items() if key[0] in by_ranges}
 
 

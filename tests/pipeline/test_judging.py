@@ -64,10 +64,12 @@ def test_a_run_is_judged_by_what_was_found_and_by_what_was_looked_at(
     assert (another["outcome"], another["recorded"]) == ("pass", "fail")
 
 
-def test_few_findings_leave_spark_and_all_are_counted(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("leave_max", [2, 3, 4, 10_000])
+def test_few_findings_are_shown_and_all_are_counted(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, leave_max: int
 ) -> None:
     monkeypatch.setattr(judging, "SHOWN_MAX", 2)
+    monkeypatch.setattr(judging, "LEAVE_MAX", leave_max)
     short = {"topic": "t", "broker": 1, "high_watermark": 9, "log_end_offset": 4}
     replicas = [
         {"run_id": run_id, "partition": partition, **short}

@@ -11,12 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from highwater_pipeline.metrics.confidence import comparison, medians
 from highwater_pipeline.metrics.failovers import failovers
-from highwater_pipeline.metrics.replication import lags, replication
-from highwater_pipeline.metrics.sends import latencies, outages
+from highwater_pipeline.metrics.replication import STRETCHES, lag_over_time, lags, replication
+from highwater_pipeline.metrics.sends import fetch_latencies, latencies, outages
 from highwater_pipeline.tables import (
     EVENTS,
     FAULTS,
     OPERATIONS,
+    PROBES,
     REPLICA_LOOKS,
     RUNS,
     Table,
@@ -175,6 +176,38 @@ def test_followers_lag_behind_the_leader_of_their_look(spark: SparkSession) -> N
     assert (idle["log_lag_max"], idle["isr_changes"]) == (None, 0)
     assert (busy["log_lag_max"], busy["high_watermark_lag_max"], busy["isr_changes"]) == (2, 8, 2)
     assert busy["log_lag_p50"] == 0
+
+
+def test_lag_over_time_is_that_of_the_last_follower_in_each_stretch(spark: SparkSession) -> None:
+    end_ns = STRETCHES * MS
+    looks = [
+        {**each, "time_ns": time_ns}
+        for number, (time_ns, end_offset) in enumerate(
+            [(0, 7), (MS // 2, 4), (MS + STRETCHES, 9), (end_ns - 1, 10)]
+        )
+        for each in (
+            look(number, 0, "leader", 10, 8),
+            look(number, 1, "follower", end_offset, 7),
+            look(number, 2, "follower", 10, 6),
+        )
+    ]
+    rows = rows_of(
+        lag_over_time(tables_from_rows(spark, {REPLICA_LOOKS: looks})).orderBy("from_ns")
+    )
+    assert [(row["from_ns"], row["log_lag"], row["high_watermark_lag"]) for row in rows] == [
+        (0, 6, 2), (MS, 1, 2), (end_ns - MS, 0, 2),
+    ]  # fmt: skip
+
+
+def test_fetches_are_timed_by_who_asked(spark: SparkSession) -> None:
+    probes = [
+        {"run_id": "r", "line": line, "asked_ns": line * MS, "answered_ns": line * MS + took_ns}
+        for line, took_ns in enumerate([2 * MS, 3 * MS, MS // 2])
+    ]
+    (found,) = rows_of(fetch_latencies(tables_from_rows(spark, {RUNS: [run()], PROBES: probes})))
+    assert found == {
+        "run_id": "r", "fetches": 3, "p50_ms": 2.0, "p95_ms": 3.0, "p99_ms": 3.0, "longest_ms": 3.0,
+    }  # fmt: skip
 
 
 def test_a_median_has_an_interval_from_six_values_on(spark: SparkSession) -> None:

@@ -46,8 +46,8 @@ OUTAGE: Row = {
 def analysis(**more: object) -> Analysis:
     empty: dict[str, object] = {
         "runs": Sample((RUN,), 1), "verdicts": (VERDICT,), "examined": (), "findings": NOTHING,
-        "quarantine": NOTHING, "failovers": NOTHING, "medians": (), "latencies": (),
-        "outages": NOTHING, "replication": (),
+        "quarantine": NOTHING, "failovers": NOTHING, "medians": (), "latencies": (), "fetches": (),
+        "outages": NOTHING, "replication": (), "lag_over_time": NOTHING,
     }  # fmt: skip
     return Analysis(**{**empty, **more})  # type: ignore[arg-type]
 
@@ -55,7 +55,7 @@ def analysis(**more: object) -> Analysis:
 def test_a_report_without_anything_says_none(tmp_path: Path) -> None:
     page = write_report(tmp_path, "run-1", analysis()).read_text()
     assert '<p class="pass">pass: 1 run, 0 violations, 0 leader changes, 0 lines' in page
-    assert page.count("<p>None.</p>") == 7
+    assert page.count("<p>None.</p>") == 8
     assert "a &lt;b&gt;title&lt;/b&gt;" in page
     assert "<svg" not in page
     assert "http" not in page.replace("http://www.w3.org", "")  # it needs nothing from elsewhere
@@ -161,6 +161,20 @@ def test_rows_of_pictures_go_downwards_and_names_are_no_formulas() -> None:
     assert len(heights) == 40
     assert heights == sorted(heights)
     assert "the 40 runs with most of it" in picture
+
+
+def test_lag_is_drawn_of_the_runs_that_lagged_most() -> None:
+    stretches = [
+        {"run_id": f"run-{number:02}", "from_ns": at * 10**9, "log_lag": number * at,
+         "high_watermark_lag": 0}
+        for number in range(12)
+        for at in range(3)
+    ]  # fmt: skip
+    picture = plots.lag_over_time(stretches)
+    names = re.findall(r"run-(\d\d)", re.sub("<!--.*?-->", "", picture))
+    assert names == [f"{number:02}" for number in range(4, 12)]
+    assert "the 8 runs that lagged most" in picture
+    assert plots.lag_over_time([{**row, "log_lag": 0} for row in stretches]) == ""
 
 
 # ---------------------------------------------------------------- other pages

@@ -9,9 +9,10 @@ from highwater_pipeline.checks.evidence import (
     PARTITION,
     PLACE,
     REPLICA,
+    acknowledged_sends,
     held_records,
+    is_promised,
     operation_text,
-    promised_sends,
     whole_replicas,
 )
 from highwater_pipeline.checks.findings import (
@@ -26,7 +27,7 @@ from highwater_pipeline.checks.ranges import doubts
 from highwater_pipeline.tables import Tables
 
 INVARIANT = "I1"
-SENT = [*PLACE, "value", "process", "function", "operation_id"]
+SENT = [*PLACE, "value", "process", "function", "operation_id", "acks"]
 
 
 def run(tables: Tables) -> CheckFrames:
@@ -36,10 +37,11 @@ def run(tables: Tables) -> CheckFrames:
     log_start_offset retention removed them. Source: replication.md section 2, I1;
     highwater_checker.invariants.acknowledged_records.
     """
-    acknowledged = promised_sends(tables)
+    acknowledged = acknowledged_sends(tables)
     replicas = whole_replicas(tables).select(*REPLICA, "log_start_offset")
-    where = doubts(tables, acknowledged, PARTITION)
-    doubted = where.doubted(acknowledged.select(*SENT))
+    # Replicas hold what was sent with fewer acks as well: it is compared with the rest.
+    where = doubts(tables, acknowledged, PARTITION, counts=is_promised())
+    doubted = where.doubted(acknowledged.select(*SENT)).where(is_promised())
     unread = doubted.join(fn.broadcast(replicas), PARTITION, "left_anti")
     expected = doubted.join(fn.broadcast(replicas), PARTITION).where(
         fn.col("offset") >= fn.col("log_start_offset")

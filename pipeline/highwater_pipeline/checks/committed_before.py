@@ -91,9 +91,11 @@ def _events(tables: Tables) -> DataFrame:
 
 
 def _epochs(events: DataFrame) -> DataFrame:
-    """Return each leader epoch: EPOCH, before (committed, leader_epoch), of the older ones the most
-    that was committed, and until_ns, up to when it matters here what its leader told: until the
-    last cut in it, or what was told first; null where nobody cut."""
+    """Return each leader epoch with what was committed before it, and until when its events count.
+
+    Columns: EPOCH; before (committed, leader_epoch), the highest of the older epochs; until_ns, of
+    the last cut in the epoch, or of what was told first if that is later: null where nobody cut.
+    """
     tells_isr = fn.col("kind").isin(*TELL_ISR)
     last_cut_ns = fn.max(fn.when(fn.col("kind") == CUT, fn.col("ts_ns")))
     first_ns = fn.min(fn.when(tells_isr, fn.col("ts_ns")))

@@ -18,8 +18,11 @@ from highwater_pipeline.tables import EVENTS, Tables
 INVARIANT = "C00"
 BEFORE_THE_FIRST = -1
 START = ["run_id", "node", "incarnation"]
-_WORD = 6
 WHO = "node {node}, incarnation {incarnation}"
+
+
+_WORD = 6
+"""Of a seq, the bits that tell its place in a word; the others tell which word it is."""
 
 
 def run(tables: Tables) -> CheckFrames:
@@ -56,14 +59,13 @@ def _starts(tables: Tables) -> DataFrame:
         fn.min("first").alias("first"),
         fn.max("last").alias("last"),
     )
-    in_a_row = fn.col("last") + 1
     return starts.select(
         *START,
         "events",
         (
             (fn.col("first") == 0)
-            & (fn.col("events") == in_a_row)
-            & (fn.col("different") == in_a_row)
+            & (fn.col("different") == fn.col("events"))
+            & (fn.col("last") == fn.col("events") - 1)
         ).alias("is_whole"),
     )
 
@@ -83,7 +85,7 @@ def _missteps(tables: Tables, broken: DataFrame) -> DataFrame:
         .otherwise(text(WHO + ": seq {seq} follows {previous}"))
     )
     return findings_of(
-        steps.where(fn.col("seq") != fn.col("previous") + 1),
+        steps.where(fn.col("previous") != fn.col("seq") - 1),
         invariant=INVARIANT,
         topic=fn.lit(""),
         partition=fn.lit(-1),

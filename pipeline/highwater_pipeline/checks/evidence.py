@@ -46,8 +46,17 @@ def promised_sends(tables: Tables) -> DataFrame:
 
     Row grain: a row of operations_of with type ok; time_ns is when it was acknowledged.
     """
-    acks = fn.coalesce("acks", fn.lit(ACKS_ALL))
-    return operations_of(tables, "send").where(is_type("ok") & (acks == ACKS_ALL))
+    return acknowledged_sends(tables).where(is_promised())
+
+
+def acknowledged_sends(tables: Tables) -> DataFrame:
+    """Return the acknowledgements of sends, whatever was promised by them."""
+    return operations_of(tables, "send").where(is_type("ok"))
+
+
+def is_promised() -> Column:
+    """Return whether a send's producer asked for acks=all, or is not known."""
+    return fn.coalesce("acks", fn.lit(ACKS_ALL)) == ACKS_ALL
 
 
 def reads_of_consumers(tables: Tables) -> DataFrame:

@@ -78,7 +78,9 @@ def findings_of(
 def kept(frame: DataFrame) -> DataFrame:
     """Return the frame, kept by Spark once it was computed, until the session ends.
 
-    For what is small and needed several times: each use would plan and compute all of it anew.
+    For what is needed several times and is small, or costs more to make than to keep, beside memory
+    on disk: each use would plan and compute all of it anew. Spark knows it by its plan, in which
+    files are paths: a session reads no store that is written to after it was read.
     """
     return frame.cache()
 

@@ -2,7 +2,7 @@
 
 Ranges are summed up where their rows are read, so that a few sums are exchanged and compared in
 place of all rows, and rows are compared only where sums differ. What a check finds is the same.
-Of small tables all is looked at: there a query is sooner run than planned.
+Of few records all are looked at: Tables.by_ranges.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from highwater_pipeline.checks.findings import kept
 from highwater_pipeline.checks.sums import sums_of
 from highwater_pipeline.tables import Tables
 
-RANGE = "range"
-_HASH = "hash"
+RANGE, _HASH = "range", "hash"
 RANGE_BITS = 8
 """Of a range, 2**RANGE_BITS offsets; of one difference so many are looked at, on each replica."""
 
@@ -29,14 +28,15 @@ class Doubts:
     """Where the records of whole replicas are to be looked at.
 
     doubtful: (PARTITION, RANGE); None for everywhere. like: the ranges that need it not, each with
-    rows, how many were told of, and replicas, how many hold just them; None for none.
+    rows, how many were told of and count, and replicas, how many hold just what was told; None for
+    none.
     """
 
     doubtful: DataFrame | None = None
     like: DataFrame | None = None
 
     def doubted(self, told: DataFrame) -> DataFrame:
-        """Return the rows in ranges to doubt; they are few, and kept."""
+        """Return the rows in ranges to doubt, kept: where little is wrong they are few."""
         if self.doubtful is None:
             return told
         few = fn.broadcast(_hashed(self.doubtful).select(_HASH))
@@ -50,24 +50,27 @@ def doubts(
     by: Sequence[str],
     *,
     told_by: DataFrame | None = None,
+    counts: Column | None = None,
     is_odd: Column | None = None,
 ) -> Doubts:
     """Return where any whole replica holds anything but what was told of by each of by.
 
     told: rows with by, which has PARTITION, offset and value. told_by: where it is given, rows with
     run_id, topic and those of by that are no PARTITION: who tells of all that replicas hold.
+    counts: of rows of told, whether they are counted in like's rows; None when all are.
     is_odd: of rows of told; a range with such a row is to be looked at, whatever replicas hold.
     """
-    if tables.are_small:
+    if not tables.by_ranges:
         return Doubts()
-    odd = fn.coalesce(fn.max(fn.lit(False) if is_odd is None else is_odd), fn.lit(False))
+    odd = fn.lit(False) if is_odd is None else is_odd
     sums = kept(
         _in_ranges(told)
         .groupBy(*by, RANGE)
         .agg(
             sums_of("offset", "value").alias("told"),
             fn.min("offset").alias("first"),
-            odd.alias("is_odd"),
+            fn.count_if(fn.lit(True) if counts is None else counts).alias("rows"),
+            fn.coalesce(fn.max(odd), fn.lit(False)).alias("is_odd"),
         )
     )
     held = kept(_sums_of_replicas(tables))
@@ -79,7 +82,7 @@ def doubts(
         .join(held, [*REPLICA, RANGE], "left")
         .groupBy(*by, RANGE)
         .agg(
-            fn.max("told.rows").alias("rows"),
+            fn.max("rows").alias("rows"),
             fn.count("broker").alias("replicas"),
             fn.max(differs | is_cut | fn.col("is_odd")).alias("is_doubtful"),
         )
@@ -101,8 +104,8 @@ def _hashed(rows: DataFrame) -> DataFrame:
     return rows.withColumn(_HASH, fn.xxhash64(*PARTITION, RANGE))
 
 
-def _in_ranges(told: DataFrame) -> DataFrame:
-    return told.withColumn(RANGE, fn.shiftright("offset", RANGE_BITS))
+def _in_ranges(rows: DataFrame) -> DataFrame:
+    return rows.withColumn(RANGE, fn.shiftright("offset", RANGE_BITS))
 
 
 def _sums_of_replicas(tables: Tables) -> DataFrame:

@@ -75,7 +75,7 @@ def run_replica_equality(tables: Tables) -> CheckFrames:
         ),
     )
     # One batch of each is a pair, and each that the other lacks.
-    pairs = fn.greatest("found.batches", "expected.batches").alias("pairs")
+    pairs = fn.greatest("found.rows", "expected.rows").alias("pairs")
     return CheckFrames(findings, sum_by_run(tables, compared.select("run_id", pairs), "pairs"))
 
 
@@ -114,7 +114,7 @@ def _compared(tables: Tables, batches: DataFrame) -> DataFrame:
     Where these are equal, so are the batches, but for a chance of 2**-64. A log without a batch has
     null.
     """
-    logs = batches.groupBy(*REPLICA).agg(sums_of(*BATCH, rows="batches").alias("sums"))
+    logs = batches.groupBy(*REPLICA).agg(sums_of(*BATCH).alias("sums"))
     replicas = whole_replicas(tables).select(*REPLICA)
     references = replicas.groupBy(*PARTITION).agg(fn.min("broker").alias("reference"))
     others = replicas.join(references, PARTITION).where(fn.col("broker") != fn.col("reference"))

@@ -8,7 +8,7 @@ from pyspark.sql import functions as fn
 _HALF_BITS = 32
 
 
-def sums_of(*columns: str, rows: str = "rows") -> Column:
+def sums_of(*columns: str) -> Column:
     """Return an aggregate of (rows, low, high): how many rows there are, and what they tell.
 
     low and high are the sums of the halves of the rows' 64-bit hashes of the columns. Of groups of
@@ -16,7 +16,7 @@ def sums_of(*columns: str, rows: str = "rows") -> Column:
     """
     hashed = fn.xxhash64(*columns)
     return fn.struct(
-        fn.count(fn.lit(1)).alias(rows),
+        fn.count(fn.lit(1)).alias("rows"),
         fn.sum(hashed.bitwiseAND(2**_HALF_BITS - 1)).alias("low"),
         fn.sum(fn.shiftright(hashed, _HALF_BITS)).alias("high"),
     )

@@ -15,7 +15,11 @@ BOUNDS: Mapping[DataType, int] = {IntegerType(): 2**31, LongType(): 2**63}
 
 
 def typed_details(detail: Mapping[str, Any]) -> Row:
-    """Return DETAILS of it; None where it has no such value, of this type and within its range."""
+    """Return DETAILS of it; None where it has no such value, of this type and within its range.
+
+    A list with anything in it that is not of its type is none. Nodes write no such detail; where a
+    check needs it, C00 says that it is not there.
+    """
     return {
         name: detail[name] if _is_of(detail.get(name), kind) else None
         for name, kind in DETAILS.items()

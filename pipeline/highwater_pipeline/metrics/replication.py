@@ -7,6 +7,8 @@ from pyspark.sql import functions as fn
 
 from highwater_pipeline.tables import EVENTS, REPLICA_LOOKS, RUNS, Tables
 
+STRETCHES = 200
+"""Of a run, in how many its lag is told at most."""
 _PERCENTILES = [0.5, 0.95, 0.99]
 
 
@@ -40,6 +42,23 @@ def lags(tables: Tables) -> DataFrame:
         fn.array_contains("leader_isr", fn.col("node")).alias("is_in_isr"),
         behind.alias("log_lag"),
         committed_behind.alias("high_watermark_lag"),
+    )
+
+
+def lag_over_time(tables: Tables) -> DataFrame:
+    """Return how far the last follower lagged, in each of up to 200 equal stretches of each run.
+
+    Row grain: (run_id, from_ns) with a look in it; from_ns is the run's time. Columns: log_lag and
+    high_watermark_lag, the most of any follower in any look, in records. Sort key: the grain.
+    """
+    of_looks = lags(tables)
+    ends = tables[REPLICA_LOOKS].groupBy("run_id").agg(fn.max("time_ns").alias("end_ns"))
+    length_ns = fn.floor(fn.col("end_ns") / STRETCHES) + 1
+    return (
+        of_looks.join(fn.broadcast(ends), "run_id")
+        .withColumn("from_ns", fn.floor(fn.col("time_ns") / length_ns) * length_ns)
+        .groupBy("run_id", "from_ns")
+        .agg(*(fn.max(name).alias(name) for name in ("log_lag", "high_watermark_lag")))
     )
 
 

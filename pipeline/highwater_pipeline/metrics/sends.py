@@ -1,12 +1,12 @@
-"""Produce latency, throughput and unavailability windows, as clients saw them."""
+"""Produce and fetch latency, throughput and unavailability windows, as clients saw them."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from highwater_pipeline.metrics.run_time import PARTITION, ms_between, with_fault_before
-from highwater_pipeline.tables import OPERATIONS, Tables
+from highwater_pipeline.tables import OPERATIONS, PROBES, Tables
 
 OUTAGE_MS = 500
 """How long a partition acknowledges nothing until that counts as an outage."""
@@ -47,13 +47,38 @@ def latencies(tables: Tables) -> DataFrame:
             "run_id",
             "acknowledged",
             "records_per_s",
-            *(
-                fn.col("of")[place].alias(f"p{round(100 * share)}_ms")
-                for place, share in enumerate(PERCENTILES)
-            ),
+            *_percentiles_of("of"),
             "longest_ms",
         )
     )
+
+
+def fetch_latencies(tables: Tables) -> DataFrame:
+    """Return one row a run in which fetches were timed: how long each was on its way.
+
+    These are the prober's: one partition, one try, no waiting for more records. Columns: run_id,
+    fetches, p50_ms, p95_ms, p99_ms, longest_ms. A consumer's polls tell when a record came, not
+    when it was asked for.
+    """
+    times = tables[PROBES].withColumn("latency_ms", ms_between("asked_ns", "answered_ns"))
+    percentiles = fn.percentile_approx("latency_ms", list(PERCENTILES), _ACCURACY)
+    return (
+        times.groupBy("run_id")
+        .agg(
+            fn.count(fn.lit(1)).alias("fetches"),
+            percentiles.alias("of"),
+            fn.max("latency_ms").alias("longest_ms"),
+        )
+        .select("run_id", "fetches", *_percentiles_of("of"), "longest_ms")
+    )
+
+
+def _percentiles_of(column: str) -> list[Column]:
+    """Return p50_ms and the others of an array of percentiles in milliseconds."""
+    return [
+        fn.col(column)[place].alias(f"p{round(100 * share)}_ms")
+        for place, share in enumerate(PERCENTILES)
+    ]
 
 
 def outages(tables: Tables, longer_than_ms: int = OUTAGE_MS) -> DataFrame:

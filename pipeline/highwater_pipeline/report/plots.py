@@ -19,6 +19,7 @@ _SPLIT_COLOURS = {"detect_ms": "#2f6fab", "elect_ms": "#e08a1e", "first_ack_ms":
 _SPLIT_NAMES = {"detect_ms": "detect", "elect_ms": "elect", "first_ack_ms": "first acknowledgement"}
 _OUTAGE = "#d9534f"
 _RUNS_MAX = 40
+_LINES_MAX = 8
 _NAME_CHARACTERS = 40
 """Of a name beside a row, how many are shown."""
 _RASTER_FROM = 2_000
@@ -119,6 +120,36 @@ def outages_by_run(outages: Sequence[Row]) -> str:
         which = "" if len(out_ms) <= _RUNS_MAX else f"; the {_RUNS_MAX} runs with most of it"
         says = f"seconds from the run's start; red: a partition acknowledged nothing{which}"
         return _from_zero(figure, axes, says)
+
+
+def lag_over_time(stretches: Sequence[Row]) -> str:
+    """Draw how far the last follower lagged in the course of each run; "" without any lag.
+
+    Of many runs those are drawn that lagged most.
+    """
+    most: Counter[str] = Counter()
+    for row in stretches:
+        most[row["run_id"]] = max(most[row["run_id"]], row["log_lag"], row["high_watermark_lag"])
+    runs = sorted(run_id for run_id, lag in most.most_common(_LINES_MAX) if lag)
+    if not runs:
+        return ""
+    with styled():
+        figure = Figure(figsize=(9, 4.4), layout="constrained")
+        of_logs, of_high_watermarks = figure.subplots(2, sharex=True)
+        for run_id in runs:
+            rows = [row for row in stretches if row["run_id"] == run_id]
+            times_s = [row["from_ns"] / 1e9 for row in rows]
+            for axes, name in ((of_logs, "log_lag"), (of_high_watermarks, "high_watermark_lag")):
+                axes.plot(times_s, [row[name] for row in rows], linewidth=1, label=_cut(run_id))
+        of_logs.set_ylabel("records not there yet")
+        of_high_watermarks.set_ylabel("not known committed")
+        for axes in (of_logs, of_high_watermarks):
+            axes.set_ylim(bottom=0)
+        if len(runs) > 1:
+            of_logs.legend(loc="upper left", fontsize=7, frameon=False, ncols=2)
+        which = "" if len(most) <= _LINES_MAX else f"; the {_LINES_MAX} runs that lagged most"
+        says = f"seconds from the run's start; of the follower that lagged most{which}"
+        return _from_zero(figure, of_high_watermarks, says)
 
 
 def _rows_of(names: Collection[str], height: float, above: float = 0.0) -> tuple[Figure, Axes]:

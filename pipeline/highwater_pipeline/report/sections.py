@@ -89,7 +89,13 @@ def sections_of(analysis: Analysis) -> list[Section]:
             svg=plots.outages_by_run(analysis.outages.rows),
         ),
         Section("Latency and throughput", analysis.latencies),
-        Section("Replication", analysis.replication, note="Lags in records, from the looks."),
+        Section("Fetches", analysis.fetches, note="The prober's, one partition and one try each."),
+        Section(
+            "Replication",
+            analysis.replication,
+            note="Lags in records, from the looks.",
+            svg=plots.lag_over_time(analysis.lag_over_time.rows),
+        ),
         Section("Quarantine", analysis.quarantine.rows, note=_share(analysis.quarantine)),
     ]
 
