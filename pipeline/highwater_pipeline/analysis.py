@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
 
 from highwater_checker.verdict import Outcome
 from highwater_pipeline.at_once import queries_at_once
+from highwater_pipeline.checks.findings import text
 from highwater_pipeline.checks.registry import CHECKS
 from highwater_pipeline.judging import SHOWN_MAX, Judgement, judge, verdicts
 from highwater_pipeline.metrics.confidence import medians
@@ -21,6 +23,8 @@ from highwater_pipeline.metrics.replication import lag_over_time, replication
 from highwater_pipeline.metrics.sends import fetch_latencies, latencies, outages
 from highwater_pipeline.tables import FINDINGS, QUARANTINE, RUNS, Row, Tables
 
+GROUP = ("fault", "preset", "topology", "version")
+"""Of which failovers a median is: after which fault, and in which runs; null where none is told."""
 DRAWN_MAX = 20_000
 """Failovers, and likewise stretches of runs, that leave Spark: a picture needs each."""
 
@@ -40,12 +44,12 @@ class Analysis:
     runs: Sample
     verdicts: tuple[Row, ...]
     examined: tuple[Row, ...]
-    """(run_id, check, examined), of the checks that apply to the run."""
+    """(run_id, check, examined, found), of the checks that apply to the run."""
     findings: Sample
     quarantine: Sample
     failovers: Sample
     medians: tuple[Row, ...]
-    """Of failovers by fault and preset: split, fault, preset, count, median, low, high (ms)."""
+    """Of failovers by split and GROUP: split, GROUP, count, median, low, high (ms)."""
     latencies: tuple[Row, ...]
     fetches: tuple[Row, ...]
     outages: Sample
@@ -94,7 +98,12 @@ def analyse(tables: Tables) -> Analysis:
 
 def _examined(judgements: Sequence[Judgement]) -> tuple[Row, ...]:
     rows = [
-        {"run_id": run_id, "examined": count, "check": each.check}
+        {
+            "run_id": run_id,
+            "check": each.check,
+            "examined": count,
+            "found": each.found.get(run_id, 0),
+        }
         for each in judgements
         for run_id, count in each.examined.items()
     ]
@@ -108,14 +117,18 @@ def _findings(judgements: Sequence[Judgement]) -> Sample:
 
 
 def _failovers(tables: Tables) -> tuple[Sample, tuple[Row, ...]]:
-    """Return the failovers, and their medians by split, fault and preset."""
-    changes = failovers(tables).cache()
+    """Return the failovers, with their GROUP, and the medians by split and GROUP."""
+    told = tables[RUNS].select(
+        "run_id",
+        "preset",
+        text("{brokers} brokers, {controllers} controllers").alias("topology"),
+        fn.col("commit").alias("version"),
+    )
+    changes = failovers(tables).join(told, "run_id", "left").cache()
     try:
-        of_runs = changes.where("fault IS NOT NULL").join(
-            tables[RUNS].select("run_id", "preset"), "run_id"
-        )
-        by = ["split", "fault", "preset"]
-        splits = of_runs.unpivot(["fault", "preset"], list(SPLITS), "split", "value")
+        by = ["split", *GROUP]
+        proven = changes.where("fault IS NOT NULL")
+        splits = proven.unpivot(list(GROUP), list(SPLITS), "split", "value")
         rows = _all(medians(splits, by, "value"), by)
         order = ["run_id", "topic", "partition", "leader_epoch"]
         return _sample(changes, order, DRAWN_MAX), tuple(

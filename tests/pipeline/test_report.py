@@ -26,6 +26,7 @@ VERDICT: Row = {
     "run_id": "run-1", "outcome": "pass", "findings": 0, "vacuous_checks": 0, "quarantined": 0,
     "recorded": "pass",
 }  # fmt: skip
+OF_RUN: Row = {"preset": "fenced", "topology": "3 brokers, 1 controllers", "version": None}
 RUN: Row = {"run_id": "run-1", "title": "a <b>title</b>", "preset": "fenced"}
 FINDING: Row = {
     "run_id": "run-1", "invariant": "I1", "topic": "t", "partition": 0, "offset": 7, "broker": 2,
@@ -33,10 +34,10 @@ FINDING: Row = {
     "check": "acknowledged records are on every replica (I1)",
 }  # fmt: skip
 MEDIAN: Row = {
-    "split": "detect_ms", "fault": "kill", "preset": "fenced", "count": 9, "median": 2013.4,
-    "low": 1900.0, "high": None,
+    "split": "detect_ms", "fault": "kill", "count": 9, "median": 2013.4, "low": 1900.0,
+    "high": None, **OF_RUN,
 }  # fmt: skip
-FAILOVER: Row = {"run_id": "run-1", "fault": "kill", "total_ms": 2_500.0}
+FAILOVER: Row = {"run_id": "run-1", "fault": "kill", "total_ms": 2_500.0, **OF_RUN}
 OUTAGE: Row = {
     "run_id": "run-1", "topic": "t", "partition": 0, "from_ns": 10**9, "to_ns": 3 * 10**9,
     "outage_ms": 2_000.0, "fault": "kill",
@@ -112,13 +113,15 @@ def test_the_first_line_counts_runs_by_their_outcome(tmp_path: Path) -> None:
 
 
 def test_checks_that_found_something_come_first() -> None:
-    looked = ("log start <= HW", 3), (FINDING["check"], 0)
-    examined = tuple({"run_id": "run-1", "check": name, "examined": n} for name, n in looked)
+    looked = ("log start <= HW", 3, 0), (FINDING["check"], 0, 900)
+    examined = tuple(
+        {"run_id": "run-1", "check": name, "examined": number, "found": found}
+        for name, number, found in looked
+    )
     checks = sections(examined=examined, findings=Sample((FINDING,), 900))["Checks"]
     assert [(row["check"], row["vacuous"], row["violations"]) for row in checks.rows] == [
-        (FINDING["check"], 1, 1), ("log start <= HW", 0, 0),
+        (FINDING["check"], 1, 900), ("log start <= HW", 0, 0),
     ]  # fmt: skip
-    assert "of those that are shown above" in checks.note
 
 
 def test_a_violation_of_no_place_names_none() -> None:
@@ -130,7 +133,7 @@ def test_a_violation_of_no_place_names_none() -> None:
 def test_failovers_of_a_fault_and_preset_are_one_row() -> None:
     whole = {**MEDIAN, "split": "total_ms", "count": 7, "median": 2_100.0, "high": 2_600.0}
     failovers = sections(medians=(MEDIAN, whole, {**MEDIAN, "preset": None}))["Failovers"]
-    assert [row["preset"] for row in failovers.table] == [None, "fenced"]
+    assert [row["preset"] for row in failovers.table] == ["", "fenced"]
     row = failovers.table[1]
     assert (row["failovers"], row["total_ms"], row["detect_ms"]) == (
         9,
@@ -138,6 +141,19 @@ def test_failovers_of_a_fault_and_preset_are_one_row() -> None:
         "2,013",
     )
     assert failovers.rows == (MEDIAN, whole, {**MEDIAN, "preset": None})
+
+
+def test_groups_are_told_apart_by_what_differs() -> None:
+    larger = {**MEDIAN, "topology": "5 brokers, 3 controllers"}
+    alike, of_two = (
+        sections(medians=medians)["Failovers"] for medians in ((MEDIAN,), (MEDIAN, larger))
+    )
+    assert list(alike.table[0])[:3] == ["fault", "preset", "failovers"]
+    assert [row["topology"] for row in of_two.table] == [MEDIAN["topology"], larger["topology"]]
+    assert "kill / fenced / 5 brokers, 3 controllers" in of_two.svg
+    builds = [{**MEDIAN, "version": commit} for commit in COMMITS.values()]
+    versions = [row["version"] for row in sections(medians=tuple(builds))["Failovers"].table]
+    assert versions == ["ac3478d69a3c", "c1dfd96eea8c-dirty"]
 
 
 def test_leader_changes_without_a_fault_are_told() -> None:

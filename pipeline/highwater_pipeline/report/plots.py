@@ -39,7 +39,7 @@ def styled() -> AbstractContextManager[None]:
 
 
 def failovers_by_fault(failovers: Sequence[Row]) -> str:
-    """Draw each failover's whole time as a dot, by the fault before it and preset; "" without any.
+    """Draw each failover's whole time as a dot, by its group; "" without any.
 
     The upright line is the median.
     """
@@ -47,8 +47,8 @@ def failovers_by_fault(failovers: Sequence[Row]) -> str:
     if not known:
         return ""
     times: dict[str, list[float]] = {}
-    for row in sorted(known, key=lambda row: (_group(row), row["total_ms"])):
-        times.setdefault(_group(row), []).append(row["total_ms"] / 1e3)
+    for row in sorted(known, key=lambda row: (row["group"], row["total_ms"])):
+        times.setdefault(row["group"], []).append(row["total_ms"] / 1e3)
     with styled():
         figure, axes = _rows_of(times, 0.5)
         for place, times_s in enumerate(times.values()):
@@ -64,21 +64,17 @@ def failovers_by_fault(failovers: Sequence[Row]) -> str:
         )
 
 
-def _group(row: Row) -> str:
-    return " / ".join(filter(None, (row["fault"], row["preset"])))
-
-
 def _spread(number: int) -> float:
     """Return where a dot lies across its row, so that equal times are told apart."""
     return (number * 0.618 % 1 - 0.5) * 0.5
 
 
 def splits_by_fault(medians: Sequence[Row]) -> str:
-    """Draw the medians of what failovers waited for as stacked bars, by fault and preset."""
-    groups = sorted({_group(row) for row in medians})
+    """Draw the medians of what failovers waited for as stacked bars, by group."""
+    groups = sorted({row["group"] for row in medians})
     if not groups:
         return ""
-    values = {(_group(row), row["split"]): row["median"] for row in medians}
+    values = {(row["group"], row["split"]): row["median"] for row in medians}
     with styled():
         figure, axes = _rows_of(groups, 0.4, above=0.4)
         for place, group in enumerate(groups):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from highwater_checker.verdict import Outcome
-from highwater_pipeline.analysis import Analysis, Sample
+from highwater_pipeline.analysis import GROUP, Analysis, Sample
 from highwater_pipeline.metrics.failovers import SPLITS
 from highwater_pipeline.report import plots
 from highwater_pipeline.tables import Row
@@ -63,6 +62,9 @@ def _name(value: object) -> object:
     return None if value is None else str(value)
 
 
+OF_CHECKS = "vacuous: runs in which it had nothing to examine, and so proves nothing."
+
+
 def sections_of(analysis: Analysis) -> list[Section]:
     """Return the report's sections, in order: what is broken before what was measured."""
     return [
@@ -73,14 +75,14 @@ def sections_of(analysis: Analysis) -> list[Section]:
             note=_share(analysis.findings),
             shown=[_in_words(row) for row in analysis.findings.rows],
         ),
-        Section("Checks", _by_check(analysis), note=_of_checks(analysis)),
+        Section("Checks", _by_check(analysis), note=OF_CHECKS),
         Section(
             "Failovers",
             analysis.medians,
             note=_of_failovers(analysis),
-            svg=plots.splits_by_fault(analysis.medians)
-            + plots.failovers_by_fault(_with_presets(analysis)),
-            shown=_by_fault(analysis.medians),
+            svg=plots.splits_by_fault(_in_groups(analysis.medians, analysis))
+            + plots.failovers_by_fault(_in_groups(analysis.failovers.rows, analysis)),
+            shown=_by_group(analysis),
         ),
         Section(
             "Outages",
@@ -172,29 +174,19 @@ def _in_words(finding: Row) -> Row:
 
 
 def _by_check(analysis: Analysis) -> list[Row]:
-    """Return one row a check, of how many runs and things it looked at; those that found first.
-
-    violations: of those that are shown, see _of_checks.
-    """
-    shown = Counter(row["check"] for row in analysis.findings.rows)
+    """Return one row a check, of how many runs and things it looked at; those that found first."""
     found: dict[str, Row] = {}
     for row in analysis.examined:
         name = row["check"]
         check = found.setdefault(
             name,
-            {"check": name, "runs": 0, "vacuous": 0, "examined": 0, "violations": shown[name]},
+            {"check": name, "runs": 0, "vacuous": 0, "examined": 0, "violations": 0},
         )
         check["runs"] += 1
         check["vacuous"] += row["examined"] == 0
         check["examined"] += row["examined"]
+        check["violations"] += row["found"]
     return sorted(found.values(), key=lambda row: -row["violations"])
-
-
-def _of_checks(analysis: Analysis) -> str:
-    vacuous = "vacuous: runs in which it had nothing to examine, and so proves nothing."
-    if not _share(analysis.findings):
-        return vacuous
-    return f"{vacuous} violations: of those that are shown above, not of all."
 
 
 def _of_failovers(analysis: Analysis) -> str:
@@ -214,17 +206,19 @@ def _of_failovers(analysis: Analysis) -> str:
 _PARTS = ("total_ms", *(split for split in SPLITS if split != "total_ms"))
 
 
-def _by_fault(medians: Sequence[Row]) -> list[Row]:
-    """Return one row a fault and preset: how many failovers there are, and the median of each part.
+def _by_group(analysis: Analysis) -> list[Row]:
+    """Return one row a group: how many failovers there are, and the median of each part.
 
     One that is not whole, as of a leader that was replaced before it acknowledged anything, counts
     for the parts that it has; failovers: of the part that most have.
     """
-    found: dict[tuple[str, str], Row] = {}
-    for row in sorted(medians, key=lambda row: (row["fault"], row["preset"] or "")):
+    names = _group_names(analysis)
+    found: dict[tuple[str, ...], Row] = {}
+    for row in sorted(analysis.medians, key=_key):
         group = found.setdefault(
-            (row["fault"], row["preset"] or ""),
-            {"fault": row["fault"], "preset": row["preset"], "failovers": 0}
+            _key(row),
+            {name: _shown_name(row[name]) for name in names}
+            | {"failovers": 0}
             | dict.fromkeys(_PARTS, ""),
         )
         group["failovers"] = max(group["failovers"], row["count"])
@@ -232,9 +226,30 @@ def _by_fault(medians: Sequence[Row]) -> list[Row]:
     return list(found.values())
 
 
-def _with_presets(analysis: Analysis) -> list[Row]:
-    presets: Mapping[str, str] = {row["run_id"]: row["preset"] for row in analysis.runs.rows}
-    return [{**row, "preset": presets.get(row["run_id"])} for row in analysis.failovers.rows]
+def _key(row: Row) -> tuple[str, ...]:
+    return tuple(row[name] or "" for name in GROUP)
+
+
+def _group_names(analysis: Analysis) -> list[str]:
+    """Return what tells groups apart: the fault, the preset, and whatever else differs."""
+    return [
+        name
+        for name in GROUP
+        if name in ("fault", "preset") or len({row[name] for row in analysis.medians}) > 1
+    ]
+
+
+def _in_groups(rows: Sequence[Row], analysis: Analysis) -> list[Row]:
+    """Return rows that have GROUP with group, its name."""
+    names = _group_names(analysis)
+    return [
+        {**row, "group": " / ".join(_shown_name(row[name]) for name in names if row[name])}
+        for row in rows
+    ]
+
+
+def _shown_name(name: str | None) -> str:
+    return with_short_commits(name or "")
 
 
 def _in_seconds(row: Row) -> Row:
