@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from highwater.faults.asked import Asked, State
 from highwater.faults.link_proof import NotProven as NotProven
@@ -66,10 +66,11 @@ class LinkFault:
 
 @dataclass(slots=True)
 class _Active:
-    """until_ns: CLOCK_MONOTONIC, None for ever."""
+    """until_ns: CLOCK_MONOTONIC, None for ever. ends_ns: where a node's own rules end, its time."""
 
     fault: LinkFault
     until_ns: int | None
+    ends_ns: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -325,6 +326,7 @@ class LinkFaults:
                 continue
             at = [node for node in fault.targets if node in applied_ns]
             if isinstance(fault.does, Lose):
+                active.ends_ns |= {node: applied_ns[node] + fault.for_ns for node in at}
                 began_ns = max((applied_ns[node] for node in at), default=None)
             else:
                 told = (reports[node].told_ns for node in at)
@@ -373,7 +375,8 @@ class LinkFaults:
             until_ns, does = active.until_ns or lease_ns, active.fault.does
             for direction in active.fault.directions:
                 if isinstance(does, Lose):
-                    drops.append(Drop(direction, does.percent, until_ns))
+                    end_ns = active.ends_ns.get(direction.target, until_ns)
+                    drops.append(Drop(direction, does.percent, end_ns))
                 else:
                     holds.append(Hold(direction, does, until_ns))
         return State(drops, holds)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 import pytest
 
 from highwater.eventually import eventually
@@ -337,3 +339,53 @@ def test_trying_out_with_queues_begins_one_at_each_node_that_runs_and_leaves_non
     assert namespaces.all_begun == 2
     assert namespaces.queues == {}
     assert all(task.queue for task in namespaces.tasks[-1].values())
+
+
+class OneHelperIsLate(PerfectNamespaces):
+    """Node 2's first helper is; rules act from when each node loads them, as long as they say."""
+
+    LATE_NS = 1_000_000_000
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.acts_ns: dict[int, tuple[int, int]] = {}
+
+    def run(self, tasks: Mapping[int, Task]) -> dict[int, Report]:
+        is_first = not self.tasks
+        reports = super().run(tasks)
+        for node, task in tasks.items():
+            late_ns = self.LATE_NS if is_first and node == 2 else 0
+            report = reports[node]
+            if task.script is not None:
+                (timeout_ms,) = set(re.findall(r"timeout (\d+)ms", task.script))
+                applied_ns = task.apply_at_ns + late_ns
+                self.acts_ns[node] = applied_ns, applied_ns + int(timeout_ms) * 1_000_000
+                report = msgspec.structs.replace(report, applied_ns=applied_ns)
+                self.now_ns = max(self.now_ns, report.closed_ns + late_ns)
+            from_ns, to_ns = self.acts_ns[node]
+            came = {
+                name: tuple(at for at in times if not from_ns <= at < to_ns)
+                for name, times in report.sent.items()
+                if name.partition(">")[2].startswith(f"{node}:")
+            }
+            reports[node] = msgspec.structs.replace(
+                report,
+                opened_ns=report.opened_ns + late_ns,
+                closed_ns=report.closed_ns + late_ns,
+                received=came,
+                arrived=came,
+            )
+        return reports
+
+
+def test_each_nodes_rules_end_when_they_do_and_not_when_those_of_the_last_one_do() -> None:
+    namespaces: Any = OneHelperIsLate()
+    links = LinkFaults(
+        namespaces, ADDRESSES, clock_ns=lambda: namespaces.now_ns, pause=lambda pause_s: None
+    )
+    around_one = around(1)
+    directions = tuple(each for each in around_one.directions if each.source != CLIENTS)
+    proof = links.apply(LinkFault("1", directions, Lose(ALWAYS), 2_000_000_000))
+    assert len(namespaces.tasks) == 2  # looked at once more, until the first rules had ended
+    assert namespaces.now_ns > min(end_ns for _, end_ns in namespaces.acts_ns.values())
+    assert [each.received for each in proof.after] == [0, 0, 0, 0]
