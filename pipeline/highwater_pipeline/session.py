@@ -46,8 +46,8 @@ _QUICK_JAVA = (
     # level alone the JVM reserves room for a fifth of what Spark compiles, and then stops.
     "-XX:TieredStopAtLevel=1",
     "-XX:ReservedCodeCacheSize=240m",
-    # Each step by which room for classes or objects grows begins with a collection of all.
     "-XX:+UseSerialGC",
+    # Each step by which room for classes or objects grows begins with a collection of all.
     "-XX:MetaspaceSize=512m",
     "-Xmn500m",
 )

@@ -92,10 +92,10 @@ def test_where_ranges_end_is_nothing_to_what_is_found(
     range_bits: int,
 ) -> None:
     monkeypatch.setattr(ranges, "RANGE_BITS", range_bits)
-    by_ranges = {name: SPARK[name] for name in ("acknowledged_records", "reads")}
+    checks = {name: SPARK[name] for name in ("acknowledged_records", "reads")}
     runs = [*evidence.values(), ORPHAN]
-    again = asked_of_spark(spark, by_ranges, runs, by_ranges=by_ranges)
-    assert again == {key: each for key, each in pipeline.items() if key[0] in by_ranges}
+    again = asked_of_spark(spark, checks, runs, by_ranges=by_ranges)
+    assert again == {key: each for key, each in pipeline.items() if key[0] in checks}
 
 
 @pytest.mark.parametrize("name", SPARK)

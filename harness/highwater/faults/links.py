@@ -66,7 +66,7 @@ class LinkFault:
 
 @dataclass(slots=True)
 class _Active:
-    """until_ns: CLOCK_MONOTONIC, None for ever. ends_ns: where a node's own rules end, its time."""
+    """until_ns: as planned, CLOCK_MONOTONIC; None for ever. ends_ns: by node, when its own end."""
 
     fault: LinkFault
     until_ns: int | None
@@ -319,20 +319,15 @@ class LinkFaults:
         reports: Mapping[int, Report],
         requests: Iterable[_Request],
     ) -> None:
-        """Let faults end as kernel and queues have it, which count from when they were told."""
+        """Let faults end as each node's kernel and queue have it, which count from when told."""
         for each in requests:
             active, fault = self._active.get(each.fault.name), each.fault
             if active is None or fault.for_ns is None:
                 continue
-            at = [node for node in fault.targets if node in applied_ns]
-            if isinstance(fault.does, Lose):
-                active.ends_ns |= {node: applied_ns[node] + fault.for_ns for node in at}
-                began_ns = max((applied_ns[node] for node in at), default=None)
-            else:
-                told = (reports[node].told_ns for node in at)
-                began_ns = min((at_ns for at_ns in told if at_ns is not None), default=None)
-            if began_ns is not None:
-                active.until_ns = began_ns + fault.for_ns
+            for node, at_ns in applied_ns.items():
+                began_ns = at_ns if isinstance(fault.does, Lose) else reports[node].told_ns
+                if node in fault.targets and began_ns is not None:
+                    active.ends_ns[node] = began_ns + fault.for_ns
 
     def _watched(self, fault: LinkFault, up: Mapping[int, bool]) -> list[Direction]:
         """Return its directions between nodes that are up; from outside come no canaries."""
@@ -372,11 +367,11 @@ class LinkFaults:
         drops: list[Drop] = []
         holds: list[Hold] = []
         for active in self._active.values():
-            until_ns, does = active.until_ns or lease_ns, active.fault.does
+            planned_ns, does = active.until_ns or lease_ns, active.fault.does
             for direction in active.fault.directions:
+                until_ns = active.ends_ns.get(direction.target, planned_ns)
                 if isinstance(does, Lose):
-                    end_ns = active.ends_ns.get(direction.target, until_ns)
-                    drops.append(Drop(direction, does.percent, end_ns))
+                    drops.append(Drop(direction, does.percent, until_ns))
                 else:
                     holds.append(Hold(direction, does, until_ns))
         return State(drops, holds)

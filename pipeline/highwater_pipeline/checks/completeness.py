@@ -19,8 +19,6 @@ INVARIANT = "C00"
 BEFORE_THE_FIRST = -1
 START = ["run_id", "node", "incarnation"]
 WHO = "node {node}, incarnation {incarnation}"
-
-
 _WORD = 6
 """Of a seq, the bits that tell its place in a word; the others tell which word it is."""
 

@@ -12,6 +12,7 @@ from highwater_pipeline.checks.evidence import (
     OPERATION,
     PARTITION,
     REPLICA,
+    held_records,
     is_type,
     operations_of,
     whole_replicas,
@@ -24,7 +25,7 @@ from highwater_pipeline.checks.findings import (
     shown,
     text,
 )
-from highwater_pipeline.tables import RECORDS, Tables
+from highwater_pipeline.tables import Tables
 
 SENT_ONCE = 1
 VALUE = ["run_id", "value"]
@@ -65,9 +66,8 @@ def _offsets_by_value(tables: Tables) -> DataFrame:
         .agg(fn.max_by("broker", most_committed).alias("broker"))
     )
     return (
-        tables[RECORDS]
+        held_records(tables)
         .join(fn.broadcast(chosen), REPLICA)
-        .withColumn("value", fn.coalesce("value", fn.lit("")))
         .groupBy(*REPLICA, "value")
         .agg(fn.sort_array(fn.collect_list("offset")).alias("offsets"))
     )

@@ -82,11 +82,10 @@ def run_replica_equality(tables: Tables) -> CheckFrames:
 def _batches_in_common(tables: Tables) -> DataFrame:
     """Return the batches of whole replicas that lie wholly in what all of a partition have.
 
-    Row grain: (REPLICA, base_offset), with reference, next_offset, leader_epoch and batch_crc.
+    Row grain: (REPLICA, base_offset), with next_offset, leader_epoch and batch_crc.
     """
     replicas = whole_replicas(tables)
     ranges = replicas.groupBy(*PARTITION).agg(
-        fn.min("broker").alias("reference"),
         fn.max("log_start_offset").alias("start_offset"),
         fn.min("high_watermark").alias("end_offset"),
     )
@@ -104,7 +103,7 @@ def _batches_in_common(tables: Tables) -> DataFrame:
             (fn.col("base_offset") >= fn.col("start_offset"))
             & (fn.col("next_offset") <= fn.col("end_offset"))
         )
-        .select(*REPLICA, "reference", *BATCH)
+        .select(*REPLICA, *BATCH)
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, StringType
@@ -20,16 +20,19 @@ def typed_details(detail: Mapping[str, Any]) -> Row:
     A list with anything in it that is not of its type is none. Nodes write no such detail; where a
     check needs it, C00 says that it is not there.
     """
-    return {
-        name: detail[name] if _is_of(detail.get(name), kind) else None
-        for name, kind in DETAILS.items()
-    }
+    return {name: detail[name] if fits(detail.get(name)) else None for name, fits in _FITS.items()}
 
 
-def _is_of(value: object, kind: DataType) -> bool:
+def _fits(kind: DataType) -> Callable[[object], bool]:
+    """Return what tells whether a value is of the type: every event is asked."""
     if isinstance(kind, ArrayType):
-        return isinstance(value, list) and all(_is_of(each, kind.elementType) for each in value)
+        is_element = _fits(kind.elementType)
+        return lambda value: isinstance(value, list) and all(map(is_element, value))
     if isinstance(kind, StringType):
-        return isinstance(value, str)
+        return lambda value: isinstance(value, str)
+    bound = BOUNDS[kind]
     # type(): JSON's true is no number.
-    return type(value) is int and -BOUNDS[kind] <= value < BOUNDS[kind]
+    return lambda value: type(value) is int and -bound <= value < bound
+
+
+_FITS = {name: _fits(kind) for name, kind in DETAILS.items()}

@@ -34,22 +34,11 @@ def latencies(tables: Tables) -> DataFrame:
         .withColumn("latency_ms", ms_between("invoked_ns", "acknowledged_ns"))
     )
     span_s = (fn.max("acknowledged_ns") - fn.min("acknowledged_ns")) / 1e9
-    percentiles = fn.percentile_approx("latency_ms", list(PERCENTILES), _ACCURACY)
-    return (
-        times.groupBy(fn.col("operation.run_id").alias("run_id"))
-        .agg(
-            fn.count(fn.lit(1)).alias("acknowledged"),
-            fn.when(span_s > 0, (fn.count(fn.lit(1)) - 1) / span_s).alias("records_per_s"),
-            percentiles.alias("of"),
-            fn.max("latency_ms").alias("longest_ms"),
-        )
-        .select(
-            "run_id",
-            "acknowledged",
-            "records_per_s",
-            *_percentiles_of("of"),
-            "longest_ms",
-        )
+    count = fn.count(fn.lit(1))
+    return _by_run(
+        times.withColumn("run_id", fn.col("operation.run_id")),
+        acknowledged=count,
+        records_per_s=fn.when(span_s > 0, (count - 1) / span_s),
     )
 
 
@@ -61,24 +50,32 @@ def fetch_latencies(tables: Tables) -> DataFrame:
     when it was asked for.
     """
     times = tables[PROBES].withColumn("latency_ms", ms_between("asked_ns", "answered_ns"))
+    return _by_run(times, fetches=fn.count(fn.lit(1)))
+
+
+def _by_run(times: DataFrame, **more: Column) -> DataFrame:
+    """Return one row a run: run_id, more aggregates, p50_ms and the others, and longest_ms.
+
+    times: rows with run_id and latency_ms.
+    """
     percentiles = fn.percentile_approx("latency_ms", list(PERCENTILES), _ACCURACY)
     return (
         times.groupBy("run_id")
         .agg(
-            fn.count(fn.lit(1)).alias("fetches"),
+            *(each.alias(name) for name, each in more.items()),
             percentiles.alias("of"),
             fn.max("latency_ms").alias("longest_ms"),
         )
-        .select("run_id", "fetches", *_percentiles_of("of"), "longest_ms")
+        .select(
+            "run_id",
+            *more,
+            *(
+                fn.col("of")[place].alias(f"p{round(100 * share)}_ms")
+                for place, share in enumerate(PERCENTILES)
+            ),
+            "longest_ms",
+        )
     )
-
-
-def _percentiles_of(column: str) -> list[Column]:
-    """Return p50_ms and the others of an array of percentiles in milliseconds."""
-    return [
-        fn.col(column)[place].alias(f"p{round(100 * share)}_ms")
-        for place, share in enumerate(PERCENTILES)
-    ]
 
 
 def outages(tables: Tables, longer_than_ms: int = OUTAGE_MS) -> DataFrame:

@@ -62,9 +62,6 @@ def _name(value: object) -> object:
     return None if value is None else str(value)
 
 
-OF_CHECKS = "vacuous: runs in which it had nothing to examine, and so proves nothing."
-
-
 def sections_of(analysis: Analysis) -> list[Section]:
     """Return the report's sections, in order: what is broken before what was measured."""
     return [
@@ -75,7 +72,11 @@ def sections_of(analysis: Analysis) -> list[Section]:
             note=_share(analysis.findings),
             shown=[_in_words(row) for row in analysis.findings.rows],
         ),
-        Section("Checks", _by_check(analysis), note=OF_CHECKS),
+        Section(
+            "Checks",
+            _by_check(analysis),
+            note="vacuous: runs in which it had nothing to examine, and so proves nothing.",
+        ),
         Section(
             "Failovers",
             analysis.medians,
