@@ -66,6 +66,11 @@ class WireClient:
     def close(self) -> None:
         self._socket.close()
 
+    def reset(self) -> None:
+        """Close without a word of goodbye: the broker gets an RST."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._socket.close()
+
     # ------------------------------------------------------------ whole requests
 
     def call(self, request: KafkaRequest, version: int | None = None) -> Any:
@@ -77,9 +82,7 @@ class WireClient:
         """
         if version is None:
             version = VERSION_PROFILE.offered[api_key_of(request)][1]
-        correlation_id = next(self._correlation_ids)
-        pieces = encode_request(request, version, correlation_id, "wire-client")
-        self.send(b"".join(_bytes(piece) for piece in pieces))
+        correlation_id = self.ask([request], version)
         answered_id, response = decode_response(self.receive_frame(), request, version)
         if answered_id != correlation_id:
             raise ConnectionClosed(f"answered {answered_id} where {correlation_id} was asked")
@@ -110,6 +113,16 @@ class WireClient:
         result: FetchPartitionResult = response.partitions[0]
         return result
 
+    def ask(self, requests: Sequence[KafkaRequest], version: int | None = None) -> int:
+        """Send the requests at once, wait for no answer; return the last one's correlation id."""
+        frames: list[bytes] = []
+        for request in requests:
+            chosen = VERSION_PROFILE.offered[api_key_of(request)][1] if version is None else version
+            correlation_id = next(self._correlation_ids)
+            frames += map(_bytes, encode_request(request, chosen, correlation_id, "wire-client"))
+        self.send(b"".join(frames))
+        return correlation_id
+
     # ------------------------------------------------------------ any bytes
 
     def send(self, data: bytes) -> None:
@@ -127,6 +140,10 @@ class WireClient:
             TimeoutError: nothing came in time.
         """
         (size,) = _SIZE.unpack(self._receive(_SIZE.size))
+        return self._receive(size)
+
+    def receive_some(self, size: int) -> bytes:
+        """Return the next so many bytes of whatever comes; raises what receive_frame does."""
         return self._receive(size)
 
     def is_closed_by_peer(self) -> bool:

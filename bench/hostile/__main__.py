@@ -1,0 +1,73 @@
+"""`python -m bench.hostile`: hostile and honest clients and faults on one cluster, and the verdict.
+
+Progress goes to stderr, the tables to stdout, everything as JSON to bench/results/. Exit code 1:
+a node ended by itself, memory grew, or an acknowledged record is not where it was.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from bench.command import result_name, run_command, write_result
+from bench.hostile.each import measure_each, print_each
+from bench.hostile.together import judge, print_together, run_together
+from bench.hostile.troop import DEEDS
+from bench.systems import require_reachable_containers
+from highwater.engine import connect_engine
+from highwater.errors import HarnessError
+from highwater.images import ensure_images
+from highwater.output import RESULTS, say
+
+
+def hostile(
+    minutes: Annotated[float, typer.Option(help="How long all deeds are done together.")] = 60.0,
+    seed: Annotated[int, typer.Option(help="What is drawn, and when.")] = 1,
+    each: Annotated[
+        bool,
+        typer.Option("--each", help="Instead: each deed alone, and how long others wait for it."),
+    ] = False,
+    each_s: Annotated[float, typer.Option(help="Seconds for each deed alone.")] = 10.0,
+    only: Annotated[
+        str, typer.Option(help=f"These deeds, with commas between: {', '.join(DEEDS)}.")
+    ] = "",
+    megabytes_per_s: Annotated[
+        float, typer.Option(help="What honest producers send together at most; 0: no bound.")
+    ] = 10.0,
+) -> None:
+    """Let clients harm a cluster, and see what others notice of it."""
+    names = only.split(",") if only else list(DEEDS)
+    if unknown := [name for name in names if name not in DEEDS]:
+        raise HarnessError(f"no such deeds: {', '.join(unknown)}")
+    deeds = {name: DEEDS[name] for name in names}
+    engine = connect_engine()
+    require_reachable_containers(engine)
+    ensure_images(engine, say)
+    date, began_s = datetime.now(UTC), time.monotonic()
+    if each:
+        measured = measure_each(deeds, seed, each_s, say)
+        print_each(RESULTS, measured)
+        say(f"all samples: {write_result(measured, f'hostile-each-{result_name(date)}')}")
+        return
+    result = run_together(
+        deeds,
+        seed,
+        minutes,
+        megabytes_per_s,
+        lambda text: say(f"{time.monotonic() - began_s:7.1f} s  {text}"),
+    )
+    print_together(RESULTS, result)
+    say(f"everything: {write_result(result, f'hostile-{result_name(date)}')}")
+    wrong = judge(result)
+    for line in wrong:
+        say(f"FAIL: {line}")
+    if wrong:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    run_command("bench.hostile", hostile)

@@ -1,0 +1,102 @@
+"""Does a deed again and again, in threads, until it is told to stop."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Mapping
+
+from bench.hostile import greedy, leaving
+from bench.hostile.greedy import Deed
+from bench.hostile.target import Target
+from highwater.wire_client import ConnectionClosed
+
+DEEDS: Mapping[str, Deed] = {
+    each.__name__: each
+    for each in (
+        leaving.leave_pipelined_fetches,
+        leaving.leave_a_half_read_answer,
+        leaving.leave_long_waits,
+        leaving.consume_and_leave,
+        leaving.be_killed_while_reading,
+        greedy.crawl,
+        greedy.stay_idle,
+        greedy.name_one_partition_often,
+        greedy.describe_one_broker_often,
+        greedy.ask_for_many_topics,
+        greedy.say_long_words,
+        greedy.make_odd_topics,
+        greedy.send_several_batches,
+        greedy.send_forged_counts,
+        greedy.send_forged_times,
+        greedy.send_garbage,
+    )
+}
+_PAUSE_S = 0.05
+_AT_PRESENT = (OSError, LookupError, ConnectionClosed)
+"""A broker that is down, not reached, or led by nobody at the moment."""
+
+
+class Troop:
+    """Threads that each draw one deed after another. done: how often each was done whole."""
+
+    def __init__(
+        self, target: Target, deeds: Mapping[str, Deed], seed: int, *, threads: int, pause_s: float
+    ) -> None:
+        self._target, self._deeds, self._pause_s = target, deeds, pause_s or _PAUSE_S
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self.done = dict.fromkeys(deeds, 0)
+        self.failed: dict[str, dict[str, int]] = {name: {} for name in deeds}
+        self._crashes: list[BaseException] = []
+        self._threads = [
+            threading.Thread(
+                target=self._run,
+                args=(random.Random(f"{seed} {number}"),),  # noqa: S311
+                daemon=True,
+            )
+            for number in range(threads)
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def trouble(self) -> str:
+        """What ended one of the threads, if something did."""
+        return f"{type(self._crashes[0]).__name__}: {self._crashes[0]}" if self._crashes else ""
+
+    def stop(self, within_s: float = 60.0) -> None:
+        """Return when the last deeds are done.
+
+        Raises:
+            RuntimeError: a deed is wrong, or does not end.
+        """
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join(within_s)
+        if self._crashes:
+            raise RuntimeError("a deed could not be done") from self._crashes[0]
+        if any(thread.is_alive() for thread in self._threads):
+            raise RuntimeError(f"a deed does not end: {self.done}")
+
+    def _run(self, rng: random.Random) -> None:
+        try:
+            while not self._stopping.is_set():
+                name = rng.choice(list(self._deeds))
+                self._do(name, rng)
+                self._stopping.wait(self._pause_s)
+        except BaseException as error:  # noqa: BLE001 - handed to stop(), which raises it
+            self._crashes.append(error)
+
+    def _do(self, name: str, rng: random.Random) -> None:
+        try:
+            self._deeds[name](self._target, rng)
+        except _AT_PRESENT as error:
+            with self._lock:
+                failed = self.failed[name]
+                failed[type(error).__name__] = failed.get(type(error).__name__, 0) + 1
+        else:
+            with self._lock:
+                self.done[name] += 1
