@@ -9,10 +9,11 @@ JOBS ?= 2
 PYTEST_ARGS ?=
 SCHEDULES ?= 1000
 FULL_SCHEDULES ?= 5000
+HOSTILE_MINUTES ?= 60
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-pipeline engine images demo test test-full lint unit clean
-.PHONY: bench bench-simulator bench-faults bench-kafka bench-pipeline
+.PHONY: bench bench-simulator bench-faults bench-kafka bench-pipeline bench-hostile
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -74,6 +75,10 @@ bench-simulator: setup ## Measure the simulator alone; no Docker.
 
 bench-faults: setup engine ## How long each fault takes on containers, and what a run costs.
 	$(BIN)/python -m bench.faults
+
+bench-hostile: setup engine ## What others notice of each hostile client; then an hour of all, with faults.
+	$(BIN)/python -m bench.hostile --each
+	$(BIN)/python -m bench.hostile --minutes $(HOSTILE_MINUTES)
 
 bench-pipeline: setup-pipeline ## What checks and campaigns cost, beside DuckDB, polars and a process pool; no Docker.
 	$(BIN)/python -m bench.pipeline

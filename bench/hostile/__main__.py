@@ -13,8 +13,11 @@ from typing import Annotated
 
 import typer
 
+from bench.apache_kafka.jars import KafkaMissing, ensure_jars
 from bench.command import result_name, run_command, write_result
 from bench.hostile.each import measure_each, print_each
+from bench.hostile.greedy import Deed
+from bench.hostile.java_clients import java_consumers_that_leave
 from bench.hostile.together import judge, print_together, run_together
 from bench.hostile.troop import DEEDS
 from bench.systems import require_reachable_containers
@@ -40,10 +43,11 @@ def hostile(
     ] = 10.0,
 ) -> None:
     """Let clients harm a cluster, and see what others notice of it."""
-    names = only.split(",") if only else list(DEEDS)
-    if unknown := [name for name in names if name not in DEEDS]:
+    known = _known_deeds()
+    names = only.split(",") if only else list(known)
+    if unknown := [name for name in names if name not in known]:
         raise HarnessError(f"no such deeds: {', '.join(unknown)}")
-    deeds = {name: DEEDS[name] for name in names}
+    deeds = {name: known[name] for name in names}
     engine = connect_engine()
     require_reachable_containers(engine)
     ensure_images(engine, say)
@@ -67,6 +71,16 @@ def hostile(
         say(f"FAIL: {line}")
     if wrong:
         sys.exit(1)
+
+
+def _known_deeds() -> dict[str, Deed]:
+    """Return the deeds that can be done here: the Java clients come by Maven."""
+    try:
+        ensure_jars()
+    except KafkaMissing as missing:
+        say(f"no Java clients: {missing}")
+        return dict(DEEDS)
+    return {**DEEDS, java_consumers_that_leave.__name__: java_consumers_that_leave}
 
 
 if __name__ == "__main__":
