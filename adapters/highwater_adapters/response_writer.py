@@ -13,23 +13,36 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from highwater_wire.kafka.codec import Piece
+from highwater_wire.kafka.messages import RecordsView
 
 SENDFILE_FROM_BYTES = 32 * 1024
 """Below, a read and a write cost less than sendfile (performance.md section 1)."""
 _WRITE_BUFFER_BYTES = 256 * 1024
+_EMPTY_FILE = os.memfd_create("empty")
 
 _LOGGER = logging.getLogger("highwater.listener")
 
 
 class FileRange:
-    """Bytes [position, position + length) of a file, by a descriptor of its own."""
+    """Bytes [position, position + length) of a file, by a descriptor of its own.
 
-    __slots__ = ("descriptor", "length", "position")
+    Invariant: other bytes than those are never sent. Before a truncation changes them the
+    descriptor becomes an empty file's, also under a sendfile that is under way: it then meets the
+    file's end early, and the connection is given up. What the kernel has taken already it sends
+    from the page cache: there the one page in which the cut lies may still change, which the
+    reader sees by the batch's CRC or its leader epoch.
+    """
 
-    def __init__(self, descriptor: int, position: int, length: int) -> None:
+    __slots__ = ("_records", "descriptor", "length", "position")
+
+    def __init__(self, records: RecordsView, file_range: tuple[int, int, int]) -> None:
+        descriptor, self.position, self.length = file_range
         self.descriptor = os.dup(descriptor)
-        self.position = position
-        self.length = length
+        self._records = records
+        records.borrow(self._take_back)
+
+    def _take_back(self) -> None:
+        os.dup2(_EMPTY_FILE, self.descriptor, inheritable=False)
 
     def fileno(self) -> int:
         return self.descriptor
@@ -39,6 +52,7 @@ class FileRange:
         self.length -= count
 
     def close(self) -> None:
+        self._records.give_back(self._take_back)
         os.close(self.descriptor)
 
 
@@ -54,7 +68,7 @@ def _own(piece: Piece) -> OwnedPiece:
     if isinstance(piece, bytes | bytearray | memoryview):
         return piece
     file_range = piece.file_range() if len(piece) >= SENDFILE_FROM_BYTES else None
-    return piece.read() if file_range is None else FileRange(*file_range)
+    return piece.read() if file_range is None else FileRange(piece, file_range)
 
 
 def release(pieces: Iterable[OwnedPiece]) -> None:

@@ -182,12 +182,21 @@ class Replica:
     ) -> ErrorCode:
         """Append what the leader sent and take over its high watermark and log start.
 
-        now_ms is wall-clock time.
+        Where fetches are fenced, a batch above the epoch that this replica follows in was not
+        there when the leader was asked: it was deposed since, and what it answered is of another
+        log. That batch and all after it are refused (KAFKA-18723). now_ms is wall-clock time.
         """
         check(isinstance(self.role, Following), "only a follower appends a leader's batches")
+        is_fenced = self._context.toggles.fence_fetch_by_leader_epoch
+        highest_epoch = self.leader_epoch if is_fenced else None
         try:
             if len(records) > 0:
-                self.log.append_as_follower(records, now_ms)
+                appended = self.log.append_as_follower(records, now_ms, highest_epoch)
+                if appended.size_bytes < len(records):
+                    raise LogRefused(
+                        ErrorCode.FENCED_LEADER_EPOCH,
+                        f"batches of a newer epoch than {self.leader_epoch}",
+                    )
             held = follower_high_watermark(leader_high_watermark, self.log_end_offset)
             self._high_watermark = Offset(max(self.log_start_offset, held))
             if leader_start > self.log_start_offset:

@@ -158,20 +158,27 @@ class Log:
         self._append(placed, buffers, size_bytes, cache, now_ms)
         return AppendResult(base_offset, self.log_end_offset, size_bytes)
 
-    def append_as_follower(self, records: Buffer, now_ms: int) -> AppendResult:
+    def append_as_follower(
+        self, records: Buffer, now_ms: int, highest_epoch: LeaderEpoch | None = None
+    ) -> AppendResult:
         """Append a leader's batches as they are; they must continue the log without a gap.
 
         The epochs in them go into the epoch cache. max_message_bytes is not asked: the leader
-        accepted them.
+        accepted them. From the first batch above highest_epoch on nothing is appended; the
+        result's size_bytes says how far it came (KAFKA-18723).
 
         Raises:
             LogRefused: nothing was appended. OFFSET_OUT_OF_RANGE: the batches do not begin at
                 the log's end; CORRUPT_MESSAGE: they do not follow one another, or are corrupt.
         """
         base_offset = next_offset = self.log_end_offset
+        size_bytes = 0
         cache = self.epoch_cache
         placed: list[PlacedBatch] = []
         for header, data in split_batches(records):
+            if highest_epoch is not None and header.leader_epoch > highest_epoch:
+                records = memoryview(records)[:size_bytes]
+                break
             if header.base_offset != next_offset:
                 error = ErrorCode.CORRUPT_MESSAGE
                 if next_offset == base_offset:
@@ -182,9 +189,10 @@ class Log:
             last_offset = header.last_offset
             placed.append((len(data), next_offset, last_offset, header.max_timestamp))
             next_offset = Offset(last_offset + 1)
+            size_bytes += len(data)
         if placed:
-            self._append(placed, [records], len(records), cache, now_ms)
-        return AppendResult(base_offset, self.log_end_offset, len(records))
+            self._append(placed, [records], size_bytes, cache, now_ms)
+        return AppendResult(base_offset, self.log_end_offset, size_bytes)
 
     def assign_epoch(self, leader_epoch: LeaderEpoch) -> None:
         """Enter that the epoch begins at the log's end: a new leader's first act (KAFKA-7415)."""

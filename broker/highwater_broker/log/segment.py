@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from crc32c import crc32c
 
@@ -54,15 +54,35 @@ def segment_path(folder: str, base_offset: int, suffix: str) -> str:
 class OpenFile:
     """A file that closes when the last segment, flush or view that holds it lets go.
 
-    A view handed to a listener thus stays readable when retention removes its segment.
+    A view handed to a listener thus stays readable when retention removes its segment. Who sends
+    straight from the file is told before a truncation changes what it was lent.
     """
 
-    __slots__ = ("descriptor", "file")
+    __slots__ = ("_lent", "descriptor", "file")
 
     def __init__(self, file: File) -> None:
         self.file = file
+        self._lent: dict[Callable[[], None], int] = {}
+        """Whom to tell, and where what each was lent ends."""
         fileno = getattr(file, "fileno", None)
         self.descriptor: int | None = None if fileno is None else fileno()
+
+    def lend(self, end: int, take_back: Callable[[], None]) -> None:
+        self._lent[take_back] = end
+
+    def give_back(self, take_back: Callable[[], None]) -> None:
+        self._lent.pop(take_back, None)
+
+    def truncate(self, position: int) -> None:
+        """Cut the file, once nobody reads beyond the cut any more: other bytes will follow there.
+
+        Raises:
+            OSError: nothing was cut.
+        """
+        for take_back in [each for each, end in self._lent.items() if end > position]:
+            del self._lent[take_back]
+            take_back()
+        self.file.truncate(position)
 
     def __del__(self) -> None:
         self.file.close()
@@ -71,8 +91,9 @@ class OpenFile:
 class SegmentRecords:
     """A RecordsView of whole batches in one segment; a listener holds it until all is sent.
 
-    Bytes that a truncation cut meanwhile read as zeros, which no reader takes for a batch; a
-    sendfile then meets the file's end early and must close the connection.
+    Whoever does not read at once borrows: a truncation takes back what it cuts before other
+    bytes take its place (KAFKA-18723), and the connection must end. Bytes that are cut read as
+    zeros, which no reader takes for a batch.
     """
 
     __slots__ = ("_length", "_open_file", "_position")
@@ -96,6 +117,12 @@ class SegmentRecords:
     def file_range(self) -> tuple[int, int, int] | None:
         descriptor = self._open_file.descriptor
         return None if descriptor is None else (descriptor, self._position, self._length)
+
+    def borrow(self, take_back: Callable[[], None]) -> None:
+        self._open_file.lend(self._position + self._length, take_back)
+
+    def give_back(self, take_back: Callable[[], None]) -> None:
+        self._open_file.give_back(take_back)
 
 
 def read_batches(
@@ -333,7 +360,7 @@ class Segment:
         end = self.position_of(offset)
         start = self._trusted(self._offset_index.before_offset(offset - 1))
         kept = list(read_batches(self._file, start, end, check_crc=False))
-        self._file.truncate(end)
+        self._open_file.truncate(end)
         self._changes += 1
         rolling_timestamp = self.rolling_timestamp
         self._forget_from(start)
@@ -352,7 +379,7 @@ class Segment:
         """Cut what lies beyond the last noted batch; return how many bytes that were."""
         garbage_bytes = self._file.size_bytes - self.size_bytes
         if garbage_bytes:
-            self._file.truncate(self.size_bytes)
+            self._open_file.truncate(self.size_bytes)
         return garbage_bytes
 
     def seal(self) -> None:

@@ -63,6 +63,12 @@ class FileView:
     def file_range(self) -> tuple[int, int, int]:
         return self._range
 
+    def borrow(self, take_back: Callable[[], None]) -> None:
+        pass
+
+    def give_back(self, take_back: Callable[[], None]) -> None:
+        pass
+
 
 class Broker:
     """Answers with the leader epoch that was asked for, when the test lets it."""

@@ -273,6 +273,48 @@ def test_a_reply_that_comes_after_a_newer_command_is_dropped(make_bench: MakeBen
     assert partition.log_end_offset == 0
 
 
+DEPOSED = [(0, "a"), (0, "x"), (0, "y")]
+ELECTED = [(0, "a"), (1, "p"), (1, "q"), (1, "r")]
+
+
+def test_a_batch_above_the_epoch_that_is_followed_is_not_appended_nor_what_comes_after_it(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench()
+    partition = follower_with(bench, DEPOSED[:2], high_watermark=1)
+    leader = Leader(DEPOSED, high_watermark=1)
+    follow(bench, partition, leader, epoch=0)
+    leader.records = [*DEPOSED, (0, "z"), (1, "q"), (0, "s")]  # as the file is by then
+    bench.kernel.run_for(2_000)
+    assert values(partition) == [b"a", b"x", b"y", b"z"], "KAFKA-18723"
+    assert partition.log.epoch_cache.latest_epoch == 0
+    refused = bench.traced(EventKind.REQUEST_REFUSED)
+    assert refused[0].detail["error"] == E.FENCED_LEADER_EPOCH.name
+
+
+def test_a_follower_that_was_answered_by_a_deposed_leader_ends_with_the_new_ones_log(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench()
+    partition = follower_with(bench, DEPOSED, high_watermark=1)
+    leader = Leader(DEPOSED, high_watermark=1)
+    fetchers = follow(bench, partition, leader, epoch=0)
+    leader.records = ELECTED
+    bench.kernel.run_for(2_000)
+    fetchers.remove(partition.topic_partition)
+    follow(bench, partition, Leader(ELECTED, high_watermark=1), epoch=1, broker=THREE)
+    assert values(partition) == [b"a", b"p", b"q", b"r"]
+
+
+def test_without_fencing_a_follower_takes_what_a_later_epochs_leader_has(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench(Preset.V3)
+    partition = follower_with(bench, [(0, "a")], high_watermark=1)
+    follow(bench, partition, Leader([(0, "a"), (1, "b")], high_watermark=2), epoch=0)
+    assert values(partition) == [b"a", b"b"]
+
+
 def test_a_refused_fetch_is_retried_with_growing_pauses(make_bench: MakeBench) -> None:
     bench = make_bench()
     leader = Leader([(0, "a")], 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -48,6 +49,12 @@ class SegmentSlice:
 
     def file_range(self) -> tuple[int, int, int] | None:
         return (3, 0, self._length)
+
+    def borrow(self, take_back: Callable[[], None]) -> None:
+        raise AssertionError("encoding sends nothing")
+
+    def give_back(self, take_back: Callable[[], None]) -> None:
+        raise AssertionError("encoding borrows nothing")
 
 
 def head(api_key: int, api_version: int) -> bytes:

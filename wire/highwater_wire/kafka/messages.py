@@ -6,6 +6,7 @@ nothing here does I/O or knows a wire format. Records are opaque v2 record batch
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
@@ -46,7 +47,11 @@ class ApiKey(IntEnum):
 
 
 class RecordsView(Protocol):
-    """Whole record batches that lie in a segment file; a listener may send them by sendfile."""
+    """Whole record batches that lie in a segment file; a listener may send them by sendfile.
+
+    They can be read at once, before anything else runs. Whoever sends them later borrows them
+    first: a truncation may cut them, and other bytes take their place.
+    """
 
     def __len__(self) -> int: ...
 
@@ -54,6 +59,14 @@ class RecordsView(Protocol):
 
     def file_range(self) -> tuple[int, int, int] | None:
         """Return (file descriptor, position, length), or None where there is no descriptor."""
+        ...
+
+    def borrow(self, take_back: Callable[[], None]) -> None:
+        """Have take_back called, once, just before the bytes change; from then on send none."""
+        ...
+
+    def give_back(self, take_back: Callable[[], None]) -> None:
+        """End the borrowing: all was sent, or nothing more will be."""
         ...
 
 
