@@ -296,7 +296,12 @@ class ConditionalWriter:
     async def _reread(
         self, partition: Partition, proposal: IsrProposal, mine: PartitionLeadership
     ) -> bool:
-        """Adopt the version if the data is ours (KAFKA-1382); else give the proposal up."""
+        """Adopt the version if the data is ours (KAFKA-1382); else give the proposal up.
+
+        Over a newer leadership it stays open, and the high watermark waits for the maximal ISR:
+        the proposal may have been written, its answer lost, before the controller elected from
+        it. The command that tells of the election replaces the role.
+        """
         partition.trace(
             EventKind.WRITE_CONFLICTED, path=partition_state_path(partition.topic_partition)
         )
@@ -313,7 +318,7 @@ class ConditionalWriter:
             return False
         if written == mine:
             self._adopt(partition, proposal, version)
-        else:
+        elif written.leader_epoch <= proposal.leader_epoch:
             partition.withdraw_proposal(proposal)
         return True
 

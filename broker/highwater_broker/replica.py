@@ -193,10 +193,10 @@ class Replica:
             if len(records) > 0:
                 appended = self.log.append_as_follower(records, now_ms, highest_epoch)
                 if appended.size_bytes < len(records):
-                    raise LogRefused(
-                        ErrorCode.FENCED_LEADER_EPOCH,
-                        f"batches of a newer epoch than {self.leader_epoch}",
+                    self._refuse(
+                        "append", ErrorCode.FENCED_LEADER_EPOCH, what="batches of a newer epoch"
                     )
+                    return ErrorCode.FENCED_LEADER_EPOCH
             held = follower_high_watermark(leader_high_watermark, self.log_end_offset)
             self._high_watermark = Offset(max(self.log_start_offset, held))
             if leader_start > self.log_start_offset:

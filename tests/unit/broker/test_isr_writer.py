@@ -94,14 +94,16 @@ class Scene:
             THREE, BrokerEpoch(9), self.partition.log_end_offset, 0
         )
 
-    def make_znode(self, isr: tuple[NodeId, ...], *, sets: int, leader: NodeId = ME) -> None:
+    def make_znode(
+        self, isr: tuple[NodeId, ...], *, sets: int, leader: NodeId = ME, epoch: int = 3
+    ) -> None:
         """Create the state znode and write it so many times."""
 
         async def make() -> None:
             session = await self.zookeeper.factory(self.bench.runtime).open(6_000)
             self.current.put(session)
             data = encode_partition_state(
-                PartitionLeadership(leader, LeaderEpoch(3), ControllerEpoch(1), isr)
+                PartitionLeadership(leader, LeaderEpoch(epoch), ControllerEpoch(1), isr)
             )
             await session.ensure_path(STATE)
             for _ in range(sets):
@@ -238,6 +240,17 @@ def test_on_a_conflict_equal_data_adopts_the_version(make_scene: Callable) -> No
     scene.make_znode((ME, TWO, THREE), sets=2)
     write(scene)
     assert state_of(scene.partition) == ((ME, TWO, THREE), 2, False), "KAFKA-1382"
+
+
+def test_a_proposal_is_not_withdrawn_over_a_newer_leadership_that_may_have_followed_it(
+    make_scene: Callable,
+) -> None:
+    """Its answer was lost: the new leader may be the very member whose joining was written."""
+    scene = make_scene(Preset.V3)
+    scene.make_znode((THREE,), sets=2, leader=THREE, epoch=4)
+    write(scene)
+    assert state_of(scene.partition) == ((ME, TWO), 0, True)
+    assert written(scene) == ((THREE,), 2)
 
 
 def test_on_a_conflict_other_data_leaves_the_isr_as_it_was(make_scene: Callable) -> None:
