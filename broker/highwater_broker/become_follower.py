@@ -31,7 +31,7 @@ def become_follower(
     Deviation: Kafka gives up when the leader is not known to live (KAFKA-4443); here the fetcher
     tries until it is, or until the next command.
     """
-    fetchers.remove(partition.topic_partition)
+    is_truncation_due = fetchers.remove(partition.topic_partition)
 
     is_same_leader = partition.role == Following(command.leader)
     partition.take_role(Following(command.leader), command, told_by)
@@ -42,7 +42,8 @@ def become_follower(
     if command.leader == NO_LEADER:
         return
 
-    truncates = not (is_same_leader and toggles.truncate_on is TruncateOn.LEADER_CHANGE)
+    is_only_on_change = toggles.truncate_on is TruncateOn.LEADER_CHANGE
+    truncates = is_truncation_due or not (is_same_leader and is_only_on_change)
     if truncates and toggles.truncation is Truncation.HIGH_WATERMARK:
         # Where the disk refuses, the fetcher tries again until it does not.
         truncates = not _is_truncated_to_high_watermark(partition)

@@ -138,8 +138,10 @@ class ReplicaFetcher:
             self._was_interrupted = True
             self.disconnect()
 
-    def remove(self, topic_partition: TopicPartition) -> Partition:
-        return self._followed.pop(topic_partition).partition
+    def remove(self, topic_partition: TopicPartition) -> tuple[Partition, Phase]:
+        """Stop fetching the partition; return how far it had come."""
+        followed = self._followed.pop(topic_partition)
+        return followed.partition, followed.phase
 
     def disconnect(self) -> None:
         if self._calling is not None:

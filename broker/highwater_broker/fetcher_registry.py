@@ -5,7 +5,7 @@ Source: DESIGN section 2 (ReplicaFetcherThread per leader); L8 (a follower has o
 
 from __future__ import annotations
 
-from highwater_broker.fetcher import FetcherContext, ReplicaFetcher
+from highwater_broker.fetcher import FetcherContext, Phase, ReplicaFetcher
 from highwater_broker.partition import Partition
 from highwater_core.events import EventKind
 from highwater_core.ids import Endpoint, NodeId, TopicPartition
@@ -45,14 +45,18 @@ class FetcherRegistry:
         self._fetchers[leader] = started
         return started
 
-    def remove(self, topic_partition: TopicPartition) -> None:
-        """Stop fetching the partition: nothing of what is on its way is appended any more."""
+    def remove(self, topic_partition: TopicPartition) -> bool:
+        """Stop fetching the partition: nothing of what is on its way is appended any more.
+
+        Return whether its log was still to be truncated.
+        """
         leader = self._leader_of.pop(topic_partition, None)
         if leader is None:
-            return
+            return False
         fetcher, _ = self._fetchers[leader]
-        partition = fetcher.remove(topic_partition)
+        partition, phase = fetcher.remove(topic_partition)
         partition.trace(EventKind.FETCHER_STOPPED)
+        return phase is Phase.TRUNCATING
 
     def drop_idle(self) -> None:
         """Stop the tasks that have no partition left."""

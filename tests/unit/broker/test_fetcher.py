@@ -8,7 +8,7 @@ import pytest
 
 from highwater_broker.become_follower import become_follower
 from highwater_broker.fetcher_registry import FetcherRegistry
-from highwater_broker.log.record_batch import stamp
+from highwater_broker.log.record_batch import LogRefused, stamp
 from highwater_broker.partition import Partition
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
@@ -160,6 +160,52 @@ def test_a_new_epoch_of_the_same_leader_truncates_only_with_the_fix(
     )
     bench.kernel.run_for(20)
     assert values(partition) == [b"a", b"c" if is_cut else b"b"], "KAFKA-7164"
+
+
+def test_a_truncation_that_is_still_due_is_not_forgotten_when_its_leader_is_named_again(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench(toggles='{"truncate_on": "leader_change"}')
+    partition = follower_with(bench, MINE, high_watermark=1)
+    leader = Leader(LEADERS, high_watermark=2)
+
+    def deaf(request: object) -> object:
+        raise CallFailed("no answer")
+
+    bench.transport.leader = deaf
+    fetchers = bench.fetchers()
+    for epoch in (2, 3):
+        become_follower(
+            partition, command(TWO, epoch), CONTROLLER, fetchers=fetchers, toggles=bench.toggles
+        )
+        bench.kernel.run_for(20)
+        bench.transport.leader = leader
+    bench.kernel.run_for(2_000)
+    assert values(partition) == [b"a", b"b", b"c"]
+
+
+def test_a_cut_that_the_disk_refused_is_not_forgotten_when_its_leader_is_named_again(
+    make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = make_bench(Preset.V3)
+    partition = follower_with(bench, MINE, high_watermark=1)
+    fetchers = bench.fetchers()
+    bench.transport.leader = Leader(LEADERS, high_watermark=2)
+
+    def refuse(offset: Offset, reason: str) -> None:
+        raise LogRefused(E.KAFKA_STORAGE_ERROR, "no")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(partition, "truncate_to", refuse)
+        become_follower(
+            partition, command(TWO, 2), CONTROLLER, fetchers=fetchers, toggles=bench.toggles
+        )
+        bench.kernel.run_for(20)
+    become_follower(
+        partition, command(TWO, 3), CONTROLLER, fetchers=fetchers, toggles=bench.toggles
+    )
+    bench.kernel.run_for(2_000)
+    assert values(partition) == [b"a", b"b", b"c"]
 
 
 def test_a_leader_without_the_followers_epoch_is_asked_again_for_an_older_one(
