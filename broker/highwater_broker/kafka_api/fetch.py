@@ -17,7 +17,7 @@ from highwater_broker.kafka_api.seams import CLIENT_LISTENERS, Listener
 from highwater_broker.purgatory import Purgatory
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
-from highwater_core.ids import NO_TOPIC_ID, NodeId, TopicPartition
+from highwater_core.ids import NO_BROKER_EPOCH, NO_TOPIC_ID, NodeId, TopicPartition
 from highwater_core.ports import Trace
 from highwater_core.runtime import Runtime
 from highwater_wire.kafka.messages import (
@@ -54,8 +54,9 @@ class FetchHandler:
         self._trace = trace
         self._limits = limits
         self.sent = SentHighWatermarks()
-        self._sessions: dict[NodeId, FollowerSession] = {}
-        """Each follower's last, while it is not fetching."""
+        self._sessions: dict[tuple[NodeId, bool], FollowerSession] = {}
+        """Each follower's last, while it is not fetching; one for what it fetches with its replica
+        epoch, one for what it fetches without (topics that have no id)."""
 
     def forget_topic(self, topic: str) -> None:
         """Drop what followers were told of a topic that is gone."""
@@ -81,22 +82,28 @@ class FetchHandler:
     async def _handle_follower(self, request: FetchRequest, max_bytes: int) -> FetchResponse:
         """Do the same, but for the partitions of which there is nothing new since the last time."""
         # While this fetch is under way, another of the same follower begins a session of its own.
-        session = self._sessions.pop(request.replica_id, None)
-        if session is None or session.replica_epoch != request.replica_epoch:
+        key = request.replica_id, request.replica_epoch != NO_BROKER_EPOCH
+        session = self._sessions.pop(key, None)
+        if session is not None and session.replica_epoch != request.replica_epoch:
+            session.close()  # of another registration
+            session = None
+        if session is None:
             session = FollowerSession(request.replica_epoch, self._purgatory)
-        is_answered = False
+        is_kept = False
         try:
             parts = session.begin(request, self._part, self._runtime.now_ms())
             self._record_progress(request, list(session.open_parts))
             pending = PendingFetch(request, parts, session.open_parts, max_bytes, self.sent)
             await self._wait(session, pending, request.max_wait_ms)
             response = pending.read()
-            is_answered = True
+            # Of a peer that may fetch nothing here there is nothing to remember.
+            is_kept = any(part.error is ErrorCode.NONE for part in parts)
         finally:
-            replaced = self._sessions.pop(request.replica_id, None) if is_answered else session
+            replaced = self._sessions.pop(key, None) if is_kept else session
             if replaced is not None:
                 replaced.close()
-        self._sessions[request.replica_id] = session
+        if is_kept:
+            self._sessions[key] = session
         return response
 
     async def _wait(

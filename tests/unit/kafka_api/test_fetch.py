@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from highwater_core.errors import ErrorCode
-from highwater_core.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicId
+from highwater_core.ids import (
+    BrokerEpoch,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    TopicId,
+    TopicPartition,
+)
 from highwater_wire.kafka.messages import CONSUMER, FetchPartition, FetchRequest
 
 MEBIBYTE = 1024 * 1024
@@ -454,3 +461,35 @@ def test_a_partition_that_a_follower_leaves_out_is_forgotten(world: Any) -> None
     counted = len(quiet.follower_fetches)
     world.ask(request, "REPLICATION")
     assert len(quiet.follower_fetches) == counted + 1
+
+
+def watches(world: Any, topic: str) -> int:
+    return len(world.purgatory._watches.get(TopicPartition(topic, 0), ()))
+
+
+def test_a_followers_earlier_registrations_watch_nothing_any_more(world: Any) -> None:
+    world.host("t")
+    for epoch in range(101, 111):
+        for _ in range(2):
+            world.ask(follow(at("t", 0, 0), epoch=epoch), "REPLICATION")
+    assert watches(world, "t") == 1
+
+
+def test_what_a_follower_fetches_by_name_is_remembered_beside_what_it_fetches_by_id(
+    world: Any,
+) -> None:
+    by_id, by_name = world.host("id"), world.host("name")
+    requests = follow(at("id", 0, 0)), follow(at("name", 0, 0), epoch=-1)
+    for _ in range(3):
+        for request in requests:
+            world.ask(request, "REPLICATION")
+    assert (len(by_id.follower_fetches), len(by_name.follower_fetches)) == (1, 1)
+    assert (watches(world, "id"), watches(world, "name")) == (1, 1)
+
+
+def test_of_a_peer_that_may_fetch_nothing_nothing_is_remembered(world: Any) -> None:
+    partition = world.host("t")
+    partition.follower_error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    for replica in range(10, 20):
+        world.ask(follow(at("t", 0, 0), replica=replica), "REPLICATION")
+    assert watches(world, "t") == 0
