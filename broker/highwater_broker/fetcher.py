@@ -106,16 +106,19 @@ class _Followed:
 
 
 class ReplicaFetcher:
-    """Fetches from one leader, one request at a time, on a connection of its own."""
+    """Fetches from one leader, one request at a time, on a connection of its own.
 
-    def __init__(self, context: FetcherContext, leader: NodeId) -> None:
+    All of its partitions are asked for by the same version of Fetch; see fetcher_registry.
+    """
+
+    def __init__(self, context: FetcherContext, leader: NodeId, name: str) -> None:
         self._context = context
         self._leader = leader
         self._followed: dict[TopicPartition, _Followed] = {}
         self._runtime = context.ports.runtime
         self._woken = self._runtime.event()
         self._has_new_partition = False
-        self._connection = f"ReplicaFetcherThread-{leader}"
+        self._connection = name
         self._calling: Endpoint | None = None
         self._was_interrupted = False
         self._failures = 0

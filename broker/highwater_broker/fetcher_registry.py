@@ -1,15 +1,32 @@
-"""Which partition is fetched by which fetcher: one task per leader, one fetcher per partition.
+"""Which partition is fetched by which fetcher: one fetcher per partition, a leader's in one task.
+
+The Fetch that carries a replica epoch names topics by their ids alone (version 15). So where
+topics have ids, partitions of those without one have a second task: one of them among the others
+would have all fetched without the replica epoch, and the leader refuses that.
 
 Source: DESIGN section 2 (ReplicaFetcherThread per leader); L8 (a follower has one fetcher).
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from highwater_broker.fetcher import FetcherContext, Phase, ReplicaFetcher
 from highwater_broker.partition import Partition
 from highwater_core.events import EventKind
-from highwater_core.ids import Endpoint, NodeId, TopicPartition
+from highwater_core.ids import NO_TOPIC_ID, Endpoint, NodeId, TopicPartition
 from highwater_core.runtime import Task, TaskScope
+
+
+class _Key(NamedTuple):
+    """A fetcher's leader, and whether it fetches what has no id where others have."""
+
+    leader: NodeId
+    is_by_name: bool
+
+    @property
+    def name(self) -> str:
+        return f"ReplicaFetcherThread-{self.leader}{'-by-name' if self.is_by_name else ''}"
 
 
 class FetcherRegistry:
@@ -22,8 +39,8 @@ class FetcherRegistry:
     def __init__(self, context: FetcherContext, scope: TaskScope) -> None:
         self._context = context
         self._scope = scope
-        self._fetchers: dict[NodeId, tuple[ReplicaFetcher, Task]] = {}
-        self._leader_of: dict[TopicPartition, NodeId] = {}
+        self._fetchers: dict[_Key, tuple[ReplicaFetcher, Task]] = {}
+        self._fetcher_of: dict[TopicPartition, _Key] = {}
         self._is_closed = False
 
     def learn_endpoint(self, leader: NodeId, replication: Endpoint) -> None:
@@ -34,15 +51,17 @@ class FetcherRegistry:
         """Fetch the partition from its log's end, after truncation by epoch where asked."""
         if self._is_closed:
             return
-        fetcher, _ = self._fetchers.get(leader) or self._start(leader)
+        has_ids = self._context.toggles.topic_id
+        key = _Key(leader, is_by_name=has_ids and partition.topic_id == NO_TOPIC_ID)
+        fetcher, _ = self._fetchers.get(key) or self._start(key)
         fetcher.add(partition, truncates=truncates)
-        self._leader_of[partition.topic_partition] = leader
+        self._fetcher_of[partition.topic_partition] = key
         partition.trace(EventKind.FETCHER_STARTED, leader=leader)
 
-    def _start(self, leader: NodeId) -> tuple[ReplicaFetcher, Task]:
-        fetcher = ReplicaFetcher(self._context, leader)
-        started = fetcher, self._scope.spawn(f"ReplicaFetcherThread-{leader}", fetcher.run())
-        self._fetchers[leader] = started
+    def _start(self, key: _Key) -> tuple[ReplicaFetcher, Task]:
+        fetcher = ReplicaFetcher(self._context, key.leader, key.name)
+        started = fetcher, self._scope.spawn(key.name, fetcher.run())
+        self._fetchers[key] = started
         return started
 
     def remove(self, topic_partition: TopicPartition) -> bool:
@@ -50,25 +69,25 @@ class FetcherRegistry:
 
         Return whether its log was still to be truncated.
         """
-        leader = self._leader_of.pop(topic_partition, None)
-        if leader is None:
+        key = self._fetcher_of.pop(topic_partition, None)
+        if key is None:
             return False
-        fetcher, _ = self._fetchers[leader]
+        fetcher, _ = self._fetchers[key]
         partition, phase = fetcher.remove(topic_partition)
         partition.trace(EventKind.FETCHER_STOPPED)
         return phase is Phase.TRUNCATING
 
     def drop_idle(self) -> None:
         """Stop the tasks that have no partition left."""
-        for leader, (fetcher, task) in list(self._fetchers.items()):
+        for key, (fetcher, task) in list(self._fetchers.items()):
             if fetcher.is_idle:
                 fetcher.disconnect()
                 task.cancel()
-                del self._fetchers[leader]
+                del self._fetchers[key]
 
     def close(self) -> None:
         """Stop all, and start none again."""
         self._is_closed = True
-        for topic_partition in list(self._leader_of):
+        for topic_partition in list(self._fetcher_of):
             self.remove(topic_partition)
         self.drop_idle()

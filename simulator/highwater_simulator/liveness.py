@@ -20,6 +20,7 @@ from highwater_simulator.oracle.checkpoints import checkpointed_high_watermarks
 from highwater_simulator.world import World
 
 _FETCHER_PREFIX = "ReplicaFetcherThread-"
+_BY_NAME = "-by-name"
 _REPLICA_FOLDER = re.compile(r"(?P<topic>.+)-[0-9]+(\.[0-9]+-(delete|stray))?")
 _BUSY_COUNTERS = ("events_waiting", "commands_waiting")
 
@@ -258,11 +259,16 @@ def _folders_left_over(
 
 
 def _fetchers(broker: int, snapshot: NodeSnapshot) -> Iterator[Missing]:
-    """L8: of each leader that the broker follows one fetcher copies, and of nobody else any."""
+    """L8: of each leader that the broker follows one fetcher copies, and of nobody else any.
+
+    A second one, with a name of its own, copies what has no topic id.
+    """
     followed = [each.leader for each in snapshot.replicas if each.role == "follower"]
     wanted = {f"{_FETCHER_PREFIX}{leader}": 1 for leader in sorted(followed) if leader >= 0}
     found = {
-        task.name: task.count for task in snapshot.tasks if task.name.startswith(_FETCHER_PREFIX)
+        task.name.removesuffix(_BY_NAME): task.count
+        for task in snapshot.tasks
+        if task.name.startswith(_FETCHER_PREFIX)
     }
     if found != wanted:
         yield Missing("L8", f"broker {broker} has fetchers {found}, not {wanted}")
