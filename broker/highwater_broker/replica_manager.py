@@ -7,7 +7,7 @@ Source: V3 C; replication.md section 4 "LISR".
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from highwater_broker.become_follower import become_follower
 from highwater_broker.become_leader import become_leader
 from highwater_broker.fetcher_registry import FetcherRegistry
 from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.logic.command_faults import find_faults
 from highwater_broker.logic.command_fencing import (
     NO_COMMAND,
     CommandNumber,
@@ -149,6 +150,10 @@ class ReplicaManager:
 
     async def carry_out(self, request: BrokerCommand) -> CommandResponse:
         """Carry the command out, or refuse it, as a whole or for single partitions."""
+        named = dict.fromkeys(each.topic_partition for each in request.partitions)
+        faults = find_faults(request)
+        if faults:
+            request = _without(request, faults)
         if isinstance(request, LeaderAndIsrRequest):
             # The only waits of a command; a fence that rose meanwhile must be seen below.
             await self._load_topic_settings(request)
@@ -170,8 +175,9 @@ class ReplicaManager:
                 self._fetchers.drop_idle()
             case UpdateMetadataRequest():
                 errors = self._update_metadata(request)
+        errors |= faults
         self._trace_handled(request, errors)
-        return CommandResponse(ErrorCode.NONE, tuple(errors.items()))
+        return CommandResponse(ErrorCode.NONE, tuple((key, errors[key]) for key in named))
 
     def _fence(self, request: BrokerCommand) -> ErrorCode:
         return fence_request(
@@ -432,6 +438,14 @@ class ReplicaManager:
                 partition.maybe_shrink_isr(now_ms)
                 if partition.maybe_advance_high_watermark():
                     partition.changed()
+
+
+def _without(request: BrokerCommand, faults: Mapping[TopicPartition, ErrorCode]) -> BrokerCommand:
+    """Return the command without the partitions that are refused."""
+    return replace(  # type: ignore[type-var]
+        request,
+        partitions=tuple(each for each in request.partitions if each.topic_partition not in faults),
+    )
 
 
 def _known(partition: Partition) -> KnownReplica:
