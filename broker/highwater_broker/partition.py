@@ -61,6 +61,8 @@ class Partition(Replica):
 
         now_ms is wall-clock time, for batches without a timestamp of their own.
         Source: I17: with acks=-1 the ISR has at least min.insync.replicas members.
+        Deviation: a minimum above the replication factor refuses all of them; Kafka takes it for
+        the replication factor here too, as the high watermark does (since 3.7).
         """
         role = self.role
         if not isinstance(role, Leading):
@@ -307,6 +309,7 @@ class Partition(Replica):
             frozen=is_frozen(
                 len(role.isr),
                 self.min_insync_replicas,
+                1 + len(role.followers),
                 waits_for_min_isr=self._context.toggles.high_watermark_waits_for_min_isr,
             ),
         )

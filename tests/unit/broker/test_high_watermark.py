@@ -31,13 +31,20 @@ def test_high_watermark_is_the_least_end_and_only_rises(
 
 
 @pytest.mark.parametrize(
-    ("in_sync", "minimum", "waits", "expected"),
-    [(1, 2, True, True), (2, 2, True, False), (1, 2, False, False), (1, 1, True, False)],
+    ("in_sync", "minimum", "factor", "waits", "expected"),
+    [
+        (1, 2, 3, True, True),
+        (2, 2, 3, True, False),
+        (1, 2, 3, False, False),
+        (1, 1, 3, True, False),
+        pytest.param(3, 4, 3, True, False, id="a minimum that no ISR can reach"),
+        pytest.param(2, 4, 3, True, True, id="but all replicas there are must be in sync"),
+    ],
 )
 def test_frozen_only_below_min_isr_and_only_with_the_toggle(
-    in_sync: int, minimum: int, waits: bool, expected: bool
+    in_sync: int, minimum: int, factor: int, waits: bool, expected: bool
 ) -> None:
-    assert is_frozen(in_sync, minimum, waits_for_min_isr=waits) is expected
+    assert is_frozen(in_sync, minimum, factor, waits_for_min_isr=waits) is expected
 
 
 @pytest.mark.parametrize(("told", "end", "expected"), [(5, 9, 5), (12, 9, 9), (0, 9, 0)])

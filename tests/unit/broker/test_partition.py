@@ -112,6 +112,20 @@ def test_acks_all_is_refused_below_min_insync_replicas_and_acks_one_is_not(
     assert partition.high_watermark == 0, "frozen while the ISR is too small"
 
 
+def test_a_minimum_above_the_replication_factor_commits_what_all_replicas_have(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench()
+    partition = bench.partition(min_insync_replicas=4)
+    lead(bench, partition, command(ME, 0))
+    assert partition.append(batch("a"), -1, 0).error is E.NOT_ENOUGH_REPLICAS
+    assert partition.append(batch("a"), 1, 0).error is E.NONE
+    for broker in (TWO, THREE):
+        assert partition.high_watermark == 0
+        fetch(bench, partition, broker, 1)
+    assert partition.high_watermark == 1
+
+
 def test_an_append_outlives_a_new_epoch_of_the_same_leader_but_not_a_lost_leadership(
     make_bench: MakeBench,
 ) -> None:
