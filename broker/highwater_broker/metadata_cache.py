@@ -83,7 +83,8 @@ class MetadataCache:
             # The topic was deleted and created again while this broker heard nothing.
             removed = self._remove(topic, self.partitions(topic))
         self._topics.setdefault(topic, {})[partition.topic_partition.partition] = partition
-        self.learn_topic_id(topic, topic_id)
+        if topic_id != NO_TOPIC_ID:
+            self._names[topic_id] = topic
         return removed
 
     def _drop_unlisted(self, request: UpdateMetadataRequest) -> list[TopicPartition]:
@@ -111,14 +112,6 @@ class MetadataCache:
             self._topics.pop(topic, None)
             self._names.pop(topic_id, None)
         return removed
-
-    def learn_topic_id(self, topic: str, topic_id: TopicId) -> None:
-        """Take note of an id that a LeaderAndIsr told, before the topic's UpdateMetadata comes.
-
-        Followers may fetch by it in between.
-        """
-        if topic_id != NO_TOPIC_ID:
-            self._names[topic_id] = topic
 
     # ------------------------------------------------------------ brokers
 
@@ -158,7 +151,11 @@ class MetadataCache:
         return NO_TOPIC_ID
 
     def topic_of(self, topic_id: TopicId) -> str | None:
-        """Return the name of the topic that has the id."""
+        """Return the name of the topic that has the id, None before its first update.
+
+        A follower that has its LeaderAndIsr already fetches by the id until then, is told
+        UNKNOWN_TOPIC_ID, and asks again (as in Kafka).
+        """
         return self._names.get(topic_id)
 
     def partitions(self, topic: str) -> tuple[PartitionMetadata, ...]:

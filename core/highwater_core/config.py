@@ -7,6 +7,7 @@ Source: reference/source-documents.md, "Presets"; the catalogue rows are of repl
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
@@ -152,7 +153,8 @@ def resolve_toggles(preset: Preset, overrides: str = "") -> Toggles:
     """Return the preset's toggles with some replaced; overrides is a JSON object or empty.
 
     Raises:
-        msgspec.ValidationError: the overrides are no JSON object of toggles and their values.
+        msgspec.ValidationError: the overrides are no JSON object of toggles and their values, or
+            one toggle gives up what another one rests on.
     """
     values = asdict(PRESETS[preset])
     try:
@@ -162,7 +164,32 @@ def resolve_toggles(preset: Preset, overrides: str = "") -> Toggles:
     unknown = sorted(set(replaced) - set(values))
     if unknown:
         raise msgspec.ValidationError(f"no such toggle: {', '.join(unknown)}")
-    return msgspec.convert(values | replaced, Toggles)
+    toggles = msgspec.convert(values | replaced, Toggles)
+    for is_given_up, why in _PREMISES:
+        if is_given_up(toggles):
+            raise msgspec.ValidationError(f"toggles: {why}")
+    return toggles
+
+
+_PREMISES: tuple[tuple[Callable[[Toggles], bool], str], ...] = (
+    (
+        lambda t: t.eligible_leader_replicas and not t.high_watermark_waits_for_min_isr,
+        "eligible_leader_replicas needs high_watermark_waits_for_min_isr: a replica that left the"
+        " ISR holds all that is committed only if nothing more is committed without it",
+    ),
+    (
+        lambda t: t.eligible_leader_replicas and t.isr_write is not IsrWrite.ALTER_PARTITION,
+        "eligible_leader_replicas needs isr_write alter_partition: a leader that writes the ISR"
+        " itself leaves out who is eligible, and whose contents are meant",
+    ),
+    (
+        lambda t: t.isr_join_checks_broker_epoch and not t.topic_id,
+        "isr_join_checks_broker_epoch needs topic_id: a fetch by name has no place for the"
+        " follower's registration, and then none is checked",
+    ),
+)
+"""Pairs of toggles that are refused: the one promises what the other takes away. Pairs that bring
+a historical bug back are not: that is what toggles are for."""
 
 
 @dataclass(frozen=True, slots=True)

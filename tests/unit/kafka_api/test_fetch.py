@@ -188,10 +188,11 @@ def test_negative_sizes_are_invalid(world: Any, request_value: FetchRequest) -> 
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_an_error_is_answered_at_once_beside_the_other_partitions(
-    world: Any, item: FetchPartition, error: str
+    world: Any, make_update: Any, item: FetchPartition, error: str
 ) -> None:
     world.cluster({"led-elsewhere": [1]})
-    world.metadata.learn_topic_id("t", TOPIC_ID)
+    known = make_update.partition("t", 0, 0, TOPIC_ID)
+    world.metadata.update(make_update.request((known,)))
     world.host("t", topic_id="ef" * 16).fill(b"a", b"b")
     world.host("followed-here", is_leader=False)
     world.host("idle")
