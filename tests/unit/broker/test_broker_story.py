@@ -172,6 +172,9 @@ def test_a_clean_stop_hands_leadership_over_and_the_next_start_scans_nothing(
         cluster.world.request_stop(stopped)
         await cluster.until(lambda: not cluster.world.handle(stopped).is_running, "it has stopped")
         assert cluster.now_ms() - asked_ms < 1_000
+        elected, gone = EventKind.LEADER_ELECTED, EventKind.REPLICA_STOPPED
+        order = [event.kind for event in cluster.world.trace.events(elected, gone)]
+        assert order[:3] == [elected, elected, gone], "another is elected before this one is gone"
         await cluster.send("c")
         assert cluster.led_by() != stopped
         cluster.world.start(stopped)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from highwater_broker.become_follower import become_follower
+from highwater_broker.become_leader import become_leader
 from highwater_broker.fetcher_registry import FetcherRegistry
 from highwater_broker.log.record_batch import LogRefused, stamp
 from highwater_broker.partition import Partition
@@ -29,7 +30,7 @@ from highwater_wire.kafka.messages import (
 )
 from highwater_wire.kafka.record_batch import split_batches
 
-from .conftest import CONTROLLER, THREE, TWO, Bench, batch, command
+from .conftest import CONTROLLER, ME, THREE, TWO, Bench, batch, command
 
 E = ErrorCode
 MakeBench = Callable[..., Bench]
@@ -310,13 +311,39 @@ def test_a_reply_that_comes_after_a_newer_command_is_dropped(make_bench: MakeBen
     )
     bench.kernel.run_for(0)
     assert len(bench.transport.asked) == 1
-    bench.transport.leader = Leader([], 0)
+    asked, late, empty = bench.transport.asked, bench.transport.leader, Leader([], 0)
+    bench.transport.leader = lambda request: (late if request is asked[0] else empty)(request)
     become_follower(
         partition, command(THREE, 1), CONTROLLER, fetchers=fetchers, toggles=bench.toggles
     )
-    fetchers.drop_idle()
+    # Not drop_idle(): a fetcher that copies other partitions lives on, and hears the answer.
     bench.kernel.run_for(20)
+    assert len(asked) > 1
     assert partition.log_end_offset == 0
+
+
+def test_a_reply_that_comes_once_this_broker_leads_cuts_nothing(make_bench: MakeBench) -> None:
+    bench = make_bench()
+    mine = [(0, "a"), (1, "b"), (1, "c")]
+    partition = follower_with(bench, mine, high_watermark=3)
+    fetchers = bench.fetchers()
+    bench.transport.leader = Leader([(0, "a")], 1)
+    become_follower(
+        partition, command(TWO, 2), CONTROLLER, fetchers=fetchers, toggles=bench.toggles
+    )
+    bench.kernel.run_for(0)
+    (asked,) = bench.transport.asked
+    assert isinstance(asked, OffsetForLeaderEpochRequest)
+    become_leader(
+        partition,
+        command(ME, 3),
+        CONTROLLER,
+        fetchers=fetchers,
+        toggles=bench.toggles,
+        now_ms=bench.runtime.now_ms(),
+    )
+    bench.kernel.run_for(20)
+    assert values(partition) == [b"a", b"b", b"c"]
 
 
 DEPOSED = [(0, "a"), (0, "x"), (0, "y")]

@@ -126,6 +126,19 @@ def test_a_minimum_above_the_replication_factor_commits_what_all_replicas_have(
     assert partition.high_watermark == 1
 
 
+@pytest.mark.parametrize("had_records", [False, True])
+def test_each_new_epoch_of_a_leader_is_in_its_epoch_cache_before_it_appends(
+    make_bench: MakeBench, had_records: bool
+) -> None:
+    bench, partition = leading(make_bench)
+    if had_records:
+        partition.append(batch("a"), 1, 0)
+    end = partition.log_end_offset
+    lead(bench, partition, command(ME, 6))
+    assert partition.log.epoch_cache.entries[-1] == (6, end), "KAFKA-7415"
+    assert partition.offset_for_leader_epoch(LeaderEpoch(6)) == (E.NONE, 6, end)
+
+
 def test_an_append_outlives_a_new_epoch_of_the_same_leader_but_not_a_lost_leadership(
     make_bench: MakeBench,
 ) -> None:

@@ -169,6 +169,29 @@ def test_a_command_makes_leaders_and_followers_and_answers_for_each(
     assert kinds.index(EventKind.BECAME_LEADER) < kinds.index(EventKind.BECAME_FOLLOWER)
 
 
+def test_a_command_that_is_sent_again_leaves_the_high_watermark_where_it_is(
+    make_broker: Callable[..., Broker],
+) -> None:
+    broker = make_broker()
+    told = lisr(command(ME, 3, isr=(ME,), assigned=(ME,)), number=1)
+    broker.carry_out(told)
+    partition = broker.manager.get(T0)
+    assert partition is not None
+    assert partition.append(batch("a"), 1, 0).error is E.NONE
+    assert partition.high_watermark == 1
+    broker.carry_out(told)
+    assert partition.high_watermark == 1
+
+
+def test_a_late_copy_makes_no_other_late_copy_timely(make_broker: Callable[..., Broker]) -> None:
+    broker = make_broker()
+    first, created = update(number=1), lisr(command(ME, 3), number=2)
+    for request in (first, created, stop(3, delete=True, number=3), first, created):
+        broker.carry_out(request)
+    assert broker.role() is None
+    assert not broker.bench.ports.files.exists(partition_folder(T0))
+
+
 @pytest.mark.parametrize(
     ("fields", "error"),
     [
