@@ -18,7 +18,7 @@ from highwater_core.ids import NO_TOPIC_ID, Endpoint, NodeId, TopicPartition
 from highwater_core.runtime import Task, TaskScope
 
 
-class _Key(NamedTuple):
+class FetcherKey(NamedTuple):
     """A fetcher's leader, and whether it fetches what has no id where others have."""
 
     leader: NodeId
@@ -39,8 +39,8 @@ class FetcherRegistry:
     def __init__(self, context: FetcherContext, scope: TaskScope) -> None:
         self._context = context
         self._scope = scope
-        self._fetchers: dict[_Key, tuple[ReplicaFetcher, Task]] = {}
-        self._fetcher_of: dict[TopicPartition, _Key] = {}
+        self._fetchers: dict[FetcherKey, tuple[ReplicaFetcher, Task]] = {}
+        self._fetcher_of: dict[TopicPartition, FetcherKey] = {}
         self._is_closed = False
 
     def learn_endpoint(self, leader: NodeId, replication: Endpoint) -> None:
@@ -52,13 +52,13 @@ class FetcherRegistry:
         if self._is_closed:
             return
         has_ids = self._context.toggles.topic_id
-        key = _Key(leader, is_by_name=has_ids and partition.topic_id == NO_TOPIC_ID)
+        key = FetcherKey(leader, is_by_name=has_ids and partition.topic_id == NO_TOPIC_ID)
         fetcher, _ = self._fetchers.get(key) or self._start(key)
         fetcher.add(partition, truncates=truncates)
         self._fetcher_of[partition.topic_partition] = key
         partition.trace(EventKind.FETCHER_STARTED, leader=leader)
 
-    def _start(self, key: _Key) -> tuple[ReplicaFetcher, Task]:
+    def _start(self, key: FetcherKey) -> tuple[ReplicaFetcher, Task]:
         fetcher = ReplicaFetcher(self._context, key.leader, key.name)
         started = fetcher, self._scope.spawn(key.name, fetcher.run())
         self._fetchers[key] = started

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from highwater_broker import fetcher
-from highwater_broker.log.log import Log
+from highwater_broker.fetcher import ReplicaFetcher
+from highwater_broker.log.log import AppendResult, Log
+from highwater_broker.log.segment import OpenFile
 from highwater_broker.logic.epoch_cache import EpochCache, EpochEnd
 from highwater_broker.logic.log_divergence import TruncateAndAskAgain, TruncateTo, after_answer
 from highwater_core.config import Truncation
-from highwater_core.ids import Offset
+from highwater_core.ids import LeaderEpoch, Offset
+from highwater_core.ports import Buffer
 from highwater_planted.bug import FaultFamily, PlantedBug, Replacement
 
 _truncate_to = Log.truncate_to
+_append_as_follower = Log.append_as_follower
 
 
 def _keep_all(
@@ -37,6 +42,20 @@ def _keep_epochs(self: Log, offset: Offset) -> bool:
     is_cut = _truncate_to(self, offset)
     self._set_epochs(epochs)
     return is_cut
+
+
+def _append_any_epoch(
+    self: Log, records: Buffer, now_ms: int, highest_epoch: LeaderEpoch | None = None
+) -> AppendResult:
+    return _append_as_follower(self, records, now_ms)
+
+
+def _lend_for_ever(self: OpenFile, end: int, take_back: Callable[[], None]) -> None:
+    """Tell nobody: what is sent is what the file holds by then."""
+
+
+def _believe_any_answer(self: ReplicaFetcher, followed: object) -> bool:
+    return True
 
 
 BUGS = (
@@ -97,6 +116,27 @@ BUGS = (
         breaks=("I10", "I3"),
         shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
         replacements=(Replacement(Log, "truncate_to", _keep_epochs),),
+    ),
+    PlantedBug(
+        name="newer_epoch_appended",
+        summary="a deposed leader sends what replaced the records; its follower appends it",
+        source="KAFKA-18723",
+        breaks=("I3", "I10", "I16"),
+        shows_under=(FaultFamily.NETWORK, FaultFamily.PROCESS),
+        replacements=(
+            Replacement(Log, "append_as_follower", _append_any_epoch),
+            Replacement(OpenFile, "lend", _lend_for_ever),
+        ),
+        is_rare=True,
+    ),
+    PlantedBug(
+        name="late_answer_taken",
+        summary="a fetcher takes an answer of before the command that gave it another role",
+        source="own",
+        breaks=("I11", "I3", "I2"),
+        shows_under=(FaultFamily.NETWORK, FaultFamily.PROCESS),
+        replacements=(Replacement(ReplicaFetcher, "_is_current", _believe_any_answer),),
+        is_rare=True,
     ),
     PlantedBug(
         name="fetch_not_fenced",

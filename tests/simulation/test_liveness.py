@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from highwater_broker.fetcher_registry import FetcherKey
 from highwater_broker.partition import Partition
 from highwater_broker.roles import Stopped
 from highwater_core.config import Preset
@@ -188,7 +189,7 @@ def test_l8_of_each_leader_there_is_one_fetcher_and_of_nobody_else(settled: Sett
     node._fetchers.add(follower, NodeId(settled.leader), truncates=True)
     assert settled.after(500).missing() == []
     other = next(b for b in ALL.brokers if b not in (settled.leader, settled.follower))
-    node._fetchers._start(NodeId(other))
+    node._fetchers._start(FetcherKey(NodeId(other), is_by_name=False))
     assert settled.missing() == ["L8"]
 
 

@@ -15,7 +15,7 @@ from highwater_planted import PLANTED
 BY_TOGGLE = "truncate_to_high_watermark"
 BY_FUNCTION = "truncate_nothing"
 SAME = '{"truncation": "leader_epoch"}'
-OTHER = '{"topic_id": false}'
+OTHER = '{"stop_replica_leader_epoch": false}'
 
 
 @pytest.mark.parametrize(

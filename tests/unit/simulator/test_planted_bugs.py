@@ -21,6 +21,7 @@ from highwater_broker.kafka_api.fetch import FetchHandler
 from highwater_broker.log.checkpoints import HIGH_WATERMARK_CHECKPOINT, OffsetCheckpoint
 from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
+from highwater_broker.log.record_batch import stamp
 from highwater_broker.logic.command_fencing import KnownReplica
 from highwater_broker.logic.epoch_cache import EpochCache, EpochEnd, EpochStart
 from highwater_broker.partition import Partition
@@ -60,7 +61,7 @@ from highwater_simulator.kernel import Kernel
 from highwater_simulator.network import Network
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.zookeeper import ZooKeeper
-from highwater_wire.kafka.record_batch import build_batch
+from highwater_wire.kafka.record_batch import build_batch, split_batches
 
 ME, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 ALL = (ME, TWO, THREE)
@@ -193,6 +194,26 @@ def epochs_after_truncation(bench: Bench) -> object:
     log.append_as_leader(BATCH, LeaderEpoch(4), 0)
     log.truncate_to(Offset(1))
     return log.epoch_cache.latest_epoch
+
+
+def what_a_deposed_leader_may_do(bench: Bench) -> object:
+    """Return the log's end after a batch above the followed epoch, and who is told of a cut."""
+    log, told = bench.lead().log, []
+    (newer,) = split_batches(BATCH)
+    sent = b"".join(bytes(part) for part in stamp(newer, log.log_end_offset, LeaderEpoch(2)))
+    log.append_as_follower(sent, 0, LeaderEpoch(1))
+    end = log.log_end_offset
+    lent = log.read(Offset(0), 1 << 20, end).records
+    assert not isinstance(lent, bytes)
+    lent.borrow(lambda: told.append("cut"))
+    log.truncate_to(Offset(1))
+    return end, told
+
+
+def takes_an_answer_for_what_it_fetches_no_more(bench: Bench) -> object:
+    followed = fetcher._Followed(bench.partition, LeaderEpoch(1), fetcher.Phase.FETCHING)
+    context = SimpleNamespace(ports=SimpleNamespace(runtime=bench.runtime))
+    return fetcher.ReplicaFetcher(context, TWO, "f")._is_current(followed)  # type: ignore[arg-type]
 
 
 def answer_to_a_caller_of_an_older_epoch(bench: Bench) -> object:
@@ -499,6 +520,8 @@ EXPECTED: dict[str, tuple[Probe, object, object]] = {
     "truncate_on_leader_change_only": (follows_the_same_leader_on, [True, True], [True, False]),
     "epoch_not_persisted_on_election": (latest_epoch_of_new_leader, 1, NO_EPOCH),
     "epoch_cache_not_truncated": (epochs_after_truncation, 1, 4),
+    "newer_epoch_appended": (what_a_deposed_leader_may_do, (2, ["cut"]), (3, [])),
+    "late_answer_taken": (takes_an_answer_for_what_it_fetches_no_more, False, True),
     "fetch_not_fenced": (answer_to_a_caller_of_an_older_epoch, FENCED, ErrorCode.NONE),
     "high_watermark_ignores_slowest": (high_watermark_of_uneven_followers, 1, 2),
     "high_watermark_skips_silent_members": (
