@@ -74,10 +74,8 @@ class Checkpointer:
             await self._runtime.sleep(self._settings.log_retention_check_interval_ms)
             now_ms = self._runtime.wall_clock_ms()
             for partition in self._replicas.partitions():
-                try:
-                    partition.delete_old_segments(now_ms)
-                except LogRefused as refused:
-                    self._logs.bad_input(str(partition.topic_partition), str(refused))
+                partition.delete_old_segments(now_ms)
+            await self.write_log_starts()
 
     async def _expire_isrs(self) -> None:
         while True:
@@ -113,9 +111,22 @@ class Checkpointer:
                 all_went_well = False
                 self._logs.bad_input(str(partition.topic_partition), str(refused))
         await self.write_recovery_points()
-        listed = self._replicas.partitions()
-        await self._write(self._logs.log_starts, listed, lambda each: each.log_start_offset)
+        await self.write_log_starts()
         return all_went_well
+
+    async def write_log_starts(self) -> None:
+        """Write where each log starts, then remove the segments that lie below.
+
+        Where the disk refuses to write they go all the same: a full disk must not stay full.
+        """
+        listed = self._replicas.partitions()
+        starts = [partition.log_start_offset for partition in listed]
+        await self._write(self._logs.log_starts, listed, lambda each: each.log_start_offset)
+        for partition, log_start_offset in zip(listed, starts, strict=True):
+            try:
+                partition.log.remove_retired(log_start_offset)
+            except LogRefused as refused:
+                self._logs.bad_input(str(partition.topic_partition), str(refused))
 
     async def write_recovery_points(self) -> None:
         """Write up to where each log is known to be on the disk."""
@@ -130,6 +141,8 @@ class Checkpointer:
         if not done:
             for partition in fallen:
                 partition.recovery_point_fell = True
+        if fallen:  # a log that was begun anew may start elsewhere
+            await self._write(self._logs.log_starts, listed, lambda each: each.log_start_offset)
 
     async def _write(
         self,

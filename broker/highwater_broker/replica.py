@@ -250,11 +250,7 @@ class Replica:
     # ------------------------------------------------------------ retention
 
     def delete_old_segments(self, now_ms: int) -> int:
-        """Remove what retention no longer keeps; return how many segments. now_ms is wall clock.
-
-        Raises:
-            LogRefused: the disk refused.
-        """
+        """Let go what retention no longer keeps; return how many segments. now_ms is wall clock."""
         count = self.log.delete_old_segments(now_ms, self._high_watermark)
         if count:
             self._trace(EventKind.LOG_START_MOVED, self.log_start_offset)

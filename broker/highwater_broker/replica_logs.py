@@ -13,7 +13,6 @@ from highwater_broker.log.checkpoints import (
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
-    Checkpoint,
     OffsetCheckpoint,
     claim_folder,
     read_partition_metadata,
@@ -32,7 +31,9 @@ from highwater_broker.log.folders import (
 from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.log.recovery import Recovery
 from highwater_broker.log.storage_identity import StorageIdentity
+from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint, FailPoints
 from highwater_core.ids import NO_TOPIC_ID, NodeId, Offset, TopicId, TopicPartition
@@ -71,7 +72,6 @@ class ReplicaLogs:
         self._log_config = log_config
         self._fail_points = fail_points
         self._storage = storage
-        self._has_lost_batches = False
         self.high_watermarks = OffsetCheckpoint(files, HIGH_WATERMARK_CHECKPOINT)
         self.recovery_points = OffsetCheckpoint(files, RECOVERY_POINT_CHECKPOINT)
         self.log_starts = OffsetCheckpoint(files, LOG_START_CHECKPOINT)
@@ -90,19 +90,15 @@ class ReplicaLogs:
             await self._storage.settle(stopped_cleanly=self._files.exists(CLEAN_SHUTDOWN_MARKER))
         clean_shutdown = await take_clean_shutdown_marker(self._files)
         remove_deleted_folders(self._files)
-        high_watermarks = self._read(self.high_watermarks)
-        recovery_points = self._read(self.recovery_points)
-        log_starts = self._read(self.log_starts)
+        for checkpoint in (self.high_watermarks, self.recovery_points, self.log_starts):
+            self._read(checkpoint)
         hosted: list[HostedLog] = []
         for key in list_partitions(self._files):
             try:
-                log = self._open(
-                    key,
-                    self._log_config(key.topic),
-                    clean_shutdown=clean_shutdown,
-                    recovery_point=recovery_points.entries.get(key, NO_ENTRY),
-                    log_start_offset=log_starts.entries.get(key, NO_ENTRY),
-                )
+                recovery = self._inspect(key, self._log_config(key.topic), clean=clean_shutdown)
+                if recovery.has_lost_batches and self._storage is not None:
+                    await self._storage.renew()
+                log = await self._recover(key, recovery)
             except LogRefused as refused:
                 self.bad_input(str(key), str(refused))
                 self._unopened[key] = None
@@ -110,37 +106,39 @@ class ReplicaLogs:
             metadata = read_partition_metadata(self._files, partition_folder(key))
             if metadata.problem:
                 self.bad_input(str(key), metadata.problem)
-            high_watermark = high_watermarks.entries.get(key, NO_ENTRY)
+            high_watermark = self.high_watermarks.entries.get(key, NO_ENTRY)
             hosted.append(HostedLog(key, log, high_watermark, metadata.topic_id))
             await self._fail_points.reach(FailPoint.DURING_LOG_RECOVERY)
-        if self._has_lost_batches and self._storage is not None:
-            await self._storage.renew()
         return hosted
 
-    def _read(self, checkpoint: OffsetCheckpoint) -> Checkpoint:
+    def _read(self, checkpoint: OffsetCheckpoint) -> None:
         found = checkpoint.read()
         if found.problem:
             self.bad_input(checkpoint.name, found.problem)
-        return found
 
-    def _open(
-        self,
-        key: TopicPartition,
-        config: LogConfig,
-        *,
-        clean_shutdown: bool,
-        recovery_point: Offset,
-        log_start_offset: Offset,
-    ) -> Log:
-        log, report = Log.open(
+    def _inspect(self, key: TopicPartition, config: LogConfig, *, clean: bool) -> Recovery:
+        return Recovery.inspect(
             self._files,
             partition_folder(key),
             config,
-            clean_shutdown=clean_shutdown,
-            recovery_point=recovery_point,
-            log_start_offset=log_start_offset,
+            clean_shutdown=clean,
+            recovery_point=self.recovery_points.entries.get(key, NO_ENTRY),
+            log_start_offset=self.log_starts.entries.get(key, NO_ENTRY),
+            high_watermark=self.high_watermarks.entries.get(key, NO_ENTRY),
         )
-        self._has_lost_batches |= report.has_lost_batches
+
+    async def _recover(self, key: TopicPartition, recovery: Recovery) -> Log:
+        """Return the open log; what its recovery took away does not come back.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR.
+        """
+        log, report = Log.recovered(recovery)
+        if recovery.changes_names:
+            try:
+                await self._files.sync_folder(log.folder)
+            except OSError as error:
+                raise LogRefused(ErrorCode.KAFKA_STORAGE_ERROR, f"{key}: {error}") from error
         for repair in report.repairs:
             self.bad_input(str(key), repair)
         self._trace.emit(
@@ -157,7 +155,9 @@ class ReplicaLogs:
         """Create the partition's folder, or open one that could not be opened at start.
 
         One that is left of an earlier topic of that name is set aside (KIP-516), and what the
-        checkpoints say of that topic is forgotten.
+        checkpoints say of that topic is forgotten. One that turns out to have lost batches stays
+        closed, and as it is, when the broker has registered as one that lost nothing: its next
+        start says so.
 
         Ordering: the topic id is on the disk before the replica serves. `sync` makes the folder
         itself durable.
@@ -171,13 +171,13 @@ class ReplicaLogs:
         if not self._files.exists(partition_folder(key)):
             for checkpoint in (self.high_watermarks, self.recovery_points, self.log_starts):
                 await checkpoint.forget(key)
-        log = self._open(
-            key,
-            config,
-            clean_shutdown=False,
-            recovery_point=self.recovery_points.entries.get(key, NO_ENTRY),
-            log_start_offset=self.log_starts.entries.get(key, NO_ENTRY),
-        )
+        recovery = self._inspect(key, config, clean=False)
+        if recovery.has_lost_batches and self._storage is not None and not self._storage.is_new:
+            raise LogRefused(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"{key} has lost batches, which this registration does not say: start again",
+            )
+        log = await self._recover(key, recovery)
         if topic_id != NO_TOPIC_ID:
             await self.write_topic_id(key, topic_id)
         self._unopened.pop(key, None)

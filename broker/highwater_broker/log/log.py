@@ -21,8 +21,9 @@ from highwater_broker.log.record_batch import (
     split_batches,
     stamp,
 )
-from highwater_broker.log.recovery import RecoveryReport, recover
+from highwater_broker.log.recovery import Recovery, RecoveryReport
 from highwater_broker.log.retention import count_deletable, must_roll
+from highwater_broker.log.retired_segments import RetiredSegments, remove_newest_first
 from highwater_broker.log.segment import Segment, SegmentRecords
 from highwater_broker.log.syncing import SyncFailed, synced
 from highwater_broker.log.time_lookup import FoundOffset, find_by_timestamp
@@ -74,32 +75,42 @@ class Log:
         clean_shutdown: bool,
         recovery_point: Offset,
         log_start_offset: Offset = _FIRST_OFFSET,
+        high_watermark: Offset = _FIRST_OFFSET,
     ) -> tuple[Log, RecoveryReport]:
         """Open the folder's log, creating and repairing what is needed.
 
-        recovery_point and log_start_offset are the checkpointed ones, 0 when there are none.
+        The offsets are the checkpointed ones, 0 when there are none.
 
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR.
         """
-        log = cls(files, folder, config)
-        try:
-            files.make_folder(folder)
-            log._segments, log.epoch_cache, report = recover(
+        return cls.recovered(
+            Recovery.inspect(
                 files,
                 folder,
                 config,
-                log._epoch_file,
                 clean_shutdown=clean_shutdown,
                 recovery_point=recovery_point,
                 log_start_offset=log_start_offset,
+                high_watermark=high_watermark,
             )
-        except OSError as error:
-            raise _refused_by_disk(folder, error) from error
+        )
+
+    @classmethod
+    def recovered(cls, recovery: Recovery) -> tuple[Log, RecoveryReport]:
+        """Carry the recovery out and return the log that it leaves.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR.
+        """
+        log = cls(recovery.files, recovery.folder, recovery.config)
+        log.epoch_cache = recovery.carry_out(log._epoch_file)
+        log._segments = recovery.segments
+        report = recovery.report()
         log.log_end_offset = report.log_end_offset
-        log.log_start_offset = Offset(max(log_start_offset, log._segments[0].base_offset))
+        log.log_start_offset = Offset(max(recovery.log_start_offset, log._segments[0].base_offset))
         log.recovery_point = Offset(
-            max(log.log_start_offset, min(recovery_point, log.log_end_offset))
+            max(log.log_start_offset, min(recovery.recovery_point, log.log_end_offset))
         )
         return log, report
 
@@ -116,6 +127,7 @@ class Log:
         self._files = files
         self._epoch_file = EpochFile(files, folder)
         self._segments: list[Segment] = []
+        self._retired = RetiredSegments()
         self._truncations = 0
         self._name_changes = 1
         self._synced_name_changes = 0
@@ -327,7 +339,7 @@ class Log:
             self._segments[count - 1].truncate_to(offset)
             removed = self._segments[count:]
             del self._segments[count:]
-            _remove(removed)
+            remove_newest_first(removed)
         except OSError as error:
             raise _refused_by_disk(self.folder, error) from error
         finally:
@@ -344,7 +356,8 @@ class Log:
             LogRefused: KAFKA_STORAGE_ERROR; the log is as it was, or done but for old files.
         """
         try:
-            start = next((each for each in self._segments if each.base_offset == offset), None)
+            held = [*self._retired.take_all(), *self._segments]
+            start = next((each for each in held if each.base_offset == offset), None)
             if start is None:
                 start = self._new_segment(offset)
             start.truncate_to(offset)
@@ -352,23 +365,20 @@ class Log:
             raise _refused_by_disk(self.folder, error) from error
         self._truncations += 1
         self._name_changes += 1
-        removed = [segment for segment in self._segments if segment is not start]
+        removed = [segment for segment in held if segment is not start]
         self._segments = [start]
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
         self._set_epochs(EpochCache())
         try:
-            _remove(removed)
+            remove_newest_first(removed)
         except OSError as error:
             raise _refused_by_disk(self.folder, error) from error
 
     def delete_old_segments(self, now_ms: int, high_watermark: Offset) -> int:
-        """Remove the oldest segments that retention no longer keeps; return how many.
+        """Retire the oldest segments that retention no longer keeps; return how many.
 
         Only whole segments below the high watermark go, and never the active one. now_ms is wall
         clock time, as records' timestamps are.
-
-        Raises:
-            LogRefused: KAFKA_STORAGE_ERROR.
         """
         count = count_deletable(self.config, self._segments, now_ms, high_watermark)
         if count:
@@ -376,27 +386,31 @@ class Log:
         return count
 
     def advance_log_start(self, offset: Offset) -> bool:
-        """Raise the log's start and remove the segments wholly below; return whether it moved.
+        """Raise the log's start and retire the segments wholly below; return whether it moved.
 
-        A follower does so when its leader's log start moved.
-
-        Raises:
-            LogRefused: KAFKA_STORAGE_ERROR.
+        A follower does so when its leader's log start moved. `remove_retired` must follow once
+        the start is on the disk.
         """
         if offset <= self.log_start_offset:
             return False
         check(offset <= self.log_end_offset, "a log does not start after its end")
         self.log_start_offset = offset
         self.recovery_point = max(self.recovery_point, offset)
-        try:
-            while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
-                self._segments[0].remove()
-                del self._segments[0]
-                self._name_changes += 1
-        except OSError as error:
-            raise _refused_by_disk(self.folder, error) from error
+        while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
+            self._retired.add(self._segments.pop(0))
         self._set_epochs(self.epoch_cache.truncate_from_start(offset))
         return True
+
+    def remove_retired(self, durable_start: Offset) -> None:
+        """Remove the files of segments below a log start that is on the disk.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR.
+        """
+        try:
+            self._name_changes += self._retired.remove_below(durable_start)
+        except OSError as error:
+            raise _refused_by_disk(self.folder, error) from error
 
     # ------------------------------------------------------------ durability and the end
 
@@ -443,6 +457,7 @@ class Log:
             LogRefused: KAFKA_STORAGE_ERROR; the log is closed.
         """
         self._is_closed = True
+        self._retired.take_all()
         segments, self._segments = self._segments, []
         try:
             for segment in segments:
@@ -459,6 +474,7 @@ class Log:
             LogRefused: KAFKA_STORAGE_ERROR; the log is closed.
         """
         self._is_closed = True
+        self._retired.take_all()
         segments, self._segments = self._segments, []
         for segment in segments:
             segment.let_go()
@@ -482,12 +498,6 @@ class Log:
             return rename_aside(self._files, self.folder, suffix)
         except OSError as error:
             raise _refused_by_disk(self.folder, error) from error
-
-
-def _remove(segments: Sequence[Segment]) -> None:
-    """Remove the segments' files, the newest first: what a power loss leaves is contiguous."""
-    for segment in reversed(segments):
-        segment.remove()
 
 
 def _refused_by_disk(folder: str, error: Exception) -> LogRefused:

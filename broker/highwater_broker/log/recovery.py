@@ -4,7 +4,11 @@ After an unclean stop every batch from the recovery point on is checked, and wha
 corrupt is cut with all that follows it. After a clean stop only the last few headers are read.
 Repairs: an index or epoch file that is missing or corrupt is rebuilt from the segments; segments
 that do not continue the log (a missing one before them, a cut) are set aside as `.detached`,
-since a log must be a prefix of what its leader has.
+since a log must be a prefix of what its leader has. Segments wholly below the log's start, which
+a power loss brought back, are removed.
+
+Ordering: looking comes before doing. `inspect` changes no batch and no name; whoever learns from
+it that batches are lost writes that down, durably, before `carry_out` takes away what shows it.
 Source: Kafka's LogLoader; issue KAFKA-3410 for why a shorter log is no catastrophe here.
 """
 
@@ -23,7 +27,9 @@ from highwater_broker.log.segment import (
     Segment,
 )
 from highwater_broker.log.segment_index import CorruptIndex
+from highwater_broker.log.unfinished_append import LONGEST_BYTES, is_unfinished_append
 from highwater_broker.logic.epoch_cache import EpochCache
+from highwater_core.errors import ErrorCode
 from highwater_core.ids import LeaderEpoch, Offset
 from highwater_core.ports import FileSystem
 from highwater_wire.kafka.record_batch import BatchHeader
@@ -47,8 +53,8 @@ class RecoveryReport:
 
 
 @dataclass(slots=True)
-class _Recovery:
-    """A recovery under way."""
+class Recovery:
+    """A recovery under way: `inspect` finds out what is to be done, `carry_out` does it."""
 
     files: FileSystem
     folder: str
@@ -56,6 +62,7 @@ class _Recovery:
     clean: bool
     recovery_point: int
     log_start_offset: int
+    high_watermark: int
     segments: list[Segment] = field(default_factory=list)
     epochs: EpochCache = field(default_factory=EpochCache)
     """Of the scanned batches."""
@@ -64,10 +71,99 @@ class _Recovery:
     truncated_bytes: int = 0
     repairs: list[str] = field(default_factory=list)
     has_lost_batches: bool = False
+    """Whether more is gone than a batch whose append never ended; known before anything is done."""
+    _with_garbage: Segment | None = None
+    _to_detach: list[Segment] = field(default_factory=list)
+    _to_remove: list[Segment] = field(default_factory=list)
 
-    def load_segments(self) -> None:
-        """Load the segments that follow one another; detach the others."""
+    @classmethod
+    def inspect(
+        cls,
+        files: FileSystem,
+        folder: str,
+        config: LogConfig,
+        *,
+        clean_shutdown: bool,
+        recovery_point: Offset,
+        log_start_offset: Offset,
+        high_watermark: Offset,
+    ) -> Recovery:
+        """Return what there is and what is to be done; the offsets are the checkpointed ones.
+
+        A log that ends below its checkpointed high watermark has lost batches, however it ended.
+        So has one that begins after its checkpointed start, which is written before a segment is
+        removed. Both may err where a follower cut its log below its high watermark, or began it
+        anew, and ended before the next checkpoint, or where the disk refused to write the start:
+        then the broker only says that it lost what it did not.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR.
+        """
+        self = cls(
+            files, folder, config, clean_shutdown, recovery_point, log_start_offset, high_watermark
+        )
+        try:
+            files.make_folder(folder)
+            self._load_segments()
+        except OSError as error:
+            raise self._refused(error) from error
+        self._judge_ends()
+        return self
+
+    def _judge_ends(self) -> None:
+        """Compare the log's two ends with what the checkpoints say of them."""
+        log_start_offset, high_watermark = self.log_start_offset, self.high_watermark
+        log_end_offset = self.segments[-1].next_offset if self.segments else log_start_offset
+        if self.segments and self.segments[0].base_offset > log_start_offset:
+            self.has_lost_batches = True
+            self.repairs.append(
+                f"log begins at {self.segments[0].base_offset}, after its start {log_start_offset}"
+            )
+        if log_end_offset < log_start_offset:
+            self.has_lost_batches = True
+            self.repairs.append(
+                f"log ends at {log_end_offset}, before its start {log_start_offset}"
+            )
+            self._to_remove += reversed(self.segments)
+            self.segments.clear()
+        elif log_end_offset < high_watermark:
+            self.has_lost_batches = True
+            self.repairs.append(
+                f"log ends at {log_end_offset}, below its high watermark {high_watermark}"
+            )
+
+    def carry_out(self, epoch_file: EpochFile) -> EpochCache:
+        """Do what is to be done: `segments` (at least one) is the log then; return its epochs.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR; what was repaired so far stays repaired.
+        """
+        try:
+            for segment in self._to_detach:
+                segment.detach()
+            if self._with_garbage is not None:
+                self._with_garbage.cut_garbage()
+            for segment in self._to_remove:
+                segment.remove()
+            if not self.segments:
+                self.segments.append(self._new_segment(self.log_start_offset))
+            return self._epoch_cache(epoch_file)
+        except OSError as error:
+            raise self._refused(error) from error
+
+    @property
+    def changes_names(self) -> bool:
+        """Whether files are taken away, which a power loss must not bring back later."""
+        return bool(self._to_detach or self._to_remove)
+
+    def _refused(self, error: OSError) -> LogRefused:
+        return LogRefused(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.folder}: {error!r}")
+
+    def _load_segments(self) -> None:
+        """Load the segments that follow one another; the others are to be detached."""
         found = self._found_segments()
+        while len(found) > 1 and found[1] <= self.log_start_offset:
+            self._to_remove.append(self._new_segment(found.pop(0)))
         for number, base_offset in enumerate(found):
             expected = self.segments[-1].next_offset if self.segments else base_offset
             if base_offset != expected:
@@ -83,20 +179,7 @@ class _Recovery:
                 self._detach(found[number + 1 :], f"the cut in segment {base_offset}")
                 return
 
-    def make_start(self) -> None:
-        """Make sure that there is a segment and that it does not end before the log's start."""
-        if self.segments and self.segments[-1].next_offset < self.log_start_offset:
-            log_end_offset = self.segments[-1].next_offset
-            self.repairs.append(
-                f"log ends at {log_end_offset}, before its start {self.log_start_offset}"
-            )
-            self.has_lost_batches = True
-            while self.segments:
-                self.segments.pop().remove()
-        if not self.segments:
-            self.segments.append(self._new_segment(self.log_start_offset))
-
-    def epoch_cache(self, epoch_file: EpochFile) -> EpochCache:
+    def _epoch_cache(self, epoch_file: EpochFile) -> EpochCache:
         """Return the file's cache, brought in line with the scanned batches, and store it."""
         log_end_offset = self.segments[-1].next_offset
         stored: EpochCache | None = None
@@ -176,11 +259,18 @@ class _Recovery:
         return True
 
     def _cut(self, segment: Segment, bad: LogRefused) -> bool:
-        cut_bytes = segment.cut_garbage()
-        self.truncated_bytes += cut_bytes
-        self.has_lost_batches |= self.clean or not isinstance(bad, TornBatch)
-        self.repairs.append(f"segment {segment.base_offset}: {bad}: {cut_bytes} bytes cut")
+        garbage_bytes = segment.file_size_bytes - segment.size_bytes
+        self._with_garbage = segment
+        self.truncated_bytes += garbage_bytes
+        self.has_lost_batches |= self.clean or not self._never_ended(segment, bad)
+        self.repairs.append(f"segment {segment.base_offset}: {bad}: {garbage_bytes} bytes cut")
         return False
+
+    def _never_ended(self, segment: Segment, bad: LogRefused) -> bool:
+        if not isinstance(bad, TornBatch):
+            return False
+        tail = segment.read_garbage(LONGEST_BYTES + 1)
+        return is_unfinished_append(tail, segment.next_offset)
 
     def _scan(self, segment: Segment, from_offset: int) -> None:
         first: BatchHeader | None = None
@@ -215,27 +305,5 @@ class _Recovery:
             segment = self._new_segment(base_offset)
             self.truncated_bytes += segment.file_size_bytes
             self.has_lost_batches = True
-            segment.detach()
+            self._to_detach.append(segment)
             self.repairs.append(f"segment {base_offset} detached: {reason}")
-
-
-def recover(
-    files: FileSystem,
-    folder: str,
-    config: LogConfig,
-    epoch_file: EpochFile,
-    *,
-    clean_shutdown: bool,
-    recovery_point: Offset,
-    log_start_offset: Offset,
-) -> tuple[list[Segment], EpochCache, RecoveryReport]:
-    """Return the log's segments (at least one, contiguous), its epoch cache and what was done.
-
-    Raises:
-        OSError: the disk refused; what was repaired so far stays repaired.
-    """
-    recovery = _Recovery(files, folder, config, clean_shutdown, recovery_point, log_start_offset)
-    recovery.load_segments()
-    recovery.make_start()
-    cache = recovery.epoch_cache(epoch_file)
-    return recovery.segments, cache, recovery.report()

@@ -382,6 +382,10 @@ class Segment:
             self._open_file.truncate(self.size_bytes)
         return garbage_bytes
 
+    def read_garbage(self, limit_bytes: int) -> bytes:
+        """Return what lies beyond the last noted batch, at most so many bytes."""
+        return self._file.pread(self.size_bytes, limit_bytes)
+
     def seal(self) -> None:
         """Complete the time index: no batch will be added, or none for a while."""
         self._time_index.maybe_add(self.max_timestamp, self._max_timestamp_offset)

@@ -28,6 +28,8 @@ class StorageIdentity:
         self._rng = rng
         self._boot_id = boot_id
         self.storage_id: StorageId = NO_STORAGE_ID
+        self.is_new = False
+        """Whether the id was drawn by this process: nobody knows what the logs held before."""
 
     async def settle(self, *, stopped_cleanly: bool) -> None:
         """Keep the stored id if nothing can have been lost since, else draw another one.
@@ -50,14 +52,19 @@ class StorageIdentity:
         self.storage_id = stored
 
     async def renew(self) -> None:
-        """Draw another id: something may be lost.
+        """Draw another id: something may be lost. One that this process drew is kept.
+
+        Ordering: before anything is taken away that shows the loss, and before registration.
 
         Raises:
             OSError: the disk refused; the id must not be used.
         """
+        if self.is_new:
+            return
         storage_id = StorageId(self._rng.hex_id())
         await self._write(storage_id)
         self.storage_id = storage_id
+        self.is_new = True
 
     async def _write(self, storage_id: StorageId) -> None:
         text = f"version={_VERSION}\nboot.id={self._boot_id}\nstorage.id={storage_id}\n"

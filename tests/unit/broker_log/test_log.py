@@ -295,7 +295,7 @@ def test_a_failed_roll_leaves_the_log_as_it_was(new_machine: Any, tools: Any) ->
     assert len(split_batches(tools.all_bytes(log))) == 2
 
 
-def test_advancing_the_start_removes_segments_below_and_moves_the_epochs(
+def test_advancing_the_start_retires_segments_below_and_moves_the_epochs(
     new_machine: Any, tools: Any
 ) -> None:
     machine = new_machine(LogConfig(segment_bytes=200))
@@ -304,6 +304,7 @@ def test_advancing_the_start_removes_segments_below_and_moves_the_epochs(
         tools.append(log, b"x", epoch=number // 3)
     assert log.advance_log_start(Offset(5)) is True
     assert log.advance_log_start(Offset(4)) is False
+    log.remove_retired(Offset(5))
     assert machine.names(".log") == [f"{4:020d}.log"]
     assert (log.log_start_offset, log.recovery_point) == (5, 5)
     assert log.epoch_cache.entries == ((1, 5),)

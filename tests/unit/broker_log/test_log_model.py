@@ -94,6 +94,8 @@ class Model:
         if later:
             self.start = later[-1]
             self.log.advance_log_start(Offset(self.start))
+            if forward % 2:
+                self.log.remove_retired(Offset(self.start))
             self.batches = [b for b in self.batches if b[0] >= self.start]
             self.epochs = self.epochs.truncate_from_start(Offset(self.start))
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from highwater_broker.log.log_config import UNLIMITED, LogConfig
+from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.log.retention import MAX_RELATIVE_OFFSET, count_deletable, must_roll
 from highwater_core.check import BugFound
 from highwater_core.ids import Offset
@@ -89,7 +90,97 @@ def test_retention_moves_the_log_start(new_machine: Any, tools: Any) -> None:
         tools.append(log, b"x", timestamp=timestamp)
     assert log.delete_old_segments(3000, Offset(3)) == 2
     assert log.log_start_offset == 2
+    log.remove_retired(Offset(2))
     assert machine.names() == [
         f"{2:020d}.log",
         "leader-epoch-checkpoint",
     ]
+
+
+# ---------------------------------------------------------------- the order on the disk
+
+
+def segment(base_offset: int) -> str:
+    return f"{base_offset:020d}.log"
+
+
+@pytest.fixture
+def retired(new_machine: Any, tools: Any) -> Any:
+    """A machine whose log of five one-record segments starts at the third."""
+    machine = new_machine(LogConfig(segment_bytes=100, retention_ms=500))
+    machine.log, _ = machine.open()
+    for timestamp in (1000, 1100, 3000, 3001, 3002):
+        tools.append(machine.log, b"x", timestamp=timestamp)
+    machine.run(machine.log.flush())
+    assert machine.log.delete_old_segments(3000, Offset(5)) == 2
+    return machine
+
+
+def test_retired_segments_stay_until_the_log_start_is_on_the_disk(retired: Any) -> None:
+    assert retired.names(".log") == [segment(base) for base in range(5)]
+    retired.log.remove_retired(Offset(1))
+    assert retired.names(".log") == [segment(base) for base in range(1, 5)]
+    retired.log.remove_retired(Offset(2))
+    assert retired.names(".log") == [segment(base) for base in range(2, 5)]
+    assert retired.log.size_bytes == sum(len(retired.content(segment(b))) for b in range(2, 5))
+
+
+def test_a_removal_that_the_disk_refuses_is_done_the_next_time(retired: Any) -> None:
+    real = retired.files.remove
+
+    def refuse(path: str) -> None:
+        raise OSError(5, "input/output error", path)
+
+    retired.files.remove = refuse
+    with pytest.raises(LogRefused):
+        retired.log.remove_retired(Offset(2))
+    retired.files.remove = real
+    retired.log.remove_retired(Offset(2))
+    assert retired.names(".log") == [segment(base) for base in range(2, 5)]
+
+
+@pytest.mark.parametrize("log_start", [0, 2])
+def test_a_start_before_the_removal_finishes_it_or_takes_it_back(
+    retired: Any, log_start: int
+) -> None:
+    retired.crash()
+    log, report = retired.open(log_start=log_start)
+    assert (log.log_start_offset, log.log_end_offset) == (log_start, 5)
+    assert (report.has_lost_batches, report.repairs) == (False, ())
+    assert retired.names(".log") == [segment(base) for base in range(log_start, 5)]
+
+
+@pytest.mark.parametrize("kept_bytes", [0, 30, None])
+@pytest.mark.parametrize("back", [(0,), (1,), (0, 1)])
+def test_segments_that_a_power_loss_brought_back_cost_nothing(
+    retired: Any, back: tuple[int, ...], kept_bytes: int | None
+) -> None:
+    """Whole, torn or empty, and with others missing in between."""
+    contents = {base: bytes(retired.content(segment(base)))[:kept_bytes] for base in back}
+    retired.log.remove_retired(Offset(2))
+    retired.crash()
+    for base, content in contents.items():
+        retired.files.open(f"t-0/{segment(base)}").append([content])
+    log, report = retired.open(recovery_point=5, log_start=2)
+    assert (log.log_start_offset, log.log_end_offset) == (2, 5)
+    assert (report.has_lost_batches, report.repairs) == (False, ())
+    assert retired.names(".log") == [segment(base) for base in range(2, 5)]
+
+
+@pytest.mark.parametrize("offset", [0, 1, 2, 9])
+def test_a_log_that_begins_anew_takes_its_retired_segments_along(
+    retired: Any, tools: Any, offset: int
+) -> None:
+    retired.log.truncate_fully_and_start_at(Offset(offset))
+    tools.append(retired.log, b"new")
+    retired.log.remove_retired(Offset(5))
+    assert retired.names(".log") == [segment(offset)]
+    assert len(tools.all_bytes(retired.log)) == len(retired.content(segment(offset)))
+
+
+def test_a_log_that_begins_after_its_checkpointed_start_has_lost_batches(retired: Any) -> None:
+    retired.log.remove_retired(Offset(1))
+    retired.crash()
+    log, report = retired.open(recovery_point=5, log_start=0)
+    assert (log.log_start_offset, report.has_lost_batches) == (1, True)
+    assert report.repairs == ("log begins at 1, after its start 0",)

@@ -1,0 +1,50 @@
+"""Segments below a log's start whose files are still there: the start must be on the disk first.
+
+A removal is durable before or after others, as the file system likes. After a power loss an older
+segment could be back and one between gone; without the log's start nobody could tell this from
+damage, and the newer, good segments would be set aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from highwater_broker.log.segment import Segment
+from highwater_core.ids import Offset
+
+
+class RetiredSegments:
+    """The oldest segments of one log, which no reader finds any more, in order."""
+
+    def __init__(self) -> None:
+        self._segments: list[Segment] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._segments)
+
+    def add(self, segment: Segment) -> None:
+        self._segments.append(segment)
+
+    def take_all(self) -> list[Segment]:
+        """Return them, and have none from now on."""
+        taken, self._segments = self._segments, []
+        return taken
+
+    def remove_below(self, log_start_offset: Offset) -> int:
+        """Remove the files of those that end at or below the offset; return how many.
+
+        Raises:
+            OSError: the disk refused; the others are kept for the next time.
+        """
+        removed = 0
+        while self._segments and self._segments[0].next_offset <= log_start_offset:
+            self._segments[0].remove()
+            del self._segments[0]
+            removed += 1
+        return removed
+
+
+def remove_newest_first(segments: Sequence[Segment]) -> None:
+    """Remove the segments' files; what a power loss leaves of them is contiguous."""
+    for segment in reversed(segments):
+        segment.remove()

@@ -1,0 +1,335 @@
+"""Committed batches that are gone at a start are told by another storage id, whatever comes next.
+
+Each start is ReplicaLogs.load over a simulated disk, and may die at any change that it makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from highwater_broker.log.checkpoints import OffsetCheckpoint
+from highwater_broker.log.log_config import LogConfig
+from highwater_broker.log.storage_identity import StorageIdentity
+from highwater_broker.replica_logs import HostedLog, ReplicaLogs
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.fail_points import FailPoint
+from highwater_core.ids import NodeId, Offset, StorageId, TopicPartition
+from highwater_core.ports import Buffer
+from highwater_simulator.files import SimulatedFile, SimulatedFileSystem
+from highwater_simulator.rng import SeededRng
+from highwater_wire.kafka.record_batch import Batch, split_batches
+
+CONFIG = LogConfig(segment_bytes=500, index_interval_bytes=200)
+A, B = TopicPartition("a", 0), TopicPartition("b", 0)
+BATCHES = 12
+HIGH_WATERMARK = 20
+"""Of 24 records, two a batch."""
+
+
+class Died(BaseException):
+    """The process ended here."""
+
+
+class MortalFiles(SimulatedFileSystem):
+    """A file system whose process dies before its n-th change; it lives for ever while n is -1."""
+
+    changes_left = -1
+
+    def step(self) -> None:
+        if self.changes_left == 0:
+            raise Died
+        self.changes_left -= 1
+
+    def open(self, path: str) -> SimulatedFile:
+        if not self.exists(path):
+            self.step()
+        file = super().open(path)
+        mortal = MortalFile(file._runtime, file._disk, path, file._node)
+        mortal.files = self
+        return mortal
+
+    def make_folder(self, path: str) -> None:
+        if not self.exists(path):
+            self.step()
+        super().make_folder(path)
+
+    def rename(self, source: str, target: str) -> None:
+        self.step()
+        super().rename(source, target)
+
+    def remove(self, path: str) -> None:
+        if self.exists(path):
+            self.step()
+        super().remove(path)
+
+    async def sync_folder(self, path: str) -> None:
+        self.step()
+        await super().sync_folder(path)
+
+
+class MortalFile(SimulatedFile):
+    files: MortalFiles
+
+    def append(self, buffers: Sequence[Buffer]) -> int:
+        self.files.step()
+        return super().append(buffers)
+
+    def truncate(self, size_bytes: int) -> None:
+        if size_bytes < self.size_bytes:
+            self.files.step()
+        super().truncate(size_bytes)
+
+    async def sync(self) -> None:
+        self.files.step()
+        await super().sync()
+
+
+class SilentTrace:
+    def __init__(self) -> None:
+        self.events: list[tuple[EventKind, dict[str, Any]]] = []
+
+    def emit(self, kind: EventKind, **detail: Any) -> None:
+        self.events.append((kind, detail))
+
+
+class NoFailPoints:
+    async def reach(self, point: FailPoint) -> None:
+        pass
+
+
+class Broker:
+    """A broker's folder, started as often as one likes."""
+
+    def __init__(self, machine: Any) -> None:
+        self.machine = machine
+        self.starts = 0
+        self.storage_id: StorageId | None = None
+        """What the last start that came to its end would register."""
+        self.logs: ReplicaLogs
+        self.hosted: dict[TopicPartition, HostedLog] = {}
+        self.trace = SilentTrace()
+
+    def start(self, *, changes: int = -1) -> bool:
+        """Load everything; return False when the process died in between."""
+        self.starts += 1
+        files = MortalFiles(self.machine.runtime, self.machine.disk)
+        files.changes_left = changes
+        boot = f"boot-{self.machine.disk.power_losses}"
+        storage = StorageIdentity(files, SeededRng(self.starts), boot)
+        logs = ReplicaLogs(
+            files,
+            self.trace,  # type: ignore[arg-type]
+            NodeId(1),
+            "cluster",
+            lambda topic: CONFIG,
+            NoFailPoints(),  # type: ignore[arg-type]
+            storage,
+        )
+
+        async def load() -> list[HostedLog] | None:
+            try:
+                return await logs.load()
+            except Died:
+                return None
+
+        hosted: list[HostedLog] | None = self.machine.run(load())
+        if hosted is None:
+            return False
+        self.logs = logs
+        self.hosted = {each.topic_partition: each for each in hosted}
+        self.storage_id = storage.storage_id
+        return True
+
+    def fill(self, tools: Any, recovery_point: int) -> None:
+        """Give both logs their records; what is below the recovery point is on the disk."""
+        config = CONFIG
+        for key in (A, B):
+            self.machine.run(self.logs.create(key, "", config))
+        self.start()
+        for hosted in self.hosted.values():
+            for number in range(BATCHES):
+                tools.append(hosted.log, b"x", bytes(number), epoch=number // 5)
+                if hosted.log.log_end_offset == recovery_point:
+                    self.machine.run(hosted.log.flush())
+        self.write(self.logs.high_watermarks, HIGH_WATERMARK)
+        self.write(self.logs.recovery_points, recovery_point)
+
+    def write(self, checkpoint: OffsetCheckpoint, offset: int) -> None:
+        self.machine.run(checkpoint.write({A: Offset(offset), B: Offset(offset)}))
+
+    def segments(self) -> list[str]:
+        folder = self.machine.files.list("a-0")
+        return [f"a-0/{name}" for name in folder if name.endswith(".log")]
+
+    def batches(self, tools: Any, key: TopicPartition) -> list[Batch]:
+        return split_batches(tools.all_bytes(self.hosted[key].log))
+
+
+@pytest.fixture(scope="session")
+def make_broker(new_machine: Any) -> Any:
+    def make(tools: Any, recovery_point: int = 0) -> Broker:
+        broker = Broker(new_machine(CONFIG))
+        broker.start()
+        broker.fill(tools, recovery_point)
+        return broker
+
+    return make
+
+
+def lost_committed(broker: Broker, tools: Any, original: list[Batch]) -> bool:
+    """Return whether a batch below the high watermark is not as it was."""
+    committed = [each for each in original if each.header.base_offset < HIGH_WATERMARK]
+    for key in (A, B):
+        held = broker.batches(tools, key)
+        if [(each.header[0], bytes(each.data[21:])) for each in held[: len(committed)]] != [
+            (each.header[0], bytes(each.data[21:])) for each in committed
+        ]:
+            return True
+    return False
+
+
+def damage(broker: Broker, data: st.DataObject) -> None:
+    """Damage what lies above the recovery point, or take a file away."""
+    disk = broker.machine.disk
+    kind = data.draw(st.sampled_from(["none", "flip", "length", "cut", "segment"]), "damage")
+    path = data.draw(st.sampled_from(broker.segments()))
+    content = disk.content(path)
+    if kind == "flip":
+        position = data.draw(st.integers(0, len(content) - 1))
+        content[position] ^= 1 << data.draw(st.integers(0, 7))
+    elif kind == "length":
+        start = data.draw(st.sampled_from([0, 70]))
+        content[start + 8 + data.draw(st.integers(0, 3))] ^= 1 << data.draw(st.integers(0, 7))
+    elif kind == "cut":
+        path = broker.segments()[-1]
+        content = disk.content(path)
+        del content[data.draw(st.integers(0, len(content))) :]
+    elif kind == "segment":
+        broker.machine.files.remove(path)
+
+
+@given(st.data())
+def test_no_death_during_recovery_makes_a_broker_forget_what_it_lost(
+    make_broker: Any, tools: Any, data: st.DataObject
+) -> None:
+    broker = make_broker(tools)
+    first, original = broker.storage_id, broker.batches(tools, A)
+    broker.machine.crash()
+    damage(broker, data)
+    for changes in data.draw(st.lists(st.integers(0, 30), max_size=3), "deaths"):
+        broker.start(changes=changes)
+        broker.machine.crash()
+    assert broker.start()
+    assert broker.storage_id != first or not lost_committed(broker, tools, original)
+
+
+@given(st.data())
+def test_a_power_loss_during_recovery_takes_nothing_that_was_committed_on_the_disk(
+    make_broker: Any, tools: Any, data: st.DataObject
+) -> None:
+    """The recovery point is at the high watermark: what is below is on the disk."""
+    broker = make_broker(tools, HIGH_WATERMARK)
+    first, original = broker.storage_id, broker.batches(tools, A)
+    broker.machine.crash()
+    for changes in data.draw(st.lists(st.integers(0, 30), min_size=1, max_size=3), "losses"):
+        broker.start(changes=changes)
+        broker.machine.runtime.kill()
+        broker.machine.disk.lose_power(spares_nothing=data.draw(st.booleans()))
+        broker.machine._boot()
+    assert broker.start()
+    assert broker.storage_id != first
+    assert not lost_committed(broker, tools, original)
+
+
+@given(st.integers(0, 40))
+def test_deaths_during_recovery_alone_lose_nothing_and_change_no_id(
+    make_broker: Any, tools: Any, changes: int
+) -> None:
+    broker = make_broker(tools)
+    first, original = broker.storage_id, broker.batches(tools, A)
+    broker.machine.crash()
+    content = broker.machine.disk.content(broker.segments()[-1])
+    del content[-3:]  # an append that never ended
+    broker.start(changes=changes)
+    broker.machine.crash()
+    assert broker.start()
+    assert broker.storage_id == first
+    assert broker.batches(tools, A) == original[:-1]
+    assert broker.batches(tools, B) == original
+
+
+@pytest.mark.parametrize("position", [8, 9, 10, 70])
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_flipped_bit_is_a_loss_also_where_the_length_stands(
+    position: int, number: int, make_broker: Any, tools: Any
+) -> None:
+    broker = make_broker(tools)
+    first = broker.storage_id
+    broker.machine.crash()
+    broker.machine.disk.content(broker.segments()[number])[position] ^= 0x40
+    assert broker.start()
+    assert broker.storage_id != first
+
+
+@pytest.mark.parametrize("is_clean", [False, True])
+def test_a_log_that_ends_below_its_high_watermark_is_a_loss_however_it_was_stopped(
+    is_clean: bool, make_broker: Any, tools: Any
+) -> None:
+    broker = make_broker(tools)
+    first = broker.storage_id
+    if is_clean:
+        for hosted in broker.hosted.values():
+            broker.machine.run(hosted.log.flush())
+            hosted.log.close()
+        broker.machine.files.open(".kafka_cleanshutdown")
+    broker.machine.crash()
+    for path in broker.segments()[-2:]:
+        broker.machine.files.remove(path)
+    assert broker.start()
+    assert broker.hosted[A].log.log_end_offset < HIGH_WATERMARK
+    assert broker.storage_id != first
+    told = [detail["what"] for kind, detail in broker.trace.events if "what" in detail]
+    assert f"below its high watermark {HIGH_WATERMARK}" in told[-1]
+
+
+def test_a_loss_found_after_registration_leaves_the_log_closed_and_as_it_is(
+    make_broker: Any, tools: Any
+) -> None:
+    """The disk refused to read the log at the start, and the broker registered as whole."""
+    broker = make_broker(tools)
+    first = broker.storage_id
+    broker.machine.crash()
+    path = broker.segments()[1]
+    broker.machine.disk.content(path)[8] ^= 0x40
+    damaged = broker.machine.disk.files()[path]
+    real = MortalFiles.open
+
+    def refuse(self: MortalFiles, name: str) -> SimulatedFile:
+        if name.startswith("a-0/"):
+            raise OSError(5, "input/output error", name)
+        return real(self, name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MortalFiles, "open", refuse)
+        assert broker.start()
+    assert (broker.storage_id, list(broker.hosted)) == (first, [B])
+
+    async def create() -> object:
+        try:
+            return await broker.logs.create(A, "", CONFIG)
+        except Exception as error:
+            return error
+
+    refused: Any = broker.machine.run(create())
+    assert refused.error is ErrorCode.KAFKA_STORAGE_ERROR
+    assert broker.machine.disk.files()[path] == damaged
+    broker.machine.crash()
+    assert broker.start()
+    assert broker.storage_id != first
+    assert list(broker.hosted) == [A, B]
