@@ -72,6 +72,8 @@ class ReplicaLogs:
         self._log_config = log_config
         self._fail_points = fail_points
         self._storage = storage
+        self._lost_no_power = False
+        """Whether the page cache that the last process wrote to is known to be still there."""
         self.high_watermarks = OffsetCheckpoint(files, HIGH_WATERMARK_CHECKPOINT)
         self.recovery_points = OffsetCheckpoint(files, RECOVERY_POINT_CHECKPOINT)
         self.log_starts = OffsetCheckpoint(files, LOG_START_CHECKPOINT)
@@ -88,6 +90,7 @@ class ReplicaLogs:
         await claim_folder(self._files, self._broker_id, self._cluster_id)
         if self._storage is not None:
             await self._storage.settle(stopped_cleanly=self._files.exists(CLEAN_SHUTDOWN_MARKER))
+            self._lost_no_power = not self._storage.is_new
         clean_shutdown = await take_clean_shutdown_marker(self._files)
         remove_deleted_folders(self._files)
         for checkpoint in (self.high_watermarks, self.recovery_points, self.log_starts):
@@ -125,6 +128,7 @@ class ReplicaLogs:
             recovery_point=self.recovery_points.entries.get(key, NO_ENTRY),
             log_start_offset=self.log_starts.entries.get(key, NO_ENTRY),
             high_watermark=self.high_watermarks.entries.get(key, NO_ENTRY),
+            lost_no_power=self._lost_no_power,
         )
 
     async def _recover(self, key: TopicPartition, recovery: Recovery) -> Log:

@@ -15,6 +15,7 @@ Source: Kafka's LogLoader; issue KAFKA-3410 for why a shorter log is no catastro
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from highwater_broker.log.checkpoints import TEMPORARY_SUFFIX, CorruptCheckpoint
@@ -30,7 +31,7 @@ from highwater_broker.log.segment_index import CorruptIndex
 from highwater_broker.log.unfinished_append import LONGEST_BYTES, is_unfinished_append
 from highwater_broker.logic.epoch_cache import EpochCache
 from highwater_core.errors import ErrorCode
-from highwater_core.ids import LeaderEpoch, Offset
+from highwater_core.ids import NO_EPOCH, LeaderEpoch, Offset
 from highwater_core.ports import FileSystem
 from highwater_wire.kafka.record_batch import BatchHeader
 
@@ -63,6 +64,8 @@ class Recovery:
     recovery_point: int
     log_start_offset: int
     high_watermark: int
+    stored_epochs: EpochCache | None
+    """Of the epoch file, when every batch must agree with it."""
     segments: list[Segment] = field(default_factory=list)
     epochs: EpochCache = field(default_factory=EpochCache)
     """Of the scanned batches."""
@@ -87,8 +90,12 @@ class Recovery:
         recovery_point: Offset,
         log_start_offset: Offset,
         high_watermark: Offset,
+        lost_no_power: bool = False,
     ) -> Recovery:
         """Return what there is and what is to be done; the offsets are the checkpointed ones.
+
+        No CRC covers a batch's leader epoch. As long as the machine kept its power (lost_no_power),
+        the epoch file tells it.
 
         A log that ends below its checkpointed high watermark has lost batches, however it ended.
         So has one that begins after its checkpointed start, which is written before a segment is
@@ -100,10 +107,20 @@ class Recovery:
             LogRefused: KAFKA_STORAGE_ERROR.
         """
         self = cls(
-            files, folder, config, clean_shutdown, recovery_point, log_start_offset, high_watermark
+            files,
+            folder,
+            config,
+            clean_shutdown,
+            recovery_point,
+            log_start_offset,
+            high_watermark,
+            None,
         )
         try:
             files.make_folder(folder)
+            if lost_no_power:
+                with suppress(CorruptCheckpoint):  # it is rebuilt, and said, in carry_out
+                    self.stored_epochs = EpochFile(files, folder).load()
             self._load_segments()
         except OSError as error:
             raise self._refused(error) from error
@@ -275,7 +292,12 @@ class Recovery:
     def _scan(self, segment: Segment, from_offset: int) -> None:
         first: BatchHeader | None = None
         try:
-            for header in segment.scan(from_offset, check_crc=True, chunk_bytes=SCAN_CHUNK_BYTES):
+            for header in segment.scan(
+                from_offset,
+                check_crc=True,
+                chunk_bytes=SCAN_CHUNK_BYTES,
+                check_header=self._check_epoch,
+            ):
                 if first is None:
                     first = header
                     if self.scanned_from is None or header.base_offset < self.scanned_from:
@@ -286,6 +308,18 @@ class Recovery:
         finally:
             if self.scanned_from is None:
                 self.scanned_from = segment.next_offset
+
+    def _check_epoch(self, header: BatchHeader) -> None:
+        """Refuse a batch whose epoch is another than the one that was stored before it."""
+        if self.stored_epochs is None:
+            return
+        expected = self.stored_epochs.epoch_of_offset(Offset(header.base_offset))
+        if expected not in (NO_EPOCH, header.leader_epoch):
+            raise LogRefused(
+                ErrorCode.CORRUPT_MESSAGE,
+                f"leader epoch {header.leader_epoch} where {expected} belongs, "
+                f"at offset {header.base_offset}",
+            )
 
     def _note_epoch(self, header: BatchHeader) -> None:
         if header.leader_epoch != self.epochs.latest_epoch and header.leader_epoch >= 0:

@@ -315,12 +315,17 @@ class Segment:
             raise CorruptIndex("the last entry names no batch")
 
     def scan(
-        self, from_offset: int, *, check_crc: bool, chunk_bytes: int = HOP_CHUNK_BYTES
+        self,
+        from_offset: int,
+        *,
+        check_crc: bool,
+        chunk_bytes: int = HOP_CHUNK_BYTES,
+        check_header: Callable[[BatchHeader], None] | None = None,
     ) -> Iterator[BatchHeader]:
         """Take note anew of the file's batches, from the last indexed one before from_offset on.
 
         Each is noted before it is yielded; what the earlier ones hold, the indexes tell. What is
-        missing in the indexes is added. Once this has raised, the file's bytes beyond size_bytes
+        missing in the indexes is added. check_header may refuse more. Once this has raised, the file's bytes beyond size_bytes
         are garbage.
 
         Raises:
@@ -341,6 +346,8 @@ class Segment:
                     ErrorCode.CORRUPT_MESSAGE,
                     f"offset {base_offset} where {self.next_offset} belongs, at {position}",
                 )
+            if check_header is not None:
+                check_header(header)
             self.note(
                 position, header.size_bytes, base_offset, header.last_offset, header.max_timestamp
             )
