@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from urllib.parse import quote, unquote
 
 from crc32c import crc32c
 
@@ -47,7 +48,7 @@ class Checkpoint:
 class OffsetCheckpoint:
     """One offset per partition, for all partitions of a broker.
 
-    Ordering: of two writes under way at once the later one's content stays.
+    Ordering: of several writes under way at once the latest one's content stays.
     """
 
     def __init__(self, files: FileSystem, name: str) -> None:
@@ -57,12 +58,18 @@ class OffsetCheckpoint:
         self._renamed = 0
         self._durable = -1
         """The write whose content is known to be on the disk; none of this process's at first."""
-        self.entries: Mapping[TopicPartition, Offset] = {}
-        """What the file may list: what was read, then what was written or is being written."""
+        self._contents: dict[int, Mapping[TopicPartition, Offset]] = {}
+        """What a power loss may leave, by the write's number: what is on the disk for certain,
+        what was renamed to the file since, and what is under way."""
 
     @property
     def name(self) -> str:
         return self._name
+
+    @property
+    def entries(self) -> Mapping[TopicPartition, Offset]:
+        """What the file may list: what was read or written last, and what is being written."""
+        return {key: at for each in self._contents.values() for key, at in each.items()}
 
     def read(self) -> Checkpoint:
         text = read_text(self._files, self._name)
@@ -70,49 +77,59 @@ class OffsetCheckpoint:
             return Checkpoint({})
         try:
             rows = parse_rows(text, columns=3)
-            entries = {TopicPartition(row[0], int(row[1])): _offset(row[2]) for row in rows}
+            entries = {
+                TopicPartition(_unquoted(row[0]), int(row[1])): _offset(row[2]) for row in rows
+            }
         except (CorruptCheckpoint, ValueError) as error:
             return Checkpoint({}, f"{self._name}: {error}")
-        self.entries = entries
+        self._contents = {self._begun: entries}
         return Checkpoint(entries)
 
     async def forget(self, topic_partition: TopicPartition) -> None:
-        """Return once the file does not list the partition.
+        """Return once neither the file nor `entries` list the partition.
+
+        Ordering: nothing that lists the partition is written meanwhile by whoever calls this.
 
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR.
         """
-        if topic_partition in self.entries:
-            others = {key: at for key, at in self.entries.items() if key != topic_partition}
-            await self.write(others)
+        entries = self.entries
+        if topic_partition in entries:
+            await self.write({key: at for key, at in entries.items() if key != topic_partition})
 
     async def write(self, entries: Mapping[TopicPartition, Offset]) -> bool:
         """Return once the entries, taken when called, are on the disk; whether they were not yet.
 
+        Those of a later write may be there instead.
+
         Raises:
-            LogRefused: KAFKA_STORAGE_ERROR; the former content stays.
+            LogRefused: KAFKA_STORAGE_ERROR; the former content stays, or this one is there.
         """
         if self._durable == self._begun and entries == self.entries:
             return False
-        rows = [(p.topic, str(p.partition), str(offset)) for p, offset in sorted(entries.items())]
+        rows = [(_quoted(p.topic), str(p.partition), str(at)) for p, at in sorted(entries.items())]
         self._begun += 1
         number = self._begun
-        self.entries = {**self.entries, **entries}
+        self._contents[number] = dict(entries)
         temporary = f"{self._name}.{number}{TEMPORARY_SUFFIX}"
         try:
             await _write_synced(self._files, temporary, encode_rows(rows, columns=3))
-            if number < self._renamed:
+            if number > self._renamed:
+                self._files.rename(temporary, self._name)
+                self._renamed = number
+            else:
                 self._files.remove(temporary)
-                return True
-            self._files.rename(temporary, self._name)
-            self._renamed = number
+            renamed = self._renamed
             await self._files.sync_folder("")
         except OSError as error:
+            if number != self._renamed:
+                self._contents.pop(number, None)
             with suppress(OSError):  # else it is removed at the next start
                 self._files.remove(temporary)
             raise LogRefused(ErrorCode.KAFKA_STORAGE_ERROR, f"{self._name}: {error}") from error
+        for earlier in [each for each in self._contents if each < renamed]:
+            del self._contents[earlier]
         if number == self._begun:
-            self.entries = dict(entries)
             self._durable = number
         return True
 
@@ -266,6 +283,15 @@ def read_properties(files: FileSystem, path: str, separator: str) -> dict[str, s
         return None
     pairs = (line.partition(separator) for line in text.splitlines())
     return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _quoted(topic: str) -> str:
+    """Return the name without spaces and line ends; a legal one is as it is."""
+    return quote(topic, safe="", errors="surrogatepass")
+
+
+def _unquoted(text: str) -> str:
+    return unquote(text, errors="surrogatepass")
 
 
 def _offset(text: str) -> Offset:

@@ -111,6 +111,75 @@ def test_an_entry_is_forgotten_even_while_an_older_write_that_has_it_is_under_wa
     assert machine.disk.files() == before
 
 
+@pytest.mark.parametrize("wait_ms", range(0, 12, 2))
+def test_a_forgotten_entry_is_not_listed_while_a_newer_write_is_under_way(
+    machine: Any, wait_ms: int
+) -> None:
+    """Whoever creates that topic again asks at once; and a power loss brings nothing back."""
+    file, (kept, gone) = checkpoint(machine), ENTRIES
+    machine.run(file.write(ENTRIES))
+    found: list[object] = []
+
+    async def forget() -> None:
+        await file.forget(gone)
+        found.append(file.entries.get(gone))
+
+    async def write_later() -> None:
+        await machine.runtime.sleep(wait_ms)
+        await file.write({kept: Offset(8)})
+
+    machine.runtime.start("forget", forget())
+    machine.runtime.start("periodic", write_later())
+    machine.kernel.run_until(lambda: bool(found), 1_000)
+    assert found == [None]
+    machine.lose_power()
+    assert gone not in checkpoint(machine).read().entries
+
+
+def test_an_entry_that_could_not_be_forgotten_for_certain_is_still_listed(machine: Any) -> None:
+    """The file may list it after a power loss: whoever asks again has it written again."""
+    file, (kept, gone) = checkpoint(machine), ENTRIES
+    machine.run(file.write(ENTRIES))
+
+    async def forget() -> ErrorCode | None:
+        try:
+            await file.forget(gone)
+        except LogRefused as refused:
+            return refused.error
+        return None
+
+    real = machine.files.sync_folder
+
+    async def refuse(path: str) -> None:
+        raise OSError(5, "input/output error", path)
+
+    machine.files.sync_folder = refuse
+    assert machine.run(forget()) is ErrorCode.KAFKA_STORAGE_ERROR
+    machine.files.sync_folder = real
+    assert gone in file.entries
+    assert machine.run(forget()) is None
+    machine.lose_power()
+    assert set(checkpoint(machine).read().entries) == {kept}
+
+
+@given(st.dictionaries(st.tuples(st.text(), st.integers(0, 2**31)), st.integers(0, 2**63 - 1)))
+def test_whatever_is_written_can_be_read(
+    new_machine: Any, written: dict[tuple[str, int], int]
+) -> None:
+    """One row that the reader refused would cost every partition its offset."""
+    machine = new_machine()
+    entries = {TopicPartition(*key): Offset(at) for key, at in written.items()}
+    machine.run(checkpoint(machine).write(entries))
+    assert checkpoint(machine).read() == Checkpoint(entries)
+
+
+@pytest.mark.parametrize("topic", ["a b", "a\nb", "", "#crc32c", "%20", "\ud800", "é"])
+def test_names_that_are_no_topics_spoil_no_checkpoint(machine: Any, topic: str) -> None:
+    entries = {TopicPartition(topic, 0): Offset(1), TopicPartition("orders", 0): Offset(500)}
+    machine.run(checkpoint(machine).write(entries))
+    assert checkpoint(machine).read() == Checkpoint(entries)
+
+
 def test_a_missing_checkpoint_is_empty(machine: Any) -> None:
     assert checkpoint(machine).read() == Checkpoint({})
 
