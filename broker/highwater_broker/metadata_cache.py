@@ -36,6 +36,8 @@ class MetadataCache:
         self._controller_epoch = NO_CONTROLLER_EPOCH
         self._last_number: tuple[ControllerEpoch, int] = (NO_CONTROLLER_EPOCH, 0)
         self._listeners: list[Callable[[str], None]] = []
+        self.is_complete = False
+        """Whether it lists all partitions that there are: a full update was taken over."""
 
     def listen(self, listener: Callable[[str], None]) -> None:
         """Call the listener with each topic that an update names, after the whole update."""
@@ -64,6 +66,7 @@ class MetadataCache:
             touched[partition.topic_partition.topic] = None
             removed.extend(self._put(partition))
         if request.is_full:
+            self.is_complete = True
             removed.extend(self._drop_unlisted(request))
             touched.update(dict.fromkeys(partition.topic for partition in removed))
         for topic in touched:

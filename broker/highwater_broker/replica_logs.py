@@ -5,7 +5,7 @@ Everything that is found damaged is repaired or left out, and traced as BAD_INPU
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from highwater_broker.log.checkpoints import (
@@ -22,11 +22,13 @@ from highwater_broker.log.checkpoints import (
 from highwater_broker.log.folders import (
     DELETE_SUFFIX,
     STRAY_SUFFIX,
+    can_be_hosted,
+    list_deleted_folders,
     list_partitions,
     list_strays,
     partition_folder,
-    remove_deleted_folders,
     rename_aside,
+    topic_aside,
 )
 from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
@@ -92,7 +94,8 @@ class ReplicaLogs:
             await self._storage.settle(stopped_cleanly=self._files.exists(CLEAN_SHUTDOWN_MARKER))
             self._lost_no_power = not self._storage.is_new
         clean_shutdown = await take_clean_shutdown_marker(self._files)
-        remove_deleted_folders(self._files)
+        for folder in list_deleted_folders(self._files):
+            self._remove_folder(folder)
         for checkpoint in (self.high_watermarks, self.recovery_points, self.log_starts):
             self._read(checkpoint)
         hosted: list[HostedLog] = []
@@ -198,9 +201,12 @@ class ReplicaLogs:
 
     def _holds_other_topic(self, key: TopicPartition, topic_id: TopicId) -> bool:
         """Return whether the partition's folder says that it is of another topic id."""
+        return self._is_of_other_topic(partition_folder(key), topic_id)
+
+    def _is_of_other_topic(self, folder: str, topic_id: TopicId) -> bool:
         if topic_id == NO_TOPIC_ID:
             return False
-        found = read_partition_metadata(self._files, partition_folder(key)).topic_id
+        found = read_partition_metadata(self._files, folder).topic_id
         return found not in (NO_TOPIC_ID, topic_id)
 
     def delete_leftover(self, key: TopicPartition, topic_id: TopicId) -> None:
@@ -210,6 +216,8 @@ class ReplicaLogs:
             OSError: the disk refused.
         """
         folder = partition_folder(key)
+        if not can_be_hosted(key):
+            return
         if self._files.exists(folder) and not self._holds_other_topic(key, topic_id):
             self._files.remove(rename_aside(self._files, folder, DELETE_SUFFIX))
             self._unopened.pop(key, None)
@@ -226,9 +234,36 @@ class ReplicaLogs:
 
     def delete_strays(self, topic: str) -> None:
         """Remove what was set aside of a topic that is now known to be gone."""
-        for key, folder in list_strays(self._files):
-            if key.topic == topic:
-                self._files.remove(folder)
+        names = (topic, topic_aside(topic))
+        self._delete_strays(lambda stray, folder: stray.topic in names)
+
+    def delete_strays_of_others(self, topics: Mapping[str, TopicId]) -> None:
+        """Remove what was set aside of any topic but these, which are all that there are.
+
+        One of their names with another topic id is of a topic that is gone, too.
+        """
+        topic_ids = {**topics, **{topic_aside(topic): topics[topic] for topic in topics}}
+
+        def is_gone(stray: TopicPartition, folder: str) -> bool:
+            topic_id = topic_ids.get(stray.topic)
+            return topic_id is None or self._is_of_other_topic(folder, topic_id)
+
+        self._delete_strays(is_gone)
+
+    def _delete_strays(self, is_gone: Callable[[TopicPartition, str], bool]) -> None:
+        try:
+            for stray, folder in list_strays(self._files):
+                if is_gone(stray, folder):
+                    self._remove_folder(folder)
+        except OSError as error:
+            self.bad_input("strays", str(error))
+
+    def _remove_folder(self, folder: str) -> None:
+        """Remove a folder that is aside; what the disk refuses is removed another time."""
+        try:
+            self._files.remove(folder)
+        except OSError as error:
+            self.bad_input(folder, str(error))
 
     def bad_input(self, where: str, what: str) -> None:
         self._trace.emit(EventKind.BAD_INPUT_MET, where=where, what=what)

@@ -14,6 +14,7 @@ from typing import Any
 from highwater_broker.become_follower import become_follower
 from highwater_broker.become_leader import become_leader
 from highwater_broker.fetcher_registry import FetcherRegistry
+from highwater_broker.log.folders import can_be_hosted
 from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.logic.command_faults import find_faults
 from highwater_broker.logic.command_fencing import (
@@ -309,6 +310,8 @@ class ReplicaManager:
 
     def _judge(self, command: LeaderAndIsrPartition, *, is_late: bool) -> tuple[Verdict, ErrorCode]:
         """Judge it for its partition; what the disk refused is still to be done, and not late."""
+        if not can_be_hosted(command.topic_partition):
+            return Verdict.REFUSE, ErrorCode.INVALID_TOPIC_EXCEPTION
         partition = self._partitions.get(command.topic_partition)
         known = _known(partition) if partition else None
         is_late = is_late and command.topic_partition not in self._refused
@@ -417,6 +420,11 @@ class ReplicaManager:
             else:
                 self._topics.forget(topic)
                 self._logs.delete_strays(topic)
+        if request.is_full and self._metadata.is_complete:
+            known = self._metadata.topics()
+            self._logs.delete_strays_of_others(
+                {topic: self._metadata.topic_id(topic) for topic in known}
+            )
         for partition in self._partitions.values():
             if partition.is_leader and partition.maybe_advance_high_watermark():
                 partition.changed()

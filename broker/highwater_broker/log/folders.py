@@ -1,21 +1,56 @@
 """Names of the folders in a broker's folder, one for each partition.
 
 `<topic>-<partition>` is a replica; `<topic>-<partition>.<n>-delete` is one that is being removed
-and `...-stray` one that no longer belongs here, kept until its topic is known to be gone.
+and `...-stray` one that no longer belongs here, kept until its topic is known to be gone. No name
+is longer than a file system takes: of a long topic's folders that are aside, `<topic>` is the
+topic's first characters, `~` (of which no topic's name has one), and a hash of all of them.
 """
 
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 
 from highwater_core.ids import TopicPartition
 from highwater_core.ports import FileSystem
 
 DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
+NAME_BYTES_MAX = 255
+"""NAME_MAX of the usual file systems."""
 
-_PARTITION_FOLDER = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
-_ASIDE_FOLDER = re.compile(_PARTITION_FOLDER.pattern + r"\.[0-9]+(-delete|-stray)")
+_DIGITS_MAX = 10
+_HASH_DIGITS = 16
+_TOPIC_ASIDE_MAX = NAME_BYTES_MAX - len(f"-.{DELETE_SUFFIX}") - 2 * _DIGITS_MAX
+_TOPIC_KEPT = _TOPIC_ASIDE_MAX - len("~") - _HASH_DIGITS
+
+_TOPIC = r"[a-zA-Z0-9._-]{1,249}"
+_PARTITION = r"0|[1-9][0-9]{0,9}"
+_PARTITION_FOLDER = re.compile(rf"({_TOPIC})-({_PARTITION})")
+_ASIDE_FOLDER = re.compile(
+    rf"({_TOPIC}|[a-zA-Z0-9._-]{{{_TOPIC_KEPT}}}~[0-9a-f]{{{_HASH_DIGITS}}})-({_PARTITION})"
+    r"\.[0-9]+(-delete|-stray)"
+)
+
+
+def can_be_hosted(topic_partition: TopicPartition) -> bool:
+    """Return whether the partition can have a folder here: one of a legal name, and not too long.
+
+    A topic of 249 characters has at most 100,000 partitions.
+    """
+    folder = partition_folder(topic_partition)
+    return (
+        len(folder) <= NAME_BYTES_MAX
+        and topic_partition.topic not in (".", "..")
+        and parse_partition_folder(folder) == topic_partition
+    )
+
+
+def topic_aside(topic: str) -> str:
+    """Return what stands for the topic in the name of a folder that is aside."""
+    if len(topic) <= _TOPIC_ASIDE_MAX:
+        return topic
+    return f"{topic[:_TOPIC_KEPT]}~{sha256(topic.encode()).hexdigest()[:_HASH_DIGITS]}"
 
 
 def partition_folder(topic_partition: TopicPartition) -> str:
@@ -35,24 +70,26 @@ def list_partitions(files: FileSystem) -> list[TopicPartition]:
 
 
 def list_strays(files: FileSystem) -> list[tuple[TopicPartition, str]]:
-    """Return partition and folder of each stray replica, sorted."""
+    """Return partition and folder of each stray replica, sorted.
+
+    The partition's topic is a long one's `topic_aside`, or, of a folder of former times, its name.
+    """
     return _list_aside(files, STRAY_SUFFIX)
 
 
-def remove_deleted_folders(files: FileSystem) -> int:
-    """Finish the removals that a stop interrupted; return how many there were."""
-    deleted = _list_aside(files, DELETE_SUFFIX)
-    for _, folder in deleted:
-        files.remove(folder)
-    return len(deleted)
+def list_deleted_folders(files: FileSystem) -> list[str]:
+    """Return the folders whose removal a stop, or the disk, interrupted."""
+    return [folder for _, folder in _list_aside(files, DELETE_SUFFIX)]
 
 
 def rename_aside(files: FileSystem, folder: str, suffix: str) -> str:
-    """Give the folder a free name that ends with the suffix, and return it."""
+    """Give a partition's folder a free name that ends with the suffix, and return it."""
+    topic, _, partition = folder.rpartition("-")
+    name = f"{topic_aside(topic)}-{partition}"
     number = 0
-    while files.exists(f"{folder}.{number}{suffix}"):
+    while files.exists(f"{name}.{number}{suffix}"):
         number += 1
-    target = f"{folder}.{number}{suffix}"
+    target = f"{name}.{number}{suffix}"
     files.rename(folder, target)
     return target
 
