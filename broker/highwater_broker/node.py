@@ -54,7 +54,7 @@ class BrokerNode:
 
         self._session = CurrentSession()
         self._metadata = MetadataCache()
-        self._purgatory = Purgatory(runtime)
+        self._purgatory = Purgatory(runtime, max_timeout_ms=settings.request_wait_max_ms)
         self._topics = TopicSettings(settings, runtime, trace, self._session, self._apply_topic)
         storage = self._storage_identity()
         self._registration = Registration(
@@ -149,6 +149,7 @@ class BrokerNode:
             api_versions=VERSION_PROFILE.api_version_ranges(),
             default_partition_count=settings.num_partitions,
             default_replication_factor=settings.default_replication_factor,
+            request_wait_max_ms=settings.request_wait_max_ms,
             topic_defaults=settings.topic_defaults(),
             broker_configs=settings.described(),
         )

@@ -15,7 +15,10 @@ from highwater_core.runtime import Event, Runtime
 
 MAX_WAITERS = 100_000
 """Past this many, a request that would wait is answered as if its time had passed."""
-MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000
+MAX_READERS = 50_000
+MAX_READER_KEYS = 500_000
+"""Of consumers' fetches that wait, beside the former; past either, a fetch is answered at once."""
+MAX_TIMEOUT_MS = 5 * 60 * 1000
 MAX_ROUNDS = 10_000
 """Checks that one check may set off, one after another; more means that they never end."""
 
@@ -64,26 +67,42 @@ class Watch:
     `touched` is told each key that is checked, also while nobody waits.
     """
 
-    __slots__ = ("touched", "waiter")
+    __slots__ = ("keys", "touched", "waiter")
 
     def __init__(self, touched: Callable[[TopicPartition], None]) -> None:
         self.touched = touched
         self.waiter: _Waiter | None = None
+        self.keys: tuple[TopicPartition, ...] | None = None
+        """What a reader's is listed under, while it is."""
 
 
 class Purgatory:
     """Requests that wait, by partition, each key's in the order in which they began to wait.
 
+    Consumers' fetches have a bound of their own, so that they can never take the place of produces
+    and followers.
     Invariant: a waiter is listed under each of its keys from the first time that its predicate
     said no until it is woken, times out or is cancelled; a key without waiters is not listed.
     """
 
-    def __init__(self, runtime: Runtime, max_waiters: int = MAX_WAITERS) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        max_waiters: int = MAX_WAITERS,
+        max_readers: int = MAX_READERS,
+        max_timeout_ms: int = MAX_TIMEOUT_MS,
+    ) -> None:
+        """max_timeout_ms: nothing waits longer, whatever it asks for."""
         self._runtime = runtime
         self._max_waiters = max_waiters
+        self._max_readers = max_readers
+        self._max_timeout_ms = max_timeout_ms
+        self._reader_count = 0
+        self._reader_key_count = 0
         self._waiting: dict[TopicPartition, _Waiting] = {}
         self._watches: dict[TopicPartition, dict[Watch, None]] = {}
         self._waiting_count = 0
+        self._watching_count = 0
         self._is_checking = False
         self._deferred: list[TopicPartition] = []
 
@@ -93,8 +112,8 @@ class Purgatory:
         return self._waiting_count
 
     def is_listing_any(self) -> bool:
-        """Return whether any key has a waiter; never when nothing waits."""
-        return bool(self._waiting)
+        """Return whether any key has a waiter or a reader; never when nothing waits."""
+        return bool(self._waiting) or self._reader_count > 0
 
     def check(self, key: TopicPartition) -> None:
         """Let the key's waiters look again, and wake those that are done.
@@ -155,7 +174,7 @@ class Purgatory:
         """
         if is_complete():
             return True
-        if timeout_ms <= 0 or self._waiting_count >= self._max_waiters:
+        if timeout_ms <= 0 or self._waiting_count - self._watching_count >= self._max_waiters:
             return False
         waiter = _Waiter(is_complete, self._runtime.event())
         for key in keys:
@@ -165,7 +184,7 @@ class Purgatory:
             (waiting.in_turn if in_turn else waiting.freely)[waiter] = None
         self._waiting_count += 1
         try:
-            await waiter.woken.wait(min(timeout_ms, MAX_TIMEOUT_MS))
+            await waiter.woken.wait(min(timeout_ms, self._max_timeout_ms))
         finally:
             self._waiting_count -= 1
             self._forget(waiter, keys)
@@ -180,21 +199,52 @@ class Purgatory:
         if not watches:
             del self._watches[key]
 
+    def open_reader(self, watch: Watch, keys: Sequence[TopicPartition]) -> bool:
+        """List a consumer's watch under its keys; False, and nothing is listed, when it is full."""
+        check(watch.keys is None, "purgatory: a reader is open already")
+        count = len(keys)
+        if (
+            self._reader_count >= self._max_readers
+            or self._reader_key_count + count > MAX_READER_KEYS
+        ):
+            return False
+        watch.keys = tuple(keys)
+        self._reader_count += 1
+        self._reader_key_count += count
+        for key in keys:
+            self.watch(key, watch)
+        return True
+
+    def close_reader(self, watch: Watch) -> None:
+        """Undo open_reader; nothing happens where it said no."""
+        if watch.keys is None:
+            return
+        keys, watch.keys = watch.keys, None
+        self._reader_count -= 1
+        self._reader_key_count -= len(keys)
+        for key in keys:
+            self.unwatch(key, watch)
+
     async def wait_watching(
         self, watch: Watch, is_complete: Callable[[], bool], timeout_ms: int
     ) -> bool:
-        """Wait as wait does, for all the keys of a watch; one waits on it at a time."""
+        """Wait as wait does, for all the keys of a watch; one waits on it at a time.
+
+        It counts against no bound here: followers are few, and readers were counted when opened.
+        """
         check(watch.waiter is None, "purgatory: two wait on one watch")
         if is_complete():
             return True
-        if timeout_ms <= 0 or self._waiting_count >= self._max_waiters:
+        if timeout_ms <= 0:
             return False
         watch.waiter = waiter = _Waiter(is_complete, self._runtime.event())
         self._waiting_count += 1
+        self._watching_count += 1
         try:
-            await waiter.woken.wait(min(timeout_ms, MAX_TIMEOUT_MS))
+            await waiter.woken.wait(min(timeout_ms, self._max_timeout_ms))
         finally:
             self._waiting_count -= 1
+            self._watching_count -= 1
             watch.waiter = None
         return waiter.is_done
 

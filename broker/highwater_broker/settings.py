@@ -62,6 +62,10 @@ class BrokerSettings:
     alter_partition_timeout_ms: int = 10_000
     controller_retry_ms: int = 50
 
+    request_wait_max_ms: int = 300_000
+    """No client's request waits longer, whatever its timeout or max.wait: Produce, Fetch, and the
+    creation and deletion of topics. Kafka has no such bound."""
+
     high_watermark_checkpoint_interval_ms: int = 5_000
     log_flush_interval_ms: int = 10_000
     log_retention_check_interval_ms: int = 30_000

@@ -11,6 +11,7 @@ from highwater_broker.kafka_api.forwarding import ControllerForwarding
 from highwater_broker.kafka_api.lookup import is_legal_topic_name
 from highwater_broker.kafka_api.seams import CLIENT_LISTENERS, KafkaApiSettings
 from highwater_broker.kafka_api.topic_waits import Deadline, TopicWaits
+from highwater_broker.kafka_api.turns import Turns
 from highwater_core import messages as control
 from highwater_core.errors import ErrorCode
 from highwater_core.runtime import Runtime
@@ -65,7 +66,9 @@ class CreateTopicsHandler:
         waits: TopicWaits,
         runtime: Runtime,
         settings: KafkaApiSettings,
+        turns: Turns,
     ) -> None:
+        self._turns = turns
         self._forwarding = forwarding
         self._waits = waits
         self._runtime = runtime
@@ -76,11 +79,12 @@ class CreateTopicsHandler:
 
         REQUEST_TIMED_OUT leaves it open whether a topic was or will be created.
         """
-        deadline = Deadline(self._runtime, request.timeout_ms)
-        outcomes: dict[str, Refusal] = {}
+        deadline = Deadline(self._runtime, request.timeout_ms, self._settings.request_wait_max_ms)
         named = Counter(topic.name for topic in request.topics)
+        outcomes: dict[str, Refusal] = {}
         wanted: list[control.NewTopic] = []
-        for topic in request.topics:
+
+        def sort_out(topic: TopicToCreate) -> None:
             refused = refusal(topic)
             if listener not in CLIENT_LISTENERS:
                 refused = ErrorCode.INVALID_REQUEST, "not served on this listener"
@@ -90,6 +94,8 @@ class CreateTopicsHandler:
                 outcomes[topic.name] = refused
             else:
                 wanted.append(self._to_control(topic))
+
+        await self._turns.each(sort_out, request.topics)
         if wanted:
             forwarded = control.CreateTopicsRequest(
                 tuple(wanted), request.validate_only, deadline.remaining_ms()

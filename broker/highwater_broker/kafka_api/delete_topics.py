@@ -16,8 +16,13 @@ class DeleteTopicsHandler:
     """Answers DeleteTopics."""
 
     def __init__(
-        self, forwarding: ControllerForwarding, waits: TopicWaits, runtime: Runtime
+        self,
+        forwarding: ControllerForwarding,
+        waits: TopicWaits,
+        runtime: Runtime,
+        request_wait_max_ms: int,
     ) -> None:
+        self._request_wait_max_ms = request_wait_max_ms
         self._forwarding = forwarding
         self._waits = waits
         self._runtime = runtime
@@ -27,7 +32,7 @@ class DeleteTopicsHandler:
 
         REQUEST_TIMED_OUT leaves it open whether a topic was or will be deleted.
         """
-        deadline = Deadline(self._runtime, request.timeout_ms)
+        deadline = Deadline(self._runtime, request.timeout_ms, self._request_wait_max_ms)
         names = tuple(dict.fromkeys(request.names))
         if listener not in CLIENT_LISTENERS:
             return DeleteTopicsResponse(

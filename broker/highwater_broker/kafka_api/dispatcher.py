@@ -29,6 +29,7 @@ from highwater_broker.kafka_api.seams import (
     TopicConfigs,
 )
 from highwater_broker.kafka_api.topic_waits import TopicWaits
+from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.purgatory import Purgatory
 from highwater_core.check import BugFound
@@ -70,8 +71,13 @@ class KafkaApi:
         forwarding = ControllerForwarding(controller)
         waits = TopicWaits(metadata, purgatory)
         versions = ApiVersionsHandler(settings.api_versions)
-        limits = FetchLimits(settings.fetch_response_max_bytes, settings.high_watermark_linger_ms)
-        fetch = FetchHandler(lookup, purgatory, runtime, trace, limits)
+        turns = Turns(runtime)
+        limits = FetchLimits(
+            settings.fetch_response_max_bytes,
+            settings.high_watermark_linger_ms,
+            settings.request_wait_max_ms,
+        )
+        fetch = FetchHandler(lookup, purgatory, runtime, trace, limits, turns)
         metadata.listen(
             lambda topic: None if metadata.has_topic(topic) else fetch.forget_topic(topic)
         )
@@ -80,15 +86,19 @@ class KafkaApi:
             FetchRequest: fetch.handle,
             ListOffsetsRequest: ListOffsetsHandler(lookup).handle,
             MetadataRequest: MetadataHandler(
-                metadata, settings.node_id, settings.cluster_id
+                metadata, settings.node_id, settings.cluster_id, turns
             ).handle,
             FindCoordinatorRequest: FindCoordinatorHandler().handle,
             ApiVersionsRequest: versions.handle,
-            CreateTopicsRequest: CreateTopicsHandler(forwarding, waits, runtime, settings).handle,
-            DeleteTopicsRequest: DeleteTopicsHandler(forwarding, waits, runtime).handle,
-            OffsetForLeaderEpochRequest: OffsetForLeaderEpochHandler(lookup).handle,
+            CreateTopicsRequest: CreateTopicsHandler(
+                forwarding, waits, runtime, settings, turns
+            ).handle,
+            DeleteTopicsRequest: DeleteTopicsHandler(
+                forwarding, waits, runtime, settings.request_wait_max_ms
+            ).handle,
+            OffsetForLeaderEpochRequest: OffsetForLeaderEpochHandler(lookup, turns).handle,
             DescribeConfigsRequest: DescribeConfigsHandler(
-                metadata, topic_configs, settings
+                metadata, topic_configs, settings, turns
             ).handle,
             UnsupportedRequest: versions.handle_unsupported,
         }

@@ -8,13 +8,19 @@ epochs), KIP-516 (a topic id, where it is given, counts instead of the name).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from highwater_broker.kafka_api.follower_session import FollowerSession
 from highwater_broker.kafka_api.lookup import PartitionLookup
-from highwater_broker.kafka_api.pending_fetch import Part, PendingFetch, SentHighWatermarks
+from highwater_broker.kafka_api.pending_fetch import (
+    ConsumerFetch,
+    Part,
+    FollowerFetch,
+    SentHighWatermarks,
+)
 from highwater_broker.kafka_api.seams import CLIENT_LISTENERS, Listener
-from highwater_broker.purgatory import Purgatory
+from highwater_broker.kafka_api.turns import CHUNK, Turns
+from highwater_broker.purgatory import Purgatory, Watch
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import NO_BROKER_EPOCH, NO_TOPIC_ID, NodeId, TopicPartition
@@ -29,12 +35,18 @@ from highwater_wire.kafka.messages import (
 )
 
 
+MAX_WATCHED_PARTITIONS = 1_000
+"""A consumer's fetch of more is woken by these first ones only: for the rest it looks when its
+max_wait has passed."""
+
+
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
     """The broker's own bounds of a fetch."""
 
     response_max_bytes: int
     high_watermark_linger_ms: int
+    max_wait_ms: int
 
 
 class FetchHandler:
@@ -47,7 +59,9 @@ class FetchHandler:
         runtime: Runtime,
         trace: Trace,
         limits: FetchLimits,
+        turns: Turns,
     ) -> None:
+        self._turns = turns
         self._lookup = lookup
         self._purgatory = purgatory
         self._runtime = runtime
@@ -73,11 +87,27 @@ class FetchHandler:
         max_bytes = min(request.max_bytes, self._limits.response_max_bytes)
         if request.replica_id != CONSUMER:
             return await self._handle_follower(request, max_bytes)
-        parts = [self._part(item) for item in request.partitions]
-        pending = PendingFetch(request, parts, parts, max_bytes, None)
-        keys = [part.partition.topic_partition for part in parts if part.partition]
-        await self._purgatory.wait(keys, pending.is_complete, request.max_wait_ms)
-        return pending.read()
+        return await self._handle_consumer(_without_repeats(request), max_bytes)
+
+    async def _handle_consumer(self, request: FetchRequest, max_bytes: int) -> FetchResponse:
+        parts = await self._turns.each(self._part, request.partitions)
+        pending = ConsumerFetch(request, parts, max_bytes)
+        if len(parts) > CHUNK or not pending.is_complete():
+            await self._wait_for_news(request, parts, pending)
+        return FetchResponse(tuple(await self._turns.each(pending.read, parts)))
+
+    async def _wait_for_news(
+        self, request: FetchRequest, parts: list[Part], pending: ConsumerFetch
+    ) -> None:
+        """Watch the partitions from before they are looked at, so that no change is missed."""
+        watch = Watch(pending.note_change)
+        may_wait = self._purgatory.open_reader(watch, pending.keys()[:MAX_WATCHED_PARTITIONS])
+        try:
+            await self._turns.each(pending.look, parts)
+            max_wait_ms = min(request.max_wait_ms, self._limits.max_wait_ms) if may_wait else 0
+            await self._purgatory.wait_watching(watch, pending.is_complete, max_wait_ms)
+        finally:
+            self._purgatory.close_reader(watch)
 
     async def _handle_follower(self, request: FetchRequest, max_bytes: int) -> FetchResponse:
         """Do the same, but for the partitions of which there is nothing new since the last time."""
@@ -93,8 +123,9 @@ class FetchHandler:
         try:
             parts = session.begin(request, self._part, self._runtime.now_ms())
             self._record_progress(request, list(session.open_parts))
-            pending = PendingFetch(request, parts, session.open_parts, max_bytes, self.sent)
-            await self._wait(session, pending, request.max_wait_ms)
+            pending = FollowerFetch(request, parts, session.open_parts, max_bytes, self.sent)
+            max_wait_ms = min(request.max_wait_ms, self._limits.max_wait_ms)
+            await self._wait(session, pending, max_wait_ms)
             response = pending.read()
             # Of a peer that may fetch nothing here there is nothing to remember.
             is_kept = any(part.error is ErrorCode.NONE for part in parts)
@@ -107,7 +138,7 @@ class FetchHandler:
         return response
 
     async def _wait(
-        self, session: FollowerSession, pending: PendingFetch, max_wait_ms: int
+        self, session: FollowerSession, pending: FollowerFetch, max_wait_ms: int
     ) -> None:
         """Wait for something to say.
 
@@ -170,6 +201,14 @@ class FetchHandler:
                 part.error = part.partition.record_follower_fetch(
                     request.replica_id, request.replica_epoch, part.item.fetch_offset, now_ms
                 )
+
+
+def _without_repeats(request: FetchRequest) -> FetchRequest:
+    """Return the request with each partition once; the last that was said of it counts (Kafka)."""
+    items = {(item.topic_id, item.topic, item.partition): item for item in request.partitions}
+    if len(items) == len(request.partitions):
+        return request
+    return replace(request, partitions=tuple(items.values()))
 
 
 def _refuse_all(request: FetchRequest, error: ErrorCode) -> FetchResponse:

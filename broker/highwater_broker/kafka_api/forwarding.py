@@ -9,6 +9,7 @@ from highwater_broker.kafka_api.topic_waits import Deadline
 from highwater_core import messages as control
 from highwater_core.errors import ErrorCode
 from highwater_core.ports import CallFailed
+from highwater_wire.kafka.text import shortened
 
 TopicOutcomes = dict[str, tuple[ErrorCode, str]]
 
@@ -48,7 +49,7 @@ class ControllerForwarding:
 def _unanswered(names: Sequence[str], failure: CallFailed) -> TopicOutcomes:
     """Return REQUEST_TIMED_OUT for an unknown outcome, NOT_CONTROLLER when nothing was sent."""
     error = ErrorCode.REQUEST_TIMED_OUT if failure.sent else ErrorCode.NOT_CONTROLLER
-    return dict.fromkeys(names, (error, f"the controller did not answer: {failure}"))
+    return dict.fromkeys(names, (error, shortened(f"the controller did not answer: {failure}")))
 
 
 def _by_topic(
@@ -56,6 +57,6 @@ def _by_topic(
 ) -> TopicOutcomes:
     if response.error is not ErrorCode.NONE:
         return dict.fromkeys(names, (response.error, "the controller refused the request"))
-    told = {result.name: (result.error, result.message) for result in response.results}
+    told = {result.name: (result.error, shortened(result.message)) for result in response.results}
     silent = (ErrorCode.UNKNOWN_SERVER_ERROR, "the controller said nothing about the topic")
     return {name: told.get(name, silent) for name in names}

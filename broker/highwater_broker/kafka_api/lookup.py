@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 from highwater_broker.kafka_api.seams import Partition, Partitions
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicId, TopicPartition
 
 MAX_TOPIC_NAME_LENGTH = 249
-_LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def is_legal_topic_name(name: str) -> bool:
     """Return whether Kafka allows the name: it becomes the name of a folder."""
     if not 0 < len(name) <= MAX_TOPIC_NAME_LENGTH or name in (".", ".."):
         return False
-    return all(character in _LEGAL for character in name)
+    return _LEGAL.fullmatch(name) is not None
 
 
 class PartitionLookup:

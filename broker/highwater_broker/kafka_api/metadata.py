@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from highwater_broker.kafka_api.lookup import is_legal_topic_name
 from highwater_broker.kafka_api.seams import Listener
+from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NO_LEADER, Endpoint, NodeId
@@ -33,7 +34,10 @@ def endpoint_for(broker: BrokerEndpoints, listener: str) -> Endpoint:
 class MetadataHandler:
     """Answers Metadata. Topics are never created by asking for them."""
 
-    def __init__(self, metadata: MetadataCache, node_id: NodeId, cluster_id: str) -> None:
+    def __init__(
+        self, metadata: MetadataCache, node_id: NodeId, cluster_id: str, turns: Turns
+    ) -> None:
+        self._turns = turns
         self._metadata = metadata
         self._node_id = node_id
         self._cluster_id = cluster_id
@@ -44,12 +48,13 @@ class MetadataHandler:
         for broker in self._metadata.live_brokers():
             endpoint = endpoint_for(broker, listener)
             brokers.append(MetadataBroker(broker.broker_id, endpoint.host, endpoint.port))
+        topics = await self._turns.each(self._topic, tuple(dict.fromkeys(names)))
         return MetadataResponse(
             brokers=tuple(brokers),
             cluster_id=self._cluster_id,
             # Clients look it up among the brokers: none, while this one is not yet known to live.
             controller_id=self._node_id if self._metadata.is_alive(self._node_id) else NO_LEADER,
-            topics=tuple(self._topic(name) for name in dict.fromkeys(names)),
+            topics=tuple(topics),
         )
 
     def _topic(self, name: str) -> MetadataTopic:

@@ -6,6 +6,8 @@ Source: KIP-101, KIP-279 (the epoch in the answer), KIP-320 (fenced by current_l
 from __future__ import annotations
 
 from highwater_broker.kafka_api.lookup import PartitionLookup
+from highwater_broker.kafka_api.seams import Listener
+from highwater_broker.kafka_api.turns import Turns
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
 from highwater_wire.kafka.messages import (
@@ -19,13 +21,20 @@ from highwater_wire.kafka.messages import (
 class OffsetForLeaderEpochHandler:
     """Answers OffsetForLeaderEpoch."""
 
-    def __init__(self, lookup: PartitionLookup) -> None:
+    def __init__(self, lookup: PartitionLookup, turns: Turns) -> None:
         self._lookup = lookup
+        self._turns = turns
 
     async def handle(
         self, request: OffsetForLeaderEpochRequest, listener: str
     ) -> OffsetForLeaderEpochResponse:
-        return OffsetForLeaderEpochResponse(tuple(self._one(item) for item in request.partitions))
+        """Return each partition's answer; where one is named again, its last question counts."""
+        if listener == Listener.REPLICATION:
+            # A follower asks for each partition once, and must not wait for clients.
+            return OffsetForLeaderEpochResponse(tuple(map(self._one, request.partitions)))
+        asked = {(item.topic, item.partition): item for item in request.partitions}
+        answers = await self._turns.each(self._one, tuple(asked.values()))
+        return OffsetForLeaderEpochResponse(tuple(answers))
 
     def _one(self, item: EpochPartition) -> EpochEndOffset:
         topic_partition = TopicPartition(item.topic, item.partition)

@@ -82,92 +82,31 @@ class Part:
         return FetchPartitionResult(topic, self.item.partition, error, topic_id=self.item.topic_id)
 
 
-class PendingFetch:
-    """A fetch from its arrival to its answer; `open_parts` are those that may have news."""
+class _Reading:
+    """Reads a fetch's parts, in the request's order, within max_bytes.
 
-    __slots__ = ("_max_bytes", "_open_parts", "_parts", "_request", "_sent")
+    A first batch that is larger than the limits is returned whole, so that the fetch moves on;
+    after it, only what fits.
+    """
+
+    __slots__ = ("_is_first", "_remaining", "_request", "_sent")
 
     def __init__(
-        self,
-        request: FetchRequest,
-        parts: Sequence[Part],
-        open_parts: Collection[Part],
-        max_bytes: int,
-        sent: SentHighWatermarks | None,
+        self, request: FetchRequest, max_bytes: int, sent: SentHighWatermarks | None
     ) -> None:
         self._request = request
-        self._parts = parts
-        self._open_parts = open_parts
-        self._max_bytes = max_bytes
         self._sent = sent
+        self._remaining = max_bytes
+        self._is_first = True
 
-    def keys(self) -> list[TopicPartition]:
-        return [part.partition.topic_partition for part in self._parts if part.partition]
+    def read(self, part: Part) -> FetchPartitionResult:
+        result = self._read_one(part, max(self._remaining, 0))
+        size = len(result.records)
+        self._remaining -= size
+        self._is_first = self._is_first and size == 0
+        return result
 
-    def is_complete(self) -> bool:
-        """Return whether there is something to say before max_wait has passed.
-
-        That is: an error, min_bytes of records, a role or log that changed under the fetch, and
-        for a follower a high watermark that it has not been sent.
-        """
-        return self.has_newer_high_watermark() or self.is_complete_without_high_watermark()
-
-    def has_newer_high_watermark(self) -> bool:
-        """Return whether the follower has not been sent some partition's high watermark."""
-        sent = self._sent
-        return sent is not None and any(
-            part.partition is not None and sent.is_newer(part.partition, self._request)
-            for part in self._open_parts
-        )
-
-    def is_complete_without_high_watermark(self) -> bool:
-        wanted = min(self._request.min_bytes, self._max_bytes)
-        if wanted <= 0:
-            return True
-        found = 0
-        for part in self._open_parts:
-            partition = part.partition
-            if partition is None or part.error is not ErrorCode.NONE:
-                return True
-            if not partition.is_leader or partition.leader_epoch != part.leader_epoch:
-                return True
-            offset = part.item.fetch_offset
-            log_end_offset = partition.log_end_offset
-            if not partition.log_start_offset <= offset <= log_end_offset:
-                return True
-            end = log_end_offset if self._sent is not None else partition.high_watermark
-            if end > offset:
-                found += 1 if wanted == 1 else self._readable_bytes(part.item, partition)
-                if found >= wanted:
-                    return True
-        return not self._parts
-
-    def _readable_bytes(self, item: FetchPartition, partition: Partition) -> int:
-        outcome = partition.read(item.fetch_offset, item.max_bytes, self._sent is not None)
-        return len(outcome.records)
-
-    def read(self) -> FetchResponse:
-        """Read all partitions, in the request's order, within max_bytes.
-
-        A first batch that is larger than the limits is returned whole, so that the fetch moves
-        on; after it, only what fits.
-        """
-        remaining = self._max_bytes
-        is_first = True
-        results: list[FetchPartitionResult] = []
-        for part in self._parts:
-            result = part.answer
-            if result is None:
-                result = self._read_one(part, max(remaining, 0), is_first)
-                size = len(result.records)
-                remaining -= size
-                is_first = is_first and size == 0
-                if self._sent is not None and part.is_all_said_by(result):
-                    part.answer = result
-            results.append(result)
-        return FetchResponse(tuple(results))
-
-    def _read_one(self, part: Part, remaining: int, is_first: bool) -> FetchPartitionResult:
+    def _read_one(self, part: Part, remaining: int) -> FetchPartitionResult:
         item, partition = part.item, part.partition
         if partition is None or part.error is not ErrorCode.NONE:
             return part.failed(part.error)
@@ -180,7 +119,7 @@ class PendingFetch:
             return part.failed(outcome.error)
         if self._sent is not None:
             self._sent.record(partition, self._request, outcome.high_watermark)
-        records = outcome.records if is_first or len(outcome.records) <= limit else b""
+        records = outcome.records if self._is_first or len(outcome.records) <= limit else b""
         return FetchPartitionResult(
             partition.topic_partition.topic,
             item.partition,
@@ -190,3 +129,136 @@ class PendingFetch:
             records,
             item.topic_id,
         )
+
+
+def _readable_bytes(part: Part, wanted: int, for_follower: bool) -> int | None:
+    """Return how much of the part can be read; None where there is something else to say.
+
+    That is: an error, or a role or log that changed under the fetch. Who wants a single byte is
+    told 1, without a read.
+    """
+    partition = part.partition
+    if partition is None or part.error is not ErrorCode.NONE:
+        return None
+    if not partition.is_leader or partition.leader_epoch != part.leader_epoch:
+        return None
+    offset = part.item.fetch_offset
+    log_end_offset = partition.log_end_offset
+    if not partition.log_start_offset <= offset <= log_end_offset:
+        return None
+    if offset >= (log_end_offset if for_follower else partition.high_watermark):
+        return 0
+    if wanted == 1:
+        return 1
+    return len(partition.read(offset, part.item.max_bytes, for_follower).records)
+
+
+class FollowerFetch:
+    """A follower's fetch; `open_parts` are those that may have news."""
+
+    __slots__ = ("_max_bytes", "_open_parts", "_parts", "_request", "_sent")
+
+    def __init__(
+        self,
+        request: FetchRequest,
+        parts: Sequence[Part],
+        open_parts: Collection[Part],
+        max_bytes: int,
+        sent: SentHighWatermarks,
+    ) -> None:
+        self._request = request
+        self._parts = parts
+        self._open_parts = open_parts
+        self._max_bytes = max_bytes
+        self._sent = sent
+
+    def is_complete(self) -> bool:
+        """Return whether there is something to say before max_wait has passed.
+
+        That is: an error, min_bytes of records, a role or log that changed under the fetch, and
+        a high watermark that the follower has not been sent.
+        """
+        return self.has_newer_high_watermark() or self.is_complete_without_high_watermark()
+
+    def has_newer_high_watermark(self) -> bool:
+        """Return whether the follower has not been sent some partition's high watermark."""
+        return any(
+            part.partition is not None and self._sent.is_newer(part.partition, self._request)
+            for part in self._open_parts
+        )
+
+    def is_complete_without_high_watermark(self) -> bool:
+        wanted = min(self._request.min_bytes, self._max_bytes)
+        if wanted <= 0:
+            return True
+        found = 0
+        for part in self._open_parts:
+            readable = _readable_bytes(part, wanted, for_follower=True)
+            if readable is None:
+                return True
+            found += readable
+            if found >= wanted:
+                return True
+        return not self._parts
+
+    def read(self) -> FetchResponse:
+        """Read all partitions; those of which there is nothing new have their answer at hand."""
+        reading = _Reading(self._request, self._max_bytes, self._sent)
+        results: list[FetchPartitionResult] = []
+        for part in self._parts:
+            result = part.answer
+            if result is None:
+                result = reading.read(part)
+                if part.is_all_said_by(result):
+                    part.answer = result
+            results.append(result)
+        return FetchResponse(tuple(results))
+
+
+class ConsumerFetch:
+    """A consumer's fetch; each partition is looked at once, and again only after a change.
+
+    There may be thousands, and many such fetches wait for the same partition.
+    """
+
+    __slots__ = ("_by_key", "_changed", "_found", "_found_in", "_is_complete", "_wanted", "read")
+
+    def __init__(self, request: FetchRequest, parts: Sequence[Part], max_bytes: int) -> None:
+        self.read = _Reading(request, max_bytes, None).read
+        """Takes one part after the other, once the wait is over."""
+        self._wanted = min(request.min_bytes, max_bytes)
+        self._by_key = {part.partition.topic_partition: part for part in parts if part.partition}
+        self._changed = dict.fromkeys(parts)
+        """Not looked at since their last change."""
+        self._found_in: dict[Part, int] = {}
+        self._found = 0
+        self._is_complete = self._wanted <= 0 or not parts
+
+    def keys(self) -> list[TopicPartition]:
+        return list(self._by_key)
+
+    def note_change(self, key: TopicPartition) -> None:
+        """Have the partition looked at again."""
+        self._changed[self._by_key[key]] = None
+
+    def look(self, part: Part) -> None:
+        """See what the part has to say; nothing, once it is known that there is enough."""
+        if self._is_complete:
+            return
+        self._changed.pop(part, None)
+        readable = _readable_bytes(part, self._wanted, for_follower=False)
+        if readable is None:
+            self._is_complete = True
+            return
+        self._found += readable - self._found_in.get(part, 0)
+        self._found_in[part] = readable
+        self._is_complete = self._found >= self._wanted
+
+    def is_complete(self) -> bool:
+        """Return whether there is something to say before max_wait has passed.
+
+        That is: an error, min_bytes of records, or a role or log that changed under the fetch.
+        """
+        while self._changed and not self._is_complete:
+            self.look(next(iter(self._changed)))
+        return self._is_complete

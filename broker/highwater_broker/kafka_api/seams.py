@@ -153,6 +153,8 @@ class KafkaApiSettings:
     """A response never carries more, save a first batch that is larger."""
     high_watermark_linger_ms: int = 5
     """How long a follower's fetch with nothing new but the high watermark waits for records."""
+    request_wait_max_ms: int = 300_000
+    """No request waits longer, whatever it asks for."""
     topic_defaults: tuple[tuple[str, str], ...] = ()
     """This broker's own defaults of topic configurations, where they differ from Kafka's."""
     broker_configs: tuple[tuple[str, str], ...] = ()

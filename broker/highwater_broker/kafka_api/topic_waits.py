@@ -23,9 +23,10 @@ def topic_key(topic: str) -> TopicPartition:
 class Deadline:
     """The end of a request's timeout."""
 
-    def __init__(self, runtime: Runtime, timeout_ms: int) -> None:
+    def __init__(self, runtime: Runtime, timeout_ms: int, max_timeout_ms: int) -> None:
+        """max_timeout_ms counts where the request asks for more."""
         self._runtime = runtime
-        self._deadline_ms = runtime.now_ms() + max(timeout_ms, 0)
+        self._deadline_ms = runtime.now_ms() + min(max(timeout_ms, 0), max_timeout_ms)
 
     def remaining_ms(self) -> int:
         """Return the milliseconds that are left, at least 0."""
@@ -53,9 +54,13 @@ class TopicWaits:
     async def wait(
         self, topics: Sequence[str], condition: Callable[[str], bool], timeout_ms: int
     ) -> None:
-        """Return once the condition holds for all topics, or timeout_ms has passed."""
-        await self._purgatory.wait(
-            [topic_key(topic) for topic in topics],
-            lambda: all(condition(topic) for topic in topics),
-            timeout_ms,
-        )
+        """Return once the condition has held for each topic, or timeout_ms has passed."""
+        waiting = list(reversed(topics))
+
+        def is_complete() -> bool:
+            # One that was seen is not looked at again: there may be thousands, checked one by one.
+            while waiting and condition(waiting[-1]):
+                waiting.pop()
+            return not waiting
+
+        await self._purgatory.wait([topic_key(topic) for topic in topics], is_complete, timeout_ms)

@@ -2,6 +2,8 @@
 
 kio reserves memory for as many elements as an array's length says: a torn or hostile frame of
 20 bytes could claim 2^31 of them and end the process. The walk reads lengths only, no values.
+
+A request's walk counts too what reading it will cost: nothing else runs meanwhile.
 """
 
 from __future__ import annotations
@@ -17,6 +19,19 @@ from highwater_core.check import check
 
 class MalformedRequest(Exception):
     """A peer's frame is not what its API key and version say. Responses raise it too."""
+
+
+MAX_REQUEST_BYTES = 4 * 1024 * 1024
+"""Of every request but Produce: ten thousand partitions of topics with the longest names."""
+MAX_STRUCTURES = 20_000
+"""Topics, partitions, resources and the like that one request may name: twice what a broker is
+meant to host. To read so many takes a tenth of a second at most."""
+_STRUCTURE_COST = 5
+_TAG_COST = 1
+_VALUE_COST = 1
+"""What a number or a text in an array costs to read, next to a structure."""
+MAX_HEADER_TAGS = 100
+MAX_REQUEST_COST = MAX_STRUCTURES * _STRUCTURE_COST
 
 
 Walk = Callable[[memoryview, int], int]
@@ -38,14 +53,38 @@ _read_int16 = struct.Struct(">h").unpack_from
 _read_int32 = struct.Struct(">i").unpack_from
 
 
-def compile_walk(entity_type: type[Any]) -> Walk:
+class _Budget:
+    """What a frame may still cost to read, while one walk is under way."""
+
+    __slots__ = ("_most", "left")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.left = most
+
+    def renew(self) -> None:
+        self.left = self._most
+
+    def spend(self, cost: int) -> None:
+        self.left -= cost
+        if self.left < 0:
+            raise MalformedRequest(f"it costs more to read than {MAX_STRUCTURES} structures")
+
+
+_NO_LIMIT = 2**62
+
+
+def compile_walk(entity_type: type[Any], max_cost: int = _NO_LIMIT) -> Walk:
     """Return the walk over a whole frame part that holds exactly one entity of the type.
 
-    The walk raises MalformedRequest when the entity does not end at the frame's end.
+    The walk raises MalformedRequest when the entity does not end at the frame's end, or when
+    its arrays and tags cost more than max_cost to read.
     """
-    walk, _ = _entity_walk(entity_type)
+    budget = _Budget(max_cost)
+    walk, _ = _entity_walk(entity_type, budget)
 
     def walk_to_end(data: memoryview, position: int) -> int:
+        budget.renew()
         try:
             end = walk(data, position)
         except struct.error as error:
@@ -72,8 +111,13 @@ def read_varint(data: memoryview, position: int) -> tuple[int, int]:
 
 
 def skip_tags(data: memoryview, position: int) -> int:
-    """Return where a section of tagged fields (KIP-482) ends."""
+    """Return where a header's section of tagged fields (KIP-482) ends."""
+    return _skip_tags(data, position, _Budget(MAX_HEADER_TAGS))
+
+
+def _skip_tags(data: memoryview, position: int, budget: _Budget) -> int:
     count, position = read_varint(data, position)
+    budget.spend(count * _TAG_COST)
     for _ in range(count):
         _, position = read_varint(data, position)
         length, position = read_varint(data, position)
@@ -115,7 +159,7 @@ def _fixed(size: int) -> Walk:
     return lambda _data, position: position + size
 
 
-def _entity_walk(entity_type: type[Any]) -> tuple[Walk, int]:
+def _entity_walk(entity_type: type[Any], budget: _Budget) -> tuple[Walk, int]:
     """Return the entity's walk and the fewest bytes that it can take."""
     flexible = entity_type.__flexible__
     steps: list[Walk] = []
@@ -125,7 +169,7 @@ def _entity_walk(entity_type: type[Any]) -> tuple[Walk, int]:
         if "tag" in field.metadata:
             check(not _is_array(field.type), f"{entity_type}: an array in a tagged field")
             continue
-        walk, size, is_fixed = _field_walk(field, flexible)
+        walk, size, is_fixed = _field_walk(field, flexible, budget)
         least += size
         if is_fixed:
             pending_fixed += size
@@ -137,7 +181,7 @@ def _entity_walk(entity_type: type[Any]) -> tuple[Walk, int]:
     if pending_fixed:
         steps.append(_fixed(pending_fixed))
     if flexible:
-        steps.append(skip_tags)
+        steps.append(lambda data, position: _skip_tags(data, position, budget))
         least += 1
 
     def walk_entity(data: memoryview, position: int) -> int:
@@ -148,16 +192,18 @@ def _entity_walk(entity_type: type[Any]) -> tuple[Walk, int]:
     return walk_entity, least
 
 
-def _field_walk(field: Any, flexible: bool) -> tuple[Walk, int, bool]:
+def _field_walk(field: Any, flexible: bool, budget: _Budget) -> tuple[Walk, int, bool]:
     """Return the field's walk, the fewest bytes that it can take, and whether it always does."""
     if not _is_array(field.type):
         return _primitive_walk(field.metadata["kafka_type"], flexible)
     inner = _without_none(get_args(_without_none(field.type))[0])
     if is_dataclass(inner):
-        element, least = _entity_walk(inner)  # type: ignore[arg-type]
+        element, least = _entity_walk(inner, budget)  # type: ignore[arg-type]
+        walk = _array_walk(element, least, flexible, budget, _STRUCTURE_COST)
     else:
         element, least, _ = _primitive_walk(field.metadata["kafka_type"], flexible)
-    return _array_walk(element, least, flexible), 1 if flexible else 4, False
+        walk = _array_walk(element, least, flexible, budget, _VALUE_COST)
+    return walk, 1 if flexible else 4, False
 
 
 def _primitive_walk(kafka_type: str, flexible: bool) -> tuple[Walk, int, bool]:
@@ -172,7 +218,7 @@ def _primitive_walk(kafka_type: str, flexible: bool) -> tuple[Walk, int, bool]:
     return _skip_bytes, 4, False
 
 
-def _array_walk(element: Walk, least: int, flexible: bool) -> Walk:
+def _array_walk(element: Walk, least: int, flexible: bool, budget: _Budget, cost: int) -> Walk:
     read_length = _compact_array_length if flexible else _array_length
     check(least > 0, "an array's element takes at least a byte")
 
@@ -180,6 +226,7 @@ def _array_walk(element: Walk, least: int, flexible: bool) -> Walk:
         count, position = read_length(data, position)
         if count * least > len(data) - position:
             raise MalformedRequest(f"an array of {count} elements in {len(data)} bytes")
+        budget.spend(count * cost)
         for _ in range(count):
             position = element(data, position)
         return position

@@ -18,7 +18,7 @@ from highwater_wire.kafka import codec_offsets as offsets
 from highwater_wire.kafka import codec_records as records
 from highwater_wire.kafka import codec_topics as topics
 from highwater_wire.kafka import fast_records as fast
-from highwater_wire.kafka.bounds import MalformedRequest, skip_tags
+from highwater_wire.kafka.bounds import MAX_REQUEST_BYTES, MalformedRequest, skip_tags
 from highwater_wire.kafka.entities import (
     Piece,
     PieceSink,
@@ -182,6 +182,8 @@ def decode_request(
         unsupported = UnsupportedRequest(api_key, api_version)
         return RequestFrame(correlation_id, api_key, api_version, None, unsupported)
     key = _API_KEYS[api_key]
+    if len(data) > MAX_REQUEST_BYTES and key is not ApiKey.PRODUCE:
+        raise MalformedRequest(f"a {key.name} of {len(data)} bytes (at most {MAX_REQUEST_BYTES})")
     client_id, position = _read_client_id(data, length)
     schema = request_schema(key, api_version)
     if schema.flexible:

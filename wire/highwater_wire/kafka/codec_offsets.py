@@ -17,6 +17,7 @@ from highwater_wire.kafka.messages import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
+from highwater_wire.kafka.text import fitting
 
 # ---------------------------------------------------------------- ListOffsets
 
@@ -86,7 +87,7 @@ def write_list_offsets_response(value: ListOffsetsResponse, schema: Schema) -> A
         throttle_time=NO_THROTTLE,
         topics=tuple(
             types.ListOffsetsTopicResponse(
-                name=topic,
+                name=fitting(topic),
                 partitions=tuple(
                     make(
                         types.ListOffsetsPartitionResponse,
@@ -170,7 +171,7 @@ def write_epoch_response(value: OffsetForLeaderEpochResponse, schema: Schema) ->
         throttle_time=NO_THROTTLE,
         topics=tuple(
             types.OffsetForLeaderTopicResult(
-                topic=topic,
+                topic=fitting(topic),
                 partitions=tuple(
                     types.EpochEndOffset(
                         error_code=item.error,

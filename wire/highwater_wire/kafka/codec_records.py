@@ -27,6 +27,7 @@ from highwater_wire.kafka.messages import (
     ProduceRequest,
     ProduceResponse,
 )
+from highwater_wire.kafka.text import fitting
 from highwater_wire.kafka.versions import FETCH_BY_TOPIC_ID_VERSION
 
 # ---------------------------------------------------------------- Produce
@@ -87,7 +88,7 @@ def write_produce_response(value: ProduceResponse, schema: Schema) -> Any:
     return types.ProduceResponse(
         responses=tuple(
             types.TopicProduceResponse(
-                name=topic,
+                name=fitting(topic),
                 partition_responses=tuple(
                     make(
                         types.PartitionProduceResponse,

@@ -39,6 +39,7 @@ from highwater_wire.kafka.messages import (
     MetadataTopic,
     TopicToCreate,
 )
+from highwater_wire.kafka.text import fitting
 
 # Where a configuration's value comes from (KIP-226).
 _DYNAMIC_TOPIC_CONFIG = 1
@@ -152,18 +153,18 @@ def write_metadata_response(value: MetadataResponse, schema: Schema) -> Any:
             make(
                 types.MetadataResponseBroker,
                 node_id=broker.broker_id,
-                host=broker.host,
+                host=fitting(broker.host),
                 port=broker.port,
             )
             for broker in value.brokers
         ),
-        cluster_id=value.cluster_id,
+        cluster_id=fitting(value.cluster_id),
         controller_id=value.controller_id,
         topics=tuple(
             make(
                 types.MetadataResponseTopic,
                 error_code=topic.error,
-                name=topic.name,
+                name=fitting(topic.name),
                 is_internal=topic.is_internal,
                 partitions=tuple(_write_metadata_partition(p, schema) for p in topic.partitions),
             )
@@ -213,9 +214,9 @@ def write_find_coordinator_response(value: FindCoordinatorResponse, schema: Sche
         schema.types.FindCoordinatorResponse,
         throttle_time=NO_THROTTLE,
         error_code=value.error,
-        error_message=value.message,
+        error_message=fitting(value.message),
         node_id=value.node_id,
-        host=value.host,
+        host=fitting(value.host),
         port=value.port,
     )
 
@@ -282,7 +283,9 @@ def write_create_topics_response(value: CreateTopicsResponse, schema: Schema) ->
         throttle_time=NO_THROTTLE,
         topics=tuple(
             types.CreatableTopicResult(
-                name=topic.name, error_code=topic.error, error_message=topic.message
+                name=fitting(topic.name),
+                error_code=topic.error,
+                error_message=fitting(topic.message),
             )
             for topic in value.topics
         ),
@@ -316,7 +319,7 @@ def write_delete_topics_response(value: DeleteTopicsResponse, schema: Schema) ->
     return types.DeleteTopicsResponse(
         throttle_time=NO_THROTTLE,
         responses=tuple(
-            types.DeletableTopicResult(name=topic.name, error_code=topic.error)
+            types.DeletableTopicResult(name=fitting(topic.name), error_code=topic.error)
             for topic in value.topics
         ),
     )
@@ -383,14 +386,14 @@ def write_describe_configs_response(value: DescribeConfigsResponse, schema: Sche
         results=tuple(
             types.DescribeConfigsResult(
                 error_code=item.error,
-                error_message=item.message,
+                error_message=fitting(item.message),
                 resource_type=item.resource_type,
-                resource_name=item.resource_name,
+                resource_name=fitting(item.resource_name),
                 configs=tuple(
                     make(
                         types.DescribeConfigsResourceResult,
-                        name=entry.name,
-                        value=entry.value,
+                        name=fitting(entry.name),
+                        value=fitting(entry.value),
                         read_only=entry.read_only,
                         config_source=_config_source(entry, item.resource_type),
                         is_sensitive=False,

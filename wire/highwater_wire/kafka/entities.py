@@ -23,7 +23,7 @@ from kio.static.constants import EntityType
 from highwater_core.check import check
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NO_TOPIC_ID, TopicId
-from highwater_wire.kafka.bounds import MalformedRequest, Walk, compile_walk
+from highwater_wire.kafka.bounds import MAX_REQUEST_COST, MalformedRequest, Walk, compile_walk
 from highwater_wire.kafka.messages import ApiKey, RecordsView
 
 Piece = bytes | bytearray | memoryview | RecordsView
@@ -72,11 +72,12 @@ def _schema(api_key: ApiKey, version: int, entity_type: Any) -> Schema:
         and value.__module__ == module.__name__
         and getattr(value, "__type__", None) is entity_type
     )
+    is_request = entity_type is EntityType.request
     return Schema(
         types=module,
         version=version,
         flexible=payload.__flexible__,
-        walk=compile_walk(payload),
+        walk=compile_walk(payload, MAX_REQUEST_COST) if is_request else compile_walk(payload),
         read=entity_reader(payload),
         write=entity_writer(payload),
     )

@@ -1,0 +1,106 @@
+"""Large requests are worked on in chunks, one at a time; small ones are not held up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from highwater_broker.kafka_api.turns import CHUNK, Turns
+from highwater_simulator.kernel import Kernel
+
+
+class Working:
+    """Starts requests that note each thing they do."""
+
+    def __init__(self) -> None:
+        self.kernel = Kernel()
+        self.runtime = self.kernel.runtime("node")
+        self.scope = self.runtime.scope("requests")
+        self.turns = Turns(self.runtime)
+        self.done: list[str] = []
+
+    def start(self, name: str, count: int) -> Any:
+        async def work() -> None:
+            assert await self.turns.each(lambda n: self.done.append(name) or n, range(count)) == [
+                *range(count)
+            ]
+            self.done.append(f"{name} ended")
+
+        return self.scope.spawn(name, work())
+
+    def step(self) -> None:
+        """Let each ready task run once."""
+        self.kernel.run_for(0)
+
+
+@pytest.fixture
+def working() -> Any:
+    started = Working()
+    yield started
+    assert len(started.turns) == 0, "a request kept its turn"
+    started.kernel.close()
+
+
+def runs(done: list[str]) -> list[tuple[str, int]]:
+    """Return who did how much in a row."""
+    counted: list[tuple[str, int]] = []
+    for name in done:
+        if counted and counted[-1][0] == name:
+            counted[-1] = (name, counted[-1][1] + 1)
+        else:
+            counted.append((name, 1))
+    return counted
+
+
+def test_a_small_request_waits_for_nothing(working: Any) -> None:
+    coroutine = working.turns.each(lambda n: n, range(CHUNK))
+    with pytest.raises(StopIteration):
+        coroutine.send(None)
+
+
+def test_a_small_request_is_answered_between_two_chunks_of_a_large_one(working: Any) -> None:
+    working.start("large", 3 * CHUNK)
+    working.start("small", 1)
+    working.step()
+    assert runs(working.done)[-1] == ("large ended", 1)
+    assert working.done.index("small") <= CHUNK
+
+
+def test_large_requests_are_done_one_after_the_other(working: Any) -> None:
+    working.start("a", 2 * CHUNK)
+    working.start("b", 2 * CHUNK)
+    working.step()
+    assert runs(working.done) == [
+        ("a", 2 * CHUNK),
+        ("a ended", 1),
+        ("b", 2 * CHUNK),
+        ("b ended", 1),
+    ]
+
+
+@pytest.mark.parametrize("cancelled", ["a", "b", "c"])
+def test_a_cancelled_request_passes_its_turn_on(working: Any, cancelled: str) -> None:
+    tasks = {name: working.start(name, 2 * CHUNK) for name in "abc"}
+    working.scope.spawn("canceller", cancel(tasks[cancelled]))
+    working.step()
+    assert [name for name in "abc" if f"{name} ended" in working.done] == [
+        name for name in "abc" if name != cancelled
+    ]
+
+
+async def cancel(task: Any) -> None:
+    task.cancel()
+
+
+def test_work_that_fails_passes_its_turn_on(working: Any) -> None:
+    coroutine = working.turns.each(lambda n: 1 // (n - CHUNK - 1), range(3 * CHUNK))
+
+    async def failing() -> None:
+        with pytest.raises(ZeroDivisionError):
+            await coroutine
+
+    working.scope.spawn("failing", failing())
+    working.start("b", 2 * CHUNK)
+    working.step()
+    assert working.done[-1] == "b ended"

@@ -1,0 +1,47 @@
+"""Texts that fit where they are sent: names and messages of a peer's making have bounds here.
+
+A legacy string has a length of 16 bits (Kafka's protocol guide, STRING). What is longer is cut,
+never an error of the node that answers.
+"""
+
+from __future__ import annotations
+
+from typing import overload
+
+MAX_STRING_BYTES = 2**15 - 1
+"""The longest text that versions without tagged fields can carry, as UTF-8."""
+MAX_MESSAGE_BYTES = 1_000
+"""The longest error message that is sent."""
+MAX_QUOTE_BYTES = 200
+"""How much of a peer's own words an error message repeats."""
+
+
+def shortened(text: str, max_bytes: int = MAX_MESSAGE_BYTES) -> str:
+    """Return the text, or its two ends and how long it was, in at most max_bytes of UTF-8."""
+    data = text.encode("utf-8", "replace")
+    if len(data) <= max_bytes:
+        return text if text.isascii() else data.decode()
+    middle = f" ... ({len(data)} bytes) ... "
+    kept = max(max_bytes - len(middle), 0)
+    head, tail = kept - kept // 2, kept // 2
+    # A character that is cut in two is left out.
+    start = data[:head].decode("utf-8", "ignore")
+    end = data[len(data) - tail :].decode("utf-8", "ignore")
+    return (start + middle + end)[:max_bytes] if kept == 0 else start + middle + end
+
+
+def quoted(text: str) -> str:
+    """Return a peer's words as a message repeats them: on one line, in quotes, not too long."""
+    # What repr makes longer is bounded too: it writes up to ten characters for one.
+    return shortened(repr(shortened(text, MAX_QUOTE_BYTES)), MAX_QUOTE_BYTES)
+
+
+@overload
+def fitting(text: str) -> str: ...
+@overload
+def fitting(text: None) -> None: ...
+def fitting(text: str | None) -> str | None:
+    """Return the text as a legacy string can carry it: its first 32,767 bytes."""
+    if text is None or (text.isascii() and len(text) <= MAX_STRING_BYTES):
+        return text
+    return text.encode("utf-8", "replace")[:MAX_STRING_BYTES].decode("utf-8", "ignore")
