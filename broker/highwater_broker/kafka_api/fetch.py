@@ -14,8 +14,8 @@ from highwater_broker.kafka_api.follower_session import FollowerSession
 from highwater_broker.kafka_api.lookup import PartitionLookup
 from highwater_broker.kafka_api.pending_fetch import (
     ConsumerFetch,
-    Part,
     FollowerFetch,
+    Part,
     SentHighWatermarks,
 )
 from highwater_broker.kafka_api.seams import CLIENT_LISTENERS, Listener
@@ -33,7 +33,6 @@ from highwater_wire.kafka.messages import (
     FetchRequest,
     FetchResponse,
 )
-
 
 MAX_WATCHED_PARTITIONS = 1_000
 """A consumer's fetch of more is woken by these first ones only: for the rest it looks when its

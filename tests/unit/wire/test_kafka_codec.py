@@ -79,7 +79,7 @@ def test_clients_are_offered_the_profile_without_tagged_fields() -> None:
         2: (1, 5),
         3: (0, 8),
         10: (0, 2),
-        18: (0, 2),
+        18: (0, 3),
         19: (2, 4),
         20: (1, 3),
         23: (2, 3),
@@ -138,7 +138,7 @@ def test_fetch_by_id_carries_the_replica_epoch_and_the_answer_regains_topic_name
 # ---------------------------------------------------------------- what is not served
 
 
-@pytest.mark.parametrize("version", [3, 4, 99])
+@pytest.mark.parametrize("version", [4, 5, 99])
 def test_newer_api_versions_is_answered_as_version_zero_with_error_35(version: int) -> None:
     # The body is of a version that this codec cannot read; it must not matter.
     frame = codec.decode_request(head(18, version) + b"\x00\x07unknown", profile=VERSION_PROFILE)

@@ -13,6 +13,7 @@ from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicId
 from highwater_wire.kafka import codec, messages
 from highwater_wire.kafka.codec import REPLICATION_PROFILE, VERSION_PROFILE
+from highwater_wire.kafka.entities import PieceSink, response_schema
 from highwater_wire.kafka.messages import ApiKey
 
 FEW = settings(max_examples=10, deadline=None, derandomize=True, database=None)
@@ -205,8 +206,9 @@ def find_coordinator_responses(version: int) -> st.SearchStrategy[Any]:
     )
 
 
-def api_versions_requests(_version: int) -> st.SearchStrategy[Any]:
-    return st.just(messages.ApiVersionsRequest())
+def api_versions_requests(version: int) -> st.SearchStrategy[Any]:
+    name = since(version, 3, texts, None)
+    return st.builds(messages.ApiVersionsRequest, name, name)
 
 
 def api_versions_responses(_version: int) -> st.SearchStrategy[Any]:
@@ -475,3 +477,30 @@ def test_any_frame_gives_a_request_frame_or_malformed(frame: bytes) -> None:
     except codec.MalformedRequest:
         return
     assert result.correlation_id == int.from_bytes(frame[4:8], "big", signed=True)
+
+
+WRITTEN_BY_STRUCT = [
+    pytest.param(key, version, id=f"{key.name.lower()}-v{version}")
+    for key in (
+        ApiKey.METADATA,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.DESCRIBE_CONFIGS,
+    )
+    for version in VERSION_PROFILE.served_versions(key)
+]
+
+
+@pytest.mark.parametrize(("key", "version"), WRITTEN_BY_STRUCT)
+def test_an_answer_by_struct_has_the_bytes_of_kios(key: ApiKey, version: int) -> None:
+    @FEW
+    @given(RESPONSES[key](version))
+    def check_one(response: Any) -> None:
+        schema = response_schema(key, version)
+        sink = PieceSink((5).to_bytes(4, "big"))
+        schema.write(sink, codec._CONVERTERS[key].write_response(response, schema))
+        assert joined(codec.encode_response(response, version, 5)) == joined(sink.frame())
+
+    check_one()

@@ -24,12 +24,12 @@ class MalformedRequest(Exception):
 MAX_REQUEST_BYTES = 4 * 1024 * 1024
 """Of every request but Produce: ten thousand partitions of topics with the longest names."""
 MAX_STRUCTURES = 20_000
-"""Topics, partitions, resources and the like that one request may name: twice what a broker is
+"""Topics, partitions, names and the like that one request may hold: twice what a broker is
 meant to host. To read so many takes a tenth of a second at most."""
 _STRUCTURE_COST = 5
 _TAG_COST = 1
-_VALUE_COST = 1
-"""What a number or a text in an array costs to read, next to a structure."""
+_NUMBER_COST = 1
+"""What a number in an array costs to read, next to a structure or a text."""
 MAX_HEADER_TAGS = 100
 MAX_REQUEST_COST = MAX_STRUCTURES * _STRUCTURE_COST
 
@@ -125,6 +125,18 @@ def _skip_tags(data: memoryview, position: int, budget: _Budget) -> int:
     return position
 
 
+def _tags_walk(budget: _Budget) -> Walk:
+    return lambda data, position: _skip_tags(data, position, budget)
+
+
+def _no_tags(data: memoryview, position: int) -> int:
+    """Refuse tags where one may be an array: kio would believe the length that it claims."""
+    count, position = read_varint(data, position)
+    if count:
+        raise MalformedRequest("a tagged field that is not read here")
+    return position
+
+
 # ---------------------------------------------------------------- lengths
 
 
@@ -163,11 +175,12 @@ def _entity_walk(entity_type: type[Any], budget: _Budget) -> tuple[Walk, int]:
     """Return the entity's walk and the fewest bytes that it can take."""
     flexible = entity_type.__flexible__
     steps: list[Walk] = []
+    may_have_tags = True
     pending_fixed = 0
     least = 0
     for field in fields(entity_type):
         if "tag" in field.metadata:
-            check(not _is_array(field.type), f"{entity_type}: an array in a tagged field")
+            may_have_tags = may_have_tags and not _is_array(field.type)
             continue
         walk, size, is_fixed = _field_walk(field, flexible, budget)
         least += size
@@ -181,7 +194,7 @@ def _entity_walk(entity_type: type[Any], budget: _Budget) -> tuple[Walk, int]:
     if pending_fixed:
         steps.append(_fixed(pending_fixed))
     if flexible:
-        steps.append(lambda data, position: _skip_tags(data, position, budget))
+        steps.append(_tags_walk(budget) if may_have_tags else _no_tags)
         least += 1
 
     def walk_entity(data: memoryview, position: int) -> int:
@@ -201,8 +214,9 @@ def _field_walk(field: Any, flexible: bool, budget: _Budget) -> tuple[Walk, int,
         element, least = _entity_walk(inner, budget)  # type: ignore[arg-type]
         walk = _array_walk(element, least, flexible, budget, _STRUCTURE_COST)
     else:
-        element, least, _ = _primitive_walk(field.metadata["kafka_type"], flexible)
-        walk = _array_walk(element, least, flexible, budget, _VALUE_COST)
+        element, least, is_fixed = _primitive_walk(field.metadata["kafka_type"], flexible)
+        cost = _NUMBER_COST if is_fixed else _STRUCTURE_COST
+        walk = _array_walk(element, least, flexible, budget, cost)
     return walk, 1 if flexible else 4, False
 
 

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kio.serial.errors import SerialError
+
 from highwater_core.check import check
 from highwater_core.errors import ErrorCode
 from highwater_wire.kafka import codec_offsets as offsets
@@ -22,11 +24,13 @@ from highwater_wire.kafka.bounds import MAX_REQUEST_BYTES, MalformedRequest, ski
 from highwater_wire.kafka.entities import (
     Piece,
     PieceSink,
+    Schema,
     frame_size,
     read_entity,
     request_schema,
     response_schema,
 )
+from highwater_wire.kafka.fast_answers import write_answer
 from highwater_wire.kafka.messages import (
     ApiKey,
     ApiVersionsResponse,
@@ -38,6 +42,7 @@ from highwater_wire.kafka.messages import (
     ProduceResponse,
     UnsupportedRequest,
 )
+from highwater_wire.kafka.text import shortened
 from highwater_wire.kafka.versions import (
     REPLICATION_PROFILE,
     REQUEST_KEYS,
@@ -56,6 +61,7 @@ __all__ = [
     "MalformedRequest",
     "Piece",
     "RequestFrame",
+    "UnencodableResponse",
     "VersionProfile",
     "api_key_of",
     "decode_request",
@@ -66,6 +72,10 @@ __all__ = [
     "frame_size",
     "replication_version",
 ]
+
+
+class UnencodableResponse(Exception):
+    """A response that cannot be sent. It costs its connection, never more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +163,11 @@ _CONVERTERS: dict[ApiKey, _Converters] = {
 }
 
 _API_KEYS = {int(key): key for key in ApiKey}
+MAX_RESPONSE_BYTES = 200 * 1024 * 1024
+"""Above any that the brokers' own bounds allow: a batch as large as a request, and its like."""
 _REQUEST_HEAD = struct.Struct(">hhih")  # API key, version, correlation id, client id's length
 _CORRELATION_ID = struct.Struct(">i")
+_ENCODING_ERRORS = (struct.error, ValueError, TypeError, OverflowError, SerialError)
 _NO_TAGS = b"\x00"
 _FAST_FETCH_REQUESTS = (fast.BY_NAME, fast.BY_ID)
 _FAST_FETCH_RESPONSES = (*range(4, fast.BY_NAME + 1), fast.BY_ID)
@@ -212,16 +225,32 @@ def encode_response(response: KafkaResponse, api_version: int, correlation_id: i
 
     A fetch's records are pieces of their own and not copied; a RecordsView may go by sendfile.
     A produce with acks 0 has no response: that is for the caller to know.
+
+    Raises:
+        UnencodableResponse: a value does not fit the protocol's field for it, or the whole is too
+            large. That connection cannot go on; nothing else is wrong.
     """
+    try:
+        pieces = _encode_response(response, api_version, correlation_id)
+    except _ENCODING_ERRORS as error:
+        what = f"{type(response).__name__} version {api_version}: {error}"
+        raise UnencodableResponse(shortened(what)) from error
+    size_bytes = frame_size(pieces)
+    if size_bytes > MAX_RESPONSE_BYTES:
+        raise UnencodableResponse(f"{type(response).__name__} of {size_bytes} bytes")
+    return pieces
+
+
+def _encode_response(response: KafkaResponse, api_version: int, correlation_id: int) -> list[Piece]:
     key = RESPONSE_KEYS[type(response)]
     schema = response_schema(key, api_version)
     head = _CORRELATION_ID.pack(correlation_id)
-    sink = PieceSink(head + _NO_TAGS if schema.flexible else head)
+    sink = PieceSink(head + _NO_TAGS if _has_header_tags(key, schema) else head)
     if isinstance(response, ProduceResponse):
         fast.write_produce_response(response, api_version, sink)
     elif isinstance(response, FetchResponse) and api_version in _FAST_FETCH_RESPONSES:
         fast.write_fetch_response(response, api_version, sink)
-    else:
+    elif schema.flexible or not write_answer(response, api_version, sink):
         schema.write(sink, _CONVERTERS[key].write_response(response, schema))
     return sink.frame()
 
@@ -275,7 +304,7 @@ def decode_response(
     (correlation_id,) = _CORRELATION_ID.unpack_from(data)
     position = _CORRELATION_ID.size
     schema = response_schema(key, api_version)
-    if schema.flexible:
+    if _has_header_tags(key, schema):
         position = skip_tags(data, position)
     if isinstance(request, FetchRequest):
         response = fast.read_fetch_response(data, position, api_version, request)
@@ -283,6 +312,14 @@ def decode_response(
             return correlation_id, response
     entity = read_entity(schema, data, position)
     return correlation_id, _CONVERTERS[key].read_response(entity, request)
+
+
+def _has_header_tags(key: ApiKey, schema: Schema) -> bool:
+    """Return whether a response's header has them: never that of ApiVersions (KIP-511).
+
+    A client that asked in too high a version must be able to read it.
+    """
+    return schema.flexible and key is not ApiKey.API_VERSIONS
 
 
 def _read_client_id(data: memoryview, length: int) -> tuple[str | None, int]:

@@ -49,12 +49,19 @@ _DEFAULT_CONFIG = 5
 # ---------------------------------------------------------------- ApiVersions
 
 
-def read_api_versions_request(_entity: Any, _version: int) -> ApiVersionsRequest:
-    return ApiVersionsRequest()
+def read_api_versions_request(entity: Any, _version: int) -> ApiVersionsRequest:
+    return ApiVersionsRequest(
+        getattr(entity, "client_software_name", None),
+        getattr(entity, "client_software_version", None),
+    )
 
 
-def write_api_versions_request(_value: ApiVersionsRequest, schema: Schema) -> Any:
-    return schema.types.ApiVersionsRequest()
+def write_api_versions_request(value: ApiVersionsRequest, schema: Schema) -> Any:
+    return make(
+        schema.types.ApiVersionsRequest,
+        client_software_name=value.client_software_name or "",
+        client_software_version=value.client_software_version or "",
+    )
 
 
 def read_api_versions_response(entity: Any, _request: ApiVersionsRequest) -> ApiVersionsResponse:
@@ -395,7 +402,7 @@ def write_describe_configs_response(value: DescribeConfigsResponse, schema: Sche
                         name=fitting(entry.name),
                         value=fitting(entry.value),
                         read_only=entry.read_only,
-                        config_source=_config_source(entry, item.resource_type),
+                        config_source=config_source(entry, item.resource_type),
                         is_sensitive=False,
                         synonyms=(),
                         documentation=None,
@@ -408,7 +415,8 @@ def write_describe_configs_response(value: DescribeConfigsResponse, schema: Sche
     )
 
 
-def _config_source(entry: ConfigEntry, resource_type: int) -> int:
+def config_source(entry: ConfigEntry, resource_type: int) -> int:
+    """Return Kafka's code for where the value comes from."""
     if entry.is_default:
         return _DEFAULT_CONFIG
     if resource_type == ConfigResourceType.TOPIC:

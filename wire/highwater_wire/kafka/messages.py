@@ -78,7 +78,10 @@ Records = bytes | memoryview | RecordsView
 
 @dataclass(frozen=True, slots=True)
 class ApiVersionsRequest:
-    pass
+    """The client's name for itself and its version (KIP-511); None before version 3."""
+
+    client_software_name: str | None = None
+    client_software_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

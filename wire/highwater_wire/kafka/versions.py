@@ -75,7 +75,7 @@ VERSION_PROFILE = VersionProfile(
         ApiKey.LIST_OFFSETS: (1, 5),
         ApiKey.METADATA: (0, 8),
         ApiKey.FIND_COORDINATOR: (0, 2),
-        ApiKey.API_VERSIONS: (0, 2),
+        ApiKey.API_VERSIONS: (0, 3),
         ApiKey.CREATE_TOPICS: (2, 4),
         ApiKey.DELETE_TOPICS: (1, 3),
         ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, 3),
@@ -83,7 +83,8 @@ VERSION_PROFILE = VersionProfile(
     },
     unserved_below={ApiKey.PRODUCE: 3},
 )
-"""What clients are offered: no version has tagged fields, none needs topic ids."""
+"""What clients are offered: no version needs topic ids, and none has tagged fields but that of
+ApiVersions which some clients insist on (KIP-511)."""
 
 REPLICATION_PROFILE = VersionProfile(
     name="replication",
