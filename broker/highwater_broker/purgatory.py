@@ -90,6 +90,7 @@ class Purgatory:
         runtime: Runtime,
         max_waiters: int = MAX_WAITERS,
         max_readers: int = MAX_READERS,
+        max_reader_keys: int = MAX_READER_KEYS,
         max_timeout_ms: int = MAX_TIMEOUT_MS,
     ) -> None:
         """max_timeout_ms: nothing waits longer, whatever it asks for."""
@@ -97,6 +98,7 @@ class Purgatory:
         self._max_waiters = max_waiters
         self._max_readers = max_readers
         self._max_timeout_ms = max_timeout_ms
+        self._max_reader_keys = max_reader_keys
         self._reader_count = 0
         self._reader_key_count = 0
         self._waiting: dict[TopicPartition, _Waiting] = {}
@@ -205,7 +207,7 @@ class Purgatory:
         count = len(keys)
         if (
             self._reader_count >= self._max_readers
-            or self._reader_key_count + count > MAX_READER_KEYS
+            or self._reader_key_count + count > self._max_reader_keys
         ):
             return False
         watch.keys = tuple(keys)

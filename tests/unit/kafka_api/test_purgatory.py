@@ -264,3 +264,64 @@ def test_two_waiters_on_one_watch_are_a_bug(waits: Waits) -> None:
     with pytest.raises(BugFound, match="two wait on one watch"):
         second.send(None)
     watched.stop()
+
+
+# ---------------------------------------------------------------- bounds
+
+
+def open_readers(waits: Waits, count: int, *keys: TopicPartition) -> list[bool]:
+    return [
+        waits.purgatory.open_reader(Watch(lambda key: None), keys or (A,)) for _ in range(count)
+    ]
+
+
+def test_nothing_waits_longer_than_the_purgatory_allows() -> None:
+    waits = Waits()
+    waits.purgatory = Purgatory(waits.runtime, max_timeout_ms=50)
+    waits.start("x", A, timeout_ms=2**31 - 1)
+    watched = Watched(waits)
+    watched.start(timeout_ms=2**31 - 1)
+    waits.kernel.run_for(50)
+    assert (waits.ended, watched.ended) == ([("x", False, 50)], [(False, 50)])
+    watched.stop()
+    waits.kernel.close()
+
+
+def test_readers_have_a_bound_of_their_own_and_leave_produces_and_followers_theirs() -> None:
+    waits = Waits()
+    waits.purgatory = Purgatory(waits.runtime, max_waiters=1, max_readers=2)
+    assert open_readers(waits, 3) == [True, True, False]
+    watched = Watched(waits)
+    watched.start()
+    waits.start("produce", A)
+    assert (waits.ended, watched.ended) == ([], [])
+    waits.start("one too many", A)
+    assert waits.ended == [("one too many", False, 0)]
+    watched.stop()
+    waits.kernel.close()
+
+
+def test_readers_keys_are_bounded_together() -> None:
+    waits = Waits()
+    waits.purgatory = Purgatory(waits.runtime, max_reader_keys=3)
+    assert open_readers(waits, 1, A, B) == [True]
+    assert open_readers(waits, 1, A, B) == [False]
+    assert open_readers(waits, 1, B) == [True]
+    waits.kernel.close()
+
+
+def test_a_closed_reader_leaves_nothing_behind_and_makes_room(waits: Waits) -> None:
+    waits.purgatory = Purgatory(waits.runtime, max_readers=1)
+    touched: list[TopicPartition] = []
+    watch = Watch(touched.append)
+    assert waits.purgatory.open_reader(watch, (A, B))
+    waits.check(A)
+    refused = Watch(touched.append)
+    assert not waits.purgatory.open_reader(refused, (A,))
+    waits.purgatory.close_reader(refused)
+    waits.purgatory.close_reader(watch)
+    waits.purgatory.close_reader(watch)
+    waits.check(A)
+    assert touched == [A]
+    assert waits.purgatory.open_reader(refused, (A,))
+    waits.purgatory.close_reader(refused)
