@@ -1,4 +1,8 @@
-"""FindCoordinator: no groups are coordinated yet, so that clients are told to ask again."""
+"""FindCoordinator: no groups and no transactions are coordinated yet, so that clients fail at once.
+
+UNSUPPORTED_VERSION is what stock clients take for final, for groups and for transactions alike:
+after COORDINATOR_NOT_AVAILABLE they ask again for a minute or for ever.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ class FindCoordinatorHandler:
         self, request: FindCoordinatorRequest, listener: str
     ) -> FindCoordinatorResponse:
         return FindCoordinatorResponse(
-            ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            ErrorCode.UNSUPPORTED_VERSION,
             "this cluster coordinates no groups and no transactions",
             NO_NODE,
             "",

@@ -30,6 +30,18 @@ def test_api_versions_lists_what_is_served_by_key(world: Any) -> None:
     assert [served.api_key for served in response.api_keys] == [0, 3]
 
 
+@pytest.mark.parametrize("name", ["librdkafka", "a", "apache-kafka-java", "x.1-y"])
+def test_a_client_may_say_what_it_is(world: Any, name: str) -> None:
+    assert world.ask(ApiVersionsRequest(name, "2.6.1")).error is ErrorCode.NONE
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a.", "a b", "é", "a\n", "x" * 30_000 + "-"])
+def test_an_illegal_name_or_version_of_a_client_is_refused(world: Any, name: str) -> None:
+    for request in (ApiVersionsRequest(name, "1"), ApiVersionsRequest("a", name)):
+        response = world.ask(request)
+        assert (response.error.name, response.api_keys) == ("INVALID_REQUEST", ())
+
+
 def test_an_unserved_request_is_told_what_is_served(world: Any) -> None:
     response = world.ask(UnsupportedRequest(18, 99))
     assert response.error is ErrorCode.UNSUPPORTED_VERSION
@@ -41,9 +53,10 @@ def test_a_value_that_is_no_request_is_a_bug_of_ours(world: Any) -> None:
         world.api.handle("hello", "CLIENT").send(None)
 
 
-def test_no_group_has_a_coordinator(world: Any) -> None:
-    response = world.ask(FindCoordinatorRequest("my-group"))
-    assert response.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+@pytest.mark.parametrize("key_type", [0, 1])
+def test_neither_group_nor_transaction_has_a_coordinator(world: Any, key_type: int) -> None:
+    response = world.ask(FindCoordinatorRequest("my-group", key_type))
+    assert response.error is ErrorCode.UNSUPPORTED_VERSION
     assert (response.node_id, response.host, response.port) == (-1, "", -1)
 
 

@@ -20,6 +20,7 @@ from highwater_wire.kafka import codec_offsets as offsets
 from highwater_wire.kafka import codec_records as records
 from highwater_wire.kafka import codec_topics as topics
 from highwater_wire.kafka import fast_records as fast
+from highwater_wire.kafka import greeting
 from highwater_wire.kafka.bounds import MAX_REQUEST_BYTES, MalformedRequest, skip_tags
 from highwater_wire.kafka.entities import (
     Piece,
@@ -206,6 +207,8 @@ def decode_request(
         request = fast.read_produce_request(data, position)
     elif key is ApiKey.FETCH:
         request = fast.read_fetch_request(data, position, api_version)
+    elif key is ApiKey.API_VERSIONS and api_version >= greeting.FIRST_VERSION:
+        request = greeting.read_greeting(data, position)
     if request is None:
         entity = read_entity(schema, data, position)
         request = _CONVERTERS[key].read_request(entity, api_version)
