@@ -1,0 +1,183 @@
+"""What stock clients make of what is not supported: they fail at once, with an error that says so.
+
+A listener on 127.0.0.1 with the broker's own handlers; librdkafka and kafka-python as they come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import confluent_kafka
+import kafka
+import kafka.errors
+import pytest
+
+from highwater_adapters.asyncio_runtime import AsyncioRuntime
+from highwater_adapters.tcp_server import KafkaListener, ListenerSpec
+from highwater_broker.kafka_api.dispatcher import KafkaApi
+from highwater_broker.kafka_api.seams import KafkaApiSettings, Listener
+from highwater_broker.metadata_cache import MetadataCache
+from highwater_broker.purgatory import Purgatory
+from highwater_core.ids import (
+    BrokerEpoch,
+    ControllerEpoch,
+    Endpoint,
+    LeaderEpoch,
+    NodeId,
+    PartitionEpoch,
+    TopicPartition,
+)
+from highwater_core.messages import BrokerEndpoints, PartitionMetadata, UpdateMetadataRequest
+from highwater_wire.kafka.versions import VERSION_PROFILE
+
+BOUND_S = 30
+"""For a client that would wait for ever; those that fail at once take a part of a second."""
+NODE = NodeId(0)
+
+
+class SilentTrace:
+    def emit(self, kind: Any, **fields: Any) -> None:
+        pass
+
+
+def metadata_of_one_broker(port: int) -> UpdateMetadataRequest:
+    endpoint = Endpoint("127.0.0.1", port)
+    partition = PartitionMetadata(
+        TopicPartition("t", 0), NODE, LeaderEpoch(0), (NODE,), (NODE,), PartitionEpoch(0)
+    )
+    return UpdateMetadataRequest(
+        controller_id=NodeId(1000),
+        controller_epoch=ControllerEpoch(1),
+        broker_epoch=BrokerEpoch(1),
+        live_brokers=(
+            BrokerEndpoints(NODE, BrokerEpoch(1), endpoint, endpoint, endpoint, endpoint),
+        ),
+        partitions=(partition,),
+    )
+
+
+class Broker:
+    """A broker's handlers behind a listener, on a thread of its own."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.bugs: list[tuple[str, BaseException]] = []
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+        self._thread.start()
+        assert self._started.wait(BOUND_S)
+
+    async def _run(self) -> None:
+        runtime = AsyncioRuntime(lambda task, error: self.bugs.append((task, error)))
+        metadata = MetadataCache()
+        api = KafkaApi(
+            KafkaApiSettings(NODE, "test", VERSION_PROFILE.api_version_ranges()),
+            cast(Any, SimpleNamespace(runtime=runtime, trace=SilentTrace())),
+            cast(Any, {}),
+            metadata,
+            Purgatory(runtime),
+            cast(Any, None),
+            cast(Any, None),
+        )
+
+        async def handle(request: Any, _context: Any) -> Any:
+            return await api.handle(request, Listener.EXTERNAL)
+
+        spec = ListenerSpec(Listener.EXTERNAL, 0, handle, host="127.0.0.1")
+        listener = KafkaListener(spec, cast(Any, SilentTrace()), runtime.fail)
+        await listener.start()
+        self.port = listener.port
+        metadata.update(metadata_of_one_broker(self.port))
+        self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
+        self._started.set()
+        await self._stopped.wait()
+        await listener.stop()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._stopped.set)
+        self._thread.join(BOUND_S)
+        assert not self.bugs
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    started = Broker()
+    yield started
+    started.stop()
+
+
+# ---------------------------------------------------------------- librdkafka
+
+
+def test_librdkafkas_group_member_is_told_at_once(broker: Broker) -> None:
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": broker.address, "group.id": "g"})
+    consumer.subscribe(["t"])
+    message = consumer.poll(BOUND_S)
+    assert message is not None
+    assert message.error().code() == confluent_kafka.KafkaError.UNSUPPORTED_VERSION
+    assert "coordinates no groups and no transactions" in message.error().str()
+    consumer.close()
+
+
+def test_librdkafkas_transactional_producer_fails_at_once(broker: Broker) -> None:
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": broker.address, "transactional.id": "x"}
+    )
+    with pytest.raises(confluent_kafka.KafkaException) as raised:
+        producer.init_transactions(BOUND_S)
+    error = raised.value.args[0]
+    assert error.code() == confluent_kafka.KafkaError._UNSUPPORTED_FEATURE
+    assert error.fatal()
+
+
+def poll(producer: Any) -> None:
+    for _ in range(BOUND_S):
+        producer.poll(1)
+
+
+def test_librdkafkas_idempotent_producer_fails_at_once(broker: Broker) -> None:
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": broker.address, "enable.idempotence": True}
+    )
+    producer.produce("t", b"v")
+    with pytest.raises(confluent_kafka.KafkaException) as raised:
+        poll(producer)
+    error = raised.value.args[0]
+    assert error.code() == confluent_kafka.KafkaError._UNSUPPORTED_FEATURE
+    assert error.fatal()
+
+
+# ---------------------------------------------------------------- kafka-python
+
+
+def test_kafka_pythons_group_member_fails_at_once(broker: Broker) -> None:
+    consumer = kafka.KafkaConsumer("t", bootstrap_servers=broker.address, group_id="g")
+    with pytest.raises(kafka.errors.UnsupportedVersionError):
+        consumer.poll(timeout_ms=BOUND_S * 1000)
+    consumer.close(autocommit=False)
+
+
+def test_kafka_pythons_transactional_producer_fails_at_once(broker: Broker) -> None:
+    producer = kafka.KafkaProducer(
+        bootstrap_servers=broker.address, transactional_id="x", max_block_ms=BOUND_S * 1000
+    )
+    with pytest.raises(kafka.errors.KafkaError, match="UnsupportedVersion"):
+        producer.init_transactions()
+    producer.close(timeout=0)
+
+
+def test_kafka_pythons_idempotent_producer_fails_at_once(broker: Broker) -> None:
+    with pytest.raises(kafka.errors.IncompatibleBrokerVersion, match="InitProducerId"):
+        kafka.KafkaProducer(
+            bootstrap_servers=broker.address,
+            enable_idempotence=True,
+            max_block_ms=BOUND_S * 1000,
+        ).send("t", b"v").get(timeout=BOUND_S)
