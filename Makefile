@@ -10,9 +10,13 @@ PYTEST_ARGS ?=
 SCHEDULES ?= 1000
 FULL_SCHEDULES ?= 5000
 HOSTILE_MINUTES ?= 60
+FUZZ_MINUTES ?= 60
+FUZZ_ARGS ?=
+MUTATE_ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-pipeline engine images demo test test-full lint unit clean
+.PHONY: fuzz mutate
 .PHONY: bench bench-simulator bench-faults bench-kafka bench-pipeline bench-hostile
 
 help: ## Show this list.
@@ -65,6 +69,12 @@ test-full: lint images ## Likewise, with the full matrix in containers and more 
 	@scripts/test-tools
 	HIGHWATER_REQUIRE_DOCKER=1 HIGHWATER_SCHEDULES=$(FULL_SCHEDULES) \
 	  $(BIN)/pytest -n $(JOBS) --full $(PYTEST_ARGS)
+
+fuzz: setup ## Feed nodes hostile input for FUZZ_MINUTES; goes on where it was stopped.
+	$(BIN)/python -m tests.fuzz run --minutes $(FUZZ_MINUTES) --jobs $(JOBS) $(FUZZ_ARGS)
+
+mutate: setup ## Change node code in small ways, one at a time; what no test notices is listed.
+	$(BIN)/python -m tests.mutate $(MUTATE_ARGS)
 
 bench: setup engine ## Measure the simulator, then bring-up, failover, throughput, latency and memory.
 	$(BIN)/python -m bench.simulator
