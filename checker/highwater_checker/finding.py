@@ -41,3 +41,5 @@ class CheckResult:
     examined: int
     findings: tuple[Finding, ...]
     noted: tuple[tuple[str, int], ...] = ()
+    unread: tuple[str, ...] = ()
+    """What it could not look at, and why: a run with any is never a pass."""

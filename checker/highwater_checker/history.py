@@ -80,6 +80,8 @@ class Sends:
     acknowledged: tuple[Acknowledged, ...]
     failed: tuple[HistoryEvent, ...]
     unknown: tuple[HistoryEvent, ...]
+    unmatched: tuple[HistoryEvent, ...] = ()
+    """Outcomes of sends that the history does not have, or has the outcome of already."""
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -94,7 +96,7 @@ def decode(lines: Iterable[bytes]) -> list[HistoryEvent]:
     """Return the events of complete lines; a torn last line of a killed recorder is left out.
 
     Raises:
-        msgspec.DecodeError: a line before the last is malformed.
+        DamagedLines: a line before the last is malformed.
     """
     return decode_lines(_DECODER, lines)
 
@@ -105,14 +107,17 @@ def sends_of(events: Iterable[HistoryEvent]) -> Sends:
     acknowledged: list[Acknowledged] = []
     failed: list[HistoryEvent] = []
     unknown: list[HistoryEvent] = []
+    unmatched: list[HistoryEvent] = []
     for event in events:
         if event.function != "send":
             continue
         if event.type is OperationType.INVOKE:
             open_sends[event.operation_id] = event
             continue
-        invoked = open_sends.pop(event.operation_id)
-        if event.type is OperationType.OK:
+        invoked = open_sends.pop(event.operation_id, None)
+        if invoked is None:
+            unmatched.append(event)
+        elif event.type is OperationType.OK:
             acknowledged.append(
                 Acknowledged(
                     topic=event.topic,
@@ -131,4 +136,4 @@ def sends_of(events: Iterable[HistoryEvent]) -> Sends:
         else:
             unknown.append(event)
     unknown.extend(open_sends.values())
-    return Sends(tuple(acknowledged), tuple(failed), tuple(unknown))
+    return Sends(tuple(acknowledged), tuple(failed), tuple(unknown), tuple(unmatched))

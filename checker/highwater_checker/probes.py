@@ -54,6 +54,6 @@ def decode_probes(lines: Iterable[bytes]) -> list[Probe]:
     """Return the probes of complete lines; a torn last line of a killed recorder is left out.
 
     Raises:
-        msgspec.DecodeError: a line before the last is malformed.
+        DamagedLines: a line before the last is malformed.
     """
     return decode_lines(_DECODER, lines)

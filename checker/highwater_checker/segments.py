@@ -7,17 +7,38 @@ decoded by kafka-python.
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from highwater_checker.kafka_python import DefaultRecordBatch, MemoryRecords
+from highwater_checker.kafka_python import (
+    CorruptRecordError,
+    DefaultRecordBatch,
+    MemoryRecords,
+    UnsupportedCodecError,
+)
 
 _LENGTH = struct.Struct(">qi")
 
 
 class DamagedLog(Exception):
     """A segment holds bytes that are no whole, valid batch; the message says where."""
+
+
+class UnreadableRecords(Exception):
+    """A valid batch's records cannot be decoded: brokers believe what a batch says of itself."""
+
+
+_UNDECODABLE = (
+    CorruptRecordError,
+    UnsupportedCodecError,
+    OSError,
+    EOFError,
+    zlib.error,
+    ValueError,
+)
+"""What kafka-python and the codecs under it raise; gzip's BadGzipFile is an OSError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +51,18 @@ class Batch:
     data: bytes
 
     def records(self) -> Iterator[tuple[int, bytes | None, bytes | None]]:
-        """Yield (offset, key, value) of each record."""
-        for batch in MemoryRecords(self.data):
-            for record in batch:
-                yield record.offset, record.key, record.value
+        """Yield (offset, key, value) of each record.
+
+        Raises:
+            UnreadableRecords: what is no records, or compressed as nothing here can read.
+        """
+        try:
+            for batch in MemoryRecords(self.data):
+                for record in batch:
+                    yield record.offset, record.key, record.value
+        except _UNDECODABLE as error:
+            what = f"batch at {self.base_offset}: {type(error).__name__}: {error}"
+            raise UnreadableRecords(what) from error
 
 
 @dataclass(frozen=True, slots=True)

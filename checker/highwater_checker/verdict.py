@@ -39,18 +39,20 @@ class Verdict:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Return one line for each finding, vacuous check and requirement that was not met."""
+        """Return one line for each finding, vacuous check, thing not read and unmet requirement."""
         findings = [str(finding) for check in self.checks for finding in check.findings]
         vacuous = [f"{c.check}: nothing to examine" for c in self.checks if c.examined == 0]
+        unread = [f"{check.check}: {each}" for check in self.checks for each in check.unread]
         unmet = [f"{r.name}: {r.evidence}" for r in self.requirements if not r.met]
-        return (*findings, *vacuous, *unmet)
+        return (*findings, *vacuous, *unread, *unmet)
 
 
 def judge(checks: Sequence[CheckResult], requirements: Sequence[Requirement]) -> Verdict:
-    """Return FAIL with any finding; else UNKNOWN with a vacuous check or unmet requirement."""
+    """Return FAIL with any finding; else UNKNOWN with a vacuous check, anything that could not be
+    read, or an unmet requirement."""
     if any(check.findings for check in checks):
         outcome = Outcome.FAIL
-    elif any(c.examined == 0 for c in checks) or not all(r.met for r in requirements):
+    elif any(c.examined == 0 or c.unread for c in checks) or not all(r.met for r in requirements):
         outcome = Outcome.UNKNOWN
     else:
         outcome = Outcome.PASS

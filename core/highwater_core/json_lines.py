@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 T = TypeVar("T")
 
 
+class DamagedLines(Exception):
+    """Lines before the last are malformed; found is what the others hold."""
+
+    def __init__(self, problems: list[str], found: list[Any]) -> None:
+        more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
+        super().__init__(f"{problems[0]}{more}")
+        self.found = found
+
+
 def decode_lines(decoder: msgspec.json.Decoder[T], lines: Iterable[bytes]) -> list[T]:
     """Return what the complete lines hold; a torn last line of a killed writer is left out.
 
     Raises:
-        msgspec.DecodeError: a line before the last is malformed.
+        DamagedLines: a line before the last is malformed.
     """
     pending = [line for line in lines if line.strip()]
     found: list[T] = []
+    problems: list[str] = []
     for index, line in enumerate(pending):
         try:
             found.append(decoder.decode(line))
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             if index + 1 < len(pending):
-                raise
+                problems.append(f"line {index + 1}: {error}")
+    if problems:
+        raise DamagedLines(problems, found)
     return found

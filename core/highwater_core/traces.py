@@ -24,7 +24,7 @@ def decode_events(lines: Iterable[bytes]) -> list[TraceEvent]:
     """Return the events of complete lines; a torn last line (a killed node's) is left out.
 
     Raises:
-        msgspec.DecodeError: a line before the last is malformed.
+        DamagedLines: a line before the last is malformed.
     """
     return decode_lines(_DECODER, lines)
 

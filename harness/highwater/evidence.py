@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from highwater.observation import Look, leaderships, replicas_of
 from highwater.probing import PROBES
@@ -27,11 +28,20 @@ from highwater_checker.invariants.replica_equality import (
 from highwater_checker.invariants.successors import check_successors
 from highwater_checker.invariants.truncations import check_truncations
 from highwater_checker.probes import Probe, decode_probes
-from highwater_checker.segments import DamagedLog, ReplicaLog, read_batches
+from highwater_checker.segments import (
+    Batch,
+    DamagedLog,
+    ReplicaLog,
+    UnreadableRecords,
+    read_batches,
+)
 from highwater_client.planned import client_of
 from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
+from highwater_core.json_lines import DamagedLines
 from highwater_core.traces import decode_events
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +67,8 @@ class Evidence:
     """What was acknowledged to producers with acks=all; None: that is every producer."""
     one_in_flight: frozenset[str] = frozenset()
     """The clients that have one request in flight at most; their incarnations do too."""
+    unread: tuple[str, ...] = ()
+    """Lines and batches that cannot be read, though nothing says that they are wrong."""
 
     def unread_replicas(self) -> list[str]:
         """Return the assigned replicas whose logs were not read, as partition@broker."""
@@ -70,30 +82,54 @@ class Evidence:
 
 def read_evidence(folder: Path, final_look: Look, topics: Sequence[str]) -> Evidence:
     """Return what a run's folder holds, of the topics' partitions that have a leader."""
-    replicas, damage = _read_replicas(folder / "segments", final_look, topics)
+    unread: list[str] = []
+    replicas, damage = _read_replicas(folder / "segments", final_look, topics, unread)
     return Evidence(
-        sends=read_sends(folder / "history"),
-        traces=read_traces(folder / "trace"),
+        sends=read_sends(folder / "history", unread=unread),
+        traces=read_traces(folder / "trace", unread),
         final_look=final_look,
         replicas=replicas,
         damage=damage,
         reads=_read_polls(folder / "history"),
-        probes=_read_probes(folder / PROBES),
+        probes=_read_probes(folder / PROBES, unread),
+        unread=tuple(unread),
     )
 
 
-def read_history(path: Path) -> list[HistoryEvent]:
-    """Return what one client wrote down."""
-    return decode(path.read_bytes().splitlines())
+def _read_lines(
+    path: Path, read: Callable[[Sequence[bytes]], list[T]], unread: list[str] | None
+) -> list[T]:
+    """Return what the file's sound lines hold, and say in `unread` which are not."""
+    try:
+        return read(path.read_bytes().splitlines())
+    except DamagedLines as damaged:
+        if unread is not None:
+            unread.append(f"{path.name}: {damaged}")
+        return damaged.found
 
 
-def read_sends(history_folder: Path, wanted: Callable[[str], bool] = lambda name: True) -> Sends:
-    """Return the sends of every history file in the folder, or of those of the wanted names."""
-    parts = [
-        sends_of(read_history(path))
-        for path in sorted(history_folder.glob("*.jsonl"))
-        if wanted(path.stem)
-    ]
+def read_history(path: Path, unread: list[str] | None = None) -> list[HistoryEvent]:
+    """Return what one client wrote down, as far as it can be read; `unread` takes what cannot."""
+    return _read_lines(path, decode, unread)
+
+
+def read_sends(
+    history_folder: Path,
+    wanted: Callable[[str], bool] = lambda name: True,
+    unread: list[str] | None = None,
+) -> Sends:
+    """Return the sends of every history file in the folder, or of those of the wanted names.
+
+    `unread` takes what cannot be read, and outcomes without their sends.
+    """
+    parts: list[Sends] = []
+    for path in sorted(history_folder.glob("*.jsonl")):
+        if not wanted(path.stem):
+            continue
+        parts.append(sends_of(read_history(path, unread)))
+        unmatched = len(parts[-1].unmatched)
+        if unmatched and unread is not None:
+            unread.append(f"{path.name}: {unmatched} outcomes without a send of their own")
     return Sends(
         acknowledged=tuple(ack for part in parts for ack in part.acknowledged),
         failed=tuple(event for part in parts for event in part.failed),
@@ -110,25 +146,26 @@ def _read_polls(history_folder: Path) -> tuple[HistoryEvent, ...]:
     )
 
 
-def _read_probes(path: Path) -> tuple[Probe, ...]:
-    return tuple(decode_probes(path.read_bytes().splitlines())) if path.exists() else ()
+def _read_probes(path: Path, unread: list[str]) -> tuple[Probe, ...]:
+    return tuple(_read_lines(path, decode_probes, unread)) if path.exists() else ()
 
 
-def read_traces(trace_folder: Path) -> tuple[TraceEvent, ...]:
-    """Return every node's events, each node's in its own order."""
+def read_traces(trace_folder: Path, unread: list[str] | None = None) -> tuple[TraceEvent, ...]:
+    """Return every node's events, each node's in its own order; `unread` takes the malformed."""
     return tuple(
         event
         for path in sorted(trace_folder.glob("*.jsonl"))
-        for event in decode_events(path.read_bytes().splitlines())
+        for event in _read_lines(path, decode_events, unread)
     )
 
 
 def _read_replicas(
-    segments_folder: Path, final_look: Look, topics: Sequence[str]
+    segments_folder: Path, final_look: Look, topics: Sequence[str], unread: list[str]
 ) -> tuple[dict[TopicPartition, tuple[ReplicaLog, ...]], tuple[Finding, ...]]:
     """Return the copied logs with the offsets that their brokers last told, and what is damaged.
 
-    segments_folder holds one folder a broker, broker-<id>, and in it one a partition.
+    segments_folder holds one folder a broker, broker-<id>, and in it one a partition. A log with
+    a batch whose records cannot be decoded is left out, and `unread` says so.
     """
     found: dict[TopicPartition, tuple[ReplicaLog, ...]] = {}
     damage: list[Finding] = []
@@ -138,7 +175,10 @@ def _read_replicas(
         logs: list[ReplicaLog] = []
         for broker_id, replica in replicas_of(final_look, key).items():
             try:
-                batches = read_batches(segments_folder / f"broker-{broker_id}" / str(key))
+                batches = _decodable(segments_folder / f"broker-{broker_id}" / str(key))
+            except UnreadableRecords as error:
+                unread.append(f"{key} of broker {broker_id}: {error}")
+                continue
             except DamagedLog as error:
                 what = f"broker {broker_id}: {error}"
                 damage.append(Finding("I3", what, key.topic, key.partition))
@@ -155,6 +195,14 @@ def _read_replicas(
             )
         found[key] = tuple(logs)
     return found, tuple(damage)
+
+
+def _decodable(folder: Path) -> tuple[Batch, ...]:
+    batches = read_batches(folder)
+    for batch in batches:
+        for _ in batch.records():
+            pass
+    return batches
 
 
 def _assigned(look: Look, topic_partition: TopicPartition) -> tuple[int, ...]:
@@ -174,7 +222,12 @@ def check_everything(evidence: Evidence) -> list[CheckResult]:
     if promised is None:
         promised = evidence.sends.acknowledged
     checks = [
-        CheckResult("segments decode", len(replicas) + len(evidence.damage), evidence.damage),
+        CheckResult(
+            "segments decode",
+            len(replicas) + len(evidence.damage),
+            evidence.damage,
+            unread=evidence.unread,
+        ),
         check_acknowledged_records(promised, replicas),
         check_successors(promised, replicas, traces),
         check_duplicates(evidence.sends, replicas),

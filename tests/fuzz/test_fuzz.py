@@ -23,7 +23,7 @@ INPUTS = {
     "control": 4_500,
     "znodes": 6_000,
     "files": 6_000,
-    "evidence": 2_000,
+    "evidence": 200,
 }
 """About ten seconds of each on a quiet machine."""
 MEMORY_GROWTH_BYTES_MAX = 256 << 20

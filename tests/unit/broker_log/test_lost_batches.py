@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from highwater_broker.log.checkpoints import OffsetCheckpoint
 from highwater_broker.log.log_config import LogConfig
+from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.log.storage_identity import StorageIdentity
 from highwater_broker.replica_logs import HostedLog, ReplicaLogs
 from highwater_core.errors import ErrorCode
@@ -330,7 +331,7 @@ def test_a_loss_found_after_registration_leaves_the_log_closed_and_as_it_is(
     async def create() -> object:
         try:
             return await broker.logs.create(A, "", CONFIG)
-        except Exception as error:
+        except LogRefused as error:
             return error
 
     refused: Any = broker.machine.run(create())
