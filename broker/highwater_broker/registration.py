@@ -107,7 +107,7 @@ class Registration:
                 must_wait_out = epoch is None and self._waits_conflicts_out
             except SessionExpired:
                 return False
-            except (ConnectionLost, NoNode):  # the latter: somebody takes the parent away
+            except ConnectionLost:
                 epoch = None
             if epoch is not None:
                 self._take_epoch(epoch)

@@ -450,10 +450,8 @@ class ReplicaManager:
 
 def _without(request: BrokerCommand, faults: Mapping[TopicPartition, ErrorCode]) -> BrokerCommand:
     """Return the command without the partitions that are refused."""
-    return replace(  # type: ignore[type-var]
-        request,
-        partitions=tuple(each for each in request.partitions if each.topic_partition not in faults),
-    )
+    kept: Any = tuple(each for each in request.partitions if each.topic_partition not in faults)
+    return replace(request, partitions=kept)
 
 
 def _known(partition: Partition) -> KnownReplica:
