@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from highwater_broker.log.checkpoints import CLEAN_SHUTDOWN_MARKER
+from highwater_chaos.faults import DiskOperation
 from highwater_core import znodes
 from highwater_core.config import Preset
 from highwater_core.ids import NodeId
@@ -49,6 +51,30 @@ async def end_by_power_loss_after_a_stop(world: World) -> None:
     world.brokers[VICTIM].disk.lose_power()
 
 
+async def end_by_stop_whose_flush_failed_and_power_loss(world: World) -> None:
+    """What was not flushed may be gone: no clean stop may say otherwise."""
+    disk = world.brokers[VICTIM].disk
+    disk.fail(DiskOperation.SYNC)
+    await stop(world)
+    assert disk.content(CLEAN_SHUTDOWN_MARKER) is None
+    disk.heal()
+    disk.lose_power()
+
+
+async def end_by_kill_with_a_damaged_log(world: World) -> None:
+    world.kill(VICTIM)
+    content = world.brokers[VICTIM].disk.content(f"orders-0/{0:020d}.log")
+    assert content
+    content[70] ^= 1
+
+
+async def end_by_kill_with_a_damaged_length(world: World) -> None:
+    world.kill(VICTIM)
+    content = world.brokers[VICTIM].disk.content(f"orders-0/{0:020d}.log")
+    assert content
+    content[9] ^= 1
+
+
 async def end_by_session_expiry(world: World) -> None:
     world.zookeeper.expire(world.zookeeper.session_ids("broker-2")[-1])
 
@@ -62,12 +88,17 @@ async def end_by_session_expiry(world: World) -> None:
         (end_by_session_expiry, True),
         (end_by_power_loss, False),
         (end_by_wiping, False),
+        (end_by_stop_whose_flush_failed_and_power_loss, False),
+        (end_by_kill_with_a_damaged_log, False),
+        (end_by_kill_with_a_damaged_length, False),
     ],
 )
 def test_a_broker_names_other_contents_only_when_something_may_be_lost(
     end: Callable[[World], Any], is_kept: bool, make_cluster: Callable[..., Any]
 ) -> None:
-    cluster = make_cluster(preset=Preset.FENCED)
+    cluster = make_cluster(
+        preset=Preset.FENCED, broker_settings={"log_flush_interval_ms": 10_000_000}
+    )
 
     async def story(c: Any) -> None:
         await c.begin(5)

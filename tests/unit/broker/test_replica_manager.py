@@ -10,7 +10,13 @@ import pytest
 
 from highwater_broker.current_session import CurrentSession
 from highwater_broker.log.checkpoints import read_partition_metadata
-from highwater_broker.log.folders import list_strays, partition_folder
+from highwater_broker.log.folders import (
+    STRAY_SUFFIX,
+    list_strays,
+    partition_folder,
+    rename_aside,
+)
+from highwater_broker.log.log import Log
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.partition_context import PartitionContext
 from highwater_broker.replica_logs import ReplicaLogs
@@ -25,6 +31,7 @@ from highwater_core.ids import (
     ControllerEpoch,
     LeaderEpoch,
     NodeId,
+    Offset,
     PartitionEpoch,
     TopicId,
     TopicPartition,
@@ -476,3 +483,104 @@ def test_a_leader_whose_disk_refuses_the_epoch_leads_and_refuses_records_until_i
         assert partition.append(batch("x"), 1, 0).error is E.KAFKA_STORAGE_ERROR
     assert partition.append(batch("x"), 1, 0).error is E.NONE
     assert partition.log.epoch_cache.latest_epoch == 4
+
+
+# ---------------------------------------------------------------- folders that are aside
+
+
+def set_aside(broker: Broker, topic: str, topic_id: TopicId, suffix: str = STRAY_SUFFIX) -> str:
+    """Leave what an earlier process set aside of a topic; return the folder."""
+    files = broker.bench.ports.files
+    folder = partition_folder(TopicPartition(topic, 0))
+    files.make_folder(folder)
+    file = files.open(f"{folder}/partition.metadata")
+    file.append([f"version: 0\ntopic_id: {topic_id}\n".encode()])
+    return rename_aside(files, folder, suffix)
+
+
+@pytest.mark.parametrize("topic", ["u", "u" * 249])
+def test_strays_of_topics_that_were_deleted_while_the_broker_was_away_are_deleted(
+    make_broker: Callable[..., Broker], topic: str
+) -> None:
+    broker = make_broker()
+    set_aside(broker, topic, ID_A)
+    kept = set_aside(broker, T0.topic, ID_B)
+    set_aside(broker, T0.topic, ID_A)
+    broker.carry_out(update(metadata(T0, ID_B), number=1))
+    assert len(list_strays(broker.bench.ports.files)) == 3, "it does not list all topics"
+    broker.carry_out(update(metadata(T0, ID_B), number=2, is_full=True))
+    assert [folder for _, folder in list_strays(broker.bench.ports.files)] == [kept]
+
+
+def test_a_late_full_update_deletes_no_strays_of_topics_that_came_since(
+    make_broker: Callable[..., Broker],
+) -> None:
+    broker = make_broker()
+    set_aside(broker, "u", ID_A)
+    broker.carry_out(update(metadata(T0, ID_B), number=5))
+    broker.carry_out(update(number=2, is_full=True))
+    assert len(list_strays(broker.bench.ports.files)) == 1
+
+
+@pytest.mark.parametrize("refused", ["remove", "list", "open"])
+def test_a_disk_that_refuses_to_delete_strays_ends_nothing(
+    make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    broker = make_broker()
+    files = broker.bench.ports.files
+    set_aside(broker, T0.topic, ID_A)
+    full = update(metadata(T0, ID_B), is_full=True)
+
+    def refuse(path: str) -> None:
+        raise OSError(5, "input/output error", path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, refused, refuse)
+        assert broker.carry_out(full).error is E.NONE
+    assert broker.bench.traced(EventKind.BAD_INPUT_MET)
+    assert len(list_strays(files)) == 1
+    broker.carry_out(full)
+    assert list_strays(files) == []
+
+
+@pytest.mark.parametrize("topic", ["..", "../evil", "a/b", "a b", "", "t" * 250])
+def test_a_partition_that_cannot_have_a_folder_of_its_own_is_refused_and_no_other(
+    make_broker: Callable[..., Broker], topic: str
+) -> None:
+    broker = make_broker()
+    bad = TopicPartition(topic, 0)
+    answer = broker.carry_out(lisr(replace(command(ME, 3), topic_partition=bad), command(ME, 3)))
+    assert dict(answer.partition_errors) == {bad: E.INVALID_TOPIC_EXCEPTION, T0: E.NONE}
+    assert (broker.role(), broker.role(bad)) == (("leader", 3), None)
+    assert not broker.manager.has_refused
+    stopped = StopReplicaPartition(bad, True, LeaderEpoch(-2))
+    request = StopReplicaRequest(NodeId(1000), ControllerEpoch(1), OWN, (stopped,))
+    assert broker.carry_out(request).error is E.NONE
+    assert broker.bench.ports.files.list("") == ["t-0"]
+
+
+# ---------------------------------------------------------------- recovery points
+
+
+def test_a_recovery_point_that_fell_is_written_before_the_next_role(
+    make_broker: Callable[..., Broker],
+) -> None:
+    """Else a power loss could leave unchecked bytes below the checkpointed one."""
+    broker = make_broker()
+    broker.carry_out(lisr(command(TWO, 3)))
+    partition = broker.manager.get(T0)
+    assert partition is not None
+    partition.log.append_as_leader(batch("a"), LeaderEpoch(3), 0)
+    broker.bench.kernel.run_for(500)
+    broker.bench.runtime.scope("flush").spawn("flush", flush(partition.log))
+    broker.bench.kernel.run_for(500)
+    before = broker.bench.written_recovery_points
+    partition.truncate_to(Offset(0), "a test's")
+    assert partition.recovery_point_fell
+    broker.carry_out(lisr(command(ME, 4)))
+    assert broker.role() == ("leader", 4)
+    assert broker.bench.written_recovery_points > before
+
+
+async def flush(log: Log) -> None:
+    await log.flush()
