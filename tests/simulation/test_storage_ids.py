@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from highwater_broker.log.checkpoints import CLEAN_SHUTDOWN_MARKER
-from highwater_chaos.faults import DiskOperation
 from highwater_core import znodes
 from highwater_core.config import Preset
 from highwater_core.ids import NodeId
+from highwater_simulator.files import SimulatedFile
 from highwater_simulator.world import World
 
 VICTIM = 2
@@ -54,10 +55,17 @@ async def end_by_power_loss_after_a_stop(world: World) -> None:
 async def end_by_stop_whose_flush_failed_and_power_loss(world: World) -> None:
     """What was not flushed may be gone: no clean stop may say otherwise."""
     disk = world.brokers[VICTIM].disk
-    disk.fail(DiskOperation.SYNC)
-    await stop(world)
+    sync = SimulatedFile.sync
+
+    async def refuse_the_logs(file: SimulatedFile) -> None:
+        if file._disk is disk and file.path.endswith(".log"):
+            raise OSError(errno.EIO, "input/output error", file.path)
+        await sync(file)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SimulatedFile, "sync", refuse_the_logs)
+        await stop(world)
     assert disk.content(CLEAN_SHUTDOWN_MARKER) is None
-    disk.heal()
     disk.lose_power()
 
 
