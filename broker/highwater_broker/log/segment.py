@@ -325,8 +325,8 @@ class Segment:
         """Take note anew of the file's batches, from the last indexed one before from_offset on.
 
         Each is noted before it is yielded; what the earlier ones hold, the indexes tell. What is
-        missing in the indexes is added. check_header may refuse more. Once this has raised, the file's bytes beyond size_bytes
-        are garbage.
+        missing in the indexes is added. check_header may refuse more. Once this has raised, the
+        file's bytes beyond size_bytes are garbage.
 
         Raises:
             LogRefused: CORRUPT_MESSAGE or UNSUPPORTED_FOR_MESSAGE_FORMAT at the first batch that

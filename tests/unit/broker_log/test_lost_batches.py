@@ -328,14 +328,13 @@ def test_a_loss_found_after_registration_leaves_the_log_closed_and_as_it_is(
         assert broker.start()
     assert (broker.storage_id, list(broker.hosted)) == (first, [B])
 
-    async def create() -> object:
+    async def create() -> HostedLog | ErrorCode:
         try:
             return await broker.logs.create(A, "", CONFIG)
-        except LogRefused as error:
-            return error
+        except LogRefused as refused:
+            return refused.error
 
-    refused: Any = broker.machine.run(create())
-    assert refused.error is ErrorCode.KAFKA_STORAGE_ERROR
+    assert broker.machine.run(create()) is ErrorCode.KAFKA_STORAGE_ERROR
     assert broker.machine.disk.files()[path] == damaged
     broker.machine.crash()
     assert broker.start()
