@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 
+from highwater_broker.log.segment import Segment
 from highwater_chaos.faults import FileKind
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
-from highwater_core.ids import TopicPartition
+from highwater_core.ids import Offset, TopicPartition
+from highwater_simulator.files import Disk
+from highwater_simulator.oracle.checkpoints import read_checkpoint
 from highwater_simulator.power_loss import Loss
 from highwater_simulator.verification import ReplicaBatch, read_replica
 from highwater_simulator.world import World
@@ -224,6 +227,111 @@ def isr(world: World) -> tuple[int, ...]:
 def ends(world: World) -> dict[int, int | None]:
     replicas = {broker_id: world.replica(broker_id, ORDERS) for broker_id in world.brokers}
     return {key: None if each is None else each.log_end_offset for key, each in replicas.items()}
+
+
+# ---------------------------------------------------------------- retention
+
+RETAINING = {
+    **OFTEN,
+    "segment_bytes": 400,
+    "retention_bytes": 500,
+    "log_retention_check_interval_ms": 200,
+}
+LOG_STARTS = "log-start-offset-checkpoint"
+
+
+def durable_log_start(disk: Disk) -> int:
+    """Return what is checkpointed; the file's content must be on the disk."""
+    node = disk.root.files()[LOG_STARTS]
+    assert node.synced_size == len(node.content)
+    return read_checkpoint(bytes(node.content))[ORDERS]
+
+
+def test_a_segment_is_removed_only_once_the_log_start_is_on_the_disk(
+    make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = make_cluster(broker_settings=RETAINING)
+    removed: list[Offset] = []
+    remove = Segment.remove
+
+    def checked_remove(segment: Segment) -> None:
+        disk = segment._files._disk  # type: ignore[attr-defined]
+        assert segment.next_offset <= durable_log_start(disk)
+        removed.append(Offset(segment.next_offset))
+        remove(segment)
+
+    monkeypatch.setattr(Segment, "remove", checked_remove)
+
+    async def story(c: Cluster) -> None:
+        await c.begin(10)
+        for _ in range(4):
+            await c.send(5)
+            await c.world.sleep(300)
+        await c.full_isr()
+        c.client.history.clear()  # of what retention let go
+
+    cluster.run(story)
+    assert len(removed) > 9, "of each of three brokers"
+
+
+def test_a_full_disk_gets_room_by_retention_though_no_checkpoint_can_be_written(
+    make_cluster: MakeCluster,
+) -> None:
+    cluster = make_cluster(broker_settings={**RETAINING, "log_retention_check_interval_ms": 2_000})
+
+    async def story(c: Cluster) -> None:
+        await c.begin(30)
+        disk = c.world.brokers[0].disk
+        assert LOG in disk.files()
+        disk.fill()
+        await c.world.eventually(lambda: LOG not in disk.files(), 5_000, "room")
+        disk.make_room()
+        await c.full_isr()
+        c.client.history.clear()
+
+    cluster.run(story)
+
+
+@pytest.mark.parametrize("seed", [0, 3, 6, 11])
+def test_a_power_loss_around_retention_loses_nothing_that_was_on_the_disk(
+    seed: int, make_cluster: MakeCluster
+) -> None:
+    """All brokers at once, so that nobody could copy it from another."""
+    cluster = make_cluster(
+        seed=seed, broker_settings={**RETAINING, "log_flush_interval_ms": 100 + 60 * seed}
+    )
+
+    async def story(c: Cluster) -> None:
+        await c.begin(10)
+        for _ in range(3):
+            await c.send(6)
+            await c.world.sleep(90 * (seed % 5))
+            points = {each: recovery_point(c.world, each) for each in c.world.brokers}
+            starts = len(recovered_ends(c.world, 0))
+            for broker_id in c.world.brokers:
+                lose_power(c.world, broker_id)
+            for broker_id in c.world.brokers:
+                c.world.start(broker_id)
+            for broker_id, point in points.items():
+                await c.world.eventually(
+                    lambda at=broker_id: len(recovered_ends(c.world, at)) > starts, 5_000, "a log"
+                )
+                assert recovered_ends(c.world, broker_id)[starts] >= point
+            await c.full_isr()
+        c.client.history.clear()  # of the rest, what no disk had may be gone
+
+    cluster.run(story)
+
+
+def recovery_point(world: World, broker_id: int) -> int:
+    content = world.brokers[broker_id].disk.content("recovery-point-offset-checkpoint")
+    return read_checkpoint(bytes(content or b"")).get(ORDERS, 0)
+
+
+def recovered_ends(world: World, broker_id: int) -> list[int]:
+    """Return where the log ended each time it was opened."""
+    events = world.trace.events(EventKind.LOG_RECOVERED)
+    return [int(event.offset or 0) for event in events if event.node == broker_id]
 
 
 # ---------------------------------------------------------------- an earlier topic's checkpoints
