@@ -314,7 +314,9 @@ def test_a_power_loss_around_retention_loses_nothing_that_was_on_the_disk(
                 c.world.start(broker_id)
             for broker_id, point in points.items():
                 await c.world.eventually(
-                    lambda at=broker_id: len(recovered_ends(c.world, at)) > starts, 5_000, "a log"
+                    lambda at=broker_id, n=starts: len(recovered_ends(c.world, at)) > n,
+                    5_000,
+                    "a log",
                 )
                 assert recovered_ends(c.world, broker_id)[starts] >= point
             await c.full_isr()
