@@ -63,8 +63,7 @@ class BrokerSettings:
     controller_retry_ms: int = 50
 
     request_wait_max_ms: int = 300_000
-    """No client's request waits longer, whatever its timeout or max.wait: Produce, Fetch, and the
-    creation and deletion of topics. Kafka has no such bound."""
+    """No client's request waits longer, whatever its timeout or max.wait says. Not in Kafka."""
 
     high_watermark_checkpoint_interval_ms: int = 5_000
     log_flush_interval_ms: int = 10_000

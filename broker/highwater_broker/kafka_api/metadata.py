@@ -6,6 +6,9 @@ clients send admin requests there, and it forwards them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
+
 from highwater_broker.kafka_api.lookup import is_legal_topic_name
 from highwater_broker.kafka_api.seams import Listener
 from highwater_broker.kafka_api.turns import Turns
@@ -44,25 +47,35 @@ class MetadataHandler:
 
     async def handle(self, request: MetadataRequest, listener: str) -> MetadataResponse:
         names = self._metadata.topics() if request.topics is None else request.topics
+        topics = await self._describe(dict.fromkeys(names))
         brokers: list[MetadataBroker] = []
         for broker in self._metadata.live_brokers():
             endpoint = endpoint_for(broker, listener)
             brokers.append(MetadataBroker(broker.broker_id, endpoint.host, endpoint.port))
-        topics = await self._turns.each(self._topic, tuple(dict.fromkeys(names)))
         return MetadataResponse(
             brokers=tuple(brokers),
             cluster_id=self._cluster_id,
             # Clients look it up among the brokers: none, while this one is not yet known to live.
             controller_id=self._node_id if self._metadata.is_alive(self._node_id) else NO_LEADER,
-            topics=tuple(topics),
+            topics=topics,
         )
 
-    def _topic(self, name: str) -> MetadataTopic:
+    async def _describe(self, names: Iterable[str]) -> tuple[MetadataTopic, ...]:
+        """Return the topics in order; a partition is a thing to do, a topic may have thousands."""
+        known = {name: self._metadata.partitions(name) for name in names}
+        wanted = [partition for partitions in known.values() for partition in partitions]
+        described = iter(await self._turns.each(self._partition, wanted))
+
+        def describe(name: str) -> MetadataTopic:
+            return self._topic(name, tuple(islice(described, len(known[name]))))
+
+        return tuple(await self._turns.each(describe, tuple(known)))
+
+    def _topic(self, name: str, partitions: tuple[MetadataPartition, ...]) -> MetadataTopic:
         if not is_legal_topic_name(name):
             return MetadataTopic(ErrorCode.INVALID_TOPIC_EXCEPTION, name)
-        if not self._metadata.has_topic(name):
+        if not partitions:
             return MetadataTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
-        partitions = tuple(self._partition(known) for known in self._metadata.partitions(name))
         return MetadataTopic(ErrorCode.NONE, name, partitions, is_internal=name.startswith("__"))
 
     def _partition(self, known: PartitionMetadata) -> MetadataPartition:

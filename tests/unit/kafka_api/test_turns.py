@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from highwater_broker.kafka_api.turns import CHUNK, Turns
+from highwater_broker.kafka_api.turns import CHUNK, PATIENCE_MS, Turns
 from highwater_simulator.kernel import Kernel
 
 
@@ -67,16 +67,35 @@ def test_a_small_request_is_answered_between_two_chunks_of_a_large_one(working: 
     assert working.done.index("small") <= CHUNK
 
 
-def test_large_requests_are_done_one_after_the_other(working: Any) -> None:
-    working.start("a", 2 * CHUNK)
-    working.start("b", 2 * CHUNK)
+def test_of_large_requests_the_one_with_the_least_to_do_goes_on(working: Any) -> None:
+    working.start("a", 4 * CHUNK)
+    working.start("b", 4 * CHUNK)
+    working.start("c", 2 * CHUNK)
     working.step()
     assert runs(working.done) == [
-        ("a", 2 * CHUNK),
+        ("a", CHUNK),
+        ("c", 2 * CHUNK),
+        ("c ended", 1),
+        ("a", 3 * CHUNK),
         ("a ended", 1),
-        ("b", 2 * CHUNK),
+        ("b", 4 * CHUNK),
         ("b ended", 1),
     ]
+
+
+def test_a_request_that_waited_for_long_goes_before_smaller_ones(working: Any) -> None:
+    held = working.turns.each(lambda n: n, range(2 * CHUNK))
+    held.send(None)  # it has the turn, and nobody lets it go on
+    working.start("large", 4 * CHUNK)
+    working.step()
+    working.kernel.run_for(PATIENCE_MS)
+    working.start("small", 2 * CHUNK)
+    working.step()
+    assert working.done == []
+    held.close()
+    working.step()
+    assert runs(working.done)[0] == ("large", CHUNK)
+    assert working.done[-1] == "large ended"
 
 
 @pytest.mark.parametrize("cancelled", ["a", "b", "c"])

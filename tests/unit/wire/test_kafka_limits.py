@@ -98,7 +98,7 @@ def test_one_that_was_refused_leaves_the_next_its_whole_budget() -> None:
 def test_the_whole_request_counts_not_each_of_its_arrays() -> None:
     assert decode(create_topics(10_000, 3)).topics[0].assignments
     with pytest.raises(MalformedRequest, match="costs more to read"):
-        decode(create_topics(10_000, 6))
+        decode(create_topics(10_000, 5))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_fetch_is_bounded_in_every_version(version: int, most: int) -> None:
 
 
 def test_a_follower_may_ask_for_more_partitions_than_others_name() -> None:
-    assert len(decode(fetch(11, 2 * MAX_STRUCTURES)).partitions) == 2 * MAX_STRUCTURES
+    assert len(decode(fetch(11, 25_000)).partitions) == 25_000
 
 
 @pytest.mark.parametrize("api_key", [key for key in ApiKey if key is not ApiKey.PRODUCE])

@@ -23,13 +23,13 @@ class MalformedRequest(Exception):
 
 MAX_REQUEST_BYTES = 4 * 1024 * 1024
 """Of every request but Produce: ten thousand partitions of topics with the longest names."""
-MAX_STRUCTURES = 20_000
-"""Topics, partitions, names and the like that one request may hold: twice what a broker is
-meant to host. To read so many takes a tenth of a second at most."""
-_STRUCTURE_COST = 5
+MAX_STRUCTURES = 12_000
+"""Topics, partitions, names and the like that one request may hold: as many partitions as a cluster
+is meant to have, and some. To read so many takes a twentieth of a second."""
+_STRUCTURE_COST = 20
 _TAG_COST = 1
 _NUMBER_COST = 1
-"""What a number in an array costs to read, next to a structure or a text."""
+"""What a number in an array, or a tag, costs to read, next to a structure or a text."""
 MAX_HEADER_TAGS = 100
 MAX_REQUEST_COST = MAX_STRUCTURES * _STRUCTURE_COST
 

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kio.serial.errors import SerialError
-
 from highwater_core.check import check
 from highwater_core.errors import ErrorCode
 from highwater_wire.kafka import codec_offsets as offsets
@@ -23,9 +21,11 @@ from highwater_wire.kafka import fast_records as fast
 from highwater_wire.kafka import greeting
 from highwater_wire.kafka.bounds import MAX_REQUEST_BYTES, MalformedRequest, skip_tags
 from highwater_wire.kafka.entities import (
+    NOT_ENCODABLE,
     Piece,
     PieceSink,
     Schema,
+    UnencodableResponse,
     frame_size,
     read_entity,
     request_schema,
@@ -73,10 +73,6 @@ __all__ = [
     "frame_size",
     "replication_version",
 ]
-
-
-class UnencodableResponse(Exception):
-    """A response that cannot be sent. It costs its connection, never more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +164,6 @@ MAX_RESPONSE_BYTES = 200 * 1024 * 1024
 """Above any that the brokers' own bounds allow: a batch as large as a request, and its like."""
 _REQUEST_HEAD = struct.Struct(">hhih")  # API key, version, correlation id, client id's length
 _CORRELATION_ID = struct.Struct(">i")
-_ENCODING_ERRORS = (struct.error, ValueError, TypeError, OverflowError, SerialError)
 _NO_TAGS = b"\x00"
 _FAST_FETCH_REQUESTS = (fast.BY_NAME, fast.BY_ID)
 _FAST_FETCH_RESPONSES = (*range(4, fast.BY_NAME + 1), fast.BY_ID)
@@ -235,7 +230,7 @@ def encode_response(response: KafkaResponse, api_version: int, correlation_id: i
     """
     try:
         pieces = _encode_response(response, api_version, correlation_id)
-    except _ENCODING_ERRORS as error:
+    except NOT_ENCODABLE as error:
         what = f"{type(response).__name__} version {api_version}: {error}"
         raise UnencodableResponse(shortened(what)) from error
     size_bytes = frame_size(pieces)

@@ -156,6 +156,14 @@ def by_topic(items: Iterable[T], name: Callable[[T], str]) -> dict[str, list[T]]
 # ---------------------------------------------------------------- writing
 
 
+class UnencodableResponse(Exception):
+    """A response has a value that does not fit its field: a text too long, a number too large."""
+
+
+NOT_ENCODABLE = (SerialError, struct.error, ValueError, OverflowError, TypeError)
+"""What kio, struct and str.encode raise of such a value."""
+
+
 class PieceSink:
     """Where kio writes to; small writes are joined, large ones and views stay as they are."""
 

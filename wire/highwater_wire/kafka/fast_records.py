@@ -28,7 +28,7 @@ BY_NAME = 11
 BY_ID = 15
 """The two versions of Fetch that followers use."""
 
-MAX_FETCH_STRUCTURES = 50_000
+MAX_FETCH_STRUCTURES = 30_000
 """Topics and partitions of one fetch: more than elsewhere, since a follower must get by with one
 request for all that a leader leads, and read here it costs a quarter."""
 
