@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 
 from highwater_core.config import Preset, resolve_toggles
 from highwater_core.ids import Endpoint, NodeId
-from highwater_core.topic_configs import BadTopicConfig, parse_topic_config
+from highwater_core.topic_configs import BROKER_DEFAULTS, BadTopicConfig, parse_topic_config
 
 MEBIBYTE = 1024 * 1024
 
@@ -80,6 +80,10 @@ class BrokerSettings:
     index_interval_bytes: int = 4_096
     max_message_bytes: int = MEBIBYTE + 12
     """The largest batch that a client may produce."""
+    message_timestamp_before_max_ms: int = 2**63 - 1
+    """How far a record's timestamp may be behind this broker's clock."""
+    message_timestamp_after_max_ms: int = 3_600_000
+    """How far a record's timestamp may be ahead of this broker's clock."""
     min_insync_replicas: int = 1
     default_replication_factor: int = 1
     num_partitions: int = 1
@@ -89,6 +93,8 @@ class BrokerSettings:
         resolve_toggles(self.preset, self.toggles)
         for field in fields(self):
             value = getattr(self, field.name)
+            if field.name in BROKER_DEFAULTS:
+                continue  # they have bounds of their own
             if field.name.endswith(("_timeout_ms", "_interval_ms", "_max_ms")) and value <= 0:
                 raise ValueError(f"{field.name} must be positive, not {value}")
         try:
@@ -118,15 +124,7 @@ class BrokerSettings:
 
     def topic_defaults(self) -> tuple[tuple[str, str], ...]:
         """Return this broker's defaults of topic configurations by their Kafka names."""
-        return (
-            ("index.interval.bytes", str(self.index_interval_bytes)),
-            ("max.message.bytes", str(self.max_message_bytes)),
-            ("min.insync.replicas", str(self.min_insync_replicas)),
-            ("retention.bytes", str(self.retention_bytes)),
-            ("retention.ms", str(self.retention_ms)),
-            ("segment.bytes", str(self.segment_bytes)),
-            ("segment.ms", str(self.segment_ms)),
-        )
+        return tuple((key.name, str(getattr(self, name))) for name, key in BROKER_DEFAULTS.items())
 
     def described(self) -> tuple[tuple[str, str], ...]:
         """Return what DescribeConfigs tells of this broker, by Kafka's names."""

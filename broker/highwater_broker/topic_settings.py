@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from highwater_broker.current_session import CurrentSession
-from highwater_broker.log.log_config import LogConfig
+from highwater_broker.log.log_config import LOG_CONFIG_KEYS, LogConfig
 from highwater_broker.settings import BrokerSettings
 from highwater_core.events import EventKind
 from highwater_core.ports import (
@@ -99,14 +99,13 @@ class TopicSettings:
         return self._values(topic).get("min.insync.replicas", default)
 
     def log_config(self, topic: str) -> LogConfig:
-        values, settings = self._values(topic), self._settings
+        """Return the topic's own values, the broker's settings of the same names for the rest."""
+        values = self._values(topic)
         return LogConfig(
-            segment_bytes=values.get("segment.bytes", settings.segment_bytes),
-            segment_ms=values.get("segment.ms", settings.segment_ms),
-            retention_ms=values.get("retention.ms", settings.retention_ms),
-            retention_bytes=values.get("retention.bytes", settings.retention_bytes),
-            index_interval_bytes=values.get("index.interval.bytes", settings.index_interval_bytes),
-            max_message_bytes=values.get("max.message.bytes", settings.max_message_bytes),
+            **{
+                field: values.get(key.name, getattr(self._settings, field))
+                for field, key in LOG_CONFIG_KEYS.items()
+            }
         )
 
     # ------------------------------------------------------------ keeping them current

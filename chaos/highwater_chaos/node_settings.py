@@ -9,24 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from highwater_chaos.bounds import Bounds, out_of
-from highwater_core.topic_configs import TOPIC_CONFIG_KEYS
-
-_OF_TOPICS = (
-    "index_interval_bytes",
-    "max_message_bytes",
-    "min_insync_replicas",
-    "retention_bytes",
-    "retention_ms",
-    "segment_bytes",
-    "segment_ms",
-)
-"""Defaults of topics: their bounds are those of the topics' configurations."""
-
-
-def _of_topic(setting: str) -> Bounds:
-    key = TOPIC_CONFIG_KEYS[setting.replace("_", ".")]
-    return key.minimum, key.maximum
-
+from highwater_core.topic_configs import BROKER_DEFAULTS
 
 _BROKER_SETTINGS: Mapping[str, Bounds] = {
     "session_timeout_ms": (1, None),
@@ -51,7 +34,7 @@ _BROKER_SETTINGS: Mapping[str, Bounds] = {
     "controlled_shutdown_retry_ms": (1, None),
     "default_replication_factor": (1, None),
     "num_partitions": (1, None),
-    **{name: _of_topic(name) for name in _OF_TOPICS},
+    **{name: (key.minimum, key.maximum) for name, key in BROKER_DEFAULTS.items()},
 }
 _CONTROLLER_SETTINGS: Mapping[str, Bounds] = {
     "session_timeout_ms": (1, None),

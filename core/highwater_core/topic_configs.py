@@ -88,6 +88,14 @@ _KEYS: tuple[TopicConfigKey, ...] = (
         "The largest record batch that a producer may send, in bytes.", maximum=_INT_MAX,
     ),
     TopicConfigKey(
+        "message.timestamp.after.max.ms", ConfigType.LONG, "3600000",
+        "How far a record's timestamp may be ahead of the broker's clock.",
+    ),
+    TopicConfigKey(
+        "message.timestamp.before.max.ms", ConfigType.LONG, str(_LONG_MAX),
+        "How far a record's timestamp may be behind the broker's clock.",
+    ),
+    TopicConfigKey(
         "message.timestamp.type", ConfigType.STRING, "CreateTime",
         "Whose clock a record's timestamp is of: the producer's.", choices=("CreateTime",),
     ),
@@ -122,6 +130,13 @@ _KEYS: tuple[TopicConfigKey, ...] = (
 
 TOPIC_CONFIG_KEYS: dict[str, TopicConfigKey] = {key.name: key for key in _KEYS}
 """Every known key by its name, in alphabetical order."""
+
+BROKER_DEFAULTS: dict[str, TopicConfigKey] = {
+    key.name.replace(".", "_"): key
+    for key in _KEYS
+    if key.type in (ConfigType.INT, ConfigType.LONG)
+}
+"""The keys that a broker has a default of its own for, by the name of its setting."""
 
 
 def parse_topic_config(config: Mapping[str, str]) -> dict[str, ConfigValue]:

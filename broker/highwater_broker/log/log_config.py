@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from highwater_core.check import check
+from highwater_core.topic_configs import BROKER_DEFAULTS
 
 UNLIMITED = -1
-MAX_SEGMENT_BYTES = 2**31 - 1
-"""Index entries hold positions and relative offsets in 31 bits."""
+
+
+def _default(name: str) -> int:
+    return int(BROKER_DEFAULTS[name].default)
 
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """Kafka's topic settings of the same names; retention UNLIMITED keeps everything."""
+    """Kafka's topic settings of the same names; retention UNLIMITED keeps everything.
 
-    segment_bytes: int = 1 << 30
-    segment_ms: int = 7 * 24 * 3600 * 1000
-    retention_ms: int = 7 * 24 * 3600 * 1000
-    retention_bytes: int = UNLIMITED
-    index_interval_bytes: int = 4096
-    max_message_bytes: int = (1 << 20) + 12
+    Invariant: each is within the bounds of its topic configuration, and knows no others.
+    """
+
+    segment_bytes: int = _default("segment_bytes")
+    segment_ms: int = _default("segment_ms")
+    retention_ms: int = _default("retention_ms")
+    retention_bytes: int = _default("retention_bytes")
+    index_interval_bytes: int = _default("index_interval_bytes")
+    max_message_bytes: int = _default("max_message_bytes")
+    message_timestamp_before_max_ms: int = _default("message_timestamp_before_max_ms")
+    message_timestamp_after_max_ms: int = _default("message_timestamp_after_max_ms")
 
     def __post_init__(self) -> None:
-        check(0 < self.segment_bytes <= MAX_SEGMENT_BYTES, "segment_bytes out of range")
-        check(self.segment_ms > 0, "segment_ms must be positive")
-        check(self.index_interval_bytes >= 0, "index_interval_bytes must not be negative")
-        check(self.max_message_bytes > 0, "max_message_bytes must be positive")
+        for name, key in LOG_CONFIG_KEYS.items():
+            value: int = getattr(self, name)
+            check(key.minimum <= value <= key.maximum, f"{name} out of range: {value}")
+
+
+LOG_CONFIG_KEYS = {field.name: BROKER_DEFAULTS[field.name] for field in fields(LogConfig)}
+"""The topic configuration behind each field."""
