@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.log.time_lookup import Steps
 from highwater_broker.logic.high_watermark import (
     is_frozen,
     next_high_watermark,
@@ -143,12 +144,15 @@ class Partition(Replica):
             return ErrorCode.OFFSET_NOT_AVAILABLE, NO_OFFSET
         return ErrorCode.NONE, self._high_watermark
 
-    def offset_for_timestamp(
+    def look_up_timestamp(
         self, timestamp_ms: int
-    ) -> tuple[ErrorCode, tuple[int, Offset] | None]:
-        """Return time and offset of the first record at or after the timestamp, or None."""
+    ) -> Steps[tuple[ErrorCode, tuple[int, Offset] | None]]:
+        """Return time and offset of the first record at or after the timestamp, or None.
+
+        Go on with it only while the partition leads in the epoch in which it was begun.
+        """
         try:
-            found = self.log.offset_for_timestamp(timestamp_ms)
+            found = yield from self.log.look_up_timestamp(timestamp_ms)
         except LogRefused as refused:
             self._refuse("list offsets", refused.error, what=str(refused))
             return refused.error, None

@@ -32,6 +32,7 @@ from highwater_broker.kafka_api.topic_waits import TopicWaits
 from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.purgatory import Purgatory
+from highwater_broker.turns import Turns
 from highwater_core.check import BugFound
 from highwater_core.ports import Ports
 from highwater_wire.kafka.messages import (
@@ -70,6 +71,7 @@ class KafkaApi:
         lookup = PartitionLookup(partitions, metadata)
         forwarding = ControllerForwarding(controller)
         waits = TopicWaits(metadata, purgatory)
+        turns = Turns(runtime)
         versions = ApiVersionsHandler(settings.api_versions)
         turns = Turns(runtime)
         limits = FetchLimits(
@@ -82,9 +84,9 @@ class KafkaApi:
             lambda topic: None if metadata.has_topic(topic) else fetch.forget_topic(topic)
         )
         self._handlers: dict[type, Handler] = {
-            ProduceRequest: ProduceHandler(lookup, purgatory, runtime, trace).handle,
+            ProduceRequest: ProduceHandler(lookup, purgatory, runtime, trace, turns).handle,
             FetchRequest: fetch.handle,
-            ListOffsetsRequest: ListOffsetsHandler(lookup).handle,
+            ListOffsetsRequest: ListOffsetsHandler(lookup, turns).handle,
             MetadataRequest: MetadataHandler(
                 metadata, settings.node_id, settings.cluster_id, turns
             ).handle,

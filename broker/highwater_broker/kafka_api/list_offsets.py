@@ -9,6 +9,7 @@ from collections import Counter
 
 from highwater_broker.kafka_api.lookup import PartitionLookup
 from highwater_broker.kafka_api.seams import Partition
+from highwater_broker.turns import Turns
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Offset, TopicPartition
 from highwater_wire.kafka.messages import (
@@ -27,22 +28,27 @@ FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 class ListOffsetsHandler:
     """Answers ListOffsets."""
 
-    def __init__(self, lookup: PartitionLookup) -> None:
+    def __init__(self, lookup: PartitionLookup, turns: Turns) -> None:
         self._lookup = lookup
+        self._turns = turns
 
     async def handle(self, request: ListOffsetsRequest, listener: str) -> ListOffsetsResponse:
         """Return each partition's offset; one that is named twice is INVALID_REQUEST."""
         named = Counter((item.topic, item.partition) for item in request.partitions)
         return ListOffsetsResponse(
             tuple(
-                self._one(item, request)
-                if named[item.topic, item.partition] == 1
-                else _error(item, ErrorCode.INVALID_REQUEST)
-                for item in request.partitions
+                [
+                    await self._one(item, request)
+                    if named[item.topic, item.partition] == 1
+                    else _error(item, ErrorCode.INVALID_REQUEST)
+                    for item in request.partitions
+                ]
             )
         )
 
-    def _one(self, item: ListOffsetsPartition, request: ListOffsetsRequest) -> ListOffsetsResult:
+    async def _one(
+        self, item: ListOffsetsPartition, request: ListOffsetsRequest
+    ) -> ListOffsetsResult:
         topic_partition = TopicPartition(item.topic, item.partition)
         partition = self._lookup.get(topic_partition)
         if partition is None:
@@ -54,31 +60,44 @@ class ListOffsetsHandler:
             return _result(item, partition.log_start_offset)
         if item.timestamp < EARLIEST_TIMESTAMP:
             return _error(item, ErrorCode.UNSUPPORTED_VERSION)
-        if request.replica_id != CONSUMER and item.timestamp == LATEST_TIMESTAMP:
+        if item.timestamp != LATEST_TIMESTAMP:
+            return await self._by_timestamp(item, partition, request.request_version)
+        if request.replica_id != CONSUMER:
             return _latest(item, partition, partition.log_end_offset)
-        return _for_client(item, partition, request.request_version)
+        error, latest = partition.latest_offset_for_clients()
+        if error is not ErrorCode.NONE:
+            return _error(item, _unavailable(error, request.request_version))
+        return _latest(item, partition, latest)
 
+    async def _by_timestamp(
+        self, item: ListOffsetsPartition, partition: Partition, request_version: int
+    ) -> ListOffsetsResult:
+        """Answer with nothing that is not committed: a client must not see offsets go back (I9).
 
-def _for_client(
-    item: ListOffsetsPartition, partition: Partition, request_version: int
-) -> ListOffsetsResult:
-    """Answer with nothing that is not committed: a client must not see offsets go back (I9)."""
-    error, latest = partition.latest_offset_for_clients()
-    if item.timestamp == LATEST_TIMESTAMP:
+        Source: a Kafka broker looks in a thread; here lookups take turns with all other requests.
+        """
+        leader_epoch = partition.leader_epoch
+        lookup = partition.look_up_timestamp(item.timestamp)
+        while True:
+            await self._turns.next()
+            if not partition.is_leader or partition.leader_epoch != leader_epoch:
+                return _error(item, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            try:
+                next(lookup)
+            except StopIteration as stop:
+                disk_error, found = stop.value
+                break
+        if disk_error is not ErrorCode.NONE:
+            return _error(item, disk_error)
+        if found is None:
+            return _result(item, Offset(-1))
+        timestamp, offset = found
+        if offset < partition.high_watermark:
+            return _result(item, offset, timestamp)
+        error, _ = partition.latest_offset_for_clients()
         if error is not ErrorCode.NONE:
             return _error(item, _unavailable(error, request_version))
-        return _latest(item, partition, latest)
-    disk_error, found = partition.offset_for_timestamp(item.timestamp)
-    if disk_error is not ErrorCode.NONE:
-        return _error(item, disk_error)
-    if found is None:
         return _result(item, Offset(-1))
-    timestamp, offset = found
-    if offset < partition.high_watermark:
-        return _result(item, offset, timestamp)
-    if error is not ErrorCode.NONE:
-        return _error(item, _unavailable(error, request_version))
-    return _result(item, Offset(-1))
 
 
 def _unavailable(error: ErrorCode, request_version: int) -> ErrorCode:

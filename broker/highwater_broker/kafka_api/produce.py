@@ -6,9 +6,15 @@ Source: replication.md section 4; KIP-98 is not served (no transactions).
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Container, Sequence
+from dataclasses import replace
+
+from highwater_broker.kafka_api.append_order import AppendOrder
 from highwater_broker.kafka_api.lookup import PartitionLookup
 from highwater_broker.kafka_api.seams import CLIENT_LISTENERS, Partition
 from highwater_broker.purgatory import Purgatory
+from highwater_broker.turns import Turns
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import LeaderEpoch, Offset, TopicPartition
@@ -23,6 +29,8 @@ from highwater_wire.kafka.messages import (
 
 ACKS_ALL = -1
 _ACKS = (0, 1, ACKS_ALL)
+APPENDS_PER_TURN = 16
+"""Of a request that names more partitions; they take about a millisecond."""
 
 
 class _Appended:
@@ -47,35 +55,59 @@ class _Appended:
         return self.status is not None
 
 
+class _Appends:
+    """What a request's appends have come to so far, in its partitions' order."""
+
+    __slots__ = ("acks", "named_twice", "results", "uncommitted")
+
+    def __init__(self, acks: int, named_twice: Container[TopicPartition]) -> None:
+        self.acks = acks
+        self.named_twice = named_twice
+        self.results: list[ProducePartitionResult] = []
+        self.uncommitted: list[_Appended] = []
+
+
 class ProduceHandler:
     """Answers Produce."""
 
     def __init__(
-        self, lookup: PartitionLookup, purgatory: Purgatory, runtime: Runtime, trace: Trace
+        self,
+        lookup: PartitionLookup,
+        purgatory: Purgatory,
+        runtime: Runtime,
+        trace: Trace,
+        turns: Turns,
     ) -> None:
         self._lookup = lookup
         self._purgatory = purgatory
         self._runtime = runtime
         self._trace = trace
+        self._turns = turns
+        self._order = AppendOrder(runtime)
 
     async def handle(self, request: ProduceRequest, listener: str) -> ProduceResponse | None:
         """Return each partition's outcome, or None with acks=0.
 
-        Ordering: all appends happen before the first wait, in the request's order; one that fails
-        does not keep the others back.
+        Ordering: all appends happen before the wait for followers, in the request's order; one
+        that fails does not keep the others back. A request of up to APPENDS_PER_TURN partitions
+        appends at once, a larger one in turns; a partition's requests stay in order.
         Deviation: Kafka closes the connection when an append with acks=0 fails, so that the
-        producer looks for the leader; here the records are lost silently, as acks=0 allows.
+        producer looks for the leader; here the records are lost silently, as acks=0 allows. Of
+        a partition that is named twice Kafka appends the last records; here none.
         """
         refused = self._refusal(request, listener)
         if refused is not None:
             return None if request.acks == 0 else _refuse_all(request, refused)
-        now_ms = self._runtime.wall_clock_ms()
-        results: list[ProducePartitionResult] = []
-        appended: list[_Appended] = []
-        for item in request.partitions:
-            results.append(self._append(item, request.acks, now_ms, len(results), appended))
+        appends = _Appends(request.acks, _named_twice(request.partitions))
+        keys = [TopicPartition(item.topic, item.partition) for item in request.partitions]
+        if len(keys) <= APPENDS_PER_TURN and self._order.is_free(keys):
+            self._append_all(request.partitions, appends)
+        else:
+            items = tuple(map(_with_own_records, request.partitions))
+            await self._order.append(keys, lambda: self._append_in_turns(items, appends))
         if request.acks == 0:
             return None
+        results, appended = appends.results, appends.uncommitted
         if appended:
             await self._wait_for_all(appended, request.timeout_ms)
             for one in appended:
@@ -94,26 +126,34 @@ class ProduceHandler:
         )
         return error
 
+    async def _append_in_turns(self, items: Sequence[ProducePartition], appends: _Appends) -> None:
+        for first in range(0, len(items), APPENDS_PER_TURN):
+            await self._turns.next()
+            self._append_all(items[first : first + APPENDS_PER_TURN], appends)
+
+    def _append_all(self, items: Sequence[ProducePartition], appends: _Appends) -> None:
+        now_ms = self._runtime.wall_clock_ms()
+        for item in items:
+            appends.results.append(self._append(item, now_ms, appends))
+
     def _append(
-        self,
-        item: ProducePartition,
-        acks: int,
-        now_ms: int,
-        index: int,
-        appended: list[_Appended],
+        self, item: ProducePartition, now_ms: int, appends: _Appends
     ) -> ProducePartitionResult:
         topic_partition = TopicPartition(item.topic, item.partition)
+        if topic_partition in appends.named_twice:
+            return ProducePartitionResult(item.topic, item.partition, ErrorCode.INVALID_REQUEST)
         partition = self._lookup.get(topic_partition)
         if partition is None:
             error = self._lookup.error_when_absent(topic_partition)
             return ProducePartitionResult(item.topic, item.partition, error)
         if not item.records:
             return ProducePartitionResult(item.topic, item.partition, ErrorCode.INVALID_RECORD)
-        outcome = partition.append(item.records, acks, now_ms)
+        outcome = partition.append(item.records, appends.acks, now_ms)
         if outcome.error is not ErrorCode.NONE:
             return ProducePartitionResult(item.topic, item.partition, outcome.error)
-        if acks == ACKS_ALL:
-            appended.append(_Appended(index, partition, outcome.end_offset))
+        if appends.acks == ACKS_ALL:
+            index = len(appends.results)
+            appends.uncommitted.append(_Appended(index, partition, outcome.end_offset))
         return ProducePartitionResult(
             item.topic,
             item.partition,
@@ -137,6 +177,20 @@ class ProduceHandler:
             return sum([one.is_decided() for one in appended]) == len(appended)
 
         await self._purgatory.wait(keys, are_decided, timeout_ms)
+
+
+def _named_twice(items: Sequence[ProducePartition]) -> frozenset[TopicPartition]:
+    if len(items) == 1:
+        return frozenset()
+    counts = Counter(TopicPartition(item.topic, item.partition) for item in items)
+    return frozenset(key for key, count in counts.items() if count > 1)
+
+
+def _with_own_records(item: ProducePartition) -> ProducePartition:
+    """Return the item with a copy of its records: a view of the frame ends with the first wait."""
+    if isinstance(item.records, memoryview):
+        return replace(item, records=bytes(item.records))
+    return item
 
 
 def _committed(result: ProducePartitionResult, status: ErrorCode | None) -> ProducePartitionResult:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, overload
@@ -107,12 +107,13 @@ class Partition(Protocol):
         """Return the high watermark, or OFFSET_NOT_AVAILABLE while it is too low (KIP-207)."""
         ...
 
-    def offset_for_timestamp(
+    def look_up_timestamp(
         self, timestamp_ms: int
-    ) -> tuple[ErrorCode, tuple[int, Offset] | None]:
+    ) -> Generator[None, None, tuple[ErrorCode, tuple[int, Offset] | None]]:
         """Return time and offset of the first record at or after the timestamp, or None.
 
-        The error is the disk's: what there is cannot be told.
+        The error is the disk's: what there is cannot be told. It yields after each millisecond's
+        work or so; go on only while the partition leads in the epoch in which it was begun.
         """
         ...
 

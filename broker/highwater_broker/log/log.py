@@ -12,32 +12,31 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import NamedTuple
 
+from highwater_broker.log.append_part import AppendPart
 from highwater_broker.log.epoch_file import EpochFile
 from highwater_broker.log.folders import DELETE_SUFFIX, STRAY_SUFFIX, rename_aside
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import (
     LogRefused,
-    check_produced,
     split_batches,
     stamp,
+    take_produced,
 )
 from highwater_broker.log.recovery import Recovery, RecoveryReport
 from highwater_broker.log.retention import count_deletable, must_roll
 from highwater_broker.log.retired_segments import RetiredSegments, remove_newest_first
 from highwater_broker.log.segment import Segment, SegmentRecords
 from highwater_broker.log.syncing import SyncFailed, synced
-from highwater_broker.log.time_lookup import FoundOffset, find_by_timestamp
+from highwater_broker.log.time_lookup import FoundOffset, Steps, look_up_timestamp
 from highwater_broker.logic.epoch_cache import EpochCache
 from highwater_core.check import check
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import LeaderEpoch, Offset
 from highwater_core.ports import Buffer, FileSystem
+from highwater_wire.kafka.record_batch import MAX_INT64
 
 _BASE_OFFSET = attrgetter("base_offset")
 _FIRST_OFFSET = Offset(0)
-
-PlacedBatch = tuple[int, int, int, int]
-"""A batch to append: its bytes, first and last offset, largest timestamp."""
 
 
 class AppendResult(NamedTuple):
@@ -145,29 +144,24 @@ class Log:
     ) -> AppendResult:
         """Append a producer's batches with the next offsets and the leader's epoch.
 
+        now_ms is wall clock time.
+
         Raises:
             LogRefused: nothing was appended; see there.
         """
-        batches = split_batches(records)
-        if not batches:
-            raise LogRefused(ErrorCode.INVALID_RECORD, "no record batch")
-        size_bytes = len(records)
+        batch = take_produced(records, self.config, now_ms)
+        header, size_bytes = batch.header, len(records)
         if size_bytes > self.config.segment_bytes:
             raise LogRefused(
                 ErrorCode.RECORD_LIST_TOO_LARGE, f"{size_bytes} bytes do not fit a segment"
             )
-        base_offset = next_offset = self.log_end_offset
-        buffers: list[Buffer] = []
-        placed: list[PlacedBatch] = []
-        for batch in batches:
-            header = batch.header
-            check_produced(header, self.config.max_message_bytes)
-            buffers += stamp(batch, next_offset, leader_epoch)
-            last_offset = next_offset + header.last_offset_delta
-            placed.append((len(batch.data), next_offset, last_offset, header.max_timestamp))
-            next_offset = Offset(last_offset + 1)
-        cache = self.epoch_cache.assign(leader_epoch, base_offset)
-        self._append(placed, buffers, size_bytes, cache, now_ms)
+        base_offset = self.log_end_offset
+        last_offset = base_offset + header.last_offset_delta
+        if last_offset >= MAX_INT64:
+            raise LogRefused(ErrorCode.RECORD_LIST_TOO_LARGE, "there are no such offsets")
+        part = AppendPart(base_offset, self.epoch_cache.assign(leader_epoch, base_offset))
+        part.add(size_bytes, last_offset, header.newest_timestamp, part.epochs)
+        self._append(part, stamp(batch, base_offset, leader_epoch), now_ms)
         return AppendResult(base_offset, self.log_end_offset, size_bytes)
 
     def append_as_follower(
@@ -175,21 +169,22 @@ class Log:
     ) -> AppendResult:
         """Append a leader's batches as they are; they must continue the log without a gap.
 
-        The epochs in them go into the epoch cache. max_message_bytes is not asked: the leader
-        accepted them. From the first batch above highest_epoch on nothing is appended; the
-        result's size_bytes says how far it came (KAFKA-18723).
+        The epochs in them go into the epoch cache. Of what a leader asks of a producer nothing
+        is asked: the leader accepted them. From the first batch above highest_epoch on nothing is
+        appended; the result's size_bytes says how far it came (KAFKA-18723). now_ms is wall clock
+        time.
 
         Raises:
             LogRefused: nothing was appended. OFFSET_OUT_OF_RANGE: the batches do not begin at
                 the log's end; CORRUPT_MESSAGE: they do not follow one another, or are corrupt.
+                KAFKA_STORAGE_ERROR: the first ones may have been.
         """
         base_offset = next_offset = self.log_end_offset
         size_bytes = 0
         cache = self.epoch_cache
-        placed: list[PlacedBatch] = []
+        parts: list[AppendPart] = []
         for header, data in split_batches(records):
             if highest_epoch is not None and header.leader_epoch > highest_epoch:
-                records = memoryview(records)[:size_bytes]
                 break
             if header.base_offset != next_offset:
                 error = ErrorCode.CORRUPT_MESSAGE
@@ -199,30 +194,34 @@ class Log:
             if header.leader_epoch != cache.latest_epoch and header.leader_epoch >= 0:
                 cache = cache.assign(LeaderEpoch(header.leader_epoch), Offset(next_offset))
             last_offset = header.last_offset
-            placed.append((len(data), next_offset, last_offset, header.max_timestamp))
+            if not parts or not parts[-1].can_reach(last_offset):
+                parts.append(AppendPart(next_offset, cache))
+            parts[-1].add(len(data), last_offset, header.newest_timestamp, cache)
             next_offset = Offset(last_offset + 1)
             size_bytes += len(data)
-        if placed:
-            self._append(placed, [records], size_bytes, cache, now_ms)
+        rest = memoryview(records)
+        for part in parts:
+            self._append(part, [rest[: part.size_bytes]], now_ms)
+            rest = rest[part.size_bytes :]
         return AppendResult(base_offset, self.log_end_offset, size_bytes)
 
     def assign_epoch(self, leader_epoch: LeaderEpoch) -> None:
         """Enter that the epoch begins at the log's end: a new leader's first act (KAFKA-7415)."""
         self._set_epochs(self.epoch_cache.assign(leader_epoch, self.log_end_offset))
 
-    def _append(
-        self,
-        placed: Sequence[PlacedBatch],
-        buffers: Sequence[Buffer],
-        size_bytes: int,
-        cache: EpochCache,
-        now_ms: int,
-    ) -> None:
+    def _append(self, part: AppendPart, buffers: Sequence[Buffer], now_ms: int) -> None:
         """Write the batches and take note of them; all or nothing."""
         segment = self._segments[-1]
-        _, _, last_offset, max_timestamp = placed[-1]
+        cache = part.epochs
         try:
-            if must_roll(self.config, segment, size_bytes, last_offset, max_timestamp, now_ms):
+            if must_roll(
+                self.config,
+                segment,
+                part.size_bytes,
+                part.last_offset,
+                part.newest_timestamp,
+                now_ms,
+            ):
                 segment = self._roll()
             if cache is not self.epoch_cache or self._epoch_file.is_stale:
                 self._epoch_file.store(cache)
@@ -232,7 +231,9 @@ class Log:
             self._epoch_file.mark_stale()
             raise _refused_by_disk(self.folder, error) from error
         self.epoch_cache = cache
-        for batch_bytes, first_offset, last_offset, max_timestamp in placed:
+        if position == 0:
+            segment.begun_ms = now_ms
+        for batch_bytes, first_offset, last_offset, max_timestamp in part.batches:
             segment.note(position, batch_bytes, first_offset, last_offset, max_timestamp)
             position += batch_bytes
         self.log_end_offset = Offset(segment.next_offset)
@@ -298,14 +299,17 @@ class Log:
         except (OSError, StopIteration) as error:
             raise _refused_by_disk(self.folder, error) from error
 
-    def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
+    def look_up_timestamp(self, timestamp: int) -> Steps[FoundOffset | None]:
         """Return the first record that is not older than the timestamp (ms), or None.
+
+        Between two steps the log may be appended to and lose old segments, but not be truncated.
 
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
         """
+        segments = tuple(self._segments)
         try:
-            return find_by_timestamp(self._segments, timestamp, self.log_start_offset)
+            return (yield from look_up_timestamp(segments, timestamp, self.log_start_offset))
         except OSError as error:
             raise _refused_by_disk(self.folder, error) from error
 

@@ -5,6 +5,7 @@ The format itself is highwater_wire.kafka.record_batch; what is bad there is ref
 
 from __future__ import annotations
 
+from highwater_broker.log.log_config import LogConfig
 from highwater_core.errors import ErrorCode
 from highwater_core.ports import Buffer
 from highwater_wire.kafka import record_batch as wire
@@ -28,6 +29,8 @@ CREATE_TIME_ATTRIBUTES = COMPRESSION_MASK | LOG_APPEND_TIME
 NO_TIMESTAMP = -1
 MIN_RECORD_BYTES = 7
 """A record without key, value and headers: seven varints and flags of one byte."""
+MAX_RECORDS_PER_COMPRESSED_BYTE = 16
+"""No codec comes near: of records without key and value, zstd puts two into a byte, gzip one."""
 
 
 class LogRefused(Exception):
@@ -83,30 +86,58 @@ def decode_records(batch: Buffer) -> list[Record]:
         raise LogRefused(bad.error, str(bad)) from bad
 
 
-def check_produced(header: BatchHeader, max_message_bytes: int) -> None:
-    """Refuse a batch that no client may write.
+def take_produced(records: Buffer, config: LogConfig, now_ms: int) -> Batch:
+    """Return the one batch that a client's records are, checked; now_ms is wall clock time.
 
-    Deviation: batches with a producer id are refused as long as sequences are not checked, and
-    what a batch's records say of themselves is believed (Kafka decodes them).
+    Source: Kafka's ProduceRequest.validateRecords and LogValidator. What the batch's records say
+    of themselves is believed, as far as the header bounds it (deviation: Kafka decodes them).
+    Batches with a producer id are refused as long as sequences are not checked.
 
     Raises:
         LogRefused: see LogRefused.
     """
-    if header.size_bytes > max_message_bytes:
-        raise LogRefused(
-            ErrorCode.MESSAGE_TOO_LARGE, f"batch of {header.size_bytes} > {max_message_bytes} bytes"
-        )
-    if header.record_count != header.last_offset_delta + 1:
+    view = memoryview(records)
+    if not view:
+        raise LogRefused(ErrorCode.INVALID_RECORD, "no record batch")
+    try:
+        header = wire.first_batch_header(view)
+        if header.size_bytes > config.max_message_bytes:
+            raise LogRefused(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"batch of {header.size_bytes} > {config.max_message_bytes} bytes",
+            )
+        if header.size_bytes != len(view):
+            raise LogRefused(
+                ErrorCode.INVALID_RECORD,
+                f"{len(view) - header.size_bytes} bytes after a partition's one batch",
+            )
+        wire.check_crc(header, view)
+    except BadBatch as bad:
+        raise LogRefused(bad.error, str(bad)) from bad
+    _check_counts(header)
+    _check_attributes(header)
+    _check_timestamps(header, config, now_ms)
+    return Batch(header, view)
+
+
+def _check_counts(header: BatchHeader) -> None:
+    """Refuse a header that claims other offsets than its records can have."""
+    count = header.record_count
+    if count != header.last_offset_delta + 1 or header.base_offset != 0:
         raise LogRefused(
             ErrorCode.INVALID_RECORD,
-            f"{header.record_count} records, last offset delta {header.last_offset_delta}",
+            f"{count} records from {header.base_offset}, last delta {header.last_offset_delta}",
         )
-    attributes = header.attributes
     records_bytes = header.size_bytes - HEADER_BYTES
-    if not header.is_compressed and header.record_count * MIN_RECORD_BYTES > records_bytes:
-        raise LogRefused(
-            ErrorCode.INVALID_RECORD, f"{header.record_count} records in {records_bytes} bytes"
-        )
+    most = records_bytes // MIN_RECORD_BYTES
+    if header.is_compressed:
+        most = records_bytes * MAX_RECORDS_PER_COMPRESSED_BYTE
+    if count > most:
+        raise LogRefused(ErrorCode.INVALID_RECORD, f"{count} records in {records_bytes} bytes")
+
+
+def _check_attributes(header: BatchHeader) -> None:
+    attributes = header.attributes
     if attributes & COMPRESSION_MASK > LAST_COMPRESSION_CODE:
         raise LogRefused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"attributes {attributes:#06x}")
     if attributes & ~CREATE_TIME_ATTRIBUTES:
@@ -117,6 +148,22 @@ def check_produced(header: BatchHeader, max_message_bytes: int) -> None:
         raise LogRefused(ErrorCode.INVALID_TIMESTAMP, "a client may not set log append time")
     if header.producer_id != NO_PRODUCER_ID:
         raise LogRefused(ErrorCode.INVALID_RECORD, f"unknown producer id {header.producer_id}")
+
+
+def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
+    """Refuse times before 1970, and those too far from the broker's clock.
+
+    Source: Kafka's message.timestamp.before.max.ms and message.timestamp.after.max.ms.
+    """
+    for timestamp in (header.base_timestamp, header.max_timestamp):
+        if timestamp == NO_TIMESTAMP:
+            continue
+        is_late = timestamp - now_ms > config.message_timestamp_after_max_ms
+        is_early = now_ms - timestamp > config.message_timestamp_before_max_ms
+        if timestamp < 0 or is_late or is_early:
+            raise LogRefused(
+                ErrorCode.INVALID_TIMESTAMP, f"timestamp {timestamp} while the clock says {now_ms}"
+            )
 
 
 def stamp(batch: Batch, base_offset: int, leader_epoch: int) -> tuple[bytes, memoryview]:

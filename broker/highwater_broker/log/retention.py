@@ -7,18 +7,20 @@ from itertools import pairwise
 from typing import Protocol
 
 from highwater_broker.log.log_config import UNLIMITED, LogConfig
-
-MAX_RELATIVE_OFFSET = 2**31 - 1
-"""Index entries hold offsets relative to their segment's base in 31 bits."""
+from highwater_broker.log.segment_index import MAX_RELATIVE_OFFSET
 
 
 class SegmentFacts(Protocol):
-    """What is known of a segment; timestamps in ms, negative when its batches have none."""
+    """What is known of a segment; timestamps in ms, negative when its batches have none.
+
+    begun_ms is when its first batch came by the broker's clock, negative when nobody knows.
+    """
 
     base_offset: int
     size_bytes: int
     max_timestamp: int
     rolling_timestamp: int
+    begun_ms: int
 
 
 def must_roll(
@@ -33,7 +35,8 @@ def must_roll(
 
     The age of a segment counts from its first batch's timestamp to the new batch's, or to now_ms
     when that has none. An empty segment takes anything.
-    Source: Kafka's LogSegment.shouldRoll.
+    Source: Kafka's LogSegment.shouldRoll. Deviation: it must be that old by the broker's clock
+    too, as far as that is known; else a client whose timestamps leap makes a file with each batch.
     """
     if not segment.size_bytes:
         return False
@@ -41,7 +44,8 @@ def must_roll(
         return True
     if last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
         return True
-    if segment.rolling_timestamp < 0:
+    is_new = segment.begun_ms >= 0 and now_ms - segment.begun_ms <= config.segment_ms
+    if is_new or segment.rolling_timestamp < 0:
         return False
     newest = max_timestamp if max_timestamp >= 0 else now_ms
     return newest - segment.rolling_timestamp > config.segment_ms

@@ -38,6 +38,10 @@ from highwater_wire.kafka.record_batch import (
 TAIL_BATCHES = 2048
 """At least so many of the newest batches are found without reading the file."""
 
+MAX_INDEX_INTERVAL_BYTES = 64 * 1024
+"""However seldom a topic wants index entries: finding a batch reads no more headers than these
+bytes hold."""
+
 HOP_CHUNK_BYTES = 4096
 SCAN_CHUNK_BYTES = 4 << 20
 
@@ -173,9 +177,11 @@ class Segment:
         """The largest of all batches, NO_TIMESTAMP when none has one."""
         self.rolling_timestamp = NO_TIMESTAMP
         """The first batch's; how old the segment is counts from it."""
+        self.begun_ms = NO_TIMESTAMP
+        """When the first batch came by the broker's clock, if that was in this process."""
         self._files = files
         self._folder = folder
-        self._index_interval_bytes = index_interval_bytes
+        self._index_interval_bytes = min(index_interval_bytes, MAX_INDEX_INTERVAL_BYTES)
         self._open_file = OpenFile(files.open(segment_path(folder, base_offset, LOG_SUFFIX)))
         self._file = self._open_file.file
         self._max_timestamp_offset = base_offset
@@ -212,7 +218,10 @@ class Segment:
     def note(
         self, position: int, size_bytes: int, base_offset: int, last_offset: int, max_timestamp: int
     ) -> None:
-        """Take a batch that is in the file at position as the segment's newest."""
+        """Take a batch that is in the file at position as the segment's newest.
+
+        max_timestamp is its header's newest_timestamp.
+        """
         tail_offsets = self._tail_offsets
         tail_offsets.append(base_offset)
         self._tail_positions.append(position)
@@ -271,8 +280,18 @@ class Segment:
         return SegmentRecords(self._open_file, position, end - position)
 
     def batches_from_timestamp(self, timestamp: int) -> Iterator[tuple[int, BatchHeader]]:
-        """Yield the batches from somewhere before the first that reaches the timestamp."""
-        return self._hop(self.position_of(self._time_index.offset_before(timestamp)))
+        """Yield the batches from somewhere before the first that reaches the timestamp.
+
+        Whatever the timestamps are, no more than an index interval lies between: every entry of
+        the offset index up to there was made while the largest timestamp was still older.
+        """
+        reaching = self._time_index.first_reaching(timestamp)
+        before = self.next_offset if reaching is None else reaching
+        return self._hop(self._trusted(self._offset_index.before_offset(before - 1)))
+
+    def bytes_at(self, position: int, length: int) -> bytes:
+        """Return what the file has there, less where it ends."""
+        return self._file.pread(position, length)
 
     def batches(self) -> Iterator[tuple[int, BatchHeader]]:
         """Yield position and header of every batch."""
@@ -336,7 +355,7 @@ class Segment:
         self._forget_from(start)
         if start:
             self.next_offset = self._header_in_file(start).base_offset
-            self.rolling_timestamp = self._header_in_file(0).max_timestamp
+            self.rolling_timestamp = self._header_in_file(0).newest_timestamp
         for position, header in read_batches(
             self._file, start, self._file.size_bytes, check_crc=check_crc, chunk_bytes=chunk_bytes
         ):
@@ -349,7 +368,11 @@ class Segment:
             if check_header is not None:
                 check_header(header)
             self.note(
-                position, header.size_bytes, base_offset, header.last_offset, header.max_timestamp
+                position,
+                header.size_bytes,
+                base_offset,
+                header.last_offset,
+                header.newest_timestamp,
             )
             yield header
 
@@ -377,7 +400,7 @@ class Segment:
                 header.size_bytes,
                 header.base_offset,
                 header.last_offset,
-                header.max_timestamp,
+                header.newest_timestamp,
             )
         if start:
             self.rolling_timestamp = rolling_timestamp

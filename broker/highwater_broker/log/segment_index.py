@@ -1,7 +1,8 @@
 """The two sparse indexes of a segment, held in memory and kept in Kafka's binary forms.
 
 Neither is needed for correctness: both can be rebuilt from the segment. Entries are written to
-the file when the segment is flushed or closed, not at each append.
+the file when the segment is flushed or closed, not at each append. A batch whose position or
+relative offset does not fit 31 bits gets no entry: no log writes one, but one may be on a disk.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from highwater_core.ports import File, FileSystem
 
 _OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
+
+MAX_RELATIVE_OFFSET = 2**31 - 1
+"""Entries hold offsets relative to their segment's base in 31 bits, and positions."""
 
 
 class CorruptIndex(Exception):
@@ -40,8 +44,11 @@ class OffsetIndex:
         return len(self._positions)
 
     def add(self, last_offset: int, position: int) -> None:
-        self._relative_offsets.append(last_offset - self._base_offset)
-        self._positions.append(position)
+        """Add an entry, if it fits into one."""
+        relative_offset = last_offset - self._base_offset
+        if relative_offset <= MAX_RELATIVE_OFFSET and position <= MAX_RELATIVE_OFFSET:
+            self._relative_offsets.append(relative_offset)
+            self._positions.append(position)
 
     def last(self) -> tuple[int, int] | None:
         """Return (last offset, position) of the newest entry."""
@@ -111,11 +118,14 @@ class TimeIndex:
         return len(self._timestamps)
 
     def maybe_add(self, timestamp: int, offset: int) -> bool:
-        """Add an entry unless the timestamp is not larger than the last one's."""
-        if timestamp < 0 or (self._timestamps and self._timestamps[-1] >= timestamp):
+        """Add an entry, if it fits into one, unless the last one's timestamp is as large."""
+        relative_offset = offset - self._base_offset
+        if timestamp < 0 or relative_offset > MAX_RELATIVE_OFFSET:
+            return False
+        if self._timestamps and self._timestamps[-1] >= timestamp:
             return False
         self._timestamps.append(timestamp)
-        self._relative_offsets.append(offset - self._base_offset)
+        self._relative_offsets.append(relative_offset)
         return True
 
     def last(self) -> tuple[int, int] | None:
@@ -124,10 +134,12 @@ class TimeIndex:
             return None
         return self._timestamps[-1], self._base_offset + self._relative_offsets[-1]
 
-    def offset_before(self, timestamp: int) -> int:
-        """Return an offset up to which every record is older than the timestamp."""
+    def first_reaching(self, timestamp: int) -> int | None:
+        """Return the offset of the first entry that is not older, None when all are."""
         index = bisect_left(self._timestamps, timestamp)
-        return self._base_offset + self._relative_offsets[index - 1] if index else 0
+        if index == len(self._timestamps):
+            return None
+        return self._base_offset + self._relative_offsets[index]
 
     def cut(self, offset: int) -> None:
         """Drop the entries at offset or beyond."""

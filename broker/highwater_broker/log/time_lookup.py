@@ -1,14 +1,41 @@
-"""Finds the first record that is not older than a timestamp; reads few batches, decodes one."""
+"""Finds the first record that is not older than a timestamp, in steps; reads one batch's records.
+
+Nothing in it rests on what a client may have forged: of the batches before the one that is
+answered only headers are read, within one index interval, and of that batch no more than its
+bytes hold. Between two steps, of about a millisecond each, whoever runs it may do other things.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Generator, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
-from highwater_broker.log.record_batch import decode_records, split_batches
+from crc32c import crc32c
+
+from highwater_broker.log.record_batch import MIN_RECORD_BYTES, LogRefused
 from highwater_broker.log.segment import Segment
+from highwater_core.errors import ErrorCode
 from highwater_core.ids import LeaderEpoch, Offset
-from highwater_wire.kafka.record_batch import BatchHeader
+from highwater_wire.kafka.record_batch import (
+    CRC_START,
+    HEADER_BYTES,
+    BadBatch,
+    BatchHeader,
+    is_int64,
+    read_varint,
+)
+
+HEADERS_PER_STEP = 250
+RECORDS_PER_STEP = 500
+CRC_BYTES_PER_STEP = 1024 * 1024
+
+CHUNK_BYTES = 16 * 1024
+RECORD_HEAD_BYTES = 21
+"""What comes before a record's offset delta, at most: two varints and the attributes."""
+
+T = TypeVar("T")
+Steps = Generator[None, None, T]
+"""Work in steps, each of which ends with a yield; the last one returns the result."""
 
 
 class FoundOffset(NamedTuple):
@@ -19,38 +46,87 @@ class FoundOffset(NamedTuple):
     leader_epoch: LeaderEpoch
 
 
-def find_by_timestamp(
-    segments: Iterable[Segment], timestamp: int, log_start_offset: Offset
-) -> FoundOffset | None:
+def look_up_timestamp(
+    segments: Sequence[Segment], timestamp: int, log_start_offset: Offset
+) -> Steps[FoundOffset | None]:
     """Return the first record at or after log_start_offset that is not older, or None.
 
-    Deviation: in a compressed batch the batch's first record stands for all, so that none is
-    skipped; Kafka decompresses.
+    Deviation: where a batch's records cannot be read (they are compressed, or none bears its
+    header out), its first record stands for all. So none is skipped, and a header that lies costs
+    no more than a record that does.
 
     Raises:
-        OSError, LogRefused: the batch could not be read or decoded.
+        OSError, LogRefused: the disk refused, or what it has is not what was written.
     """
+    headers = 0
     for segment in segments:
         if segment.max_timestamp < timestamp:
             continue
         for position, header in segment.batches_from_timestamp(timestamp):
-            if header.max_timestamp < timestamp or header.last_offset < log_start_offset:
-                continue
-            found = _in_batch(segment, position, header, timestamp, log_start_offset)
-            if found is not None:
-                return found
+            headers += 1
+            if headers % HEADERS_PER_STEP == 0:
+                yield
+            if header.newest_timestamp >= timestamp and header.last_offset >= log_start_offset:
+                return (
+                    yield from _in_batch(segment, position, header, timestamp, log_start_offset)
+                )
     return None
 
 
 def _in_batch(
     segment: Segment, position: int, header: BatchHeader, timestamp: int, log_start_offset: Offset
-) -> FoundOffset | None:
+) -> Steps[FoundOffset]:
     epoch = LeaderEpoch(header.leader_epoch)
-    if header.is_compressed:
-        offset = max(log_start_offset, Offset(header.base_offset))
-        return FoundOffset(header.base_timestamp, offset, epoch)
-    (batch,) = split_batches(segment.records(position, position + header.size_bytes).read())
-    for record in decode_records(batch.data):
-        if record.timestamp >= timestamp and record.offset >= log_start_offset:
-            return FoundOffset(record.timestamp, Offset(record.offset), epoch)
-    return None
+    first = max(log_start_offset, Offset(header.base_offset))
+    if not header.is_compressed:
+        yield from _check_crc(segment, position, header)
+        try:
+            for offset, found in _timestamps(segment, position, header):
+                if found >= timestamp and offset >= first:
+                    return FoundOffset(found, Offset(offset), epoch)
+                if offset % RECORDS_PER_STEP == 0:
+                    yield
+        except (BadBatch, IndexError):
+            pass  # whoever reads the batch will find out: only where it is was asked
+    return FoundOffset(header.base_timestamp, first, epoch)
+
+
+def _check_crc(segment: Segment, position: int, header: BatchHeader) -> Steps[None]:
+    """Refuse a batch that the disk did not keep.
+
+    Raises:
+        LogRefused: CORRUPT_MESSAGE.
+    """
+    crc = 0
+    for at in range(CRC_START, header.size_bytes, CRC_BYTES_PER_STEP):
+        if at > CRC_START:
+            yield
+        length = min(CRC_BYTES_PER_STEP, header.size_bytes - at)
+        crc = crc32c(segment.bytes_at(position + at, length), crc)
+    if crc != header.crc:
+        raise LogRefused(ErrorCode.CORRUPT_MESSAGE, f"CRC-32C does not match at {position}")
+
+
+def _timestamps(segment: Segment, position: int, header: BatchHeader) -> Iterator[tuple[int, int]]:
+    """Yield each record's offset and timestamp, reading as little as shows them.
+
+    Raises:
+        BadBatch, IndexError: the records are not what the header says.
+    """
+    end = header.size_bytes
+    record = HEADER_BYTES
+    chunk, chunk_start = b"", record
+    for offset in range(header.base_offset, header.base_offset + header.record_count):
+        chunk_end = chunk_start + len(chunk)
+        if chunk_end < record + RECORD_HEAD_BYTES and chunk_end < end:
+            chunk_start = record
+            chunk = segment.bytes_at(position + record, min(CHUNK_BYTES, end - record))
+        length, body = read_varint(chunk, record - chunk_start)
+        timestamp_delta, _ = read_varint(chunk, body + 1)
+        timestamp = header.base_timestamp + timestamp_delta
+        record = chunk_start + body + length
+        if length < MIN_RECORD_BYTES - 1 or record > end or not is_int64(timestamp):
+            raise BadBatch(ErrorCode.CORRUPT_MESSAGE, f"a record of {length} bytes at {timestamp}")
+        if offset > header.last_offset:
+            raise BadBatch(ErrorCode.CORRUPT_MESSAGE, f"more records than end at {offset - 1}")
+        yield offset, timestamp

@@ -213,7 +213,7 @@ def test_a_fetch_like_the_last_keeps_an_isr_member_in_sync(make_bench: MakeBench
     assert fetch(bench, partition, TWO, 0) is E.NONE
     bench.kernel.run_for(LAG_MS + 1)
     assert partition.record_repeated_fetch(TWO, bench.runtime.now_ms())
-    partition.append(batch("a"), -1, T0)
+    partition.append(batch("a"), -1, 0)
     assert partition.maybe_shrink_isr(bench.runtime.now_ms())
     proposal = partition.proposal()
     assert proposal is not None
@@ -226,7 +226,7 @@ def test_a_fetch_is_not_like_the_last_once_there_is_more_to_note(make_bench: Mak
     assert not partition.record_repeated_fetch(TWO, now_ms)  # has not fetched yet
     fetch(bench, partition, TWO, 0)
     assert partition.record_repeated_fetch(TWO, now_ms)
-    partition.append(batch("a"), -1, T0)
+    partition.append(batch("a"), -1, 0)
     assert not partition.record_repeated_fetch(TWO, now_ms)  # is behind now
     fetch(bench, partition, TWO, 1)
     lead(bench, partition, command(ME, 6, isr=(ME, THREE)))

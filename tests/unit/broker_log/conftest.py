@@ -11,6 +11,7 @@ import pytest
 from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.recovery import RecoveryReport
+from highwater_broker.log.time_lookup import FoundOffset
 from highwater_core.ids import LeaderEpoch, Offset
 from highwater_core.ports import Buffer
 from highwater_simulator.files import Disk, FileNode, SimulatedFile, SimulatedFileSystem
@@ -119,6 +120,22 @@ def append(log: Log, *values: bytes, epoch: int = 0, timestamp: int = 1_000) -> 
     return log.append_as_leader(records, LeaderEpoch(epoch), timestamp).base_offset
 
 
+def look_up(log: Log, timestamp: int) -> FoundOffset | None:
+    """Return the first record that is not older, without a pause between the steps."""
+    return stepped(log, timestamp)[0]
+
+
+def stepped(log: Log, timestamp: int) -> tuple[FoundOffset | None, int]:
+    """Return the first record that is not older, and how many steps that took."""
+    lookup, steps = log.look_up_timestamp(timestamp), 0
+    while True:
+        steps += 1
+        try:
+            next(lookup)
+        except StopIteration as stop:
+            return stop.value, steps
+
+
 def all_bytes(log: Log) -> bytes:
     """Return the whole log's batches, read in steps as a follower does."""
     found, offset = b"", log.log_start_offset
@@ -147,6 +164,8 @@ def tools() -> Any:
     class Tools:
         batch = staticmethod(batch)
         append = staticmethod(append)
+        look_up = staticmethod(look_up)
+        stepped = staticmethod(stepped)
         all_bytes = staticmethod(all_bytes)
 
     return Tools

@@ -232,6 +232,6 @@ def test_failed_sync_is_not_forgotten(machine: Any, tools: Any) -> None:
 def test_timestamp_is_not_looked_up_in_a_batch_that_went_bad(machine: Any, tools: Any) -> None:
     log = filled(machine, tools)
     machine.content(f"{0:020d}.log")[65] ^= 1
-    assert refusal(lambda: log.offset_for_timestamp(1_000)) is ErrorCode.CORRUPT_MESSAGE
+    assert refusal(lambda: tools.look_up(log, 1_000)) is ErrorCode.CORRUPT_MESSAGE
     machine.disk.fail(DiskOperation.READ)
-    assert refusal(lambda: log.offset_for_timestamp(1_000)) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert refusal(lambda: tools.look_up(log, 1_000)) is ErrorCode.KAFKA_STORAGE_ERROR

@@ -203,7 +203,7 @@ def test_a_damaged_index_is_rebuilt(new_machine: Any, tools: Any, suffix: str, d
     assert tools.all_bytes(log) == machine.before
     assert [r for r in report.repairs if "rebuilt" in r] == list(report.repairs)
     assert len(report.repairs) == 1
-    assert log.offset_for_timestamp(1007) == (1007, 14, 1)
+    assert tools.look_up(log, 1007) == (1007, 14, 1)
     machine.run(log.flush())
     log.close()
     assert bytes(machine.content(name)) == good

@@ -20,6 +20,7 @@ class Facts:
     size_bytes: int = 100
     max_timestamp: int = 1000
     rolling_timestamp: int = 1000
+    begun_ms: int = -1
 
 
 CONFIG = LogConfig(segment_bytes=1000, segment_ms=50, retention_ms=500, retention_bytes=UNLIMITED)
@@ -35,6 +36,10 @@ CONFIG = LogConfig(segment_bytes=1000, segment_ms=50, retention_ms=500, retentio
         (Facts(0), 1, 9, 1051, 0, True),
         (Facts(0), 1, 9, -1, 1051, True),  # no timestamp: the clock
         (Facts(0, rolling_timestamp=-1), 1, 9, 9999, 9999, False),
+        (Facts(0, begun_ms=2000), 1, 9, 9999, 2050, False),  # old by the records' word only
+        (Facts(0, begun_ms=2000), 1, 9, 9999, 2051, True),
+        (Facts(0, begun_ms=2000), 1, 9, 9999, 1000, False),  # the clock went back
+        (Facts(0, begun_ms=2000), 901, 9, 9999, 2000, True),  # it is full all the same
         (Facts(7), 1, 7 + MAX_RELATIVE_OFFSET, 1000, 0, False),
         (Facts(7), 1, 8 + MAX_RELATIVE_OFFSET, 1000, 0, True),
     ],

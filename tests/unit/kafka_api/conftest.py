@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
@@ -57,6 +57,7 @@ class ScriptedPartition:
     repeated_fetches: list[int] = field(default_factory=list)
     takes_repeats: bool = True
     reads: int = 0
+    lookup_steps: int = 1
 
     @property
     def log_end_offset(self) -> Offset:
@@ -134,10 +135,12 @@ class ScriptedPartition:
             return ErrorCode.OFFSET_NOT_AVAILABLE, Offset(-1)
         return ErrorCode.NONE, self.high_watermark
 
-    def offset_for_timestamp(
+    def look_up_timestamp(
         self, timestamp_ms: int
-    ) -> tuple[ErrorCode, tuple[int, Offset] | None]:
-        """Offset n has timestamp 1000 + n."""
+    ) -> Generator[None, None, tuple[ErrorCode, tuple[int, Offset] | None]]:
+        """Offset n has timestamp 1000 + n; it takes lookup_steps."""
+        for _ in range(self.lookup_steps - 1):
+            yield
         offset = max(timestamp_ms - 1000, self.log_start_offset)
         found = (1000 + offset, Offset(offset)) if offset < self.log_end_offset else None
         return ErrorCode.NONE, found

@@ -26,6 +26,8 @@ CRC_START = 21
 MAGIC = 2
 COMPRESSION_MASK = 0x07
 NO_PRODUCER_ID = -1
+MAX_INT64 = 2**63 - 1
+"""Offsets and timestamps travel and lie on disks in 64 bits, with a sign."""
 
 STAMP = struct.Struct(">qii")
 """The first 16 bytes: base offset, batch length, leader epoch."""
@@ -70,6 +72,15 @@ class BatchHeader(NamedTuple):
         return self.base_offset + self.last_offset_delta
 
     @property
+    def newest_timestamp(self) -> int:
+        """The largest timestamp that the header tells of.
+
+        Some clients leave max_timestamp unset (Sarama until 2025); their batches count with
+        their first record's. A Kafka broker sets it anew from the records.
+        """
+        return max(self.base_timestamp, self.max_timestamp)
+
+    @property
     def is_compressed(self) -> bool:
         return bool(self.attributes & COMPRESSION_MASK)
 
@@ -107,11 +118,41 @@ def check_framing(header: BatchHeader) -> None:
         raise BadBatch(error, f"record batch of magic {header.magic}, not {MAGIC}")
     if header.batch_length < HEADER_BYTES - LENGTH_END:
         raise BadBatch(ErrorCode.CORRUPT_MESSAGE, f"batch length {header.batch_length}")
-    if header.last_offset_delta < 0 or header.base_offset < 0:
+    if (
+        header.last_offset_delta < 0
+        or header.base_offset < 0
+        or header.last_offset >= MAX_INT64  # the next offset must be one too
+    ):
         raise BadBatch(
             ErrorCode.CORRUPT_MESSAGE,
             f"base offset {header.base_offset}, last offset delta {header.last_offset_delta}",
         )
+
+
+def first_batch_header(buffer: Buffer) -> BatchHeader:
+    """Return the header of the batch that the buffer begins with, and holds whole.
+
+    Raises:
+        BadBatch: CORRUPT_MESSAGE or UNSUPPORTED_FOR_MESSAGE_FORMAT.
+    """
+    if len(buffer) < HEADER_BYTES:
+        raise BadBatch(ErrorCode.CORRUPT_MESSAGE, f"{len(buffer)} bytes are no record batch")
+    header = parse_header(buffer)
+    check_framing(header)
+    if header.size_bytes > len(buffer):
+        missing_bytes = header.size_bytes - len(buffer)
+        raise BadBatch(ErrorCode.CORRUPT_MESSAGE, f"batch cut short by {missing_bytes} bytes")
+    return header
+
+
+def check_crc(header: BatchHeader, batch: Buffer) -> None:
+    """Refuse a whole batch whose CRC-32C is not what its header says.
+
+    Raises:
+        BadBatch: CORRUPT_MESSAGE.
+    """
+    if crc32c(batch[CRC_START:]) != header.crc:
+        raise BadBatch(ErrorCode.CORRUPT_MESSAGE, "CRC-32C does not match")
 
 
 def split_batches(buffer: Buffer) -> list[Batch]:
@@ -125,17 +166,12 @@ def split_batches(buffer: Buffer) -> list[Batch]:
     batches: list[Batch] = []
     position = 0
     while position < end:
-        if end - position < HEADER_BYTES:
-            raise BadBatch(ErrorCode.CORRUPT_MESSAGE, f"{end - position} bytes after a batch")
-        header = parse_header(view, position)
-        check_framing(header)
-        batch_end = position + LENGTH_END + header.batch_length
-        if batch_end > end:
-            raise BadBatch(ErrorCode.CORRUPT_MESSAGE, f"batch cut short by {batch_end - end} bytes")
-        if crc32c(view[position + CRC_START : batch_end]) != header.crc:
-            raise BadBatch(ErrorCode.CORRUPT_MESSAGE, "CRC-32C does not match")
-        batches.append(Batch(header, view[position:batch_end]))
-        position = batch_end
+        rest = view[position:]
+        header = first_batch_header(rest)
+        batch = Batch(header, rest[: header.size_bytes])
+        check_crc(*batch)
+        batches.append(batch)
+        position += header.size_bytes
     return batches
 
 
@@ -165,6 +201,8 @@ def build_batch(
 def decode_records(batch: Buffer) -> list[Record]:
     """Return the records of one uncompressed batch.
 
+    Their offsets lie within the batch, their timestamps in 64 bits.
+
     Raises:
         BadBatch: CORRUPT_MESSAGE, or UNSUPPORTED_COMPRESSION_TYPE when they are compressed.
     """
@@ -176,7 +214,7 @@ def decode_records(batch: Buffer) -> list[Record]:
     position = 0
     try:
         for _ in range(header.record_count):
-            length, start = _varint(data, position)
+            length, start = read_varint(data, position)
             position = start + length
             if length < 0 or position > len(data):
                 raise BadBatch(ErrorCode.CORRUPT_MESSAGE, f"record of {length} bytes")
@@ -202,17 +240,21 @@ def _encode_record(
 
 
 def _decode_record(header: BatchHeader, data: bytes, position: int) -> Record:
-    timestamp_delta, position = _varint(data, position)
-    offset_delta, position = _varint(data, position)
+    timestamp_delta, position = read_varint(data, position)
+    offset_delta, position = read_varint(data, position)
+    timestamp = header.base_timestamp + timestamp_delta
+    if not 0 <= offset_delta <= header.last_offset_delta or not is_int64(timestamp):
+        raise BadBatch(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"a record of offset delta {offset_delta}, timestamp delta {timestamp_delta}",
+        )
     key, position = _nullable_bytes(data, position)
     value, position = _nullable_bytes(data, position)
-    return Record(
-        header.base_offset + offset_delta, header.base_timestamp + timestamp_delta, key, value
-    )
+    return Record(header.base_offset + offset_delta, timestamp, key, value)
 
 
 def _nullable_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
-    length, position = _varint(data, position)
+    length, position = read_varint(data, position)
     if length < 0:
         return None, position
     if position + length > len(data):
@@ -228,7 +270,17 @@ def _put_varint(out: bytearray, value: int) -> None:
     out.append(unsigned)
 
 
-def _varint(data: bytes, position: int) -> tuple[int, int]:
+def is_int64(number: int) -> bool:
+    return -MAX_INT64 - 1 <= number <= MAX_INT64
+
+
+def read_varint(data: bytes, position: int) -> tuple[int, int]:
+    """Return a record's zigzag varint of at most ten bytes and where it ends.
+
+    Raises:
+        BadBatch: CORRUPT_MESSAGE: it is longer.
+        IndexError: the data end within it.
+    """
     unsigned = shift = 0
     while True:
         byte = data[position]
