@@ -32,7 +32,6 @@ from highwater_broker.kafka_api.topic_waits import TopicWaits
 from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.purgatory import Purgatory
-from highwater_broker.turns import Turns
 from highwater_core.check import BugFound
 from highwater_core.ports import Ports
 from highwater_wire.kafka.messages import (
@@ -73,7 +72,6 @@ class KafkaApi:
         waits = TopicWaits(metadata, purgatory)
         turns = Turns(runtime)
         versions = ApiVersionsHandler(settings.api_versions)
-        turns = Turns(runtime)
         limits = FetchLimits(
             settings.fetch_response_max_bytes,
             settings.high_watermark_linger_ms,

@@ -13,8 +13,8 @@ from dataclasses import replace
 from highwater_broker.kafka_api.append_order import AppendOrder
 from highwater_broker.kafka_api.lookup import PartitionLookup
 from highwater_broker.kafka_api.seams import CLIENT_LISTENERS, Partition
+from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.purgatory import Purgatory
-from highwater_broker.turns import Turns
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import LeaderEpoch, Offset, TopicPartition

@@ -1,49 +1,55 @@
 """Lets small requests be answered while large ones are worked on.
 
-A request that names hundreds of things is done in chunks. Of all large requests one does one chunk
-at a time, that with the least to do; whatever else is ready runs between two chunks.
+A request that names hundreds of things, or looks through a log, is done in steps of a millisecond
+or a few. Of all such requests one does one step at a time, the one with the least to do; whatever
+else is ready runs between two steps.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import TypeVar
 
 from highwater_core.runtime import Event, Runtime
 
 CHUNK = 100
-"""Things done in one go: a millisecond or a few."""
+"""Things done in one step."""
 PATIENCE_MS = 10_000
-"""A request that waited so long for one chunk goes before smaller ones."""
+"""A request that waited so long for one step goes before smaller ones."""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-class _Turn:
-    """One large request: what it has left to do, and the event that lets it do a chunk."""
+class _Waiter:
+    """One who waits for a step; is_over: it was called, or has gone."""
 
-    __slots__ = ("event", "left")
+    __slots__ = ("called", "is_over")
 
-    def __init__(self, event: Event, left: int) -> None:
-        self.event = event
-        self.left = left
+    def __init__(self, called: Event) -> None:
+        self.called = called
+        self.is_over = False
 
 
 class Turns:
     """Whose turn it is among the large requests.
 
-    Invariant: while there are any, one of them has the turn and its event is set.
+    Ordering: of those that wait the one with the least left comes first; of equals, who has waited
+    longest. Who just had a turn begins to wait when the next one is chosen already.
     """
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._turns: dict[_Turn, None] = {}
-        self._current: _Turn | None = None
+        self._waiting: list[tuple[int, int, _Waiter]] = []
+        self._numbers = count()
+        self._is_taken = False
 
-    def __len__(self) -> int:
-        """Return how many large requests are under way."""
-        return len(self._turns)
+    @property
+    def is_free(self) -> bool:
+        """Whether nobody has a turn, or waits for one."""
+        return not self._is_taken
 
     async def each(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Return work's result for each item, in order.
@@ -53,30 +59,44 @@ class Turns:
         """
         if len(items) <= CHUNK:
             return [work(item) for item in items]
-        turn = _Turn(self._runtime.event(), len(items))
-        self._turns[turn] = None
         results: list[R] = []
-        try:
-            for start in range(0, len(items), CHUNK):
-                turn.left = len(items) - start
-                await self._next(turn)
-                results.extend([work(item) for item in items[start : start + CHUNK]])
-        finally:
-            del self._turns[turn]
-            if self._current is turn:
-                self._pass_on()
+        for start in range(0, len(items), CHUNK):
+            await self.next(len(items) - start)
+            results.extend([work(item) for item in items[start : start + CHUNK]])
         return results
 
-    async def _next(self, turn: _Turn) -> None:
-        """Let others run; return when it is this one's turn."""
-        turn.event.clear()
-        if self._current is None or self._current is turn:
-            self._pass_on()
-        while not await turn.event.wait(PATIENCE_MS):
-            turn.left = 0
-        await self._runtime.sleep(0)
+    async def next(self, left: int = 1) -> None:
+        """Return when it is the caller's turn, which lasts until its next await.
 
-    def _pass_on(self) -> None:
-        self._current = min(self._turns, key=lambda turn: turn.left, default=None)
-        if self._current is not None:
-            self._current.event.set()
+        left: how much the caller has to do, in whatever it counts.
+        """
+        if self._is_taken:
+            await self._wait(left)
+        self._is_taken = True
+        try:
+            await self._runtime.sleep(0)  # the pass of the loop that this step has to itself
+        finally:
+            self._hand_over()
+
+    async def _wait(self, left: int) -> None:
+        number = next(self._numbers)
+        waiter = _Waiter(self._runtime.event())
+        heapq.heappush(self._waiting, (left, number, waiter))
+        is_ours = False
+        try:
+            while not (is_ours := await waiter.called.wait(PATIENCE_MS)):
+                heapq.heappush(self._waiting, (0, number, waiter))
+        finally:
+            if not is_ours and waiter.is_over:  # called, and cancelled before it could run
+                self._hand_over()
+            waiter.is_over = True
+
+    def _hand_over(self) -> None:
+        """Call the next one, to whom the turn then belongs."""
+        while self._waiting:
+            _, _, waiter = heapq.heappop(self._waiting)
+            if not waiter.is_over:
+                waiter.is_over = True
+                waiter.called.set()
+                return
+        self._is_taken = False

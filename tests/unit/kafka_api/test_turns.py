@@ -38,7 +38,7 @@ class Working:
 def working() -> Any:
     started = Working()
     yield started
-    assert len(started.turns) == 0, "a request kept its turn"
+    assert started.turns.is_free, "a request kept its turn"
     started.kernel.close()
 
 
@@ -72,15 +72,8 @@ def test_of_large_requests_the_one_with_the_least_to_do_goes_on(working: Any) ->
     working.start("b", 4 * CHUNK)
     working.start("c", 2 * CHUNK)
     working.step()
-    assert runs(working.done) == [
-        ("a", CHUNK),
-        ("c", 2 * CHUNK),
-        ("c ended", 1),
-        ("a", 3 * CHUNK),
-        ("a ended", 1),
-        ("b", 4 * CHUNK),
-        ("b ended", 1),
-    ]
+    assert [each for each in working.done if "ended" in each] == ["c ended", "a ended", "b ended"]
+    assert working.done.index("c ended") <= 4 * CHUNK  # one of the others' between two of its own
 
 
 def test_a_request_that_waited_for_long_goes_before_smaller_ones(working: Any) -> None:
