@@ -143,6 +143,18 @@ def test_a_malformed_controller_epoch_is_reported_and_waited_for(cluster):
     assert epochs(cluster) == [8]
 
 
+def test_an_epoch_that_another_controller_took_meanwhile_is_not_taken_again(cluster):
+    cluster.write(znodes.CONTROLLER_EPOCH, b"5")
+
+    async def another_wins_and_is_gone():
+        await cluster.put(znodes.CONTROLLER_EPOCH, b"6")
+
+    cluster.before_multi(znodes.CONTROLLER_EPOCH, another_wins_and_is_gone)
+    cluster.start_controller()
+    cluster.until_failed_over()
+    assert epochs(cluster) == [7]
+
+
 def test_requests_to_a_controller_that_is_not_active_are_refused(cluster):
     cluster.start_controller(1000)
     cluster.until_failed_over()

@@ -351,3 +351,19 @@ def test_who_a_leader_takes_out_of_the_isr_is_eligible_until_enough_are_in_sync(
     alter(held, 0, 2)
     assert of(held.state("t")) == (0, (0, 2), ())
     assert held.state("t").storage_ids == ((0, "s0"), (2, "s2"))
+
+
+def test_who_was_eligible_is_so_no_more_once_a_lowered_minimum_commits_without_it(cluster):
+    for broker_id in range(3):
+        cluster.start_broker(broker_id, f"s{broker_id}")
+    cluster.start_controller()
+    cluster.until_failed_over()
+    cluster.create_topic("t", (0, 1, 2), config={"min.insync.replicas": "3"})
+    cluster.settle()
+    alter(cluster, 0, 1)
+    assert of(cluster.state("t")) == (0, (0, 1), (2,))
+    # From here on 0 and 1 commit by themselves: 2 may lack what they commit.
+    lowered = znodes.TopicConfigZnode(config={"min.insync.replicas": "2"})
+    cluster.write(znodes.topic_config_path("t"), znodes.encode(lowered))
+    alter(cluster, 0)
+    assert of(cluster.state("t")) == (0, (0,), (1,))
