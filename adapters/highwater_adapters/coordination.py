@@ -7,6 +7,8 @@ the queue before an answer that shows the change. What differs from plain kazoo:
 - A session ends once: kazoo would open a new one after an expiry, behind the node's back.
 - Commands are not retried: ConnectionLost says that the outcome is unknown. A call made while the
   session is suspended waits for the connection or for the session's end.
+- What is larger than a server reads is not sent: the server would close the connection, and again
+  each time it is repeated.
 - kazoo forgets its watches when the connection drops. Each of them fires once after
   SESSION_ESTABLISHED, whether or not its znode changed: the node reads again and loses nothing.
 
@@ -49,6 +51,14 @@ from highwater_core.ports import (
     SessionExpired,
     SetOp,
     Stat,
+    TooLarge,
+)
+from highwater_core.request_sizes import (
+    MAX_REQUEST_BYTES,
+    size_of_create,
+    size_of_multi,
+    size_of_path,
+    size_of_set,
 )
 
 _RECONNECT_DELAY_S = 0.05
@@ -58,6 +68,8 @@ _CONNECT_TIMEOUT_S = 0.5
 
 _ERRORS: tuple[tuple[type[Exception], type[CoordinationError]], ...] = (
     (zk.NoNodeError, NoNode),
+    (zk.BadArgumentsError, NoNode),  # a path that ZooKeeper allows nowhere
+    (ValueError, NoNode),  # the same, as kazoo says it
     (zk.NodeExistsError, NodeExists),
     (zk.BadVersionError, BadVersion),
     (zk.NotEmptyError, NotEmpty),
@@ -101,7 +113,14 @@ class _LoopHandler(SequentialThreadingHandler):  # type: ignore[misc]
 class KazooCoordination:
     """See highwater_core.ports.Coordination. Made by KazooCoordinationFactory only."""
 
-    def __init__(self, hosts: str, session_timeout_ms: int, logger: logging.Logger) -> None:
+    def __init__(
+        self,
+        hosts: str,
+        session_timeout_ms: int,
+        logger: logging.Logger,
+        max_request_bytes: int = MAX_REQUEST_BYTES,
+    ) -> None:
+        self._max_request_bytes = max_request_bytes
         self._loop = asyncio.get_running_loop()
         self._events: AsyncioQueue[CoordinationEvent] = AsyncioQueue(self._loop)
         self._connected: asyncio.Future[int] = self._loop.create_future()
@@ -194,6 +213,7 @@ class KazooCoordination:
     async def create(
         self, path: str, data: bytes, *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
+        self._refuse_too_large(size_of_create(path, data), path)
         created: str = await self._answer(
             self._client.create_async, path, data, ephemeral=ephemeral, sequence=sequential
         )
@@ -210,18 +230,24 @@ class KazooCoordination:
                     continue
 
     async def get(self, path: str, *, watch: bool = False) -> tuple[bytes, Stat]:
+        self._refuse_too_large(size_of_path(path), path)
         data, stat = await self._answer(
             self._client.get_async, path, watch=self._watch(watch, _KIND.NODE_CHANGED, path)
         )
         return data or b"", _to_stat(stat)
 
     async def exists(self, path: str, *, watch: bool = False) -> Stat | None:
-        stat = await self._answer(
-            self._client.exists_async, path, watch=self._watch(watch, _KIND.NODE_CHANGED, path)
-        )
+        self._refuse_too_large(size_of_path(path), path)
+        try:
+            stat = await self._answer(
+                self._client.exists_async, path, watch=self._watch(watch, _KIND.NODE_CHANGED, path)
+            )
+        except NoNode:  # nor can there ever be one
+            return None
         return None if stat is None else _to_stat(stat)
 
     async def children(self, path: str, *, watch: bool = False) -> list[str]:
+        self._refuse_too_large(size_of_path(path), path)
         names = await self._answer(
             self._client.get_children_async,
             path,
@@ -230,12 +256,15 @@ class KazooCoordination:
         return sorted(names)
 
     async def set(self, path: str, data: bytes, expected_version: int = ANY_VERSION) -> Stat:
+        self._refuse_too_large(size_of_set(path, data), path)
         return _to_stat(await self._answer(self._client.set_async, path, data, expected_version))
 
     async def delete(self, path: str, expected_version: int = ANY_VERSION) -> None:
+        self._refuse_too_large(size_of_path(path), path)
         await self._answer(self._client.delete_async, path, expected_version)
 
     async def multi(self, operations: Sequence[MultiOp]) -> list[Stat | None]:
+        self._refuse_too_large(size_of_multi(operations), "multi")
         transaction = self._client.transaction()
         for operation in operations:
             _add_operation(transaction, operation)
@@ -250,16 +279,24 @@ class KazooCoordination:
             for operation, result in zip(operations, results, strict=True)
         ]
 
+    def _refuse_too_large(self, size_bytes: int, what: str) -> None:
+        if size_bytes > self._max_request_bytes:
+            raise TooLarge(f"{what[:300]}: {size_bytes} bytes, at most {self._max_request_bytes}")
+
     async def _answer(self, start: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Start one of kazoo's asynchronous calls and return its answer."""
         if self._is_over:
             raise SessionExpired("the session is over")
+        what = str(arguments[0]) if arguments else "multi"
         answer: asyncio.Future[Any] = self._loop.create_future()
-        start(*arguments, **options).rawlink(functools.partial(self._answered, answer))
+        try:
+            started = start(*arguments, **options)
+        except ValueError as fault:
+            raise _to_error(fault, what) from fault
+        started.rawlink(functools.partial(self._answered, answer))
         error, value = await answer
         if error is None:
             return value
-        what = str(arguments[0]) if arguments else "multi"
         if self._is_over and isinstance(error, zk.ConnectionLoss):
             raise SessionExpired(what)
         raise _to_error(error, what)
@@ -334,11 +371,19 @@ class KazooCoordinationFactory:
     Units: ZooKeeper bounds the session timeout by 2 and 20 times its tickTime.
     """
 
-    def __init__(self, hosts: str, logger: logging.Logger | None = None) -> None:
+    def __init__(
+        self,
+        hosts: str,
+        logger: logging.Logger | None = None,
+        max_request_bytes: int = MAX_REQUEST_BYTES,
+    ) -> None:
         self._hosts = hosts
         self._logger = logger or logging.getLogger("highwater.zookeeper")
+        self._max_request_bytes = max_request_bytes
 
     async def open(self, session_timeout_ms: int) -> KazooCoordination:
-        coordination = KazooCoordination(self._hosts, session_timeout_ms, self._logger)
+        coordination = KazooCoordination(
+            self._hosts, session_timeout_ms, self._logger, self._max_request_bytes
+        )
         await coordination.connect()
         return coordination

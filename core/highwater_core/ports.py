@@ -56,6 +56,10 @@ class ConnectionLost(CoordinationError):
     """No answer: the operation may or may not have been carried out."""
 
 
+class TooLarge(CoordinationError):
+    """The request is larger than ZooKeeper takes; it was not sent, and never can be."""
+
+
 class SessionExpired(CoordinationError):
     """The session is over: its ephemeral znodes and watches are gone, and so is this port."""
 
@@ -130,9 +134,11 @@ class CoordinationEvent:
 class Coordination(Protocol):
     """One ZooKeeper session.
 
-    Every call may also raise ConnectionLost (outcome unknown) or SessionExpired (final). Calls
-    of one session are answered in the order in which they were made, and a watch's event comes
-    before any answer that shows the change it announces.
+    Every call may also raise ConnectionLost (outcome unknown), SessionExpired (final) or TooLarge
+    (nothing was sent: see highwater_core.request_sizes). A path that ZooKeeper allows nowhere, with
+    a part such as "..", counts as one that does not exist. Calls of one session are answered in
+    the order in which they were made, and a watch's event comes before any answer that shows the
+    change it announces.
     """
 
     @property
@@ -229,6 +235,11 @@ class CallFailed(Exception):
         self.sent = sent
 
 
+class CallRefused(CallFailed):
+    """The request cannot be sent, or the peer cannot read it: it was not carried out, and to send
+    the same again is in vain."""
+
+
 class ControlPlane(Protocol):
     """Calls between nodes over gRPC."""
 
@@ -239,6 +250,7 @@ class ControlPlane(Protocol):
 
         Raises:
             CallFailed: the request may still be carried out, even later.
+            CallRefused: it never will be.
         """
         ...
 

@@ -28,6 +28,9 @@ from highwater_core.ports import (
 
 NO_OWNER = 0
 
+_NEVER_NAMES = ("", ".", "..")
+"""A path with such a part is nowhere."""
+
 
 @dataclass(slots=True)
 class Znode:
@@ -66,7 +69,7 @@ class ZnodeTree:
     # ------------------------------------------------------------ reads
 
     def find(self, path: str) -> Znode | None:
-        check(path.startswith("/") and (path == "/" or not path.endswith("/")), f"path {path!r}")
+        check(path.startswith("/"), f"path {path!r}")
         return self._znodes.get(path)
 
     def get(self, path: str) -> Znode:
@@ -162,6 +165,8 @@ class ZnodeTree:
     def _create(self, path: str, data: bytes, owner: int) -> Change:
         if self.find(path) is not None:
             raise NodeExists(path)
+        if name_of(path) in _NEVER_NAMES:
+            raise NoNode(path)
         parent = self.get(parent_of(path))
         if parent.stat.ephemeral_owner != NO_OWNER:
             raise CoordinationError(f"{path}: ephemeral znodes have no children")
@@ -193,18 +198,22 @@ class ZnodeTree:
 
     def _remember(self, path: str) -> Callable[[], None]:
         """Return what restores this znode and its place under its parent."""
-        parent_path = parent_of(path)
-        before = {each: _copy(self._znodes.get(each)) for each in (parent_path, path)}
+        znode, parent = self._znodes.get(path), self._znodes.get(parent_of(path))
+        before = None if znode is None else (znode.data, znode.stat)
+        created_children = 0 if parent is None else parent.created_children
+        was_child = parent is not None and name_of(path) in parent.children
 
         def restore() -> None:
-            for each, znode in before.items():
-                if znode is None:
-                    self._znodes.pop(each, None)
+            if znode is None:
+                self._znodes.pop(path, None)
+            elif before is not None:
+                self._znodes[path] = znode
+                znode.data, znode.stat = before
+            if parent is not None:
+                parent.created_children = created_children
+                if was_child:
+                    parent.children[name_of(path)] = None
                 else:
-                    self._znodes[each] = znode
+                    parent.children.pop(name_of(path), None)
 
         return restore
-
-
-def _copy(znode: Znode | None) -> Znode | None:
-    return None if znode is None else replace(znode, children=dict(znode.children))

@@ -20,6 +20,7 @@ from highwater_core.ports import (
     SessionExpired,
     Stat,
 )
+from highwater_core.request_sizes import MAX_REQUEST_BYTES
 from highwater_simulator.clocks import NS_PER_MS
 from highwater_simulator.kernel import Kernel
 from highwater_simulator.network import Connection, Network
@@ -154,8 +155,11 @@ class ZooKeeper:
 
     # ------------------------------------------------------------ sessions
 
-    def factory(self, runtime: NodeRuntime) -> SimulatedCoordinationFactory:
-        return SimulatedCoordinationFactory(self, runtime, self._network)
+    def factory(
+        self, runtime: NodeRuntime, max_request_bytes: int = MAX_REQUEST_BYTES
+    ) -> SimulatedCoordinationFactory:
+        """Return what opens sessions; they send no request above max_request_bytes."""
+        return SimulatedCoordinationFactory(self, runtime, self._network, max_request_bytes)
 
     def receive(self, connection: Connection, work: Callable[[], None]) -> None:
         """Do the work of a request that arrived, when its turn comes."""
@@ -331,13 +335,18 @@ class ZooKeeper:
 class SimulatedCoordinationFactory:
     """The CoordinationFactory port of one incarnation."""
 
-    def __init__(self, server: ZooKeeper, runtime: NodeRuntime, network: Network) -> None:
+    def __init__(
+        self, server: ZooKeeper, runtime: NodeRuntime, network: Network, max_request_bytes: int
+    ) -> None:
         self._server = server
         self._runtime = runtime
         self._network = network
+        self._max_request_bytes = max_request_bytes
 
     async def open(self, session_timeout_ms: int) -> Coordination:
-        client = SimulatedCoordination(self._server, self._runtime, self._network, HOST)
+        client = SimulatedCoordination(
+            self._server, self._runtime, self._network, HOST, self._max_request_bytes
+        )
         await client.open(session_timeout_ms)
         check(client.session_id, "a session has an id")
         return client

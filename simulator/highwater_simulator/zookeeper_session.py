@@ -21,6 +21,14 @@ from highwater_core.ports import (
     MultiOp,
     SessionExpired,
     Stat,
+    TooLarge,
+)
+from highwater_core.request_sizes import (
+    SERVER_LIMIT_BYTES,
+    size_of_create,
+    size_of_multi,
+    size_of_path,
+    size_of_set,
 )
 from highwater_simulator.network import Connection, Network, Plane
 from highwater_simulator.tasks import NodeRuntime, SimulatedFuture, SimulatedQueue
@@ -45,15 +53,22 @@ class _Call:
     operation: Operation
     set_watch: Callable[[Session], None] | None
     answer: SimulatedFuture[_Answer]
+    size_bytes: int
 
 
 class SimulatedCoordination:
     """The Coordination port."""
 
     def __init__(
-        self, server: ZooKeeper, runtime: NodeRuntime, network: Network, host: str
+        self,
+        server: ZooKeeper,
+        runtime: NodeRuntime,
+        network: Network,
+        host: str,
+        max_request_bytes: int,
     ) -> None:
         self._server = server
+        self._max_request_bytes = max_request_bytes
         self._runtime = runtime
         self._network = network
         self._host = host
@@ -84,7 +99,10 @@ class SimulatedCoordination:
     ) -> str:
         owner = self.session_id if ephemeral else NO_OWNER
         return str(
-            await self._call(lambda tree: tree.create(path, data, owner, sequential=sequential))
+            await self._call(
+                lambda tree: tree.create(path, data, owner, sequential=sequential),
+                size_of_create(path, data),
+            )
         )
 
     async def ensure_path(self, path: str) -> None:
@@ -99,14 +117,16 @@ class SimulatedCoordination:
                 changes += tree.create(each, b"", NO_OWNER, sequential=False)[1]
             return None, changes
 
-        await self._call(make)
+        await self._call(make, size_of_path(path))
 
     async def get(self, path: str, *, watch: bool = False) -> tuple[bytes, Stat]:
         def read(tree: ZnodeTree) -> tuple[tuple[bytes, Stat], list[Change]]:
             znode = tree.get(path)
             return (znode.data, znode.stat), []
 
-        found: tuple[bytes, Stat] = await self._call(read, self._data_watch(path, watch))
+        found: tuple[bytes, Stat] = await self._call(
+            read, size_of_path(path), self._data_watch(path, watch)
+        )
         return found
 
     async def exists(self, path: str, *, watch: bool = False) -> Stat | None:
@@ -114,7 +134,9 @@ class SimulatedCoordination:
             znode = tree.find(path)
             return None if znode is None else znode.stat, []
 
-        stat: Stat | None = await self._call(read, self._data_watch(path, watch))
+        stat: Stat | None = await self._call(
+            read, size_of_path(path), self._data_watch(path, watch)
+        )
         return stat
 
     async def children(self, path: str, *, watch: bool = False) -> list[str]:
@@ -122,20 +144,28 @@ class SimulatedCoordination:
             self._server.watch_children(session, path)
 
         names: list[str] = await self._call(
-            lambda tree: (sorted(tree.get(path).children), []), set_watch if watch else None
+            lambda tree: (sorted(tree.get(path).children), []),
+            size_of_path(path),
+            set_watch if watch else None,
         )
         return names
 
     async def set(self, path: str, data: bytes, expected_version: int = ANY_VERSION) -> Stat:
-        stat: Stat = await self._call(lambda tree: tree.set(path, data, expected_version))
+        stat: Stat = await self._call(
+            lambda tree: tree.set(path, data, expected_version), size_of_set(path, data)
+        )
         return stat
 
     async def delete(self, path: str, expected_version: int = ANY_VERSION) -> None:
-        await self._call(lambda tree: (None, tree.delete(path, expected_version)))
+        await self._call(
+            lambda tree: (None, tree.delete(path, expected_version)), size_of_path(path)
+        )
 
     async def multi(self, operations: Sequence[MultiOp]) -> list[Stat | None]:
         fixed = tuple(operations)
-        stats: list[Stat | None] = await self._call(lambda tree: tree.multi(fixed, self.session_id))
+        stats: list[Stat | None] = await self._call(
+            lambda tree: tree.multi(fixed, self.session_id), size_of_multi(fixed)
+        )
         return stats
 
     async def close(self) -> None:
@@ -299,17 +329,25 @@ class SimulatedCoordination:
         return lambda session: self._server.watch_data(session, path)
 
     async def _call(
-        self, operation: Operation, set_watch: Callable[[Session], None] | None = None
+        self,
+        operation: Operation,
+        size_bytes: int,
+        set_watch: Callable[[Session], None] | None = None,
     ) -> Any:
         """Carry out the operation at the server, and set the watch when it was not refused."""
         if self._is_expired or self._is_closed:
             raise SessionExpired(hex(self.session_id))
-        return await self._ask(self._new_call(operation, set_watch))
+        if size_bytes > self._max_request_bytes:
+            raise TooLarge(f"{size_bytes} bytes, at most {self._max_request_bytes}")
+        return await self._ask(self._new_call(operation, set_watch, size_bytes))
 
     def _new_call(
-        self, operation: Operation, set_watch: Callable[[Session], None] | None = None
+        self,
+        operation: Operation,
+        set_watch: Callable[[Session], None] | None = None,
+        size_bytes: int = 0,
     ) -> _Call:
-        return _Call(operation, set_watch, self._runtime.future())
+        return _Call(operation, set_watch, self._runtime.future(), size_bytes)
 
     async def _ask(self, call: _Call) -> Any:
         if self.is_connected:
@@ -330,7 +368,9 @@ class SimulatedCoordination:
 
     def _arrived(self, call: _Call, session: Session, connection: Connection) -> None:
         """Run at the server, which reads nothing more from a connection that it closed."""
-        if self._server.serves(session, connection):
+        if call.size_bytes > SERVER_LIMIT_BYTES:
+            connection.reset()
+        elif self._server.serves(session, connection):
             session.last_heard_ns = self._now_ns()
             self._server.receive(connection, lambda: self._carry_out(call, session, connection))
 

@@ -47,7 +47,7 @@ def test_operating_errors_have_a_type_of_the_port(
 
 
 def test_an_error_that_the_port_does_not_name_stays_a_bug() -> None:
-    error = zk.BadArgumentsError()
+    error = zk.InvalidACLError()
     assert _to_error(error, "/path") is error
 
 
