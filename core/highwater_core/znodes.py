@@ -6,6 +6,7 @@ Source: reference/replication.md section 3, the table of znodes.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar
 
@@ -56,12 +57,25 @@ PERSISTENT_PATHS: tuple[str, ...] = (
 _INT32_MAX = 2**31 - 1
 _PORT_MAX = 2**16 - 1
 
+MAX_REPLICAS = 1_000
+"""Of one partition: what is written of it then always fits a znode."""
+HOST_PATTERN = r"\A([0-9A-Za-z._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])\Z"
+"""A host's name, an IPv4 address or a bracketed IPv6 one; no scheme, no control character."""
+
+_HOST = re.compile(HOST_PATTERN)
+
 Id = Annotated[int, msgspec.Meta(ge=0, le=_INT32_MAX)]
 """A node's id or a partition's number, as wide as the protocols carry it."""
 Epoch = Annotated[int, msgspec.Meta(ge=0, le=_INT32_MAX)]
+RaisableEpoch = Annotated[int, msgspec.Meta(ge=0, le=_INT32_MAX - 1)]
+"""One that may still be raised by one: what changes raises it, and no protocol carries more."""
+Replicas = Annotated[list[Id], msgspec.Meta(max_length=MAX_REPLICAS)]
 Leader = Annotated[int, msgspec.Meta(ge=NO_LEADER, le=_INT32_MAX)]
-Port = Annotated[int, msgspec.Meta(ge=0, le=_PORT_MAX)]
-TopicIdText = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{32})?$")]
+Port = Annotated[int, msgspec.Meta(ge=1, le=_PORT_MAX)]
+Host = Annotated[str, msgspec.Meta(pattern=HOST_PATTERN)]
+BrokerEpochNumber = Annotated[int, msgspec.Meta(ge=NO_BROKER_EPOCH, le=2**63 - 1)]
+TopicIdText = Annotated[str, msgspec.Meta(pattern=r"\A([0-9a-f]{32})?\Z")]
+StorageIdText = Annotated[str, msgspec.Meta(pattern=r"\A[0-9A-Za-z_.-]{0,64}\Z")]
 
 
 class MalformedZnode(Exception):
@@ -134,7 +148,7 @@ class BrokerZnode:
     listener_security_protocol_map: dict[str, str]
     jmx_port: int = -1
     rack: str | None = None
-    storage_id: str | UnsetType = UNSET
+    storage_id: StorageIdText | UnsetType = UNSET
     """Which contents its logs are; Highwater's own key."""
     version: int = 4
 
@@ -143,10 +157,10 @@ class BrokerZnode:
 class TopicZnode:
     """/brokers/topics/T: partition number (as text) to its replicas, preferred first."""
 
-    partitions: dict[str, list[Id]]
+    partitions: dict[str, Replicas]
     version: int = 1
-    adding_replicas: dict[str, list[Id]] = field(default_factory=dict)
-    removing_replicas: dict[str, list[Id]] = field(default_factory=dict)
+    adding_replicas: dict[str, Replicas] = field(default_factory=dict)
+    removing_replicas: dict[str, Replicas] = field(default_factory=dict)
     topic_id: TopicIdText = NO_TOPIC_ID
 
 
@@ -158,12 +172,12 @@ class PartitionStateZnode:
     """
 
     leader: Leader
-    leader_epoch: Epoch
+    leader_epoch: RaisableEpoch
     controller_epoch: Epoch
-    isr: list[Id]
-    elr: list[Id] | UnsetType = UNSET
-    leader_broker_epoch: int | UnsetType = UNSET
-    storage_ids: dict[str, str] | UnsetType = UNSET
+    isr: Replicas
+    elr: Replicas | UnsetType = UNSET
+    leader_broker_epoch: BrokerEpochNumber | UnsetType = UNSET
+    storage_ids: dict[str, StorageIdText] | UnsetType = UNSET
     version: int = 1
 
 
@@ -191,7 +205,7 @@ class TopicConfigZnode:
 class ControllerEndpointZnode:
     """/highwater/controllers/N: where a controller's gRPC server answers."""
 
-    host: str
+    host: Host
     port: Port
     version: int = 1
 
@@ -214,7 +228,7 @@ def decode(znode_type: type[Z], data: bytes, path: str) -> Z:
     """
     try:
         return msgspec.json.decode(data, type=znode_type)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedZnode(f"{path}: {error}") from error
 
 
@@ -342,8 +356,15 @@ def decode_broker_id(name: str) -> NodeId:
     return NodeId(int(name))
 
 
+def is_host(text: str) -> bool:
+    """Return whether a connection may be made to this: see HOST_PATTERN."""
+    return _HOST.match(text) is not None
+
+
 def _is_port(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= 5 and int(text) <= _PORT_MAX
+    """Return whether somebody can be reached at this port: 0 is none."""
+    is_number = text.isascii() and text.isdecimal() and len(text) <= 5
+    return is_number and 1 <= int(text) <= _PORT_MAX
 
 
 _LISTENERS = ("CLIENT", "EXTERNAL", "REPLICATION", "CONTROL")
@@ -385,8 +406,8 @@ def decode_broker(
     for text in znode.endpoints:
         name, _, address = text.partition("://")
         host, _, port = address.rpartition(":")
-        if not host or not _is_port(port):
-            raise MalformedZnode(f"{path}: endpoint {text!r} is not LISTENER://host:port")
+        if not is_host(host) or not _is_port(port):
+            raise MalformedZnode(f"{path}: endpoint {text[:300]!r} is not LISTENER://host:port")
         found[name] = Endpoint(host, int(port))
     missing = [name for name in _LISTENERS if name not in found]
     if missing:

@@ -26,8 +26,8 @@ from highwater_chaos.plan import (
     problems_of,
 )
 from highwater_client import settings as client_settings
-from highwater_controller.topic_requests import find_name_fault
 from highwater_core.fail_points import BROKER_FAIL_POINTS, CONTROLLER_FAIL_POINTS
+from highwater_core.topic_names import find_name_fault
 from highwater_simulator.feedback import mutate
 from highwater_simulator.generate import Family, generate
 from highwater_simulator.rng import SeededRng
