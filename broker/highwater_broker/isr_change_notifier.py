@@ -19,6 +19,9 @@ from highwater_core.znodes import (
     encode,
 )
 
+MAX_ANNOUNCED = 2_000
+"""At a time: with the longest names they still fit one request to ZooKeeper."""
+
 
 class IsrChangeNotifier:
     """Collects changed partitions and announces them together."""
@@ -53,9 +56,10 @@ class IsrChangeNotifier:
                 await self._send()
 
     async def _send(self) -> None:
-        announced = sorted(self._changed)
+        announced = sorted(self._changed)[:MAX_ANNOUNCED]
         names = [PartitionName(each.topic, each.partition) for each in announced]
-        self._changed.clear()
+        for each in announced:
+            del self._changed[each]
         try:
             await self._session.get().create(
                 f"{ISR_CHANGE_NOTIFICATION}/{ISR_CHANGE_PREFIX}",
@@ -66,4 +70,6 @@ class IsrChangeNotifier:
             # Perhaps it was created: told twice does no harm, not told would.
             self._changed.update(dict.fromkeys(announced))
             return
+        if self._changed:
+            return  # more than one announcement holds: the rest is due at the next look
         self._last_sent_ms = self._runtime.now_ms()

@@ -23,6 +23,7 @@ from highwater_core.messages import BrokerEndpoints
 from highwater_core.ports import (
     ConnectionLost,
     Coordination,
+    CoordinationError,
     CoordinationEvent,
     CoordinationEventKind,
     NodeExists,
@@ -80,8 +81,8 @@ class Registration:
         """End the session, so that the controller need not wait for its expiry."""
         try:
             await self._session.get().close()
-        except (ConnectionLost, SessionExpired):
-            return
+        except CoordinationError:
+            return  # it is over, or will expire
 
     async def _follow(self, session: Coordination) -> None:
         """Hand the session's events over; return when it has expired."""
@@ -97,9 +98,15 @@ class Registration:
                 self._on_event(event)
 
     async def _register(self, session: Coordination) -> bool:
-        """Return True once our znode is there, False when the session has expired."""
+        """Return True once our znode is there, False when the session has expired.
+
+        Whatever else ZooKeeper answers is traced once, and tried again: somebody may remove a
+        parent just when it is needed.
+        """
+        told: set[str] = set()
         while True:
             must_wait_out = False
+            epoch: BrokerEpoch | None = None
             try:
                 for path in PERSISTENT_PATHS:
                     await session.ensure_path(path)
@@ -107,13 +114,26 @@ class Registration:
                 must_wait_out = epoch is None and self._waits_conflicts_out
             except SessionExpired:
                 return False
-            except ConnectionLost:
-                epoch = None
+            except CoordinationError as fault:
+                self._tell(fault, told)
             if epoch is not None:
                 self._take_epoch(epoch)
                 return True
             if await self._expires_while_waiting(session, must_wait_out=must_wait_out):
                 return False
+
+    def _tell(self, fault: CoordinationError, told: set[str]) -> None:
+        """Trace what keeps the broker from registering, each kind once; no lost connection."""
+        kind = type(fault).__name__
+        if isinstance(fault, ConnectionLost) or kind in told:
+            return
+        told.add(kind)
+        self._ports.trace.emit(
+            EventKind.REQUEST_REFUSED,
+            request="registration",
+            error=kind,
+            message=str(fault)[:200],
+        )
 
     async def _try_once(self, session: Coordination) -> BrokerEpoch | None:
         """Return our registration's czxid, None when an earlier incarnation's is in the way."""

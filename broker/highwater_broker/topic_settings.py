@@ -21,6 +21,7 @@ from highwater_core.ports import (
 )
 from highwater_core.runtime import Queue, Runtime
 from highwater_core.topic_configs import BadTopicConfig, parse_topic_config
+from highwater_core.topic_names import find_name_fault
 from highwater_core.znodes import (
     CONFIG_CHANGES,
     MalformedZnode,
@@ -172,7 +173,14 @@ class TopicSettings:
         except MalformedZnode as error:
             self._trace.emit(EventKind.BAD_INPUT_MET, where=path, what=str(error))
             return None
-        return entity.removeprefix(_TOPIC_ENTITY) if entity.startswith(_TOPIC_ENTITY) else None
+        if not entity.startswith(_TOPIC_ENTITY):
+            return None
+        topic = entity.removeprefix(_TOPIC_ENTITY)
+        fault = find_name_fault(topic)
+        if fault:
+            self._trace.emit(EventKind.BAD_INPUT_MET, where=path, what=fault)
+            return None
+        return topic
 
     async def _read(self, topic: str) -> None:
         """Take over what the znode says; a malformed one leaves what was known."""

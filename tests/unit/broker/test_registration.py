@@ -1,0 +1,204 @@
+"""A broker registers whatever ZooKeeper answers, and what it announces fits a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from highwater_broker import isr_change_notifier
+from highwater_broker.current_session import CurrentSession
+from highwater_broker.isr_change_notifier import IsrChangeNotifier
+from highwater_broker.registration import Registration
+from highwater_broker.settings import BrokerSettings
+from highwater_broker.topic_settings import TopicSettings
+from highwater_core import znodes
+from highwater_core.config import Preset, resolve_toggles
+from highwater_core.events import EventKind
+from highwater_core.fail_points import BROKER_FAIL_POINTS, FailPoints
+from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.ports import (
+    ConnectionLost,
+    Coordination,
+    CoordinationError,
+    CoordinationEvent,
+    CoordinationEventKind,
+    NoNode,
+    NotEmpty,
+    Ports,
+    TooLarge,
+)
+from highwater_core.request_sizes import MAX_REQUEST_BYTES, size_of_create
+from highwater_core.traces import TraceRecorder
+from highwater_simulator.kernel import Kernel
+from highwater_simulator.network import Network
+from highwater_simulator.rng import SeededRng
+from highwater_simulator.trace_log import TraceLog
+from highwater_simulator.zookeeper import ZooKeeper
+
+ME = NodeId(1)
+
+
+class Faulty:
+    """A session whose first calls of a method meet errors."""
+
+    def __init__(self, session: Coordination, faults: dict[str, list[CoordinationError]]) -> None:
+        self._session = session
+        self._faults = faults
+
+    def __getattr__(self, name: str) -> Any:
+        faults = self._faults.get(name)
+        if not faults:
+            return getattr(self._session, name)
+        fault = faults.pop(0)
+
+        async def fail(*_: Any, **__: Any) -> None:
+            raise fault
+
+        return fail
+
+
+class Scene:
+    """One broker's registration over the simulator's ZooKeeper."""
+
+    def __init__(self) -> None:
+        self.kernel = Kernel()
+        self.runtime = self.kernel.runtime("broker-1")
+        network = Network(self.kernel, SeededRng(1).stream("network"))
+        self.zookeeper = ZooKeeper(self.kernel, network)
+        self.trace = TraceLog(self.kernel.now_ns)
+        self.recorder = TraceRecorder(self.runtime, 1, 1, self.trace.sink("broker-1"))
+        self.faults: dict[str, list[CoordinationError]] = {}
+        self.settings = BrokerSettings(node_id=ME)
+        self.current = CurrentSession()
+
+    async def open(self, session_timeout_ms: int) -> Any:
+        session = await self.zookeeper.factory(self.runtime).open(session_timeout_ms)
+        return Faulty(session, self.faults)
+
+    def registration(self) -> Registration:
+        ports = Ports(
+            runtime=self.runtime,
+            coordination=self,
+            trace=self.recorder,
+            control=None,  # type: ignore[arg-type]
+            transport=None,  # type: ignore[arg-type]
+            files=None,  # type: ignore[arg-type]
+            rng=SeededRng(1),
+            exit_now=lambda: None,
+        )
+        points = FailPoints(self.runtime, self.recorder, ports.exit_now, BROKER_FAIL_POINTS)
+        toggles = resolve_toggles(Preset.FENCED)
+        return Registration(self.settings, toggles, ports, self.current, lambda event: None, points)
+
+    def put(self, path: str, data: bytes) -> None:
+        async def write() -> None:
+            session = await self.zookeeper.factory(self.runtime).open(6_000)
+            await session.ensure_path(path)
+            await session.set(path, data)
+
+        task = self.runtime.start("put", write())
+        self.kernel.run_until(task.is_done, 5_000, "the write")
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    made = Scene()
+    yield made
+    made.kernel.close()
+
+
+@pytest.mark.parametrize("method", ["ensure_path", "create", "exists"])
+@pytest.mark.parametrize("error", [NoNode, NotEmpty, TooLarge, CoordinationError, ConnectionLost])
+def test_whatever_zookeeper_answers_the_broker_tries_again(
+    scene: Scene, method: str, error: type[CoordinationError]
+) -> None:
+    """The parent of the registration may be removed just when it is needed (NoNode)."""
+    scene.faults = {method: [error("odd"), error("odd")]}
+    registration = scene.registration()
+    scene.runtime.start("registration", registration.run())
+    scene.kernel.run_until(registration.registered.is_set, 10_000, "the registration")
+    assert znodes.broker_path(ME) in scene.zookeeper.dump()
+    told = scene.trace.events(EventKind.REQUEST_REFUSED)
+    expected = [] if error is ConnectionLost else [error.__name__]
+    assert [event.detail["error"] for event in told] == expected
+
+
+def test_a_registration_whose_znode_goes_registers_again_though_its_parent_is_gone(
+    scene: Scene,
+) -> None:
+    registration = scene.registration()
+    scene.runtime.start("registration", registration.run())
+    scene.kernel.run_until(registration.registered.is_set, 10_000, "the registration")
+    first = registration.broker_epoch
+
+    async def remove() -> None:
+        session = await scene.zookeeper.factory(scene.runtime).open(6_000)
+        await session.delete(znodes.broker_path(ME))
+        await session.delete(znodes.BROKER_IDS)
+
+    scene.runtime.start("operator", remove())
+    scene.kernel.run_until(lambda: registration.broker_epoch > first, 10_000, "the next one")
+    assert znodes.broker_path(ME) in scene.zookeeper.dump()
+
+
+# ---------------------------------------------------------------- what else a broker writes
+
+
+def test_the_largest_announcement_of_isr_changes_fits_a_request() -> None:
+    name = znodes.PartitionName("t" * 249, 2**31 - 1)
+    data = znodes.encode(znodes.PartitionsZnode([name] * isr_change_notifier.MAX_ANNOUNCED))
+    path = f"{znodes.ISR_CHANGE_NOTIFICATION}/{znodes.ISR_CHANGE_PREFIX}"
+    assert size_of_create(path, data) < MAX_REQUEST_BYTES
+
+
+def test_many_changed_isrs_are_announced_a_part_at_a_time(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(isr_change_notifier, "MAX_ANNOUNCED", 2)
+    scene.put(znodes.ISR_CHANGE_NOTIFICATION, b"")
+    notifier = IsrChangeNotifier(scene.settings, scene.runtime, scene.current)
+
+    async def announce() -> None:
+        scene.current.put(await scene.open(6_000))
+        for number in range(5):
+            notifier.changed(TopicPartition("t", number))
+        await notifier.run()
+
+    scene.runtime.start("notifier", announce())
+    scene.kernel.run_for(60_000)
+    dump = scene.zookeeper.dump()
+    announced = [
+        [item.partition for item in znodes.decode(znodes.PartitionsZnode, data, path).partitions]
+        for path, (data, _) in dump.items()
+        if path.startswith(f"{znodes.ISR_CHANGE_NOTIFICATION}/")
+    ]
+    assert announced == [[0, 1], [2, 3], [4]]
+
+
+@pytest.mark.parametrize("name", ["..", "../../secret", "a/b", "", "a b", "x" * 300])
+def test_a_config_change_of_a_topic_that_may_not_be_is_told_and_skipped(
+    scene: Scene, name: str
+) -> None:
+    scene.put(
+        f"{znodes.CONFIG_CHANGES}/config_change_0",
+        b'{"version":2,"entity_path":"topics/%s"}' % name.encode(),
+    )
+    scene.put(znodes.topic_config_path("t"), b'{"version":1,"config":{"retention.ms":"5"}}')
+    scene.put(f"{znodes.CONFIG_CHANGES}/config_change_1", b'{"version":2,"entity_path":"topics/t"}')
+    read: list[str] = []
+    topics = TopicSettings(
+        scene.settings, scene.runtime, scene.recorder, scene.current, read.append
+    )
+
+    async def follow() -> None:
+        scene.current.put(await scene.open(6_000))
+        topics.on_event(CoordinationEvent(CoordinationEventKind.SESSION_ESTABLISHED))
+        await topics.run()
+
+    scene.runtime.start("topic-settings", follow())
+    scene.kernel.run_for(2_000)
+    assert read == ["t"]
+    (told,) = scene.trace.events(EventKind.BAD_INPUT_MET)
+    assert told.detail["where"] == f"{znodes.CONFIG_CHANGES}/config_change_0"
