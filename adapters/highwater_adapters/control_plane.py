@@ -20,7 +20,7 @@ from highwater_core.check import BugFound, check
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import Endpoint
 from highwater_core.messages import ControlRequest, ControlResponse, NodeSnapshot
-from highwater_core.ports import CallFailed, ControlHandler, Trace
+from highwater_core.ports import CallFailed, CallRefused, ControlHandler, Trace
 from highwater_wire.control import (
     METHODS,
     WATCH_TRACE,
@@ -33,7 +33,7 @@ from highwater_wire.control import (
     encode_trace_line,
 )
 
-_MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     # A peer that restarted is reached again soon; an attempt whose SYN is lost ends soon, too.
     ("grpc.initial_reconnect_backoff_ms", 50),
@@ -44,17 +44,22 @@ _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.keepalive_timeout_ms", 5_000),
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_http_proxy", 0),
-    ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
-    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
 )
 _SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.so_reuseport", 0),  # a taken port is an error
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
-    ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
-    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
 )
 _NEVER_SENT = "failed to connect to all addresses"
 """How gRPC's status begins when a call ended because no connection could be made for it."""
+
+_CANNOT_READ = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED)
+"""The peer could not read the request, or does not know its method: nor can it the next time."""
+_TOO_LARGE = "message larger than max"
+"""What gRPC says of a message that either side refuses for its size."""
 
 _LOGGER = logging.getLogger("highwater.control")
 
@@ -89,7 +94,12 @@ class GrpcControlPlane:
     async def call(
         self, endpoint: Endpoint, request: ControlRequest, timeout_ms: int
     ) -> ControlResponse:
-        path, message = encode_control_request(request)
+        try:
+            path, message = encode_control_request(request)
+        except (ValueError, TypeError) as error:  # protobuf: no field holds such a value
+            raise CallRefused(
+                f"{endpoint}: {type(request).__name__}: {error}", sent=False
+            ) from error
         channel = self._channels.get(endpoint)
         if channel is None:
             channel = grpc.aio.insecure_channel(str(endpoint), options=_CHANNEL_OPTIONS)
@@ -99,10 +109,10 @@ class GrpcControlPlane:
             answer = await method(message, timeout=timeout_ms / 1000)
         except grpc.aio.AioRpcError as error:
             details = error.details() or ""
-            raise CallFailed(
-                f"{endpoint} {path}: {error.code().name} {details}",
-                sent=not details.startswith(_NEVER_SENT),
-            ) from error
+            message_text = f"{endpoint} {path}: {error.code().name} {details[:300]}"
+            if error.code() in _CANNOT_READ or _TOO_LARGE in details:
+                raise CallRefused(message_text) from error
+            raise CallFailed(message_text, sent=not details.startswith(_NEVER_SENT)) from error
         try:
             return decode_control_response(path, answer)
         except MalformedControlMessage as error:

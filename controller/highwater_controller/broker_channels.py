@@ -1,7 +1,9 @@
 """Commands to brokers: for each one ordered queue, one task, one command in flight.
 
 A command is sent again until it is answered, the broker is gone or the controller resigns; later
-ones to that broker wait (V3, discussion: commands must not overtake each other).
+ones to that broker wait (V3, discussion: commands must not overtake each other). One that cannot
+be sent, or that the broker cannot read, is dropped after a few attempts and counts as refused:
+nothing behind it waits for what never comes.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any
 
 from highwater_controller.settings import ControllerSettings
 from highwater_core.check import check
+from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint, FailPoints
 from highwater_core.ids import NodeId, TopicPartition
@@ -23,8 +26,11 @@ from highwater_core.messages import (
     CommandResponse,
     LeaderAndIsrRequest,
 )
-from highwater_core.ports import CallFailed, ControlPlane, Trace
+from highwater_core.ports import CallFailed, CallRefused, ControlPlane, Trace
 from highwater_core.runtime import Event, Runtime, Task, TaskScope
+
+MAX_REFUSALS = 3
+"""How often a command is sent that the broker cannot read, or that answers cannot be read of."""
 
 AnswerHandler = Callable[[NodeId, BrokerCommand, CommandResponse], None]
 
@@ -124,35 +130,41 @@ class BrokerChannels:
             self._on_answer(channel.broker.broker_id, command, response)
 
     async def _send(self, channel: BrokerChannel, command: BrokerCommand) -> CommandResponse:
-        """Send a command until it is answered; alert whenever a whole timeout has passed."""
+        """Send a command until it is answered; alert whenever a whole timeout has passed.
+
+        One that is dropped is as good as answered with INVALID_REQUEST.
+        """
         timeout_ms = self._settings.command_timeout_ms
         waiting_since_ms = self._runtime.now_ms()
         self._emit(EventKind.COMMAND_SENT, channel, command, **_describe(command))
+        refusals = 0
         while True:
             try:
                 response = await self._control.call(channel.broker.control, command, timeout_ms)
+                if isinstance(response, CommandResponse):
+                    self._trace_answer(channel, command, response)
+                    return response
+                reason = f"answered with {type(response).__name__}"
+                refusals += 1
+            except CallRefused as refused:
+                reason = str(refused)
+                refusals += 1
             except CallFailed:
                 if self._runtime.now_ms() - waiting_since_ms >= timeout_ms:
                     self._emit(EventKind.COMMAND_TIMED_OUT, channel, command)
                     waiting_since_ms = self._runtime.now_ms()
-                await self._runtime.sleep(self._settings.command_retry_ms)
-                continue
-            if isinstance(response, CommandResponse):
-                failed = [(str(at), code.name) for at, code in response.partition_errors if code]
-                self._emit(
-                    EventKind.COMMAND_ANSWERED,
-                    channel,
-                    command,
-                    error=response.error.name,
-                    failed=failed,
-                )
-                return response
-            self._trace.emit(
-                EventKind.BAD_INPUT_MET,
-                where=str(channel.broker.control),
-                what=f"answered {type(command).__name__} with {type(response).__name__}",
-            )
+            if refusals >= MAX_REFUSALS:
+                self._emit(EventKind.COMMAND_DROPPED, channel, command, reason=reason[:300])
+                return CommandResponse(ErrorCode.INVALID_REQUEST)
             await self._runtime.sleep(self._settings.command_retry_ms)
+
+    def _trace_answer(
+        self, channel: BrokerChannel, command: BrokerCommand, response: CommandResponse
+    ) -> None:
+        failed = [(str(at), code.name) for at, code in response.partition_errors if code]
+        self._emit(
+            EventKind.COMMAND_ANSWERED, channel, command, error=response.error.name, failed=failed
+        )
 
     def _emit(
         self, kind: EventKind, channel: BrokerChannel, command: BrokerCommand, **detail: Any

@@ -9,19 +9,29 @@ from typing import Any
 import grpc
 import pytest
 
+from highwater_adapters import control_plane
 from highwater_adapters.control_plane import GrpcControlPlane
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
-from highwater_core.ids import NO_CONTROLLER_EPOCH, BrokerEpoch, Endpoint, NodeId
+from highwater_core.ids import (
+    NO_CONTROLLER_EPOCH,
+    BrokerEpoch,
+    ControllerEpoch,
+    Endpoint,
+    NodeId,
+)
 from highwater_core.messages import (
+    BrokerEndpoints,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     ControlRequest,
     ControlResponse,
+    DeleteTopicsRequest,
     InspectRequest,
     NodeSnapshot,
+    UpdateMetadataRequest,
 )
-from highwater_core.ports import CallFailed
+from highwater_core.ports import CallFailed, CallRefused
 from highwater_wire.control import METHODS, WATCH_TRACE, decode_trace_line, encode_watch_trace
 
 UnaryMethod = grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
@@ -175,6 +185,45 @@ def test_a_handler_that_raises_is_a_bug() -> None:
 
     node = run(body, finds_bugs=True)
     assert [type(error) for _, error in node.failures] == [ValueError]
+
+
+def test_what_the_peer_cannot_read_was_refused_for_good() -> None:
+    at = Endpoint("h", 0)
+    broker = BrokerEndpoints(NodeId(1), BrokerEpoch(7), at, at, at, at)
+    metadata = UpdateMetadataRequest(
+        NodeId(1000), ControllerEpoch(1), BrokerEpoch(5), (broker,), ()
+    )
+
+    async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
+        with pytest.raises(CallRefused, match=r"INVALID_ARGUMENT .*port 0"):
+            await plane.call(endpoint, metadata, 5000)
+        assert node.handled == []
+
+    run(body)
+
+
+def test_what_no_field_can_hold_is_refused_and_not_sent() -> None:
+    async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
+        with pytest.raises(CallRefused) as refused:
+            await plane.call(endpoint, shutdown(2**31), 5000)
+        assert not refused.value.sent
+        assert await plane.call(endpoint, shutdown(1), 5000)
+
+    run(body)
+
+
+def test_what_is_larger_than_a_message_may_be_is_refused_for_good(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limit = ("grpc.max_send_message_length", 1_000)
+    monkeypatch.setattr(control_plane, "_CHANNEL_OPTIONS", (limit,))
+    large = DeleteTopicsRequest(("x" * 1_000,))
+
+    async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
+        with pytest.raises(CallRefused, match="larger than max"):
+            await plane.call(endpoint, large, 5000)
+
+    run(body)
 
 
 def test_a_restarted_peer_is_reached_again_soon() -> None:
