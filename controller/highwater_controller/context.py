@@ -64,6 +64,10 @@ class ControllerContext:
     topics_to_delete: dict[str, None] = field(default_factory=dict)
     """In the order in which their deletion was asked for."""
     topics_ineligible_for_deletion: set[str] = field(default_factory=set)
+    failed_deletions: dict[str, str] = field(default_factory=dict)
+    """Why, by topic: put aside until somebody asks again, or the next term."""
+    odd_topics: set[str] = field(default_factory=set)
+    """Names in ZooKeeper that no topic may have: left out, and told."""
     unreadable_topics: set[str] = field(default_factory=set)
     unreadable_partitions: set[TopicPartition] = field(default_factory=set)
     """Whose znodes hold something else than their JSON: left out until they are repaired."""
@@ -131,6 +135,7 @@ class ControllerContext:
         self.topic_ids.pop(topic, None)
         self.topics_to_delete.pop(topic, None)
         self.topics_ineligible_for_deletion.discard(topic)
+        self.failed_deletions.pop(topic, None)
         self.unreadable_topics.discard(topic)
 
     # ------------------------------------------------------------ partitions and replicas

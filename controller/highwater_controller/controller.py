@@ -1,7 +1,8 @@
 """One session's controller: stands for election and, while active, handles one event at a time.
 
 ZooKeeper's watches and brokers' requests only enqueue. Whatever goes wrong with ZooKeeper in the
-middle of an event ends the term (KAFKA-2300): the next one starts from what ZooKeeper holds.
+middle of an event ends the term (KAFKA-2300): the next one starts from what ZooKeeper holds. What
+goes wrong again and again ends the session too, so that another controller has its turn.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from highwater_controller.controller_events import (
 from highwater_controller.election import Election, Won
 from highwater_controller.failover import fail_over
 from highwater_controller.isr_notifications import on_isr_changes_notified
+from highwater_controller.patience import GaveUp
 from highwater_controller.settings import ControllerSettings
 from highwater_controller.store import ControllerStore, TermEpoch, TermOver
 from highwater_controller.term import Term
@@ -81,7 +83,12 @@ class Controller:
         self._events: Queue[ControllerEvent] = ports.runtime.queue()
         self._in_work: RequestReceived | None = None
         self._election = Election(
-            settings.node_id, session, ports.runtime, ports.trace, settings.command_retry_ms
+            settings.node_id,
+            session,
+            ports.runtime,
+            ports.trace,
+            settings.command_retry_ms,
+            settings.zookeeper_give_up_ms,
         )
         self.term: Term | None = None
         self.active_id: NodeId = NO_LEADER
@@ -99,7 +106,11 @@ class Controller:
             self._events.put(event)
 
     async def run(self) -> None:
-        """Stand for election and handle events until the session is over."""
+        """Stand for election and handle events until the session is over.
+
+        Raises:
+            GaveUp: the session serves nobody any more, and is to be closed.
+        """
         self._events.put(ControllerZnodeChanged())
         while True:
             event = await self._events.get()
@@ -107,6 +118,9 @@ class Controller:
                 await self._handle(event)
             except SessionExpired:
                 return
+            except GaveUp as fault:
+                self.resign(f"{type(fault).__name__}: {fault}")
+                raise
             except (TermOver, CoordinationError) as fault:
                 self.resign(f"{type(fault).__name__}: {fault}")
                 await self._ports.runtime.sleep(self._settings.command_retry_ms)
@@ -202,6 +216,7 @@ class Controller:
                 ports.runtime,
                 ports.trace,
                 settings.command_retry_ms,
+                settings.zookeeper_give_up_ms,
                 fence,
                 self._fail_points,
             ),

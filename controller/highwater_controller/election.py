@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from highwater_controller.store import PatientReader, TermEpoch
+from highwater_controller.patience import Patience, PatientReader
+from highwater_controller.store import TermEpoch
 from highwater_core import znodes
 from highwater_core.events import EventKind
 from highwater_core.ids import NO_CONTROLLER_EPOCH, NO_LEADER, ControllerEpoch, NodeId
@@ -48,16 +49,22 @@ class Election:
         runtime: Runtime,
         trace: Trace,
         retry_ms: int,
+        give_up_ms: int,
     ) -> None:
         self._controller_id = controller_id
         self._session = session
         self._runtime = runtime
         self._trace = trace
-        self._reader = PatientReader(session, runtime, retry_ms)
+        self._reader = PatientReader(session, runtime, retry_ms, give_up_ms)
         self._last_won = NO_CONTROLLER_EPOCH
 
     async def stand(self) -> Won | Lost:
-        """Return who won; in either case a watch on /controller is set."""
+        """Return who won; in either case a watch on /controller is set.
+
+        Raises:
+            GaveUp, SessionExpired: this session cannot win, nor learn who did.
+        """
+        patience = self._reader.patience()
         while True:
             stat = await self._reader.exists(znodes.CONTROLLER, watch=True)
             if stat is not None and stat.ephemeral_owner != self._session.session_id:
@@ -66,16 +73,16 @@ class Election:
                     continue
                 return Lost(active_id)
             try:
-                epoch = await self._read_epoch()
+                epoch, written_zxid = await self._read_epoch(patience)
             except MalformedZnode as fault:
                 self._trace.emit(
-                    EventKind.BAD_INPUT_MET, where=znodes.CONTROLLER_EPOCH, what=str(fault)
+                    EventKind.BAD_INPUT_MET, where=znodes.CONTROLLER_EPOCH, what=str(fault)[:200]
                 )
                 return Lost(NO_LEADER)
             if stat is None:
-                won = await self._try_to_win(epoch)
-            elif epoch.controller_epoch > self._last_won:
-                won = epoch  # our own znode, from a multi whose reply was lost
+                won = await self._try_to_win(epoch, patience)
+            elif epoch.controller_epoch > self._last_won and stat.czxid == written_zxid:
+                won = epoch  # both are our own, from a multi whose reply was lost
             else:
                 await self._delete_own()  # left over from a term that is over
                 continue
@@ -90,11 +97,13 @@ class Election:
 
     async def _delete_own(self) -> None:
         try:
-            await self._reader.patiently(lambda: self._session.delete(znodes.CONTROLLER))
+            await self._reader.patiently(
+                lambda: self._session.delete(znodes.CONTROLLER), f"delete {znodes.CONTROLLER}"
+            )
         except NoNode:
             return
 
-    async def _try_to_win(self, last: TermEpoch) -> TermEpoch | None:
+    async def _try_to_win(self, last: TermEpoch, patience: Patience) -> TermEpoch | None:
         """Create /controller and raise the epoch, both or none; None: look again who leads."""
         epoch = ControllerEpoch(last.controller_epoch + 1)
         znode = ControllerZnode(
@@ -107,13 +116,16 @@ class Election:
                     SetOp(znodes.CONTROLLER_EPOCH, str(epoch).encode(), last.node_version),
                 )
             )
-        except (MultiFailed, ConnectionLost):
+        except MultiFailed:
+            return None
+        except ConnectionLost:
+            await patience.lost(f"create {znodes.CONTROLLER}")
             return None
         stat = results[1]
         return None if stat is None else TermEpoch(epoch, stat.node_version)
 
-    async def _read_epoch(self) -> TermEpoch:
-        """Return /controller_epoch, created with 0 by the first controller ever.
+    async def _read_epoch(self, patience: Patience) -> tuple[TermEpoch, int]:
+        """Return /controller_epoch, created with 0 by the first controller ever, and its mzxid.
 
         Raises:
             MalformedZnode: it holds no number; a watch tells when it is repaired.
@@ -123,7 +135,8 @@ class Election:
             if found is not None:
                 data, stat = found
                 try:
-                    return TermEpoch(znodes.decode_controller_epoch(data), stat.node_version)
+                    epoch = znodes.decode_controller_epoch(data)
+                    return TermEpoch(epoch, stat.node_version), stat.mzxid
                 except MalformedZnode:
                     again = await self._reader.get(znodes.CONTROLLER_EPOCH, watch=True)
                     if again is not None and again[0] == data:
@@ -131,8 +144,10 @@ class Election:
                     continue
             try:
                 await self._session.create(znodes.CONTROLLER_EPOCH, b"0")
-            except (NodeExists, ConnectionLost):
+            except NodeExists:
                 continue
+            except ConnectionLost:
+                await patience.lost(f"create {znodes.CONTROLLER_EPOCH}")
 
     async def _active_id(self) -> NodeId | None:
         """Return the active controller's id; None when /controller is gone again."""
@@ -142,5 +157,7 @@ class Election:
         try:
             return NodeId(znodes.decode(ControllerZnode, found[0], znodes.CONTROLLER).brokerid)
         except MalformedZnode as fault:
-            self._trace.emit(EventKind.BAD_INPUT_MET, where=znodes.CONTROLLER, what=str(fault))
+            self._trace.emit(
+                EventKind.BAD_INPUT_MET, where=znodes.CONTROLLER, what=str(fault)[:200]
+            )
             return NO_LEADER

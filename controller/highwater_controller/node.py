@@ -36,6 +36,7 @@ from highwater_core.messages import (
 from highwater_core.ports import (
     Coordination,
     CoordinationError,
+    CoordinationEvent,
     CoordinationEventKind,
     Ports,
     SessionExpired,
@@ -119,7 +120,9 @@ class ControllerNode:
     async def _run_controller(self, session: Coordination, controller: Controller) -> None:
         """Publish where this controller answers, then stand for election and act.
 
-        Returns when ZooKeeper says that the session is over; _watch_session hears of it too.
+        Returns when ZooKeeper says that the session is over, which _watch_session hears too. A
+        session in which an operation fails again and again is closed: its /controller goes at
+        once, and for a session timeout the others have their turn.
         """
         endpoint = ControllerEndpointZnode(
             host=self._settings.control_host, port=self._settings.control_port
@@ -129,12 +132,22 @@ class ControllerNode:
                 session,
                 self._ports.runtime,
                 self._settings.command_retry_ms,
+                self._settings.zookeeper_give_up_ms,
                 znodes.controller_endpoint_path(self._settings.node_id),
                 znodes.encode(endpoint),
             )
+            await controller.run()
         except SessionExpired:
             return
-        await controller.run()
+        except CoordinationError as fault:
+            self._ports.trace.emit(
+                EventKind.SESSION_GIVEN_UP,
+                session_id=session.session_id,
+                operation=f"{type(fault).__name__}: {fault}",
+            )
+            await session.close()
+            await self._ports.runtime.sleep(self._settings.session_timeout_ms)
+            session.events.put(CoordinationEvent(CoordinationEventKind.SESSION_EXPIRED))
 
     # ------------------------------------------------------------ requests
 
@@ -179,14 +192,14 @@ class ControllerNode:
             return outcome.result
         left_ms = max(0, deadline_ms - self._ports.runtime.now_ms())
         try:
-            is_done = await outcome.done.wait(left_ms)
+            error = await outcome.done.wait(left_ms)
         except TimedOut:
-            is_done = False
-        if is_done:
+            error = ErrorCode.REQUEST_TIMED_OUT
+        if error is ErrorCode.NONE:
             return outcome.result
-        return TopicResult(
-            outcome.result.name, ErrorCode.REQUEST_TIMED_OUT, "it is under way, and may complete"
-        )
+        is_late = error is ErrorCode.REQUEST_TIMED_OUT
+        message = "it is under way, and may complete" if is_late else "the deletion failed"
+        return TopicResult(outcome.result.name, error, message)
 
     # ------------------------------------------------------------ inspection
 
@@ -207,6 +220,7 @@ class ControllerNode:
             counters=(
                 ("events_waiting", 0 if controller is None else controller.queue_depth),
                 ("commands_waiting", 0 if term is None else term.channels.depth()),
+                ("deletions_failed", 0 if term is None else len(term.context.failed_deletions)),
             ),
         )
 

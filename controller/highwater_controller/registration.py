@@ -4,26 +4,36 @@ from __future__ import annotations
 
 from functools import partial
 
-from highwater_controller.store import PatientReader
+from highwater_controller.patience import PatientReader
 from highwater_core import znodes
 from highwater_core.ports import Coordination, NodeExists, NoNode
 from highwater_core.runtime import Runtime
 
 
 async def publish_endpoint(
-    session: Coordination, runtime: Runtime, retry_ms: int, path: str, data: bytes
+    session: Coordination,
+    runtime: Runtime,
+    retry_ms: int,
+    give_up_ms: int,
+    path: str,
+    data: bytes,
 ) -> None:
     """Create the ephemeral znode, replacing one that an earlier session of this node left.
 
     Raises:
-        SessionExpired: try again in the next session.
+        SessionExpired, GaveUp: try again in the next session.
     """
-    reader = PatientReader(session, runtime, retry_ms)
-    for standing in znodes.PERSISTENT_PATHS:
-        await reader.patiently(partial(session.ensure_path, standing))
+    reader = PatientReader(session, runtime, retry_ms, give_up_ms)
     while True:
+        for standing in znodes.PERSISTENT_PATHS:
+            ensure = partial(session.ensure_path, standing)
+            await reader.patiently(ensure, f"create {standing}")
         try:
-            await reader.patiently(lambda: session.create(path, data, ephemeral=True))
+            await reader.patiently(
+                lambda: session.create(path, data, ephemeral=True), f"create {path}"
+            )
+        except NoNode:  # somebody removed its parent meanwhile
+            continue
         except NodeExists:
             found = await reader.get(path)
             if found is None:
@@ -31,7 +41,7 @@ async def publish_endpoint(
             if found[1].ephemeral_owner == session.session_id:
                 return
             try:
-                await reader.patiently(lambda: session.delete(path))
+                await reader.patiently(lambda: session.delete(path), f"delete {path}")
             except NoNode:
                 continue
         else:

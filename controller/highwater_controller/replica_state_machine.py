@@ -19,7 +19,6 @@ from highwater_controller.logic.replica_states import (
 from highwater_controller.request_batch import RequestBatch
 from highwater_controller.state_reader import read_leadership
 from highwater_controller.term import Term
-from highwater_core.check import check
 from highwater_core.events import EventKind
 from highwater_core.ids import LeaderEpoch, NodeId, TopicPartition
 
@@ -32,18 +31,23 @@ async def move_replicas(
 ) -> None:
     """Move the replicas and send what follows, one request per broker and kind.
 
-    init: brokers that get their init command with this step even if it lists nothing.
+    init: brokers that get their init command with this step even if it lists nothing. A replica
+    that may not move there stays as it is: a bug of ours costs that replica, not the controller.
     """
     batch = RequestBatch(term)
     batch.add_init(init)
     stopped: dict[TopicPartition, list[NodeId]] = {}
     for replica in replicas:
         current = term.context.replica_state(replica)
-        check(may_become(current, target), f"{replica}: {current} may not become {target}")
         partition, broker = replica.topic_partition, replica.broker_id
+        if not may_become(current, target):
+            _refuse(term, replica, current, target)
+            continue
         match EFFECTS[current, target]:
+            case ReplicaEffect.SEND_NEW if term.context.leader_of(partition) == broker:
+                _refuse(term, replica, current, target)
+                continue
             case ReplicaEffect.SEND_NEW:
-                check(term.context.leader_of(partition) != broker, "a new replica leads already")
                 batch.add_leader_and_isr([broker], partition, is_new=True)
             case ReplicaEffect.SEND_LEADERSHIP:
                 batch.add_leader_and_isr([broker], partition)
@@ -83,6 +87,16 @@ def _remember(term: Term, replica: Replica, target: ReplicaState) -> None:
             from_state=current.value,
             to_state=target.value,
         )
+
+
+def _refuse(term: Term, replica: Replica, current: ReplicaState, target: ReplicaState) -> None:
+    term.emit(
+        EventKind.TRANSITION_REFUSED,
+        replica.topic_partition,
+        replica=replica.broker_id,
+        from_state=current.value,
+        to_state=target.value,
+    )
 
 
 def _announce_shrunk(

@@ -29,6 +29,11 @@ class ControllerSettings:
     """A command not answered for this long raises an alert (V3, discussion)."""
     command_retry_ms: int = 100
     """How long to wait before a command is sent again, and before a lost ZooKeeper call is."""
+    zookeeper_give_up_ms: int = 20_000
+    """For so long one ZooKeeper operation may lose its connection again and again, ten times at
+    least, before the controller gives its session up, and with it its office."""
+    max_partitions: int = 100_000
+    """Of all topics together: a topic that goes beyond is refused (KIP-578)."""
     default_partition_count: int = 1
     default_replication_factor: int = 1
     default_min_insync_replicas: int = 1
@@ -36,6 +41,12 @@ class ControllerSettings:
 
     def __post_init__(self) -> None:
         resolve_toggles(self.preset, self.toggles)
-        for name in ("session_timeout_ms", "command_timeout_ms", "command_retry_ms"):
+        for name in (
+            "session_timeout_ms",
+            "command_timeout_ms",
+            "command_retry_ms",
+            "zookeeper_give_up_ms",
+            "max_partitions",
+        ):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be positive")

@@ -23,6 +23,7 @@ from highwater_core.ids import (
 from highwater_core.messages import BrokerEndpoints
 from highwater_core.ports import Stat
 from highwater_core.topic_configs import BadTopicConfig, parse_topic_config
+from highwater_core.topic_names import find_name_fault
 from highwater_core.znodes import MalformedZnode
 
 
@@ -63,6 +64,22 @@ def _known_broker(term: Term, name: str) -> BrokerEndpoints | None:
         return term.context.live_brokers.get(znodes.decode_broker_id(name))
     except MalformedZnode:
         return None
+
+
+async def read_topic_names(term: Term) -> list[str]:
+    """Return the topics' names, sorted; a watch tells of the next change.
+
+    A name that no topic may have is left out, and told once a term: no broker could host it.
+    """
+    allowed: list[str] = []
+    for name in await term.store.children(znodes.TOPICS, watch=True):
+        fault = find_name_fault(name)
+        if not fault:
+            allowed.append(name)
+        elif name not in term.context.odd_topics:
+            term.context.odd_topics.add(name)
+            report_malformed(term, f"{znodes.TOPICS}/{name[:300]}", fault)
+    return allowed
 
 
 async def read_topic(term: Term, topic: str) -> list[TopicPartition]:
@@ -135,11 +152,18 @@ async def read_leadership(term: Term, partition: TopicPartition) -> VersionedLea
 
 
 async def _is_deposed(term: Term) -> bool:
-    """Return whether /controller_epoch has gone beyond this term's."""
+    """Return whether /controller_epoch has gone beyond this term's.
+
+    One that holds no number says nothing: nobody can have been elected with it.
+    """
     read = await term.store.get(znodes.CONTROLLER_EPOCH)
     if read is None:
         return False
-    return znodes.decode_controller_epoch(read[0]) > term.epoch.controller_epoch
+    try:
+        return znodes.decode_controller_epoch(read[0]) > term.epoch.controller_epoch
+    except MalformedZnode as fault:
+        report_malformed(term, znodes.CONTROLLER_EPOCH, fault)
+        return False
 
 
 def _decode_leadership(

@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from highwater_controller.chunks import multis
+from highwater_controller.patience import PatientReader
 from highwater_core import znodes
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint, FailPoints
@@ -18,7 +20,6 @@ from highwater_core.ids import ControllerEpoch, PartitionEpoch, TopicPartition
 from highwater_core.ports import (
     BadVersion,
     CheckOp,
-    ConnectionLost,
     Coordination,
     CoordinationError,
     CreateOp,
@@ -54,40 +55,6 @@ class TermEpoch:
     node_version: int
 
 
-class PatientReader:
-    """Reads of one session; a lost connection is waited out, the session's end is raised."""
-
-    def __init__(self, session: Coordination, runtime: Runtime, retry_ms: int) -> None:
-        self._session = session
-        self._runtime = runtime
-        self._retry_ms = retry_ms
-
-    async def get(self, path: str, *, watch: bool = False) -> tuple[bytes, Stat] | None:
-        """Return data and metadata, or None when there is no such znode (no watch then)."""
-        try:
-            return await self.patiently(lambda: self._session.get(path, watch=watch))
-        except NoNode:
-            return None
-
-    async def exists(self, path: str, *, watch: bool = False) -> Stat | None:
-        return await self.patiently(lambda: self._session.exists(path, watch=watch))
-
-    async def children(self, path: str, *, watch: bool = False) -> list[str]:
-        """Return the children's names, sorted; none when there is no such znode."""
-        try:
-            return await self.patiently(lambda: self._session.children(path, watch=watch))
-        except NoNode:
-            return []
-
-    async def patiently(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Repeat a call, which must be idempotent, until it is answered."""
-        while True:
-            try:
-                return await call()
-            except ConnectionLost:
-                await self._runtime.sleep(self._retry_ms)
-
-
 class ControllerStore(PatientReader):
     """One term's reads and fenced writes; close() ends what still runs of it.
 
@@ -101,10 +68,11 @@ class ControllerStore(PatientReader):
         runtime: Runtime,
         trace: Trace,
         retry_ms: int,
+        give_up_ms: int,
         term: TermEpoch | None,
         fail_points: FailPoints,
     ) -> None:
-        super().__init__(session, runtime, retry_ms)
+        super().__init__(session, runtime, retry_ms, give_up_ms)
         self._fail_points = fail_points
         self._trace = trace
         self._scope = runtime.scope("controller-store")
@@ -167,6 +135,12 @@ class ControllerStore(PatientReader):
             raise failure.error from failure
         return results[len(self._checks) :]
 
+    async def _write_patiently(self, operations: Sequence[MultiOp]) -> list[Stat | None]:
+        what = f"{type(operations[0]).__name__} {operations[0].path}"
+        if len(operations) > 1:
+            what += f" and {len(operations) - 1} more"
+        return await self.patiently(lambda: self.write(operations), what)
+
     async def create(self, path: str, data: bytes) -> bool:
         """Create a persistent znode; return False when there is one already.
 
@@ -174,7 +148,7 @@ class ControllerStore(PatientReader):
             NoNode: its parent is gone.
         """
         try:
-            await self.patiently(lambda: self.write([CreateOp(path, data)]))
+            await self._write_patiently([CreateOp(path, data)])
         except NodeExists:
             return False
         return True
@@ -183,7 +157,7 @@ class ControllerStore(PatientReader):
         """Create or overwrite a persistent znode."""
         while not await self.create(path, data):
             try:
-                await self.patiently(lambda: self.write([SetOp(path, data)]))
+                await self._write_patiently([SetOp(path, data)])
             except NoNode:
                 continue
             return
@@ -191,29 +165,20 @@ class ControllerStore(PatientReader):
     async def delete(self, path: str) -> None:
         """Delete a znode without children; nothing happens when there is none."""
         try:
-            await self.patiently(lambda: self.write([DeleteOp(path)]))
+            await self._write_patiently([DeleteOp(path)])
         except NoNode:
             return
 
-    async def delete_trees(self, paths: Sequence[str]) -> None:
-        """Delete the znodes with all below them, in one multi: a reader sees all or none."""
-        while True:
-            doomed = [found for path in paths for found in await self._tree(path)]
-            if not doomed:
-                return
-            try:
-                await self.write([DeleteOp(path) for path in doomed])
-            except (NoNode, NotEmpty):
-                continue  # someone else wrote below them meanwhile
-            except ConnectionLost:
-                await self._runtime.sleep(self._retry_ms)
+    async def delete_together(self, paths: Sequence[str]) -> bool:
+        """Delete znodes without children, all or none; return whether none is there any more.
 
-    async def _tree(self, path: str) -> list[str]:
-        """Return the path and all below it, children first; nothing when it does not exist."""
-        if await self.exists(path) is None:
-            return []
-        below = [await self._tree(f"{path}/{name}") for name in await self.children(path)]
-        return [*(found for tree in below for found in tree), path]
+        False: one of them was not there, or has children.
+        """
+        try:
+            await self._write_patiently([DeleteOp(path) for path in paths])
+        except (NoNode, NotEmpty):
+            return False
+        return True
 
     # ------------------------------------------------------------ partition states
 
@@ -228,7 +193,7 @@ class ControllerStore(PatientReader):
         data = znodes.encode_partition_state(leadership)
         await self._fail_points.reach(FailPoint.BEFORE_STATE_WRITE)
         try:
-            (stat,) = await self.patiently(lambda: self.write([SetOp(path, data, expected)]))
+            (stat,) = await self._write_patiently([SetOp(path, data, expected)])
         except NoNode:
             stat = None
         except BadVersion:
@@ -258,6 +223,33 @@ class ControllerStore(PatientReader):
         self._conflicted(partition, path)
         return None
 
+    async def create_leaderships(
+        self, first: Sequence[tuple[TopicPartition, PartitionLeadership]]
+    ) -> list[PartitionEpoch | None]:
+        """Create many state znodes with few writes; return for each what create_leadership does."""
+        for topic in dict.fromkeys(partition.topic for partition, _ in first):
+            try:
+                await self.create(znodes.partitions_path(topic), b"")
+            except NoNode:
+                continue  # the topic is gone: its states cannot be created either
+        written: dict[TopicPartition, PartitionEpoch | None] = {}
+        by_path = {znodes.partition_path(partition): partition for partition, _ in first}
+        leaderships = dict(first)
+        for operations in multis(_creations(partition, at) for partition, at in first):
+            named = [by_path[op.path] for op in operations if op.path in by_path]
+            await self._fail_points.reach(FailPoint.BEFORE_STATE_WRITE)
+            try:
+                await self._write_patiently(operations)
+            except (NodeExists, NoNode):
+                # Some are there, perhaps our own whose reply was lost, or their topic is not.
+                for partition in named:
+                    at = leaderships[partition]
+                    written[partition] = await self.create_leadership(partition, at)
+                continue
+            await self._fail_points.reach(FailPoint.AFTER_STATE_WRITE)
+            written.update(dict.fromkeys(named, PartitionEpoch(0)))
+        return [written[partition] for partition, _ in first]
+
     async def _own_write(self, path: str, data: bytes, node_version: int) -> Stat | None:
         """Return the znode's metadata if it holds just what a lost reply was about."""
         found = await self.get(path)
@@ -272,3 +264,10 @@ class ControllerStore(PatientReader):
             partition=partition.partition,
             path=path,
         )
+
+
+def _creations(partition: TopicPartition, leadership: PartitionLeadership) -> list[MultiOp]:
+    return [
+        CreateOp(znodes.partition_path(partition), b""),
+        CreateOp(znodes.partition_state_path(partition), znodes.encode_partition_state(leadership)),
+    ]

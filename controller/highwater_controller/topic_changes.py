@@ -5,6 +5,9 @@ Source: V3 design, on_topic_change and init_leaders.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from highwater_controller.chunks import pieces
 from highwater_controller.eligibility import renounce_lost
 from highwater_controller.loading import load_leaderships, put_found_states
 from highwater_controller.logic.leader_selectors import Selector
@@ -17,7 +20,7 @@ from highwater_controller.partition_state_machine import (
 )
 from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.request_batch import RequestBatch
-from highwater_controller.state_reader import read_leadership, read_topic
+from highwater_controller.state_reader import read_leadership, read_topic, read_topic_names
 from highwater_controller.term import Term
 from highwater_controller.topic_deletion import on_deletions_requested
 from highwater_core import znodes
@@ -29,13 +32,15 @@ from highwater_core.znodes import MalformedZnode
 async def on_topics_changed(term: Term) -> None:
     """Compare the topics with those known and act on the difference."""
     context = term.context
-    names = await term.store.children(znodes.TOPICS, watch=True)
-    vanished = [topic for topic in context.topics() if topic not in names]
+    names = await read_topic_names(term)
+    present = frozenset(names)
+    vanished = [topic for topic in context.topics() if topic not in present]
     for topic in vanished:
         _stop_vanished(term, topic)
     context.unreadable_topics.intersection_update(names)
     unknown = [topic for topic in names if not context.is_known(topic)]
-    added = [partition for topic in unknown for partition in await read_topic(term, topic)]
+    read = await term.store.each(unknown, lambda topic: read_topic(term, topic))
+    added = [partition for partitions in read for partition in partitions]
     created = [topic for topic in unknown if context.is_known(topic)]
     if not (created or vanished):
         return
@@ -90,9 +95,30 @@ async def _is_another_topic(term: Term, topic: str) -> bool:
 
 
 async def _bring_up(term: Term, added: list[TopicPartition]) -> None:
-    """Lead new partitions for the first time; take up those that have a state already."""
+    """Lead new partitions for the first time; take up those that have a state already.
+
+    They come up a step at a time, each with its commands: no broker is told of thousands at once.
+    """
+    may_have_state = await _with_states(term, added)
+    for some in pieces(added):
+        await _bring_up_together(term, some, may_have_state)
+
+
+async def _with_states(term: Term, added: list[TopicPartition]) -> frozenset[TopicPartition]:
+    """Return those that may have a state znode: none of a topic that has none at all."""
+    topics = list(dict.fromkeys(partition.topic for partition in added))
+    listed = await term.store.each(
+        topics, lambda topic: term.store.children(znodes.partitions_path(topic))
+    )
+    names = {topic: frozenset(found) for topic, found in zip(topics, listed, strict=True)}
+    return frozenset(at for at in added if str(at.partition) in names[at.topic])
+
+
+async def _bring_up_together(
+    term: Term, added: Sequence[TopicPartition], may_have_state: frozenset[TopicPartition]
+) -> None:
     context = term.context
-    await load_leaderships(term, added)
+    await load_leaderships(term, [partition for partition in added if partition in may_have_state])
     await renounce_lost(term, added)
     found = [
         partition

@@ -1,14 +1,16 @@
 """Deletes topics: stops and deletes every replica, then removes the znodes.
 
 A topic is gone only once each assigned replica's broker has confirmed; a dead replica halts the
-deletion until its broker returns, while the live replicas are deleted at once.
+deletion until its broker returns, while the live replicas are deleted at once. A topic whose
+znodes cannot be removed is put aside, and holds nothing else up.
 Source: Kafka's TopicDeletionManager; reference/replication.md section 3, "Flows".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from highwater_controller.chunks import pieces
 from highwater_controller.context import Replica
 from highwater_controller.logic.partition_states import PartitionState
 from highwater_controller.logic.replica_states import ReplicaState
@@ -16,11 +18,13 @@ from highwater_controller.partition_state_machine import move_partitions
 from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.request_batch import RequestBatch
 from highwater_controller.term import Term
+from highwater_controller.tree_removal import remove_topic
 from highwater_core import znodes
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
-from highwater_core.ids import NO_BROKER_EPOCH, NodeId
+from highwater_core.ids import NO_BROKER_EPOCH, NodeId, TopicPartition
 from highwater_core.messages import CommandResponse, StopReplicaRequest
+from highwater_core.ports import CoordinationError, SessionExpired
 
 
 async def load_deletions(term: Term) -> None:
@@ -44,6 +48,8 @@ async def resume_deletions(term: Term) -> None:
     context = term.context
     to_begin: list[str] = []
     for topic in list(context.topics_to_delete):
+        if topic in context.failed_deletions:
+            continue
         states = {context.replica_state(replica) for replica in context.replicas_of(topic)}
         if states <= {ReplicaState.DELETION_SUCCESSFUL}:
             await _complete(term, topic)
@@ -114,9 +120,17 @@ async def on_stop_replica_answered(
 
 
 async def _begin(term: Term, topics: list[str]) -> None:
-    """Take the topics from the clients' sight, then stop and delete their replicas."""
+    """Take the topics from the clients' sight, then stop and delete their replicas.
+
+    They go a step at a time, each with its commands: no broker is told of thousands at once.
+    """
+    partitions = [partition for topic in topics for partition in term.context.partitions_of(topic)]
+    for some in pieces(partitions):
+        await _begin_together(term, some)
+
+
+async def _begin_together(term: Term, partitions: Sequence[TopicPartition]) -> None:
     context = term.context
-    partitions = [partition for topic in topics for partition in context.partitions_of(topic)]
     existing = [
         partition
         for partition in partitions
@@ -149,15 +163,15 @@ async def _begin(term: Term, topics: list[str]) -> None:
 
 
 async def _complete(term: Term, topic: str) -> None:
-    """Remove the topic's znodes, all in one step, and forget it."""
+    """Remove the topic's znodes and forget it."""
+    try:
+        await remove_topic(term.store, topic)
+    except SessionExpired:
+        raise
+    except CoordinationError as fault:
+        _put_aside(term, topic, f"{type(fault).__name__}: {fault}")
+        return
     await move_replicas(term, term.context.replicas_of(topic), ReplicaState.NON_EXISTENT)
-    await term.store.delete_trees(
-        [
-            znodes.topic_path(topic),
-            znodes.topic_config_path(topic),
-            znodes.delete_topic_path(topic),
-        ]
-    )
     topic_id = term.context.topic_id(topic)
     term.context.forget_topic(topic)
     term.trace.emit(
@@ -167,3 +181,15 @@ async def _complete(term: Term, topic: str) -> None:
         topic_id=topic_id,
     )
     term.waits.deletion_ended(topic)
+
+
+def _put_aside(term: Term, topic: str, reason: str) -> None:
+    """Leave a deletion that fails: the request for it stays in ZooKeeper, and is told of."""
+    term.context.failed_deletions[topic] = reason
+    term.trace.emit(
+        EventKind.DELETION_FAILED,
+        topic=topic,
+        controller_epoch=term.epoch.controller_epoch,
+        reason=reason[:300],
+    )
+    term.waits.deletion_ended(topic, ErrorCode.UNKNOWN_SERVER_ERROR)

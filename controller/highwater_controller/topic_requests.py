@@ -6,7 +6,7 @@ Source: Kafka's ZkAdminManager and AdminZkClient.
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -29,13 +29,15 @@ from highwater_core.messages import (
     NewTopic,
     TopicResult,
 )
-from highwater_core.ports import NoNode
+from highwater_core.ports import CheckOp, CreateOp, NoNode, TooLarge
+from highwater_core.request_sizes import MAX_REQUEST_BYTES, size_of_multi
 from highwater_core.topic_configs import BadTopicConfig, parse_topic_config
+from highwater_core.topic_names import find_name_fault
 
 MAX_PARTITION_COUNT = 10_000
-"""Of one topic; its assignment then fits a znode with room to spare."""
-
-_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+"""Of one topic, and of all that one request creates, as Kafka's KRaft controller has it."""
+MAX_TOPIC_COUNT = 10_000
+"""Of one request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,35 +56,31 @@ class Refused(Exception):
         self.error = error
 
 
-def find_name_fault(name: str) -> str:
-    """Return what is wrong with a topic's name; empty when it is allowed."""
-    if name in (".", ".."):
-        return f"the name may not be {name!r}"
-    if not _NAME.fullmatch(name):
-        return "a name has 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-'"
-    return ""
-
-
 async def on_create_topics(
     term: Term, request: CreateTopicsRequest, make_done: Callable[[], Done]
 ) -> list[TopicOutcome]:
     """Create the topics that may be created; each answer waits until its leaders lead."""
-    names = [topic.name for topic in request.topics]
+    refused = _refuse_too_many(term, request, [topic.name for topic in request.topics])
+    if refused:
+        return refused
+    counts = Counter(topic.name for topic in request.topics)
     outcomes: list[TopicOutcome] = []
+    partition_count = 0
     for topic in request.topics:
         try:
-            _refuse_repeated(names, topic.name)
+            _refuse_repeated(counts, topic.name)
             assignment = _plan(term, topic)
-            if request.validate_only:
-                outcomes.append(TopicOutcome(TopicResult(topic.name, ErrorCode.NONE)))
-                continue
-            await _write_topic(term, topic, assignment)
-        except Refused as refused:
-            outcomes.append(_refuse(term, "CreateTopicsRequest", topic.name, refused))
+            _refuse_too_large(term, topic, assignment, partition_count)
+            if not request.validate_only:
+                await _write_topic(term, topic, assignment)
+        except Refused as fault:
+            outcomes.append(_refuse(term, "CreateTopicsRequest", topic.name, fault))
             continue
-        done = make_done()
-        partitions = [TopicPartition(topic.name, number) for number in range(len(assignment))]
-        term.waits.until_led(partitions, done)
+        partition_count += len(assignment)
+        done = None if request.validate_only else make_done()
+        if done is not None:
+            partitions = [TopicPartition(topic.name, number) for number in range(len(assignment))]
+            term.waits.until_led(partitions, done)
         outcomes.append(TopicOutcome(TopicResult(topic.name, ErrorCode.NONE), done))
     await on_topics_changed(term)
     return outcomes
@@ -91,14 +89,19 @@ async def on_create_topics(
 async def on_delete_topics(
     term: Term, request: DeleteTopicsRequest, make_done: Callable[[], Done]
 ) -> list[TopicOutcome]:
-    """Mark the topics for deletion; each answer waits until it has ended or halts."""
+    """Mark the topics for deletion; each answer waits until it has ended, halts or fails."""
+    refused = _refuse_too_many(term, request, list(request.names))
+    if refused:
+        return refused
     outcomes: list[TopicOutcome] = []
     for name in request.names:
         if not term.context.is_known(name):
-            refused = Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
-            outcomes.append(_refuse(term, "DeleteTopicsRequest", name, refused))
+            unknown = Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
+            outcomes.append(_refuse(term, "DeleteTopicsRequest", name, unknown))
             continue
-        await term.store.create(znodes.delete_topic_path(name), b"")
+        if not term.context.is_to_be_deleted(name):
+            await term.store.create(znodes.delete_topic_path(name), b"")
+        term.context.failed_deletions.pop(name, None)  # one that failed is tried once more
         done = make_done()
         term.waits.until_deleted(name, done)
         outcomes.append(TopicOutcome(TopicResult(name, ErrorCode.NONE), done))
@@ -109,9 +112,22 @@ async def on_delete_topics(
     return outcomes
 
 
-def _refuse_repeated(names: list[str], name: str) -> None:
-    if names.count(name) > 1:
+def _refuse_repeated(counts: Counter[str], name: str) -> None:
+    if counts[name] > 1:
         raise Refused(ErrorCode.INVALID_REQUEST, "the request names the topic twice")
+
+
+def _refuse_too_many(
+    term: Term, request: CreateTopicsRequest | DeleteTopicsRequest, names: list[str]
+) -> list[TopicOutcome]:
+    """Refuse all of a request that names too many topics, traced once; nothing otherwise."""
+    if len(names) <= MAX_TOPIC_COUNT:
+        return []
+    fault = Refused(
+        ErrorCode.POLICY_VIOLATION, f"{len(names)} topics in one request: at most {MAX_TOPIC_COUNT}"
+    )
+    _refuse(term, type(request).__name__, "", fault)
+    return [TopicOutcome(TopicResult(name, fault.error, str(fault))) for name in names]
 
 
 def _plan(term: Term, topic: NewTopic) -> Assignment:
@@ -132,6 +148,7 @@ def _plan(term: Term, topic: NewTopic) -> Assignment:
     except BadTopicConfig as fault_in_config:
         raise Refused(ErrorCode.INVALID_CONFIG, str(fault_in_config)) from None
     if topic.assignment:
+        _refuse_partition_count(len(topic.assignment))
         fault = find_assignment_fault(topic.assignment, frozenset(term.context.live_brokers))
         if fault:
             raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, fault)
@@ -147,11 +164,7 @@ def _assign(term: Term, topic: NewTopic) -> Assignment:
     factor = topic.replication_factor
     if factor == -1:
         factor = settings.default_replication_factor
-    if not 0 < partition_count <= MAX_PARTITION_COUNT:
-        raise Refused(
-            ErrorCode.INVALID_PARTITIONS,
-            f"{partition_count} partitions: there must be 1 to {MAX_PARTITION_COUNT}",
-        )
+    _refuse_partition_count(partition_count)
     brokers = sorted(term.context.electable())
     if not 0 < factor <= len(brokers):
         raise Refused(
@@ -161,6 +174,41 @@ def _assign(term: Term, topic: NewTopic) -> Assignment:
     start_index = term.rng.randrange(0, len(brokers))
     start_shift = term.rng.randrange(0, len(brokers))
     return assign_replicas(brokers, partition_count, factor, start_index, start_shift)
+
+
+def _refuse_partition_count(partition_count: int) -> None:
+    if not 0 < partition_count <= MAX_PARTITION_COUNT:
+        raise Refused(
+            ErrorCode.INVALID_PARTITIONS,
+            f"{partition_count} partitions: there must be 1 to {MAX_PARTITION_COUNT}",
+        )
+
+
+def _refuse_too_large(term: Term, topic: NewTopic, assignment: Assignment, before: int) -> None:
+    """Refuse what the request, the cluster or ZooKeeper's largest request has no room for.
+
+    before: how many partitions the same request creates already.
+    """
+    total = before + len(assignment)
+    if total > MAX_PARTITION_COUNT:
+        raise Refused(
+            ErrorCode.POLICY_VIOLATION,
+            f"more than {MAX_PARTITION_COUNT} partitions in one request",
+        )
+    if len(term.context.assignments) + total > term.settings.max_partitions:
+        raise Refused(
+            ErrorCode.POLICY_VIOLATION,
+            f"the cluster would have more than {term.settings.max_partitions} partitions",
+        )
+    path = znodes.topic_path(topic.name)
+    longest_id = TopicId("0" * 32)
+    data = znodes.encode_topic(dict(enumerate(assignment)), longest_id)
+    size_bytes = size_of_multi((CheckOp(znodes.CONTROLLER_EPOCH, 0), CreateOp(path, data)))
+    if size_bytes > MAX_REQUEST_BYTES:
+        raise Refused(
+            ErrorCode.POLICY_VIOLATION,
+            f"the assignment takes {size_bytes} bytes in ZooKeeper, at most {MAX_REQUEST_BYTES}",
+        )
 
 
 async def _write_topic(term: Term, topic: NewTopic, assignment: Assignment) -> None:
@@ -182,6 +230,8 @@ async def _write_topic(term: Term, topic: NewTopic, assignment: Assignment) -> N
         raise Refused(
             ErrorCode.UNKNOWN_SERVER_ERROR, "ZooKeeper lacks the parents of topics"
         ) from None
+    except TooLarge as fault:
+        raise Refused(ErrorCode.POLICY_VIOLATION, str(fault)) from None
     if not is_created:
         found = await term.store.get(path)
         if found is None or found[0] != data:  # equal data: our own, its reply was lost

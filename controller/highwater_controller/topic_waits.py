@@ -9,15 +9,16 @@ from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.messages import CommandResponse, LeaderAndIsrRequest
 from highwater_core.runtime import Future
 
-Done = Future[bool]
-"""Set to True once the topic has come so far, to False when the controller resigns first."""
+Done = Future[ErrorCode]
+"""Set to NONE once the topic has come so far, to REQUEST_TIMED_OUT when the controller resigns
+first, to UNKNOWN_SERVER_ERROR when its deletion failed."""
 
 
 class TopicWaits:
     """What clients wait for in one term.
 
     Creation: the leader of each partition has carried out its LeaderAndIsr. Deletion: the topic
-    is removed, or its deletion halts until a dead replica's broker returns.
+    is removed, its deletion halts until a dead replica's broker returns, or it failed.
     """
 
     def __init__(self) -> None:
@@ -43,17 +44,17 @@ class TopicWaits:
         for unled, done in self._creations:
             unled -= led
             if not unled:
-                done.set(True)
+                done.set(ErrorCode.NONE)
         self._creations = [entry for entry in self._creations if entry[0]]
 
-    def deletion_ended(self, topic: str) -> None:
+    def deletion_ended(self, topic: str, error: ErrorCode = ErrorCode.NONE) -> None:
         for name, done in self._deletions:
             if name == topic:
-                done.set(True)
+                done.set(error)
         self._deletions = [entry for entry in self._deletions if entry[0] != topic]
 
     def abandon(self) -> None:
         """Answer every wait: the outcome stays unknown."""
         for _, done in (*self._creations, *self._deletions):
-            done.set(False)
+            done.set(ErrorCode.REQUEST_TIMED_OUT)
         self._creations, self._deletions = [], []

@@ -43,6 +43,7 @@ class ErrorCode(IntEnum):
     NOT_CONTROLLER = 41
     INVALID_REQUEST = 42
     UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
+    POLICY_VIOLATION = 44
     KAFKA_STORAGE_ERROR = 56
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
@@ -104,6 +105,7 @@ def _table() -> dict[ErrorCode, ErrorMeaning]:
         (e.NOT_CONTROLLER, True, True, "The node is not the active controller."),
         (e.INVALID_REQUEST, False, True, "The request contradicts itself."),
         (e.UNSUPPORTED_FOR_MESSAGE_FORMAT, False, True, "Only v2 record batches are stored."),
+        (e.POLICY_VIOLATION, False, True, "The request asks for more than the cluster allows."),
         (e.KAFKA_STORAGE_ERROR, True, False, "The disk refused a read or a write."),
         (e.FENCED_LEADER_EPOCH, True, True, "The caller's leader epoch is older than the leader's."),
         (e.UNKNOWN_LEADER_EPOCH, True, True, "The caller's leader epoch is newer than the broker's."),

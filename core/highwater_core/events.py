@@ -21,6 +21,7 @@ class EventKind(StrEnum):
     NODE_STOPPED = "node_stopped"  # [reason]
     SESSION_OPENED = "session_opened"  # [session_id]
     SESSION_LOST = "session_lost"  # [session_id]
+    SESSION_GIVEN_UP = "session_given_up"  # [session_id, operation] it failed again and again
     REQUEST_REFUSED = "request_refused"  # [request, error, ...]
     BAD_INPUT_MET = "bad_input_met"  # [where, what]: a peer's or a file's, repaired or refused
     FAIL_POINT_HIT = "fail_point_hit"  # [name, action]
@@ -34,6 +35,9 @@ class EventKind(StrEnum):
     TOPICS_CHANGED = "topics_changed"  # [created, deleted]
     PARTITION_STATE_CHANGED = "partition_state_changed"  # [from_state, to_state]
     REPLICA_STATE_CHANGED = "replica_state_changed"  # [replica, from_state, to_state]
+    TRANSITION_REFUSED = (
+        "transition_refused"  # [replica, from_state, to_state] a bug; left as it was
+    )
     LEADERSHIP_DECIDED = "leadership_decided"  # a new epoch, to be written [leader, isr, unclean]
     LEADER_ELECTED = "leader_elected"  # [leader, isr, unclean, selector]
     ISR_WRITTEN = "isr_written"  # [leader, isr, partition_epoch] by the controller
@@ -44,6 +48,8 @@ class EventKind(StrEnum):
     COMMAND_TIMED_OUT = "command_timed_out"  # the alert of V3's discussion [broker, request]
     TOPIC_CREATED = "topic_created"  # [assignment]
     TOPIC_DELETED = "topic_deleted"
+    DELETION_FAILED = "deletion_failed"  # [reason] put aside until it is asked for again
+    COMMAND_DROPPED = "command_dropped"  # [broker, request, reason] the broker cannot take it
 
     # Broker
     BROKER_REGISTERED = "broker_registered"  # [broker_epoch]

@@ -52,5 +52,6 @@ def find_assignment_fault(assignment: Assignment, live: Set[NodeId]) -> str:
             return f"partition {number} names a broker twice"
         unknown = [broker for broker in replicas if broker not in live]
         if unknown:
-            return f"partition {number} names brokers that are not live: {unknown}"
+            named = ", ".join(map(str, unknown[:10]))
+            return f"partition {number} names {len(unknown)} brokers that are not live: {named}"
     return ""

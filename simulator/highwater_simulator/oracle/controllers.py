@@ -58,6 +58,15 @@ class ControllerChecks:
                 event.topic_partition, "I12", f"{event.node} took it from {before} to {after}"
             )
 
+    def transition_refused(self, event: TraceEvent) -> None:
+        """I12: a controller does not even try what it must refuse itself."""
+        before, after = event.detail["from_state"], event.detail["to_state"]
+        self._report(
+            event.topic_partition,
+            "I12",
+            f"{event.node} would have taken it from {before} to {after}",
+        )
+
     def epoch_written(self, data: bytes) -> None:
         """I7: the controller epoch only rises."""
         epoch = int(data or b"0")

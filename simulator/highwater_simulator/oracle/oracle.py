@@ -172,6 +172,8 @@ class Oracle:
                 self._judgements.append(lambda: self._controllers.elected(event))
             elif kind in _STATE_CHANGES:
                 self._judgements.append(lambda: self._controllers.state_changed(event))
+            elif kind is EventKind.TRANSITION_REFUSED:
+                self._judgements.append(lambda: self._controllers.transition_refused(event))
             elif kind is EventKind.COMMAND_SENT:
                 author = self._world.controllers[event.node].name
                 self._lost_disks.command_sent(author, event)

@@ -19,6 +19,7 @@ from highwater_core.messages import (
     BrokerEndpoints,
     CommandResponse,
     ControlRequest,
+    ControlResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
@@ -29,6 +30,9 @@ from highwater_core.messages import (
 )
 from highwater_core.ports import (
     CallFailed,
+    CallRefused,
+    ConnectionLost,
+    ControlPlane,
     Coordination,
     CoordinationFactory,
     MultiOp,
@@ -122,11 +126,16 @@ class ScriptedBroker:
 
 
 class Interposed:
-    """A session in which something may happen just before a multi that touches a path."""
+    """A session in which something may happen just before a multi that touches a path.
 
-    def __init__(self, session: Coordination, hooks: dict[str, Any]) -> None:
+    A multi that touches a path in `lost` has no answer, ever, as one that is too large for its
+    server; the session lives on.
+    """
+
+    def __init__(self, session: Coordination, hooks: dict[str, Any], lost: set[str]) -> None:
         self._session = session
         self._hooks = hooks
+        self._lost = lost
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)
@@ -136,16 +145,38 @@ class Interposed:
             work = self._hooks.pop(operation.path, None)
             if work is not None:
                 await work()
+        if any(operation.path in self._lost for operation in operations):
+            raise ConnectionLost("no answer")
         return await self._session.multi(operations)
 
 
 class InterposedFactory:
-    def __init__(self, factory: CoordinationFactory, hooks: dict[str, Any]) -> None:
+    def __init__(self, factory: CoordinationFactory, hooks: dict[str, Any], lost: set[str]) -> None:
         self._factory = factory
         self._hooks = hooks
+        self._lost = lost
 
     async def open(self, session_timeout_ms: int) -> Coordination:
-        return Interposed(await self._factory.open(session_timeout_ms), self._hooks)  # type: ignore[return-value]
+        session = await self._factory.open(session_timeout_ms)
+        return Interposed(session, self._hooks, self._lost)  # type: ignore[return-value]
+
+
+class PartlyUnread:
+    """A control plane whose peers cannot read what `is_unread` says."""
+
+    def __init__(
+        self, control: ControlPlane, is_unread: Callable[[Endpoint, ControlRequest], bool]
+    ) -> None:
+        self._control = control
+        self._is_unread = is_unread
+        self.serve = control.serve
+
+    async def call(
+        self, endpoint: Endpoint, request: ControlRequest, timeout_ms: int
+    ) -> ControlResponse:
+        if self._is_unread(endpoint, request):
+            raise CallRefused("INVALID_ARGUMENT")
+        return await self._control.call(endpoint, request, timeout_ms)
 
 
 class Cluster:
@@ -164,6 +195,10 @@ class Cluster:
         self._operator = self.kernel.runtime("operator")
         self._session: Coordination | None = None
         self.multi_hooks: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
+        self.lost_paths: set[str] = set()
+        """What no controller gets an answer about when it writes there."""
+        self.is_unread: Callable[[Endpoint, ControlRequest], bool] = lambda at, request: False
+        """Which commands their brokers cannot read."""
 
     # ------------------------------------------------------------ nodes
 
@@ -188,8 +223,12 @@ class Cluster:
         runtime = self.kernel.runtime(name)
         ports = Ports(
             runtime=runtime,
-            coordination=InterposedFactory(self.zookeeper.factory(runtime), self.multi_hooks),
-            control=self.control_plane(runtime, name),
+            coordination=InterposedFactory(
+                self.zookeeper.factory(runtime), self.multi_hooks, self.lost_paths
+            ),
+            control=PartlyUnread(
+                self.control_plane(runtime, name), lambda at, request: self.is_unread(at, request)
+            ),
             transport=SimulatedTransport(runtime, self.network, self._listeners),
             files=SimulatedFileSystem(runtime, Disk(self.rng.stream(f"disk/{name}"))),
             rng=self.rng.stream(name),

@@ -95,9 +95,9 @@ def test_a_raised_controller_epoch_fences_every_write_and_ends_the_term(running)
     running.create_topic("t", (0, 1, 2))
     running.write(znodes.CONTROLLER_EPOCH, b"7")
     running.brokers[0].die()
-    running.until(lambda: 7 in epochs(running), "the resignation and the next term")
+    running.until(lambda: 8 in epochs(running), "the resignation and the next term")
     running.until(lambda: running.state("t").leader == 1, "the election by the next term")
-    assert running.state("t").controller_epoch >= 7
+    assert running.state("t").controller_epoch == 8
 
 
 def test_without_the_multi_a_newer_controllers_state_znode_ends_the_term(cluster):
@@ -153,6 +153,14 @@ def test_an_epoch_that_another_controller_took_meanwhile_is_not_taken_again(clus
     cluster.start_controller()
     cluster.until_failed_over()
     assert epochs(cluster) == [7]
+
+
+def test_an_epoch_that_somebody_else_wrote_is_not_taken_for_ones_own(running):
+    """/controller and the epoch of one election are of one transaction."""
+    running.write(znodes.CONTROLLER_EPOCH, b"6")
+    running.ask(CreateTopicsRequest((NewTopic("t", 1, 1),)))
+    running.until_failed_over()
+    assert epochs(running) == [1, 7]
 
 
 def test_requests_to_a_controller_that_is_not_active_are_refused(cluster):

@@ -1,0 +1,43 @@
+"""Cuts what is long into pieces that neither ZooKeeper nor a node's event loop chokes on. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from highwater_core.ports import MultiOp
+from highwater_core.request_sizes import size_in_multi
+
+I = TypeVar("I")  # noqa: E741 (an item)
+
+MAX_OPERATIONS = 1_000
+"""Of one multi: others' requests wait behind it in ZooKeeper."""
+MAX_BYTES = 250_000
+"""Of one multi, far below what ZooKeeper reads."""
+PARTITIONS_PER_STEP = 250
+"""How many partitions are brought up, or taken down, and told to brokers, at a time."""
+
+
+def pieces(items: Sequence[I]) -> Iterator[Sequence[I]]:
+    """Yield the items in their order, PARTITIONS_PER_STEP at a time."""
+    for first in range(0, len(items), PARTITIONS_PER_STEP):
+        yield items[first : first + PARTITIONS_PER_STEP]
+
+
+def multis(groups: Iterable[Sequence[MultiOp]]) -> Iterator[list[MultiOp]]:
+    """Yield the groups' operations in their order, as multis that are not too large.
+
+    A group stays together; one that is too large by itself makes a multi of its own.
+    """
+    gathered: list[MultiOp] = []
+    size_bytes = 0
+    for group in groups:
+        added_bytes = sum(map(size_in_multi, group))
+        is_full = len(gathered) + len(group) > MAX_OPERATIONS
+        if gathered and (is_full or size_bytes + added_bytes > MAX_BYTES):
+            yield gathered
+            gathered, size_bytes = [], 0
+        gathered.extend(group)
+        size_bytes += added_bytes
+    if gathered:
+        yield gathered

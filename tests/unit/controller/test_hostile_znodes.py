@@ -1,0 +1,240 @@
+"""Whatever somebody writes into ZooKeeper, it is left out and told, and the controller lives on."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from highwater_controller.context import Replica
+from highwater_controller.logic.partition_states import PartitionState
+from highwater_controller.logic.replica_states import ReplicaState
+from highwater_controller.partition_state_machine import move_partitions
+from highwater_controller.replica_state_machine import move_replicas
+from highwater_core import znodes
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.messages import CreateTopicsRequest, NewTopic, UpdateMetadataRequest
+
+P0 = TopicPartition("t", 0)
+STATE = znodes.partition_state_path(P0)
+
+
+def told(cluster):
+    return [event.detail["where"] for event in cluster.events(EventKind.BAD_INPUT_MET)]
+
+
+def create(cluster, name):
+    (result,) = cluster.ask(CreateTopicsRequest((NewTopic(name, 1, 1),))).results
+    return result.error
+
+
+# ---------------------------------------------------------------- names and epochs
+
+
+def test_a_topic_whose_name_none_may_have_is_left_out_and_told_once(running):
+    running.write_topic("a b", (0, 1))
+    running.write_topic("x" * 250, (0, 1))
+    running.write_topic("good", (0, 1))
+    running.until(lambda: running.brokers[0].leaderships(), "the good one")
+    running.write_topic("more", (0, 1))
+    running.settle()
+    assert {at.topic for at in running.brokers[0].leaderships()} == {"good", "more"}
+    assert told(running) == ["/brokers/topics/a b", f"/brokers/topics/{'x' * 250}"]
+    assert running.data("/brokers/topics/a b/partitions") is None
+    # It is no topic, so no init command is withheld for it, and its deletion is none.
+    running.write("/admin/delete_topics/a b", b"")
+    running.until(lambda: running.data("/admin/delete_topics/a b") is None, "the request's end")
+    running.expire_session()
+    running.until_failed_over()
+    assert {at.topic for at in running.brokers[0].leaderships()} == {"good", "more"}
+
+
+def test_a_malformed_controller_epoch_deposes_nobody_by_itself(running):
+    """A state of a later controller epoch makes the controller look at /controller_epoch."""
+    running.create_topic("t", (0, 1))
+    running.write(
+        STATE, b'{"version":1,"leader":0,"leader_epoch":5,"controller_epoch":9,"isr":[0]}'
+    )
+    running.write(znodes.CONTROLLER_EPOCH, b"nine")
+    running.brokers[0].die()
+    running.until(lambda: znodes.CONTROLLER_EPOCH in told(running), "the report")
+    running.settle()
+    assert STATE in told(running)
+    # Repaired, it is looked at with the next write; the state that was held is read again then.
+    running.write(znodes.CONTROLLER_EPOCH, b"9")
+    running.ask(CreateTopicsRequest((NewTopic("u", 1, 1),)))
+    running.until_failed_over()
+    assert running.active().snapshot().controller_epoch == 10
+    assert running.state("t").controller_epoch == 10
+
+
+def test_a_leader_epoch_that_cannot_be_raised_holds_its_partition_and_no_other(running):
+    running.create_topic("t", (0, 1), (0, 1))
+    last = '{{"version":1,"leader":0,"leader_epoch":{},"controller_epoch":1,"isr":[0,1]}}'
+    running.write(STATE, last.format(2**31 - 1).encode())
+    running.brokers[0].die()
+    running.until(lambda: running.state("t", 1).leader == 1, "the other's election")
+    running.settle()
+    assert STATE in told(running)
+    assert running.data(STATE) == last.format(2**31 - 1).encode()
+    running.write(STATE, last.format(2**31 - 2).encode())
+    running.until(lambda: running.data(STATE) != last.format(2**31 - 2).encode(), "the repair")
+    running.settle()
+    assert json.loads(running.data(STATE))["leader_epoch"] == 2**31 - 1
+    assert running.brokers[1].leaderships()[P0].leader_epoch == 2**31 - 1
+    assert create(running, "after") is ErrorCode.NONE
+
+
+# ---------------------------------------------------------------- registrations
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    ["EXTERNAL://h:0", "EXTERNAL://:9092", f"EXTERNAL://{'h' * 256}:1", "EXTERNAL://h h:1"],
+)
+def test_a_broker_that_nobody_can_reach_is_not_live_and_blocks_no_other(running, endpoint):
+    data = json.loads(znodes.encode_broker(running.brokers[0].endpoints, 0))
+    data["endpoints"] = [at for at in data["endpoints"] if "EXTERNAL" not in at] + [endpoint]
+    path = znodes.broker_path(NodeId(9))
+    running.write(path, json.dumps(data).encode())
+    running.until(lambda: path in told(running), "the report")
+    assert create(running, "t") is ErrorCode.NONE
+    assert running.active().snapshot().live_brokers == (0, 1, 2)
+    for broker in running.brokers.values():
+        for request in broker.heard(UpdateMetadataRequest):
+            assert [each.broker_id for each in request.live_brokers] == [0, 1, 2]
+
+
+# ---------------------------------------------------------------- moves that no table has
+
+
+@pytest.fixture
+def led(running):
+    running.create_topic("t", (0, 1, 2), (1, 2, 0))
+    return running
+
+
+def test_a_partition_that_may_not_move_stays_and_the_others_move(led):
+    term = led.active()._controller.term
+    term.context.partition_states[P0] = PartitionState.NON_EXISTENT
+    at = TopicPartition("t", 1)
+    led.do(lambda _: move_partitions(term, [P0, at], PartitionState.OFFLINE))
+    (refused,) = led.events(EventKind.TRANSITION_REFUSED)
+    assert (refused.topic_partition, refused.detail["to_state"]) == (P0, "OfflinePartition")
+    assert term.context.partition_state(P0) is PartitionState.NON_EXISTENT
+    assert term.context.partition_state(at) is PartitionState.OFFLINE
+
+
+def test_a_replica_that_may_not_move_stays_and_the_others_move(led):
+    term = led.active()._controller.term
+    first, second = Replica(P0, NodeId(1)), Replica(P0, NodeId(2))
+    term.context.replica_states[first] = ReplicaState.DELETION_SUCCESSFUL
+    led.do(lambda _: move_replicas(term, [first, second], ReplicaState.OFFLINE))
+    (refused,) = led.events(EventKind.TRANSITION_REFUSED)
+    assert (refused.topic_partition, refused.detail["replica"]) == (P0, 1)
+    assert term.context.replica_state(second) is ReplicaState.OFFLINE
+    assert led.state("t").isr == (0, 1)
+
+
+def test_a_new_replica_that_leads_already_is_refused(led):
+    term = led.active()._controller.term
+    leader = Replica(P0, NodeId(0))
+    term.context.replica_states[leader] = ReplicaState.NON_EXISTENT
+    led.do(lambda _: move_replicas(term, [leader], ReplicaState.NEW))
+    assert len(led.events(EventKind.TRANSITION_REFUSED)) == 1
+    assert create(led, "after") is ErrorCode.NONE
+
+
+# ---------------------------------------------------------------- anything at all
+
+NUMBERS = (-(2**63), -2, -1, 0, 1, 2, 2**31 - 2, 2**31 - 1, 2**31, 2**63, 10**400, 0.5, 1e300)
+NAMES = ("0", "-1", "00", "a b", "x" * 300, "é", "9" * 30)
+TEXTS = (*NAMES, "", "..", "a/b", "\x00")
+
+
+def mutated(rng, value):
+    """Return the value with one thing in it changed for something odd."""
+    odd = rng.choice(
+        (None, True, [], {}, [[]], rng.choice(NUMBERS), rng.choice(TEXTS), [0, 0], [9, 8], {"": 1})
+    )
+    if isinstance(value, dict) and value and rng.random() < 0.8:
+        key = rng.choice(sorted(value))
+        return rng.choice(
+            (
+                {**value, key: mutated(rng, value[key])},
+                {name: each for name, each in value.items() if name != key},
+                {**value, rng.choice(TEXTS): odd},
+            )
+        )
+    if isinstance(value, list) and value and rng.random() < 0.8:
+        at = rng.randrange(len(value))
+        return rng.choice(
+            (
+                [*value[:at], mutated(rng, value[at]), *value[at + 1 :]],
+                [*value, value[at]],
+                [*value[:at], *value[at + 1 :]],
+            )
+        )
+    return odd
+
+
+def hostile(rng, data):
+    """Return what somebody may have made of a znode's content."""
+    try:
+        value = json.loads(data)
+    except ValueError:
+        value = {}
+    text = json.dumps(mutated(rng, value)).encode()
+    return rng.choice(
+        (
+            text,
+            text,
+            text,
+            text[: rng.randrange(len(text) + 1)],
+            b"",
+            b"\xff\x00",
+            b"[" * 5_000,
+            b'{"version":1,"more":' + b"[" * 5_000,
+            b"9" * 5_000,
+        )
+    )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_controller_outlives_whatever_anybody_writes(cluster, seed):
+    """Every kind of znode, changed while the controller works; then all is well again."""
+    rng = random.Random(seed)  # noqa: S311
+    for broker_id in range(3):
+        cluster.start_broker(broker_id, f"s{broker_id}")
+    cluster.start_controller()
+    cluster.until_failed_over()
+    cluster.create_topic("t", (0, 1, 2), (1, 2, 0), config={"min.insync.replicas": "2"})
+    cluster.write(f"{znodes.CONTROLLER_ENDPOINTS}/1001", b"{}")
+    good = {path: data for path, (data, _) in cluster.zookeeper.dump().items() if data}
+    names = (znodes.TOPICS, znodes.BROKER_IDS, znodes.DELETE_TOPICS, znodes.TOPIC_CONFIGS)
+    for _ in range(12):
+        path = rng.choice(sorted(good))
+        if rng.random() < 0.2:
+            path = f"{rng.choice(names)}/{rng.choice(NAMES)}"
+        cluster.write(path, hostile(rng, good.get(path, good[STATE])))
+        cluster.kernel.run_for(rng.choice((0, 5, 200)))
+        act = rng.randrange(8)
+        if act == 0:
+            cluster.expire_session()
+        elif act == 1:
+            cluster.brokers[rng.randrange(3)].die()
+        elif act == 2:
+            cluster.ask_later(CreateTopicsRequest((NewTopic("u", 2, 1),), timeout_ms=500), [])
+    cluster.settle(2_000)
+    for path, data in good.items():
+        if path not in (znodes.CONTROLLER, znodes.CONTROLLER_EPOCH):
+            cluster.write(path, data)
+    cluster.write(znodes.CONTROLLER_EPOCH, b"1000")
+    if cluster.data(znodes.CONTROLLER) is not None:
+        cluster.delete(znodes.CONTROLLER)
+    cluster.until(lambda: cluster.active(), "a controller that lives", 60_000)
+    cluster.settle(2_000)
+    assert cluster.active() is not None
