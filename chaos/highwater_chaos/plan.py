@@ -33,6 +33,8 @@ from highwater_core.events import EventKind
 FORMAT = 1
 MAX_IN_FLIGHT = 5
 """Requests on one connection; clients refuse more."""
+SENDFILE_FROM_BYTES = 32 * 1024
+"""From here on brokers send records by sendfile."""
 _TOPIC_BOUNDS: Mapping[str, Bounds] = {"partitions": (1, None), "min_insync_replicas": (1, None)}
 _PRODUCER_BOUNDS: Mapping[str, Bounds] = {
     "rate_per_s": (1, None),
@@ -79,6 +81,8 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether every message is encoded and decoded on its way."""
     shuffles_ties: bool = False
     """Whether what is due at one instant on several nodes happens in a drawn order."""
+    sends_file_from_bytes: int = SENDFILE_FROM_BYTES
+    """Fetched records of so many bytes and more are read from their file as they arrive."""
 
 
 class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -297,6 +301,8 @@ def _problems_of_topology(topology: Topology) -> Iterator[str]:
 def _problems_of_network(network: Network) -> Iterator[str]:
     if not 0 <= network.minimum_us < network.maximum_us:
         yield f"latencies from {network.minimum_us} to {network.maximum_us} us are none"
+    if network.sends_file_from_bytes < 1:
+        yield "records of less than 1 byte cannot be sent from a file"
 
 
 def _problems_of_workload(workload: Workload, brokers: int) -> Iterator[str]:

@@ -2,7 +2,9 @@
 
 A connection is opened by a handshake, carries requests and answers in order and breaks when the
 peer dies or a fault resets it. A call whose time passes has been sent, and may still be carried
-out: late, even after its own repetition on the next connection (KAFKA-9539, KIP-570).
+out: late, even after its own repetition on the next connection (KAFKA-9539, KIP-570). What waits
+in a Kafka listener ends with its connection; an answer that is sent from a file is read as its
+reader takes it, and is cut short when its sender is gone by then.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from highwater_core.ports import CallFailed, ControlHandler
 from highwater_core.runtime import TimedOut
 from highwater_simulator.clocks import NS_PER_MS
 from highwater_simulator.network import Network, Pipe, Plane
-from highwater_simulator.tasks import NodeRuntime, SimulatedFuture
+from highwater_simulator.tasks import NodeRuntime, SimulatedFuture, SimulatedTask
+from highwater_simulator.unread import Unread
 from highwater_wire.kafka.messages import expects_response
 
 Handler = Callable[[Any], Awaitable[Any]]
@@ -27,13 +30,16 @@ Handler = Callable[[Any], Awaitable[Any]]
 KEEPALIVE_PERCENT = 150
 """Of a call's timeout: for so long a control connection may be mute before it is given up. That
 is gRPC's keepalive of 15 s at the default timeout of 10 s, and scaled where timeouts are."""
+_LOOK_AGAIN_MS = 1
+"""How often the reader of an answer looks whether its sender, which stood still, goes on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Carriage:
     """What arrives of a request, and of the answer to a request as its sender made it.
 
-    That is the values themselves, or copies through the codecs.
+    That is the values themselves, or copies through the codecs; Unread, where some of an answer
+    is read as it arrives.
     """
 
     request: Callable[[Any], Any]
@@ -45,7 +51,8 @@ class Listener:
     """Where a node answers.
 
     Handlers of one connection start in the order of its requests and may overlap; with
-    answers_in_order their answers leave in that order too.
+    answers_in_order their answers leave in that order too, and they end with their connection.
+    Without, as gRPC's here, they go on. has_read: told of each answer that was read as it arrived.
     """
 
     runtime: NodeRuntime
@@ -53,12 +60,15 @@ class Listener:
     handler: Handler
     carriage: Carriage
     answers_in_order: bool
+    has_read: Callable[[Any, Any], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
     value: Any = None
     failure: CallFailed | None = None
+    request: Any = None
+    """What an answer that is Unread answers."""
 
 
 class Listeners:
@@ -105,11 +115,13 @@ class Listeners:
 class _Exchange:
     """A request and, once it is there, its answer; a value of None is not sent."""
 
-    __slots__ = ("answer", "call_id")
+    __slots__ = ("answer", "call_id", "task")
 
     def __init__(self, call_id: int) -> None:
         self.call_id = call_id
         self.answer: _Answer | None = None
+        self.task: SimulatedTask | None = None
+        """The handler's."""
 
 
 class ServerSide:
@@ -122,11 +134,16 @@ class ServerSide:
         self._to_client.sender = listener.runtime
         self._exchanges: deque[_Exchange] = deque()
         self._unread: list[tuple[_Exchange, Any]] = []
+        self._is_lost = False
 
     @property
     def is_over(self) -> bool:
         """Whether the client has closed it."""
         return self._client.is_over
+
+    @property
+    def is_alive(self) -> bool:
+        return self._listener.runtime.is_alive
 
     @property
     def is_responsive(self) -> bool:
@@ -138,13 +155,37 @@ class ServerSide:
         if not runtime.is_alive:
             self.break_off("the peer died")
             return
+        if self._is_lost:
+            return
         exchange = _Exchange(call_id)
         if self._listener.answers_in_order:
             self._exchanges.append(exchange)
         if runtime.is_paused or self._unread:
             self._read_later(exchange, request)
         else:
-            runtime.start_now("Connection", self._handle(exchange, request))
+            exchange.task = runtime.start_now("Connection", self._handle(exchange, request))
+
+    def lost(self) -> None:
+        """End what waits here: nobody is there to hear of it any more."""
+        if not self._listener.answers_in_order or not self.is_alive:
+            return
+        self._is_lost = True
+        exchanges, self._exchanges = self._exchanges, deque()
+        self._unread.clear()
+        for exchange in exchanges:
+            if exchange.task is not None and exchange.answer is None:
+                exchange.task.cancel()
+
+    def read(self, request: Any, unread: Unread) -> Any:
+        """Return the answer as its files have it now.
+
+        Raises:
+            OSError: they do not have it any more.
+        """
+        value = unread.read()
+        if self._listener.has_read is not None:
+            self._listener.has_read(request, value)
+        return value
 
     def _read_later(self, exchange: _Exchange, request: Any) -> None:
         self._unread.append((exchange, request))
@@ -157,7 +198,8 @@ class ServerSide:
         await self._listener.runtime.sleep_ns(pause_ns)
         unread, self._unread = self._unread, []
         for exchange, request in unread:
-            self._listener.runtime.start("Connection", self._handle(exchange, request))
+            work = self._handle(exchange, request)
+            exchange.task = self._listener.runtime.start("Connection", work)
 
     def break_off(self, why: str) -> None:
         client = self._client
@@ -167,7 +209,7 @@ class ServerSide:
         carriage = self._listener.carriage
         value = await self._listener.handler(carriage.request(request))
         try:
-            exchange.answer = _Answer(carriage.response(request, value))
+            exchange.answer = _Answer(carriage.response(request, value), request=request)
         except OSError as error:  # of records to be sent; the real server's sendfile meets it
             self.break_off(f"records could not be read: {error}")
             return
@@ -219,6 +261,7 @@ class ClientSide:
     async def call(self, request: Any, timeout_ms: int) -> Any:
         call_id = self._next_call_id
         self._next_call_id += 1
+        deadline_ns = self._runtime.now_ns() + timeout_ms * NS_PER_MS
         future: SimulatedFuture[_Answer] = self._runtime.future()
         self._pending[call_id] = future
         if self._server is None:
@@ -236,7 +279,28 @@ class ClientSide:
             self._unsent = [waiting for waiting in self._unsent if waiting[0] != call_id]
         if answer.failure is not None:
             raise answer.failure
+        if isinstance(answer.value, Unread):
+            return await self._read(answer.request, answer.value, deadline_ns)
         return answer.value
+
+    async def _read(self, request: Any, unread: Unread, deadline_ns: int) -> Any:
+        """Read what the peer sends from its files; while it stands still it sends nothing.
+
+        Raises:
+            CallFailed: the answer ends in the middle.
+        """
+        server = self._server
+        check(server is not None, "an answer of nobody")
+        while not self.is_closed and server.is_alive and not server.is_responsive:
+            if self._runtime.now_ns() >= deadline_ns:
+                raise CallFailed(f"{self._endpoint}: the answer did not arrive whole in time")
+            await self._runtime.sleep(_LOOK_AGAIN_MS)
+        if self.is_closed or not server.is_alive:
+            raise CallFailed(f"{self._endpoint}: the connection ended within an answer")
+        try:
+            return server.read(request, unread)
+        except OSError as error:
+            raise CallFailed(f"{self._endpoint}: the answer ends early: {error}") from error
 
     def answered(self, call_id: int, answer: _Answer) -> None:
         self._unheard_since_ns = None
@@ -278,6 +342,7 @@ class ClientSide:
             self._to_client.send(lambda: self.end(refusal))
             return
         server = ServerSide(listener, self, self._to_client)
+        self._connection.accepted(server.lost)
         self._listeners.accepted(server, listener.runtime)
         self._to_client.send(lambda: self._established(server))
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from highwater_core.messages import ControlRequest, ControlResponse
 from highwater_simulator.calls import Carriage
+from highwater_simulator.unread import FileRange, Sender, Unread
 from highwater_wire.control import (
     decode_control_request,
     decode_control_response,
@@ -21,7 +24,12 @@ from highwater_wire.kafka.codec import (
     encode_response,
     replication_version,
 )
-from highwater_wire.kafka.messages import FetchResponse, KafkaRequest, KafkaResponse
+from highwater_wire.kafka.messages import (
+    FetchPartitionResult,
+    FetchResponse,
+    KafkaRequest,
+    KafkaResponse,
+)
 from highwater_wire.kafka.versions import REPLICATION_PROFILE
 
 _SIZE_BYTES = 4
@@ -29,26 +37,6 @@ _SIZE_BYTES = 4
 
 def _as_it_is(request: Any) -> Any:
     return request
-
-
-def _detached(_: Any, response: Any) -> Any:
-    """Return the response with its records read: a view of a log must not outlive the sending."""
-    if not isinstance(response, FetchResponse):
-        return response
-    partitions = tuple(
-        partition
-        if type(partition.records) is bytes
-        else replace(partition, records=_bytes_of(partition.records))
-        for partition in response.partitions
-    )
-    return FetchResponse(partitions, response.error)
-
-
-def _bytes_of(records: Any) -> bytes:
-    if isinstance(records, bytes | bytearray | memoryview):
-        return bytes(records)
-    found: bytes = records.read()
-    return found
 
 
 def _control_request_through_codec(request: ControlRequest) -> ControlRequest:
@@ -67,22 +55,74 @@ def _kafka_request_through_codec(request: KafkaRequest) -> KafkaRequest:
     return decode_request(frame, profile=REPLICATION_PROFILE).request
 
 
-def _kafka_response_through_codec(
-    request: KafkaRequest, response: KafkaResponse | None
-) -> KafkaResponse | None:
-    if response is None:
-        return None
-    version = replication_version(request)
-    frame = _frame(encode_response(response, version, 0))
+class _KafkaByValue:
+    """Kafka's answers as values, their records read as they leave or as they arrive."""
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+
+    def response(self, _: KafkaRequest, response: KafkaResponse | None) -> Any:
+        """Return it with its records read: a view of a log must not outlive the sending."""
+        if not isinstance(response, FetchResponse):
+            return response
+        own, is_whole = self._sender.own, True
+        partitions: list[FetchPartitionResult] = []
+        for partition in response.partitions:
+            if type(partition.records) is not bytes:
+                records: Any = own(partition.records)
+                is_whole = is_whole and type(records) is bytes
+                partition = replace(partition, records=records)
+            partitions.append(partition)
+        left = FetchResponse(tuple(partitions), response.error)
+        return left if is_whole else Unread(functools.partial(_read_records, left))
+
+
+def _read_records(response: FetchResponse) -> FetchResponse:
+    partitions = [
+        replace(partition, records=partition.records.read())  # type: ignore[union-attr]
+        if isinstance(partition.records, FileRange)
+        else partition
+        for partition in response.partitions
+    ]
+    return FetchResponse(tuple(partitions), response.error)
+
+
+class _KafkaByCodec:
+    """Kafka's answers as frames, their pieces read as they leave or as they arrive."""
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+
+    def response(self, request: KafkaRequest, response: KafkaResponse | None) -> Any:
+        if response is None:
+            return None
+        version = replication_version(request)
+        pieces = [self._sender.own(piece) for piece in encode_response(response, version, 0)]
+        read = functools.partial(_read_frame, pieces, request, version)
+        if any(isinstance(piece, FileRange) for piece in pieces):
+            return Unread(read)
+        return read()
+
+
+def _read_frame(
+    pieces: Sequence[bytes | FileRange], request: KafkaRequest, version: int
+) -> KafkaResponse:
+    frame = _frame([piece.read() if isinstance(piece, FileRange) else piece for piece in pieces])
     return decode_response(frame, request, version)[1]
 
 
-def _frame(pieces: list[Piece]) -> bytes:
+def _frame(pieces: Iterable[Piece]) -> bytes:
     """Return the frame without its size."""
-    return b"".join(_bytes_of(piece) for piece in pieces)[_SIZE_BYTES:]
+    return b"".join(pieces)[_SIZE_BYTES:]  # type: ignore[arg-type]
+
+
+def kafka_carriage(sender: Sender, *, through_codecs: bool) -> Carriage:
+    """Return how Kafka's requests and a broker's answers travel; sender is that broker's."""
+    if through_codecs:
+        return Carriage(_kafka_request_through_codec, _KafkaByCodec(sender).response)
+    return Carriage(_as_it_is, _KafkaByValue(sender).response)
 
 
 CONTROL_BY_VALUE = Carriage(_as_it_is, lambda _, response: response)
 CONTROL_BY_CODEC = Carriage(_control_request_through_codec, _control_response_through_codec)
-KAFKA_BY_VALUE = Carriage(_as_it_is, _detached)
-KAFKA_BY_CODEC = Carriage(_kafka_request_through_codec, _kafka_response_through_codec)
+KAFKA_BY_CODEC = kafka_carriage(Sender(), through_codecs=True)

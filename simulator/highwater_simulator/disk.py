@@ -38,6 +38,8 @@ class Disk:
         """How often its machine lost power: what is in the page cache does not outlive that."""
         self._rng = rng
         self._fault_rngs: dict[str, Rng] = {}
+        self._opened: dict[int, FileNode] = {}
+        self._next_descriptor = 0
 
     # ------------------------------------------------------------ what is on it
 
@@ -83,6 +85,19 @@ class Disk:
         """Return up to length bytes of the file; nothing when there is none."""
         content = self.content(path)
         return b"" if content is None else bytes(content[position : position + length])
+
+    def open_descriptor(self, node: FileNode) -> int:
+        """Return a number by which the file is known until it is closed."""
+        self._next_descriptor += 1
+        self._opened[self._next_descriptor] = node
+        return self._next_descriptor
+
+    def close_descriptor(self, descriptor: int) -> None:
+        del self._opened[descriptor]
+
+    def opened(self, descriptor: int) -> FileNode:
+        """Return the open file, whatever became of its name."""
+        return self._opened[descriptor]
 
     def sync_duration_ns(self) -> int:
         duration_ns = self._rng.randrange(SYNC_MINIMUM_NS, SYNC_MAXIMUM_NS)

@@ -27,6 +27,7 @@ class SimulatedFile:
         self._disk = disk
         self._path = path
         self._node = node
+        self._descriptor = disk.open_descriptor(node)
         self._is_closed = False
 
     @property
@@ -36,6 +37,10 @@ class SimulatedFile:
     @property
     def size_bytes(self) -> int:
         return len(self._node.content)
+
+    def fileno(self) -> int:
+        """Return the descriptor, for what is sent from the file; valid until close."""
+        return self._descriptor
 
     def append(self, buffers: Sequence[Buffer]) -> int:
         self._check_open()
@@ -55,7 +60,7 @@ class SimulatedFile:
         self._check_open()
         if self._disk.faults is not None:
             self._disk.faults.meet(DiskOperation.READ, self._path)
-        return bytes(self._node.content[position : position + length])
+        return self._node.pread(position, length)
 
     def truncate(self, size_bytes: int) -> None:
         self._check_open()
@@ -87,6 +92,7 @@ class SimulatedFile:
     def close(self) -> None:
         check(not self._is_closed, f"{self._path} is closed once")
         self._is_closed = True
+        self._disk.close_descriptor(self._descriptor)
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -85,6 +85,7 @@ class Link:
         """Whether what is under way may need its sender again: on a cut or a lossy link."""
         self._rng = rng
         self._fault_rng: Rng | None = None
+        self._close_rng: Rng | None = None
         self._is_delayed = False
         self._slower_by_ms = (0, 0)
         self._loss_percent = 0
@@ -100,6 +101,13 @@ class Link:
         if self._is_delayed:
             delay_ns += self._fault_delay_ns()
         return self.kernel.time_ns + delay_ns
+
+    def close_arrival_ns(self) -> int:
+        """Return when the end of a connection that is closed now arrives; drawn apart."""
+        if self._close_rng is None:
+            self._close_rng = self._rng.stream("closes")
+        slower_ns = self._slower_by_ms[0] * NS_PER_MS
+        return self.kernel.time_ns + self.latency.draw_ns(self._close_rng) + slower_ns
 
     def hold(self, pipe: Pipe) -> None:
         self._held[pipe] = None
@@ -197,6 +205,12 @@ class Pipe:
             self._under_way.append(deliver)
             self._arrive_later(self.link.arrival_ns())
 
+    def close(self, deliver: Callable[[], None]) -> None:
+        """Have the other side told, behind all that was sent, that no more comes."""
+        if not self.is_reset:
+            self._under_way.append(deliver)
+            self._arrive_later(self.link.close_arrival_ns())
+
     def reset(self) -> None:
         """Lose what is still under way and all that is sent from now on."""
         self.is_reset = True
@@ -246,7 +260,8 @@ class Pipe:
 class Connection:
     """Two pipes, to the one who accepted a connection and back to the one who opened it.
 
-    Only the opener is told of a reset: the acceptor would do no more than answer nobody.
+    Both are told of a reset at once. That the opener closed it, or died, the acceptor is told
+    behind all that was sent before: late or never, where the link is cut.
     """
 
     def __init__(
@@ -254,14 +269,19 @@ class Connection:
     ) -> None:
         self.there = there
         self.back = back
-        self._opener = opener
+        self.opener = opener
         self._on_reset = on_reset
         self._is_closed = False
+        self._on_lost: Callable[[], None] | None = None
+
+    def accepted(self, on_lost: Callable[[], None]) -> None:
+        """Take note of who accepted it; on_lost tells it that the connection is no more."""
+        self._on_lost = on_lost
 
     @property
     def is_over(self) -> bool:
         """Whether its opener has nothing to do with it any more."""
-        return self._is_closed or not self._opener.is_alive
+        return self._is_closed or not self.opener.is_alive
 
     @property
     def is_whole(self) -> bool:
@@ -274,19 +294,26 @@ class Connection:
             return
         self.vanish()
         self._is_closed = True
-        if self._opener.is_alive:
+        if self.opener.is_alive:
             self._on_reset()
 
     def vanish(self) -> None:
         """Have the acceptor forget it: its opener sends into nothing and hears nothing."""
         self.there.reset()
         self.back.reset()
+        self._lost()
 
     def give_up(self) -> None:
         """Close it from the opener's side; what was sent may still arrive, perhaps late."""
+        if not self._is_closed:
+            self.there.close(self._lost)
         self._is_closed = True
         self.there.is_given_up = True
         self.back.reset()
+
+    def _lost(self) -> None:
+        if self._on_lost is not None:
+            self._on_lost()
 
 
 class Network:
@@ -324,6 +351,14 @@ class Network:
         live[connection] = None
         self._connections[source, target, plane] = live
         return connection
+
+    def close_all(self, opener: NodeRuntime) -> None:
+        """Close the connections that a dead incarnation had opened, as its kernel does."""
+        for (source, _, _), known in self._connections.items():
+            if source == opener.node_name:
+                for connection in known:
+                    if connection.opener is opener:
+                        connection.give_up()
 
     def is_connected(self, a: str, b: str, plane: Plane) -> bool:
         """Return whether neither direction is cut."""

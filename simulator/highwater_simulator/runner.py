@@ -112,6 +112,7 @@ class PlanRun:
                 controller_settings=plan.topology.controller_settings,
                 through_codecs=network.through_codecs,
                 shuffles_ties=network.shuffles_ties,
+                sends_file_from_bytes=network.sends_file_from_bytes,
                 latency=_latency(network),
             ),
         )

@@ -263,17 +263,18 @@ class NodeRuntime:
             task.drop()
         return task
 
-    def start_now(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+    def start_now(self, name: str, work: Coroutine[Any, Any, None]) -> SimulatedTask:
         """Start a task and take its first step within this event, which is done after that.
 
         Only for the simulator's own actions, never for a task's.
         """
-        if not self.is_alive:
-            work.close()
-            return
         task = SimulatedTask(self, name, work)
         self._tasks[task] = None
-        task.step()
+        if self.is_alive:
+            task.step()
+        else:
+            task.drop()
+        return task
 
     def forget(self, task: SimulatedTask) -> None:
         """Let go of a task that is done."""

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from highwater_broker.node import BrokerNode
 from highwater_broker.partition import Partition
 from highwater_broker.settings import BrokerSettings
+from highwater_chaos.plan import SENDFILE_FROM_BYTES
 from highwater_controller.node import ControllerNode
 from highwater_controller.settings import ControllerSettings
 from highwater_core import znodes
@@ -35,8 +36,7 @@ from highwater_simulator.calls import (
 from highwater_simulator.carriage import (
     CONTROL_BY_CODEC,
     CONTROL_BY_VALUE,
-    KAFKA_BY_CODEC,
-    KAFKA_BY_VALUE,
+    kafka_carriage,
 )
 from highwater_simulator.client import SimulatedClient
 from highwater_simulator.files import Disk, SimulatedFileSystem
@@ -45,6 +45,7 @@ from highwater_simulator.network import EvenLatency, Latency, Network, Plane
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.tasks import NodeRuntime
 from highwater_simulator.trace_log import TraceLog
+from highwater_simulator.unread import Sender
 from highwater_simulator.zookeeper import ZooKeeper
 from highwater_wire.kafka.messages import KafkaRequest, KafkaResponse
 
@@ -80,6 +81,8 @@ class Topology:
     """Whether messages of both planes are encoded and decoded on their way."""
     shuffles_ties: bool = False
     """Whether the order of what is due at one instant on several nodes is drawn."""
+    sends_file_from_bytes: int = SENDFILE_FROM_BYTES
+    """Records of at least so many bytes are read from their file as they arrive."""
     latency: Latency = field(default_factory=EvenLatency)
     """Of every link."""
 
@@ -124,6 +127,8 @@ class World:
         """Hears of every node that starts, before its first step."""
         self.on_reply: Callable[[int, KafkaRequest, KafkaResponse | None], None] | None = None
         """Hears of every broker's answer on the data plane, as it leaves."""
+        self.on_read: Callable[[int, KafkaRequest, KafkaResponse], None] | None = None
+        """Hears of every such answer that was read from files as it arrived, as it then was."""
         self.client_names: list[str] = []
         self._story = self.kernel.runtime("story")
         self._listeners = Listeners()
@@ -239,6 +244,7 @@ class World:
     def _drop(self, runtime: NodeRuntime) -> None:
         runtime.kill()
         runtime.resume()
+        self.network.close_all(runtime)
         self._listeners.close(runtime)
 
     # ------------------------------------------------------------ ports and settings
@@ -259,6 +265,10 @@ class World:
             }
         )
         node = BrokerNode(settings, self._ports(handle, runtime))
+        carriage = kafka_carriage(
+            Sender(handle.disk, self.topology.sends_file_from_bytes),
+            through_codecs=self.topology.through_codecs,
+        )
         for listener_name, port, plane in (
             ("CLIENT", CLIENT_PORT, Plane.CLIENT),
             ("EXTERNAL", EXTERNAL_PORT, Plane.CLIENT),
@@ -270,8 +280,9 @@ class World:
                     runtime,
                     plane,
                     self._kafka_handler(handle.node_id, node, listener_name),
-                    KAFKA_BY_CODEC if self.topology.through_codecs else KAFKA_BY_VALUE,
+                    carriage,
                     answers_in_order=True,
+                    has_read=functools.partial(self._has_read, handle.node_id),
                 ),
             )
         return node
@@ -286,6 +297,10 @@ class World:
             return response
 
         return handle
+
+    def _has_read(self, broker_id: int, request: KafkaRequest, response: KafkaResponse) -> None:
+        if self.on_read is not None:
+            self.on_read(broker_id, request, response)
 
     def _make_controller(self, handle: NodeHandle, runtime: NodeRuntime) -> ControllerNode:
         settings = ControllerSettings(

@@ -227,15 +227,17 @@ def test_connections_of_other_names_do_not_wait_for_each_other(run: Run) -> None
     run(body)
 
 
-def test_kafka_call_that_timed_out_was_sent_and_is_carried_out_later(run: Run) -> None:
+def test_kafka_call_that_timed_out_was_sent_and_had_begun(run: Run) -> None:
+    """How far it is carried out is open: its waits may end with the connection."""
+
     async def body(stage: Stage) -> None:
         assert await stage.ask_kafka("first") == "first"
         stage.slow_ms = {"late": 100}
         with pytest.raises(CallFailed) as failure:
             await stage.ask_kafka("late", timeout_ms=30)
         assert failure.value.sent
-        assert "late" not in stage.carried_out
-        await stage.until(lambda: "late" in stage.carried_out)
+        assert stage.arrived == ["first", "late"]
+        assert stage.carried_out == ["first"]
         assert await stage.ask_kafka("next") == "next"
 
     run(body)
@@ -310,7 +312,7 @@ def test_disconnect_fails_the_calls_in_flight_and_the_next_one_connects_again(ru
     run(body)
 
 
-def test_reset_fails_the_calls_in_flight_and_what_had_arrived_is_carried_out(run: Run) -> None:
+def test_reset_fails_the_calls_in_flight_and_the_next_one_connects_again(run: Run) -> None:
     async def body(stage: Stage) -> None:
         stage.slow_ms = {"a": 100}
         failures: list[bool] = []
@@ -326,7 +328,6 @@ def test_reset_fails_the_calls_in_flight_and_what_had_arrived_is_carried_out(run
         stage.reset_kafka_connections()
         await stage.until(lambda: failures == [True])
         assert await stage.ask_kafka("b") == "b"
-        await stage.until(lambda: sorted(stage.carried_out) == ["a", "b"])
 
     run(body)
 

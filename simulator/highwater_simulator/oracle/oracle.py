@@ -74,6 +74,7 @@ class Oracle:
         world.zookeeper.applied = self._znodes_changed
         world.on_event = self._event_traced
         world.on_reply = self._replied
+        world.on_read = self._fetched
         world.kernel.after_event = self._after_event
 
     # ------------------------------------------------------------ what is known
@@ -270,17 +271,21 @@ class Oracle:
                     at = TopicPartition(result.topic, result.partition)
                     records = sent[result.topic, result.partition]
                     self._judge_acknowledged(broker, at, records, result.base_offset)
-        elif isinstance(request, FetchRequest) and request.replica_id == CONSUMER:
-            for each in response.partitions:
-                if each.error is ErrorCode.NONE and len(each.records):
-                    at = TopicPartition(each.topic, each.partition)
-                    self._judge_consumed(broker, at, each.records)
+        elif isinstance(request, FetchRequest):
+            self._fetched(broker, request, response)
         elif isinstance(request, ListOffsetsRequest) and request.replica_id == CONSUMER:
             latest = {(each.topic, each.partition) for each in request.partitions
                       if each.timestamp == LATEST_TIMESTAMP}  # fmt: skip
             for told in response.partitions:
                 if told.error is ErrorCode.NONE and (told.topic, told.partition) in latest:
                     self._judge_latest(broker, TopicPartition(told.topic, told.partition), told)
+
+    def _fetched(self, broker: int, request: FetchRequest, response: Any) -> None:
+        """Take note of what a consumer is promised, and what it gets if that is read later."""
+        for each in response.partitions if request.replica_id == CONSUMER else ():
+            if each.error is ErrorCode.NONE and len(each.records):
+                at = TopicPartition(each.topic, each.partition)
+                self._judge_consumed(broker, at, each.records)
 
     def _judge_acknowledged(
         self, broker: int, at: TopicPartition, records: Any, base_offset: int
