@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from highwater_chaos import faults as f
 from highwater_chaos.bounds import Bounds, problems_of_numbers
 from highwater_core.fail_points import BROKER_FAIL_POINTS, CONTROLLER_FAIL_POINTS
+from highwater_core.topic_configs import BadTopicConfig, parse_topic_config
 
 _HOSTS = (f.ANY, "zookeeper")
 """What a link may join besides nodes."""
@@ -23,6 +24,7 @@ _BOUNDS: Mapping[str, Bounds] = {
 }
 """Of a fault's numbers, by their fields."""
 _OF_DISKS = (f.PowerLoss, f.DiskFull, f.DiskErrors, f.SlowDisk, f.FlipBit)
+_OF_TOPICS = (f.CreateTopic, f.DeleteTopic, f.ChangeConfig)
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
@@ -36,8 +38,13 @@ def problems_of_fault(fault: f.Fault, nodes: Collection[str]) -> Iterator[str]:
         yield f"{node} has no fail-point {fault.point!r}"
     if is_of_a_disk(fault) and is_controller(node):
         yield f"{node} keeps nothing on a disk: only brokers do"
-    if isinstance(fault, f.CreateTopic | f.DeleteTopic) and not is_topic_name(fault.topic):
+    if isinstance(fault, _OF_TOPICS) and not is_topic_name(fault.topic):
         yield f"{fault.topic!r} is no topic's name"
+    if isinstance(fault, f.ChangeConfig):
+        try:
+            parse_topic_config({fault.key: fault.value})
+        except BadTopicConfig as error:
+            yield str(error)
 
 
 def _problems_of_lengths(fault: f.Fault) -> Iterator[str]:

@@ -40,12 +40,15 @@ class DiskOperation(StrEnum):
     TRUNCATE = "truncate"
     SYNC = "sync"
     RENAME = "rename"
+    REMOVE = "remove"
 
 
 class FileKind(StrEnum):
     """Where on a broker's disk a bit is flipped."""
 
     LOG = "log"
+    LOG_TAIL = "log_tail"
+    """A log from its checkpointed recovery point on: what the next start reads again."""
     INDEX = "index"
     CHECKPOINT = "checkpoint"
     EPOCHS = "epochs"
@@ -53,6 +56,7 @@ class FileKind(StrEnum):
 
 FILE_SUFFIXES: Mapping[FileKind, tuple[str, ...]] = {
     FileKind.LOG: (".log",),
+    FileKind.LOG_TAIL: (".log",),
     FileKind.INDEX: (".index", ".timeindex"),
     FileKind.CHECKPOINT: ("-offset-checkpoint",),
     FileKind.EPOCHS: ("/leader-epoch-checkpoint",),
@@ -318,6 +322,52 @@ class DeleteTopic(_Fault, frozen=True, tag="delete_topic"):
     topic: str
 
 
+class ChangeConfig(_Fault, frozen=True, tag="change_config"):
+    """As create_topic: a topic's configuration is written into ZooKeeper, as Kafka's tools do."""
+
+    topic: str
+    key: str
+    value: str
+
+
+# ---------------------------------------------------------------- strangers
+
+
+class Strange(StrEnum):
+    """What a client may ask that no sound client asks; nobody else may suffer from it."""
+
+    SAME_PARTITION_AGAIN = "same_partition_again"
+    """A fetch that names one partition many times and waits; then its connection ends."""
+    SEVERAL_BATCHES = "several_batches"
+    """One produce of several batches for one partition, which claim 2^31 - 1 records each."""
+    FORGED_COUNT = "forged_count"
+    """Such batches, one a request."""
+    FORGED_TIMESTAMPS = "forged_timestamps"
+    """A record at the end of time, which is then looked up."""
+    LONG_NAMES = "long_names"
+    """DescribeConfigs of resources with names that fill a string."""
+    LONG_VALUES = "long_values"
+    """CreateTopics with a value that fills a string, and with brokers that there are not."""
+    EXTREME_CONFIGS = "extreme_configs"
+    """A topic with a configuration at its least or largest valid value, then a record."""
+    NAMES_IN_ZOOKEEPER = "names_in_zookeeper"
+    """A topic of a name that no broker would take, written into ZooKeeper."""
+    TRANSACTIONS_AND_GROUPS = "transactions_and_groups"
+    """A transactional produce, and questions for coordinators that there are not."""
+    MANY_ASSIGNMENTS = "many_assignments"
+    """CreateTopics with more assignments than a znode holds."""
+
+
+class StrangeRequests(_Fault, frozen=True, tag="strange_requests"):
+    """A client of its own asks such things `count` times, about a topic of its own.
+
+    count also tells variants apart, where there are several.
+    """
+
+    kind: Strange
+    count: int = 1
+
+
 Fault = (
     Kill
     | Terminate
@@ -348,6 +398,8 @@ Fault = (
     | KillClient
     | CreateTopic
     | DeleteTopic
+    | ChangeConfig
+    | StrangeRequests
 )
 
 FAULTS: tuple[type[Fault], ...] = Fault.__args__

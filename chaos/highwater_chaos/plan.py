@@ -44,6 +44,7 @@ _PRODUCER_BOUNDS: Mapping[str, Bounds] = {
     "linger_ms": (0, None),
     "request_timeout_ms": (1, None),
     "delivery_timeout_ms": (1, None),
+    "value_bytes": (0, 1_000_000),
 }
 
 
@@ -90,6 +91,14 @@ class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     partitions: int = 1
     replication_factor: int = 3
     min_insync_replicas: int = 1
+    """More than there are replicas counts as all of them (KAFKA-15583)."""
+    has_id: bool = True
+    """Whether it is created by a broker; without, as tools did before KIP-516, in ZooKeeper."""
+
+    @property
+    def least_in_sync(self) -> int:
+        """How many replicas in sync it takes to commit a record."""
+        return min(self.min_insync_replicas, self.replication_factor)
 
 
 class Producer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,6 +113,8 @@ class Producer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     retries: bool = True
     request_timeout_ms: int = 2_000
     delivery_timeout_ms: int = 5_000
+    value_bytes: int = 0
+    """Values are filled up to so many bytes."""
 
 
 class Consumer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -39,6 +39,8 @@ _PHRASES: dict[str, str] = {
     "kill_client": "kill client {client}",
     "create_topic": "create topic {topic}",
     "delete_topic": "delete topic {topic}",
+    "change_config": "set {key} of topic {topic} to {value}",
+    "strange_requests": "ask {count} times what no sound client asks: {kind}",
 }
 """One for each kind of fault, with the fault's own fields."""
 

@@ -43,6 +43,7 @@ def producer_settings(workload: Workload) -> list[ProducerSettings]:
             retries=producer.retries,
             request_timeout_ms=producer.request_timeout_ms,
             delivery_timeout_ms=producer.delivery_timeout_ms,
+            value_bytes=producer.value_bytes,
         )
         for producer in workload.producers
     ]

@@ -72,7 +72,7 @@ class Producer:
         self._stopping.set()
 
     def _send_one(self) -> None:
-        value = f"{self._process}-{self._sent:06}"
+        value = f"{self._process}-{self._sent:06}".ljust(self._settings.value_bytes, ".")
         self._sent += 1
         partition = self._rng.randrange(0, self._settings.partition_count)
         self._sender.send(self._settings.topic, partition, value)

@@ -45,6 +45,8 @@ class ProducerSettings:
     request_timeout_ms: int = 2_000
     delivery_timeout_ms: int = 5_000
     metadata_max_age_ms: int = 300_000
+    value_bytes: int = 0
+    """What values are filled up to."""
 
     def __post_init__(self) -> None:
         check(self.acks in (ACKS_NONE, ACKS_LEADER, ACKS_ALL), f"acks {self.acks}")

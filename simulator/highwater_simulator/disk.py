@@ -147,14 +147,15 @@ class Disk:
 
     def _ail(self) -> DiskFaults:
         if self.faults is None:
-            self.faults = DiskFaults(self._fault_rng("errors"))
+            self.faults = DiskFaults(self.fault_rng("errors"))
         return self.faults
 
     def _maybe_recover(self) -> None:
         if self.faults is not None and self.faults.is_over:
             self.faults = None
 
-    def _fault_rng(self, kind: str) -> Rng:
+    def fault_rng(self, kind: str) -> Rng:
+        """Return the stream of a kind of fault, to be gone on with."""
         return self._fault_rngs.setdefault(kind, self._rng.stream(kind))
 
     # ------------------------------------------------------------ faults that strike once
@@ -165,7 +166,7 @@ class Disk:
         spares_nothing: all that was not synced is gone, and nothing is drawn.
         """
         self.power_losses += 1
-        return lose_unsynced(self.root, None if spares_nothing else self._fault_rng("power"))
+        return lose_unsynced(self.root, None if spares_nothing else self.fault_rng("power"))
 
     def wipe(self) -> tuple[Loss, ...]:
         """Put an empty disk in its place; the node must be dead."""
@@ -182,7 +183,7 @@ class Disk:
         files = flippable_files(self.root.files(), kind)
         if not files:
             return None
-        rng = self._fault_rng("flips")
+        rng = self.fault_rng("flips")
         path, node = files[rng.randrange(0, len(files))]
         position = rng.randrange(0, node.synced_size)
         node.content[position] ^= 1 << rng.randrange(0, 8)

@@ -22,6 +22,9 @@ class Targets:
         self.brokers, self.controllers = names[: topology.brokers], names[topology.brokers :]
         self._topic = topics[0]
 
+    def topic(self) -> str:
+        return self._topic.name
+
     def partition(self) -> str:
         return f"{self._topic.name}-{self.draw.between(0, self._topic.partitions)}"
 

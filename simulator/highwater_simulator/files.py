@@ -16,6 +16,8 @@ from highwater_simulator.disk import Disk, path_parts
 from highwater_simulator.disk_tree import FileNode, FolderNode
 from highwater_simulator.tasks import NodeRuntime
 
+NAME_MAX_BYTES = 255
+
 __all__ = ["Disk", "FileNode", "FolderNode", "SimulatedFile", "SimulatedFileSystem"]
 
 
@@ -107,6 +109,7 @@ class SimulatedFileSystem:
         self._disk = disk
 
     def open(self, path: str) -> SimulatedFile:
+        _check_names(path)
         folder, name = self._disk.folder_of(path)
         node = folder.entries.get(name)
         if node is None:
@@ -121,6 +124,7 @@ class SimulatedFileSystem:
         return SimulatedFile(self._runtime, self._disk, path, node)
 
     def make_folder(self, path: str) -> None:
+        _check_names(path)
         folder = self._disk.root
         for part in path_parts(path):
             child = folder.entries.get(part)
@@ -135,15 +139,19 @@ class SimulatedFileSystem:
             folder = child
 
     def exists(self, path: str) -> bool:
+        _check_names(path)
         return self._disk.find(path) is not None
 
     def list(self, path: str) -> list[str]:
+        _check_names(path)
         node = self._disk.find(path)
         if isinstance(node, FileNode):
             raise NotADirectoryError(errno.ENOTDIR, "not a folder", path)
         return [] if node is None else sorted(node.entries)
 
     def rename(self, source: str, target: str) -> None:
+        _check_names(source)
+        _check_names(target)
         source_folder, source_name = self._disk.folder_of(source)
         target_folder, target_name = self._disk.folder_of(target)
         node = source_folder.entries.get(source_name)
@@ -170,13 +178,28 @@ class SimulatedFileSystem:
         self._name_changed(target)
 
     def remove(self, path: str) -> None:
+        _check_names(path)
         node = self._disk.find(path)
         if node is not None and self._runtime.is_alive:
             if isinstance(node, FolderNode):
-                _remove_all_in(node)
+                self._remove_all_in(node, path)
+            self._meet_removal(path)
             folder, name = self._disk.folder_of(path)
             folder.assign((name, None))
             self._name_changed(path)
+
+    def _remove_all_in(self, folder: FolderNode, path: str) -> None:
+        """Remove entry by entry, as the real one does: a fault may come in between."""
+        for name, node in list(folder.entries.items()):
+            if isinstance(node, FolderNode):
+                self._remove_all_in(node, f"{path}/{name}")
+            self._meet_removal(f"{path}/{name}")
+            folder.assign((name, None))
+            self._name_changed(f"{path}/{name}")
+
+    def _meet_removal(self, path: str) -> None:
+        if self._disk.faults is not None:
+            self._disk.faults.meet(DiskOperation.REMOVE, path)
 
     async def sync_folder(self, path: str) -> None:
         node = self._disk.find(path)
@@ -193,9 +216,13 @@ class SimulatedFileSystem:
             self._disk.changed(path, "name")
 
 
-def _remove_all_in(folder: FolderNode) -> None:
-    """Remove entry by entry, as the real one does: a power loss may come in between."""
-    for name, node in list(folder.entries.items()):
-        if isinstance(node, FolderNode):
-            _remove_all_in(node)
-        folder.assign((name, None))
+def _check_names(path: str) -> None:
+    """Refuse what no file system names.
+
+    Raises:
+        OSError: a part of the path is longer than NAME_MAX bytes.
+    """
+    if len(path) * 4 > NAME_MAX_BYTES and any(
+        len(part.encode()) > NAME_MAX_BYTES for part in path.split("/")
+    ):
+        raise OSError(errno.ENAMETOOLONG, "file name too long", path)

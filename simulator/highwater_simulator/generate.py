@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from highwater_chaos import faults as f
 from highwater_chaos.draw import Draw
+from highwater_chaos.fault_problems import is_described
 from highwater_chaos.plan import (
     Consumer,
     Latencies,
@@ -33,6 +34,7 @@ from highwater_chaos.plan import (
 from highwater_core.config import Preset
 from highwater_core.fail_points import BROKER_FAIL_POINTS, CONTROLLER_FAIL_POINTS
 from highwater_simulator.draws import Targets
+from highwater_simulator.more_draws import Given, with_more
 from highwater_simulator.motifs import JOIN_MOTIFS, MOTIFS
 from highwater_simulator.rng import SeededRng
 
@@ -75,14 +77,15 @@ class Family(StrEnum):
 
 def generate(seed: int, preset: Preset = Preset.FENCED, family: Family = Family.PROCESSES) -> Plan:
     """Return the plan of a seed; equal arguments give equal plans."""
-    draw = Draw(SeededRng(seed).stream(f"plan/{family}"))
+    rng = SeededRng(seed).stream(f"plan/{family}")
+    draw = Draw(rng)
     topology = _topology(draw, preset)
     if family is Family.JOINS:
         topology = _with_room_to_join(draw, topology)
     topics = _topics(draw, topology, family)
     workload = Workload(topics, _producers(draw, topics), (Consumer(),))
     quiet_after_ms = draw.of((2_500, 4_000, 6_000, 9_000))
-    return Plan(
+    plan = Plan(
         seed=seed,
         title=f"seed {seed}, {family}",
         topology=topology,
@@ -93,6 +96,10 @@ def generate(seed: int, preset: Preset = Preset.FENCED, family: Family = Family.
         core=_core(draw, topology),
         probes_shrinking=family is Family.JOINS and draw.chance(0.5),
     )
+    given = Given(may_lose=family.may_lose, is_about_joins=family is Family.JOINS)
+    more = with_more(plan, lambda name: Draw(rng.stream(name)), given)
+    in_order = tuple(sorted(more.steps, key=lambda step: step.at_ms))
+    return replace(more, steps=within_budget(in_order))
 
 
 # ---------------------------------------------------------------- the cluster
@@ -184,7 +191,7 @@ def _network(draw: Draw) -> Network:
         latencies=draw.of((Latencies.EVEN, Latencies.EVEN, Latencies.HEAVY_TAILED)),
         minimum_us=minimum_us,
         maximum_us=maximum_us,
-        through_codecs=draw.chance(0.1),
+        through_codecs=draw.chance(0.5),
         shuffles_ties=draw.chance(0.3),
     )
 
@@ -226,7 +233,7 @@ def _steps(
         at_ms = draw.between(0, quiet_after_ms)
         when = _when(draw, targets) if draw.chance(0.35) else None
         steps.append(Step(at_ms=at_ms, do=make(targets), when=when))
-    return within_budget(tuple(sorted(steps, key=lambda step: step.at_ms)))
+    return tuple(steps)
 
 
 def _when(draw: Draw, targets: Targets) -> When:
@@ -317,18 +324,26 @@ _LOSING = (f.PowerLoss, f.FlipBit)
 
 
 def within_budget(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """Keep the first fault that makes a disk lose something, and drop the others.
+    """Keep the first fault that makes a disk lose something, and those of the same broker's disk.
 
     Kafka acknowledges before it syncs: it promises to survive fewer such losses than
-    min.insync.replicas, which is two in these schedules, and no more.
+    min.insync.replicas, which is two at least in these schedules. One broker's are one, however
+    often: the others have what it lost. A broker that is described may be another each time.
     """
     kept: list[Step] = []
-    losses = 0
+    loser: str | None = None
     for step in steps:
-        is_losing = isinstance(step.do, _LOSING) or (
-            isinstance(step.do, f.Kill) and step.do.disk is f.DiskAtStart.EMPTY
-        )
-        losses += is_losing
-        if not is_losing or losses <= 1:
-            kept.append(step)
+        if is_losing(step.do):
+            node = getattr(step.do, "node", "")
+            if loser is not None and (node != loser or is_described(node)):
+                continue
+            loser = node
+        kept.append(step)
     return tuple(kept)
+
+
+def is_losing(fault: f.Fault) -> bool:
+    """Return whether the fault makes a disk lose what it held."""
+    return isinstance(fault, _LOSING) or (
+        isinstance(fault, f.Kill) and fault.disk is f.DiskAtStart.EMPTY
+    )

@@ -239,9 +239,10 @@ class FaultInjector:
     def _end(
         self, fault: f.Kill | f.PowerLoss | f.FlipBit, node: int, acted: Acted
     ) -> Revert | None:
-        if not self._world.handle(node).is_running:
+        is_running = self._world.handle(node).is_running
+        if not is_running and not isinstance(fault, f.PowerLoss):
             return None
-        if self._faults.end(fault, node):
+        if self._faults.end(fault, node, is_running=is_running):
             acted()
         return functools.partial(self._start, node)
 

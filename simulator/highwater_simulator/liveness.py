@@ -11,11 +11,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from highwater_chaos.fault_problems import is_topic_name
 from highwater_core import znodes
 from highwater_core.ids import TopicId, TopicPartition
 from highwater_core.messages import NodeSnapshot
 from highwater_core.znodes import PartitionLeadership
 from highwater_simulator.disk_tree import FolderNode
+from highwater_simulator.minima import least_in_sync
 from highwater_simulator.oracle.checkpoints import checkpointed_high_watermarks
 from highwater_simulator.world import World
 
@@ -72,14 +74,17 @@ def assignments_of(world: World) -> dict[TopicPartition, tuple[int, ...]]:
     return found
 
 
-def missing(world: World, core: Core, min_insync_replicas: Mapping[str, int]) -> Iterator[Missing]:
-    """Yield what the core has not come to yet; min_insync_replicas by topic, else 1."""
+def missing(world: World, core: Core) -> Iterator[Missing]:
+    """Yield what the core has not come to yet.
+
+    A topic whose name is not allowed, which somebody wrote into ZooKeeper, is nobody's duty.
+    """
     yield from _controller(world, core)
     assigned = assignments_of(world)
     yield from _deletions(world, core, assigned)
     for at, replicas in assigned.items():
-        if not _is_being_deleted(world, at.topic):
-            minimum = min_insync_replicas.get(at.topic, 1)
+        if is_topic_name(at.topic) and not _is_being_deleted(world, at.topic):
+            minimum = least_in_sync(world, at.topic, len(replicas))
             yield from _partition(world, core, at, replicas, minimum)
     for broker in core.brokers:
         snapshot = world.snapshot(broker)

@@ -13,9 +13,10 @@ from highwater_client.consumer import Consumer
 from highwater_client.planned import consumer_settings, process_name, producer_settings
 from highwater_client.producer import Producer
 from highwater_client.settings import ConsumerSettings, ProducerSettings
-from highwater_core.ids import TopicPartition
+from highwater_core.ids import NodeId, TopicPartition
 from highwater_simulator.client import SimulatedClient
 from highwater_simulator.final_checks import ReadBy, SentBy
+from highwater_simulator.operators import create_in_zookeeper
 from highwater_simulator.tasks import SimulatedTask
 from highwater_simulator.world import World
 
@@ -138,6 +139,19 @@ class Load:
 
     async def _create(self, topic: Topic) -> None:
         configs = (("min.insync.replicas", str(topic.min_insync_replicas)),)
+        if not topic.has_id:
+            session = await self._world.coordination(self.admin).open(CREATE_WITHIN_MS)
+            brokers = list(self._world.brokers)
+            assignment = {
+                number: tuple(
+                    NodeId(brokers[(number + place) % len(brokers)])
+                    for place in range(topic.replication_factor)
+                )
+                for number in range(topic.partitions)
+            }
+            await create_in_zookeeper(session, topic.name, assignment, dict(configs))
+            await session.close()
+            return
         await self.admin.create_topic(
             topic.name, topic.partitions, topic.replication_factor, CREATE_WITHIN_MS, configs
         )

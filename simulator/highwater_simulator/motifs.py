@@ -26,11 +26,12 @@ def fast_failovers(t: Targets, at_ms: int) -> list[Step]:
             steps.append(Step(max(0, at_ms - t.draw.of((20, 100, 400))), cut))
     gap_ms = t.draw.of((60, 300, 700, 1_300, 2_600))
     for number in range(t.draw.of((2, 2, 3, 4))):
-        steps.append(Step(at_ms + number * gap_ms, _end_of_leadership(t, leader)))
+        steps.append(Step(at_ms + number * gap_ms, end_of_leadership(t, leader)))
     return steps
 
 
-def _end_of_leadership(t: Targets, leader: str) -> f.Fault:
+def end_of_leadership(t: Targets, leader: str) -> f.Fault:
+    """Draw what ends a leadership."""
     for_ms = t.draw.of((400, 1_000, 2_000, 4_000))
     ends: tuple[f.Fault, ...] = (
         f.Kill(leader, for_ms),
@@ -106,7 +107,7 @@ def straggler(t: Targets, at_ms: int) -> list[Step]:
         Step(at_ms, slow),
         Step(
             at_ms + t.draw.of((500, 1_200, 2_400)),
-            _end_of_leadership(t, leader),
+            end_of_leadership(t, leader),
             When(Observed.HIGH_WATERMARK_BEHIND, partition=at),
         ),
     ]
@@ -158,7 +159,7 @@ def lagging_follower(t: Targets, at_ms: int) -> list[Step]:
         partition=at,
         then_after_ms=t.draw.of((0, 1, 10)),
     )
-    end = _end_of_leadership(t, f"leader of {at}")
+    end = end_of_leadership(t, f"leader of {at}")
     return [Step(at_ms, t.draw.of(behind)), Step(at_ms, end, when)]
 
 
@@ -231,14 +232,14 @@ def crawling_joiner(t: Targets, at_ms: int) -> list[Step]:
             Step(change_ms, f.DelayAt(f"{who} of {at}", "before_first_fetch", silent_ms, 2, 3_000))
             for who in ("follower", "last follower")
         ),
-        Step(change_ms, _end_of_leadership(t, leader), behind),
+        Step(change_ms, end_of_leadership(t, leader), behind),
     ]
     if t.draw.chance(0.7):
         proposed = When(Observed.EVENT, event="isr_change_proposed", partition=at)
         steps.append(Step(change_ms + 1, t.draw.of(stops), proposed))
     if t.draw.chance(0.3):
         fails_ms = change_ms + t.draw.of((50, 200, 700))
-        steps.append(Step(fails_ms, _end_of_leadership(t, leader)))
+        steps.append(Step(fails_ms, end_of_leadership(t, leader)))
     return steps
 
 
@@ -268,7 +269,7 @@ def deposed_controller(t: Targets, at_ms: int) -> list[Step]:
     point = t.draw.of(("before_state_write", "after_state_write", "before_command_sent"))
     return [
         Step(at_ms, f.DelayAt("active controller", point, hold_ms, 6, hold_ms)),
-        Step(at_ms + t.draw.of((0, 20, 200)), _end_of_leadership(t, f"leader of {t.partition()}")),
+        Step(at_ms + t.draw.of((0, 20, 200)), end_of_leadership(t, f"leader of {t.partition()}")),
         Step(at_ms + t.draw.of((10, 250, 900)), t.draw.of(held)),
         Step(at_ms + hold_ms // 2, f.Kill(t.broker(), t.draw.of((5, 300, 1_500)))),
     ]
@@ -281,7 +282,7 @@ def late_commands(t: Targets, at_ms: int) -> list[Step]:
     return [
         Step(at_ms, late),
         Step(at_ms + 50, f.Terminate(t.broker(), 200)),
-        Step(at_ms + 200, _end_of_leadership(t, f"leader of {t.partition()}")),
+        Step(at_ms + 200, end_of_leadership(t, f"leader of {t.partition()}")),
         Step(at_ms + 600, f.ResetConnections("active controller", broker, "control")),
         Step(at_ms + 900, f.Kill(broker, t.draw.of((1, 400)))),
     ]

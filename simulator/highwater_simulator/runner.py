@@ -27,6 +27,7 @@ from highwater_simulator.injector import FaultInjector, Outcome
 from highwater_simulator.kernel import SimulationFailed
 from highwater_simulator.liveness import Core, Missing
 from highwater_simulator.load import Load
+from highwater_simulator.minima import configured_minimum, least_in_sync
 from highwater_simulator.network import EvenLatency, HeavyTailedLatency, Latency, Plane
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.oracle.violation import InvariantBroken, Violation
@@ -116,11 +117,10 @@ class PlanRun:
                 latency=_latency(network),
             ),
         )
-        self._minima = {topic.name: topic.min_insync_replicas for topic in plan.workload.topics}
         flagged = tuple(
             name for name in ("I10", "I12") if PROMISES[plan.topology.preset][name].rows
         )
-        self.oracle = Oracle(self.world, self._minima, flagged)
+        self.oracle = Oracle(self.world, flagged=flagged)
         self.coverage = Coverage()
         self.load = Load(self.world, plan)
         self.injector = FaultInjector(self.world, self.oracle, plan.steps, self.load)
@@ -212,7 +212,7 @@ class PlanRun:
             stopping = [node for node in self.injector.asked_to_stop if node in healed]
             if stopping:
                 return Missing("L7", f"{stopping} were asked to stop and have not")
-            return next(liveness.missing(self.world, core, self._minima), None)
+            return next(liveness.missing(self.world, core), None)
 
         self._await(missing, SETTLE_WITHIN_MS)
 
@@ -225,7 +225,8 @@ class PlanRun:
                 able = [broker for broker in assigned.get(at, ()) if broker in core.brokers]
                 leadership = self.world.partition_state(at)
                 has_leader = leadership is not None and leadership.leader in core.brokers
-                if has_leader and len(able) >= topic.min_insync_replicas:
+                minimum = least_in_sync(self.world, topic.name, topic.replication_factor)
+                if has_leader and len(able) >= minimum:
                     self._probe_one(at)
 
     def _probe_one(self, at: TopicPartition) -> None:
@@ -255,7 +256,8 @@ class PlanRun:
         """
         for at in self.load.partitions:
             leadership = self.world.partition_state(at)
-            if leadership is None or len(leadership.isr) <= self._minima[at.topic]:
+            minimum = configured_minimum(self.world, at.topic)
+            if leadership is None or len(leadership.isr) <= minimum:
                 continue
             follower = [broker for broker in leadership.isr if broker != leadership.leader][-1]
             ends = broker_name(follower), broker_name(leadership.leader)

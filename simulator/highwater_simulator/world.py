@@ -23,7 +23,7 @@ from highwater_core.events import TraceEvent
 from highwater_core.fail_points import FailPoints
 from highwater_core.ids import FIRST_CONTROLLER_ID, Endpoint, NodeId, TopicPartition
 from highwater_core.messages import NodeSnapshot, ReplicaSnapshot
-from highwater_core.ports import CannotStart, Ports
+from highwater_core.ports import CannotStart, CoordinationFactory, Ports
 from highwater_core.traces import TraceRecorder
 from highwater_core.znodes import PartitionLeadership
 from highwater_simulator.calls import (
@@ -129,6 +129,8 @@ class World:
         """Hears of every broker's answer on the data plane, as it leaves."""
         self.on_read: Callable[[int, KafkaRequest, KafkaResponse], None] | None = None
         """Hears of every such answer that was read from files as it arrived, as it then was."""
+        self.external_port = EXTERNAL_PORT
+        """Of the listener where everything goes through the codecs."""
         self.client_names: list[str] = []
         self._story = self.kernel.runtime("story")
         self._listeners = Listeners()
@@ -265,10 +267,7 @@ class World:
             }
         )
         node = BrokerNode(settings, self._ports(handle, runtime))
-        carriage = kafka_carriage(
-            Sender(handle.disk, self.topology.sends_file_from_bytes),
-            through_codecs=self.topology.through_codecs,
-        )
+        sender = Sender(handle.disk, self.topology.sends_file_from_bytes)
         for listener_name, port, plane in (
             ("CLIENT", CLIENT_PORT, Plane.CLIENT),
             ("EXTERNAL", EXTERNAL_PORT, Plane.CLIENT),
@@ -280,7 +279,9 @@ class World:
                     runtime,
                     plane,
                     self._kafka_handler(handle.node_id, node, listener_name),
-                    carriage,
+                    kafka_carriage(
+                        sender, through_codecs=self.topology.through_codecs or port == EXTERNAL_PORT
+                    ),
                     answers_in_order=True,
                     has_read=functools.partial(self._has_read, handle.node_id),
                 ),
@@ -423,6 +424,10 @@ class World:
             [Endpoint(handle.name, CLIENT_PORT) for handle in self.brokers.values()],
             functools.partial(self.trace.note, name),
         )
+
+    def coordination(self, client: SimulatedClient) -> CoordinationFactory:
+        """Return what opens ZooKeeper sessions of the client's, as operators' tools do."""
+        return self.zookeeper.factory(client.runtime)
 
     def kill_client(self, client: SimulatedClient) -> None:
         """SIGKILL: it does nothing any more."""

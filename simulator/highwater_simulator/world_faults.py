@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from highwater_chaos import faults as f
 from highwater_chaos.fault_problems import is_of_a_disk
 from highwater_core.check import check
-from highwater_core.ports import CallFailed
 from highwater_simulator.clocks import TRUE_RATE_PPM
+from highwater_simulator.log_tails import flip_in_tail
 from highwater_simulator.network import Plane
 from highwater_simulator.observed import find_node
+from highwater_simulator.operators import Operators
 from highwater_simulator.overlaps import Overlaps, Revert
+from highwater_simulator.strangers import Strangers
 from highwater_simulator.zookeeper import HOST as ZOOKEEPER
 
 if TYPE_CHECKING:
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     from highwater_simulator.world import World
 
 Link = tuple[str, str, Plane]
-
-ADMIN_WITHIN_MS = 5_000
 
 ARMED = (f.CrashAt, f.DelayAt, f.LoseZooKeeperReply)
 """What acts when a node comes there, or never."""
@@ -46,7 +46,8 @@ class WorldFaults:
         self._oracle = oracle
         self._overlaps = Overlaps()
         self._pauses: dict[int, int] = {}
-        self._admins = 0
+        self._operators = Operators(world)
+        self._strangers = Strangers(world)
 
     # ------------------------------------------------------------ one at a time
 
@@ -72,13 +73,16 @@ class WorldFaults:
             case _:
                 return self._disk_fault(fault, node)
 
-    def end(self, fault: f.Kill | f.PowerLoss | f.FlipBit, node: int) -> bool:
-        """Kill the node, which runs, and do to its disk what the fault says.
+    def end(
+        self, fault: f.Kill | f.PowerLoss | f.FlipBit, node: int, *, is_running: bool = True
+    ) -> bool:
+        """Kill the node, if it runs, and do to its disk what the fault says.
 
         Return whether there was what the fault acts on: a disk, a file of its kind.
         """
         world = self._world
-        world.kill(node)
+        if is_running:
+            world.kill(node)
         self._pauses.pop(node, None)
         if node not in world.brokers:
             return not is_of_a_disk(fault)
@@ -93,7 +97,10 @@ class WorldFaults:
                 world.trace.note(world.handle(node).name, "got an empty disk")
                 self._oracle.disk_lost(node)
             case f.FlipBit(file=kind):
-                flipped = disk.flip_bit(kind)
+                if kind is f.FileKind.LOG_TAIL:
+                    flipped = flip_in_tail(disk, disk.fault_rng("tail flips"))
+                else:
+                    flipped = disk.flip_bit(kind)
                 world.trace.note(world.handle(node).name, "a bit flipped", where=str(flipped))
                 self._oracle.disk_lost(node)
                 return flipped is not None
@@ -218,8 +225,12 @@ class WorldFaults:
                 )
             case f.RestartZooKeeper():
                 return self._overlaps.begin("zookeeper", zookeeper.stop, zookeeper.go_on)
-            case f.CreateTopic() | f.DeleteTopic():
-                return self._admin_work(fault)
+            case f.CreateTopic() | f.DeleteTopic() | f.ChangeConfig():
+                self._operators.start(fault)
+                return _nothing
+            case f.StrangeRequests():
+                self._strangers.start(fault)
+                return _nothing
             case _:
                 return None
 
@@ -293,29 +304,6 @@ class WorldFaults:
                 if peer != name:
                     links += [(name, peer, plane), (peer, name, plane)]
         return links
-
-    # ------------------------------------------------------------ operators
-
-    def _admin_work(self, fault: f.CreateTopic | f.DeleteTopic) -> Revert:
-        self._admins += 1
-        name = f"operator-{self._admins}"
-        client = self._world.client(name)
-
-        async def work() -> None:
-            try:
-                if isinstance(fault, f.CreateTopic):
-                    await client.create_topic(
-                        fault.topic, fault.partitions, fault.replication_factor, ADMIN_WITHIN_MS
-                    )
-                    for number in range(fault.records):
-                        await client.send(fault.topic, 0, f"{name}-{number}", ADMIN_WITHIN_MS)
-                else:
-                    await client.delete_topic(fault.topic, ADMIN_WITHIN_MS)
-            except CallFailed as failure:
-                self._world.trace.note(client.runtime.node_name, "gave up", why=str(failure))
-
-        client.runtime.start("operator", work())
-        return _nothing
 
     # ------------------------------------------------------------ phase two
 

@@ -214,6 +214,36 @@ def test_removed_file_stays_readable_while_it_is_open(run: Run) -> None:
     run(body)
 
 
+LONGEST = 255
+"""Bytes of a name: NAME_MAX of Linux's file systems."""
+
+
+@pytest.mark.parametrize("name", ["n" * LONGEST, "n" + "\u00e9" * (LONGEST // 2)])
+def test_a_name_has_at_most_255_bytes(run: Run, name: str) -> None:
+    async def body(files: FileSystem) -> None:
+        files.open(name).close()
+        files.rename(name, "short")
+        files.make_folder(name)
+        files.open(f"{name}/{name}").close()
+        too_long = f"{name}x"
+        for refused in (
+            lambda: files.open(too_long),
+            lambda: files.open(f"{too_long}/log"),
+            lambda: files.make_folder(too_long),
+            lambda: files.make_folder(f"{name}/{too_long}/deep"),
+            lambda: files.rename("short", too_long),
+            lambda: files.rename(name, too_long),
+            lambda: files.exists(too_long),
+            lambda: files.list(too_long),
+            lambda: files.remove(too_long),
+        ):
+            with pytest.raises(OSError, match="name too long"):
+                refused()
+        assert files.list("") == [name, "short"]
+
+    run(body)
+
+
 @pytest.mark.parametrize("path", ["/etc/passwd", "../outside", "a/../../outside"])
 def test_path_that_leaves_the_nodes_folder_is_a_bug(run: Run, path: str) -> None:
     async def body(files: FileSystem) -> None:

@@ -38,7 +38,7 @@ class Tale:
         self.world = World(3, Topology(preset=preset, broker_settings=broker_settings, **topology))
         self.preset = preset
         self.oracle = Oracle(
-            self.world, {"t": 1}, (*FLAGGED, *flagged) if preset is Preset.V3 else ()
+            self.world, flagged=(*FLAGGED, *flagged) if preset is Preset.V3 else ()
         )
         self.client = self.world.client("client")
         self.violation: Violation | None = None
@@ -167,10 +167,10 @@ class Tale:
         """Take the liveness property that is still missing after a while, if one is, as broken."""
         core = Core(tuple(self.world.brokers), tuple(self.world.controllers))
         for _ in range(within_ms // 500):
-            if next(liveness.missing(self.world, core, {}), None) is None:
+            if next(liveness.missing(self.world, core), None) is None:
                 return
             await self.world.sleep(500)
-        lacking = next(liveness.missing(self.world, core, {}))
+        lacking = next(liveness.missing(self.world, core))
         assert lacking.topic_partition == T0
         now_ns = self.world.kernel.now_ns()
         self.violation = Violation(lacking.invariant, lacking.message, now_ns, "t", 0)

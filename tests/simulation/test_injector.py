@@ -36,7 +36,7 @@ class Injected:
 
     def __init__(self, cluster: Any, steps: tuple[Step, ...]) -> None:
         self.world: World = cluster.world
-        self.oracle = Oracle(self.world, {})
+        self.oracle = Oracle(self.world)
         cluster.world.run(cluster.begin(2), 60_000)
         self.injector = FaultInjector(self.world, self.oracle, steps)
         judge = self.world.on_event

@@ -22,7 +22,7 @@ REPLICATION = Plane.REPLICATION.value
 class Faulty:
     def __init__(self, world: World) -> None:
         self.world = world
-        self.faults = WorldFaults(world, Oracle(world, {}))
+        self.faults = WorldFaults(world, Oracle(world))
 
     def begin(self, fault: f.Fault, node: int | None = None) -> Any:
         end = self.faults.apply(fault, node)

@@ -35,7 +35,11 @@ NOT_PERSISTED = "epoch_not_persisted_on_election"
 SMALL = Plan(seed=1, topology=Topology(controllers=1), quiet_after_ms=300)
 NOTHING_PROVEN = {
     "too few replicas for acks=all": replace(
-        SMALL, workload=Workload(topics=(Topic(min_insync_replicas=5),))
+        SMALL,
+        topology=Topology(brokers=2, controllers=1),
+        workload=Workload(topics=(Topic(replication_factor=2, min_insync_replicas=2),)),
+        steps=(Step(0, f.Kill("broker-1")),),
+        core=("broker-0", "controller-1000"),
     ),
     "no producers": replace(SMALL, workload=Workload(producers=())),
     "nobody to act on": replace(SMALL, steps=(Step(5, f.Kill("leader of t-7")),)),

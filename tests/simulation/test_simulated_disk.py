@@ -131,6 +131,7 @@ def test_tap_hears_of_every_change_once_it_is_there_and_of_no_sync() -> None:
         ("t-0/old", "name", b"a"),
         ("t-0", "name", None),
         ("t-0-stray", "name", None),
+        ("t-0-stray/old", "name", None),
         ("t-0-stray", "name", None),
     ]
 

@@ -192,7 +192,7 @@ PATHS = {
 }
 
 
-@pytest.mark.parametrize("kind", list(FileKind))
+@pytest.mark.parametrize("kind", list(PATHS))
 def test_one_durable_bit_of_a_file_of_the_kind_flips(kind: FileKind) -> None:
     hit: set[str] = set()
     for seed in range(12):

@@ -7,7 +7,7 @@ anything. The first violation ends the simulation.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from highwater_broker.log.segment import SegmentRecords
@@ -17,6 +17,7 @@ from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import NO_TOPIC_ID, NodeId, TopicPartition
 from highwater_core.znodes import PartitionLeadership
+from highwater_simulator.minima import configured_minimum
 from highwater_simulator.oracle.batches import EMPTY, Batch, parse_batches
 from highwater_simulator.oracle.checkpoints import CheckpointChecks
 from highwater_simulator.oracle.controllers import ControllerChecks
@@ -41,21 +42,21 @@ if TYPE_CHECKING:
 _STATE_SUFFIX = "/state"
 _TOPICS_PREFIX = f"{znodes.TOPICS}/"
 _DELETIONS_PREFIX = f"{znodes.DELETE_TOPICS}/"
+_CONFIGS_PREFIX = f"{znodes.TOPIC_CONFIGS}/"
 _ALL_ISR = -1
 _STATE_CHANGES = (EventKind.PARTITION_STATE_CHANGED, EventKind.REPLICA_STATE_CHANGED)
 
 
 class Oracle:
-    """Judges one world; min_insync_replicas by topic, 1 for those that it does not name."""
+    """Judges one world."""
 
-    def __init__(
-        self, world: World, min_insync_replicas: Mapping[str, int], flagged: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, world: World, *, flagged: tuple[str, ...] = ()) -> None:
         self._world = world
         self._flagged = flagged
         self.flags: list[Violation] = []
         """Violations of flagged invariants, which do not end the run."""
-        self._min_insync_replicas = dict(min_insync_replicas)
+        self._minima: dict[str, int] = {}
+        """The least min.insync.replicas that each topic ever had: a broker may not know better."""
         self._shadows: dict[str, dict[int, ReplicaShadow]] = {}
         """By folder, then broker."""
         self.partitions: dict[TopicPartition, PartitionOracle] = {}
@@ -198,10 +199,27 @@ class Oracle:
             elif path.startswith(_DELETIONS_PREFIX):
                 self._topic_written(author, path.removeprefix(_DELETIONS_PREFIX))
                 self._forget_topic(path.removeprefix(_DELETIONS_PREFIX))
+            elif path.startswith(_CONFIGS_PREFIX):
+                self._config_written(path.removeprefix(_CONFIGS_PREFIX))
             elif path == znodes.CONTROLLER_EPOCH:
                 found = self._world.zookeeper.data(path)
                 epoch = found[0] if found else b""
                 self._judgements.append(functools.partial(self._controllers.epoch_written, epoch))
+
+    def _config_written(self, topic: str) -> None:
+        if self._world.zookeeper.data(znodes.topic_config_path(topic)) is None:
+            self._minima.pop(topic, None)
+            return
+        minimum = configured_minimum(self._world, topic)
+        self._minima[topic] = min(minimum, self._minima.get(topic, minimum))
+        for at, partition in self.partitions.items():
+            if at.topic == topic:
+                partition.min_insync_replicas = self._minimum_of(partition)
+
+    def _minimum_of(self, partition: PartitionOracle) -> int:
+        """Return how many in sync it takes, at least; more than all replicas means all."""
+        minimum = self._minima.get(partition.topic_partition.topic, 1)
+        return min(minimum, len(partition.assigned_replicas) or minimum)
 
     def _topic_written(self, author: str, topic: str) -> None:
         controllers = self._controllers_by_name
@@ -215,6 +233,7 @@ class Oracle:
 
         Its replicas may go now; what they still hold is no part of a later topic of that name.
         """
+        self._minima.pop(topic, None)
         for at in [at for at in self.partitions if at.topic == topic]:
             del self.partitions[at]
             for shadow in self._shadows[str(at)].values():
@@ -256,7 +275,7 @@ class Oracle:
         if found is not None:
             assigned, partition.topic_id = znodes.decode_topic(found[0], path)
             partition.assigned_replicas = tuple(int(broker) for broker in assigned.get(at, ()))
-        partition.min_insync_replicas = self._min_insync_replicas.get(at.topic, 1)
+        partition.min_insync_replicas = self._minimum_of(partition)
         self.partitions[at] = partition
         return partition
 

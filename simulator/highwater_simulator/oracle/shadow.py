@@ -146,9 +146,11 @@ class ReplicaShadow:
         """Drop the segment's batches from the first damaged one on; return whether there is one."""
         content = self._disk.content(path) or b""
         first = self._places.index(path) if path in self._places else len(self._places)
+        next_offset = _base_offset(path)
         for index in range(first, len(self._places)):
             batch = self.chain.batches[index]
-            if not is_sound(content, batch):
+            is_next, next_offset = batch.base_offset == next_offset, batch.next_offset
+            if not (is_next and is_sound(content, batch)):
                 self.chain.keep(index)
                 del self._places[index:]
                 self._parsed[path] = batch.position

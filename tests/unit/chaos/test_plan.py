@@ -74,6 +74,8 @@ FIELDS = {
     "kill_client": {"client", "for_ms"},
     "create_topic": {"topic", "partitions", "replication_factor", "records"},
     "delete_topic": {"topic"},
+    "change_config": {"topic", "key", "value"},
+    "strange_requests": {"kind", "count"},
 }
 
 

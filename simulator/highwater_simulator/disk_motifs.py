@@ -1,0 +1,124 @@
+"""Motifs of disks: what a start finds, what comes while it looks, and what it may not forget.
+
+See motifs; these came later, and are drawn from streams of their own. In each of them one broker
+alone loses what its disk held, however often: see within_budget.
+"""
+
+from __future__ import annotations
+
+from highwater_chaos import faults as f
+from highwater_chaos.plan import Observed, Step, When
+from highwater_simulator.draws import Targets
+from highwater_simulator.motifs import Motif
+
+_SHORT_MS = (1, 30, 300)
+_RECOVERING = "during_log_recovery"
+
+
+def damaged_tail(t: Targets, at_ms: int) -> list[Step]:
+    """A broker starts with a damaged log within one boot; those that are whole are away.
+
+    Perhaps it dies once more while it recovers. Source: KIP-966; a start that forgets the loss.
+    """
+    damaged, other = t.draw.shuffled(t.brokers)[:2]
+    flip_ms, back_ms = at_ms + t.draw.of((5, 400, 1_400)), t.draw.of(_SHORT_MS)
+    steps = [
+        Step(at_ms, f.Kill(other, t.draw.of((1_500, 3_500)))),
+        Step(flip_ms, f.FlipBit(damaged, f.FileKind.LOG_TAIL, back_ms)),
+    ]
+    if t.draw.chance(0.3):
+        held = f.DelayAt(damaged, "before_recovery_point_write", 30_000, 1, 2_000)
+        steps.append(Step(max(0, at_ms - 600), held))
+    return steps + _fall_in_recovery(t, damaged, flip_ms)
+
+
+def power_lost_again(t: Targets, at_ms: int) -> list[Step]:
+    """A machine loses power, and again, or its broker dies, while it looks at what it lost."""
+    broker, other = t.draw.shuffled(t.brokers)[:2]
+    steps = [Step(at_ms, f.PowerLoss(broker, t.draw.of(_SHORT_MS)))]
+    if t.draw.chance(0.7):
+        away_ms = t.draw.of((1_500, 3_500))
+        steps.append(Step(max(0, at_ms + t.draw.of((-300, -5, 50))), f.Kill(other, away_ms)))
+    return steps + _fall_in_recovery(t, broker, at_ms)
+
+
+def _fall_in_recovery(t: Targets, broker: str, at_ms: int) -> list[Step]:
+    """Have the broker fall while it recovers its logs, or lose power, or do neither."""
+    how = t.draw.of(("die", "die", "kill", "power", ""))
+    if how == "die":
+        crash = f.CrashAt(broker, _RECOVERING, t.draw.of(_SHORT_MS), 5_000)
+        return [Step(max(0, at_ms - 1), crash)]
+    if not how:
+        return []
+    held = f.DelayAt(broker, _RECOVERING, t.draw.of((40, 400)), t.draw.of((1, 3)), 5_000)
+    then_after_ms = t.draw.of((0, 5, 30))
+    reached = When(Observed.EVENT, event="fail_point_hit", node=broker, then_after_ms=then_after_ms)
+    falls: f.Fault = (
+        f.Kill(broker, t.draw.of(_SHORT_MS))
+        if how == "kill"
+        else f.PowerLoss(broker, t.draw.of(_SHORT_MS))
+    )
+    return [Step(max(0, at_ms - 1), held), Step(at_ms, falls, reached)]
+
+
+def stopped_then_power_lost(t: Targets, at_ms: int) -> list[Step]:
+    """A broker is asked to stop, perhaps on a failing disk, and its machine loses power then."""
+    broker, other = t.draw.shuffled(t.brokers)[:2]
+    stopped = When(
+        Observed.EVENT, event="node_stopped", node=broker, then_after_ms=t.draw.of((0, 1, 50))
+    )
+    steps = [
+        Step(at_ms, f.Terminate(broker, t.draw.of((100, 600)))),
+        Step(at_ms, f.PowerLoss(broker, t.draw.of(_SHORT_MS)), stopped),
+    ]
+    if t.draw.chance(0.6):
+        failing = f.DiskErrors(broker, f.DiskOperation.SYNC, t.draw.of((50, 100)), 2_000)
+        steps.append(Step(max(0, at_ms - t.draw.of((5, 150))), failing))
+    if t.draw.chance(0.7):
+        steps.append(Step(at_ms + t.draw.of((0, 100)), f.Kill(other, t.draw.of((1_500, 3_500)))))
+    return steps
+
+
+def cut_then_power_lost(t: Targets, at_ms: int) -> list[Step]:
+    """A leader is deposed with records that nobody else has; it cuts them, and loses power.
+
+    It must not keep checkpoints that say more than its log holds then.
+    """
+    broker, at = t.draw.of(t.brokers), t.partition()
+    leader = f"leader of {at}"
+    lost_ms = t.draw.of((0, 5, 40, 200))
+    truncated = When(Observed.EVENT, event="log_truncated", partition=at, then_after_ms=lost_ms)
+    return [
+        Step(at_ms, f.Cut(leader, f.ANY, "replication", True, t.draw.of((300, 700)))),
+        Step(at_ms + t.draw.of((100, 250)), f.ExpireSession(leader)),
+        Step(at_ms + 100, f.PowerLoss(broker, t.draw.of(_SHORT_MS)), truncated),
+    ]
+
+
+def failing_removal(t: Targets, at_ms: int) -> list[Step]:
+    """A topic is deleted, and perhaps created again, where a disk does not let files go."""
+    broker, gap_ms = t.draw.of(t.brokers), t.draw.of((200, 600))
+    factor = min(3, len(t.brokers))
+    operation = t.draw.of((f.DiskOperation.REMOVE, f.DiskOperation.REMOVE, f.DiskOperation.RENAME))
+    failing = f.DiskErrors(broker, operation, t.draw.of((50, 100)), 4 * gap_ms)
+    steps = [
+        Step(at_ms, f.CreateTopic("x", t.draw.of((1, 2)), factor, records=2)),
+        Step(at_ms + gap_ms + t.draw.of((0, gap_ms)), failing),
+        Step(at_ms + 2 * gap_ms, f.DeleteTopic("x")),
+    ]
+    if t.draw.chance(0.5):
+        steps.append(Step(at_ms + gap_ms, f.Kill(broker, t.draw.of((gap_ms, 2 * gap_ms)))))
+    if t.draw.chance(0.6):
+        steps.append(Step(at_ms + 3 * gap_ms, f.CreateTopic("x", 1, factor, records=1)))
+    return steps
+
+
+DISK_MOTIFS: tuple[Motif, ...] = (
+    damaged_tail,
+    damaged_tail,
+    power_lost_again,
+    power_lost_again,
+    stopped_then_power_lost,
+    cut_then_power_lost,
+    failing_removal,
+)

@@ -1,0 +1,114 @@
+"""Motifs of messages that come late, twice or to nobody, and of operators in the middle of it.
+
+See motifs; these came later, and are drawn from streams of their own.
+"""
+
+from __future__ import annotations
+
+from highwater_chaos import faults as f
+from highwater_chaos.plan import Observed, Step, When
+from highwater_simulator.draws import Targets
+from highwater_simulator.motifs import Motif, end_of_leadership
+
+
+def late_answers(t: Targets, at_ms: int) -> list[Step]:
+    """A follower reads an answer of its leader's when that is deposed and holds other records.
+
+    It hears nothing of the next leader meanwhile; that lacks some of what the follower has.
+    Source: KAFKA-18723.
+    """
+    at = t.partition()
+    leader, roles = f"leader of {at}", ["follower", "last follower"]
+    deaf, next_leader = (f"{role} of {at}" for role in t.draw.shuffled(roles))
+    late_ms, behind_ms = t.draw.of((250, 600, 900)), t.draw.of((300, 500))
+    begun = When(Observed.FOLLOWER_BEHIND, partition=at)
+    deposed_ms = t.draw.of((30, 100, 200))
+    deposed = When(Observed.FOLLOWER_BEHIND, partition=at, then_after_ms=deposed_ms)
+    return [
+        Step(at_ms, f.Cut("any", deaf, "control", False, 4_000)),
+        Step(at_ms + 5, f.Cut(leader, next_leader, "replication", True, behind_ms)),
+        Step(at_ms + 10, f.SlowLink(leader, deaf, "replication", late_ms, 0, 1_500), begun),
+        Step(at_ms + 11, f.ExpireSession(leader), deposed),
+    ]
+
+
+def late_isr_writes(t: Targets, at_ms: int) -> list[Step]:
+    """A leader's wishes to its controller come late, and again, while its ISR goes on changing."""
+    at = t.partition()
+    leader, late_ms = f"leader of {at}", t.draw.of((250, 700, 1_500))
+    link = leader, "active controller", "control"
+    steps = [Step(at_ms, f.SlowLink(*link, late_ms, late_ms // 2, t.draw.of((1_000, 2_500))))]
+    for number in range(t.draw.of((2, 3))):
+        away_ms = t.draw.of((400, 900, 1_500))
+        away: tuple[f.Fault, ...] = (
+            f.Cut(leader, f"follower of {at}", "replication", True, away_ms),
+            f.Pause(f"last follower of {at}", away_ms),
+            f.Kill(f"follower of {at}", away_ms),
+        )
+        steps.append(Step(at_ms + number * t.draw.of((300, 900)), t.draw.of(away)))
+    if t.draw.chance(0.4):
+        steps.append(Step(at_ms + 600, f.Cut(*link[1::-1], "control", False, 800)))
+    if t.draw.chance(0.4):
+        steps.append(Step(at_ms + 1_200, end_of_leadership(t, leader)))
+    return steps
+
+
+def copies_of_commands(t: Targets, at_ms: int) -> list[Step]:
+    """A broker is cut off from its controllers twice: of two commands come copies that are late.
+
+    They were sent on connections that were given up, while a topic was created and deleted.
+    """
+    broker, gap_ms = t.draw.of(t.brokers), t.draw.of((1, 30, 200))
+    first_ms, second_ms = t.draw.of((500, 1_300)), t.draw.of((500, 1_300))
+    factor = min(3, len(t.brokers))
+    create_ms, delete_ms = t.draw.of((0, 0, first_ms)), t.draw.of((gap_ms, second_ms, 2 * gap_ms))
+    again_ms = at_ms + first_ms + gap_ms
+    steps = [
+        Step(at_ms, f.Cut("any", broker, "control", False, first_ms)),
+        Step(at_ms + create_ms + 1, f.CreateTopic("x", t.draw.of((1, 2)), factor)),
+        Step(again_ms, f.Cut("any", broker, "control", False, second_ms)),
+        Step(again_ms + delete_ms, f.DeleteTopic("x")),
+    ]
+    if t.draw.chance(0.5):
+        steps.append(Step(at_ms + 20, f.ExpireSession(t.broker())))
+    return steps
+
+
+def lowered_minimum(t: Targets, at_ms: int) -> list[Step]:
+    """How many must be in sync is raised and lowered while replicas leave one after the other.
+
+    Source: KIP-966: who was eligible to lead may not be any more.
+    """
+    topic = t.topic()
+    first, second, third = (*t.draw.shuffled(t.brokers), "broker-0", "broker-1")[:3]
+    lowered_ms, gap_ms = t.draw.of((400, 900)), t.draw.of((300, 700, 1_200))
+    key = "min.insync.replicas"
+    return [
+        Step(at_ms, f.ChangeConfig(topic, key, "3")),
+        Step(at_ms + 150, f.Kill(first, lowered_ms + gap_ms + t.draw.of((300, 700)))),
+        Step(at_ms + 150 + lowered_ms, f.ChangeConfig(topic, key, "2")),
+        Step(at_ms + 150 + lowered_ms + gap_ms, f.Kill(second, 4_000)),
+        Step(at_ms + 150 + lowered_ms + 2 * gap_ms, f.Kill(third, t.draw.of((1_500, 3_000)))),
+    ]
+
+
+def leaving_clients(t: Targets, at_ms: int) -> list[Step]:
+    """Clients die in the middle of what they ask, and come back; a leader does as well."""
+    steps = [
+        Step(at_ms + number * t.draw.of((1, 90, 400)), f.KillClient(f.ANY, t.draw.of((5, 300))))
+        for number in range(t.draw.of((1, 2, 4)))
+    ]
+    if t.draw.chance(0.5):
+        leader = f"leader of {t.partition()}"
+        steps.append(Step(at_ms + t.draw.of((1, 100)), end_of_leadership(t, leader)))
+    return steps
+
+
+LATE_MOTIFS: tuple[Motif, ...] = (
+    late_answers,
+    late_answers,
+    late_isr_writes,
+    copies_of_commands,
+    lowered_minimum,
+    leaving_clients,
+)

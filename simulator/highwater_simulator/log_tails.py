@@ -1,0 +1,55 @@
+"""Bits that flip in a log's tail: from its checkpointed recovery point on, where a start looks.
+
+Half of them in the length of a batch, which no CRC covers and which says where the next one is.
+Never in its leader epoch: no CRC covers that either, and nothing else tells it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from highwater_core.ids import TopicPartition
+from highwater_core.ports import Rng
+from highwater_simulator.disk import Disk
+from highwater_simulator.disk_tree import FileNode
+from highwater_simulator.oracle.batches import Batch, parse_batches
+from highwater_simulator.oracle.checkpoints import RECOVERY_POINTS, read_checkpoint
+
+_SEGMENT = re.compile(r"[^/]+-[0-9]+/[0-9]+\.log")
+_LENGTH_STARTS, _LENGTH_ENDS = 8, 12
+_EPOCH_ENDS = 16
+
+
+def flip_in_tail(disk: Disk, rng: Rng) -> tuple[str, int] | None:
+    """Flip one bit of one batch; return path and byte position, None where no log has a tail.
+
+    Synced or not: what the page cache holds the kernel writes by and by, and may read again.
+    The node must be dead, for else it might hold what it read before.
+    """
+    batches = [(path, node, batch) for path, node in _logs(disk) for batch in _tail(disk, path)]
+    if not batches:
+        return None
+    path, node, batch = batches[rng.randrange(0, len(batches))]
+    position = batch.position + _place(batch, rng)
+    node.content[position] ^= 1 << rng.randrange(0, 8)
+    return path, position
+
+
+def _logs(disk: Disk) -> list[tuple[str, FileNode]]:
+    return [(path, node) for path, node in disk.root.files().items() if _SEGMENT.fullmatch(path)]
+
+
+def _tail(disk: Disk, path: str) -> list[Batch]:
+    """Return the segment's batches that recovery will look at."""
+    points = read_checkpoint(bytes(disk.content(RECOVERY_POINTS) or b""))
+    recovery_point = points.get(TopicPartition.named(path.split("/")[0]), 0)
+    batches = parse_batches(disk.content(path) or b"", 0)
+    return [batch for batch in batches if batch.base_offset >= recovery_point]
+
+
+def _place(batch: Batch, rng: Rng) -> int:
+    """Return which byte of the batch."""
+    if rng.randrange(0, 2):
+        return rng.randrange(_LENGTH_STARTS, _LENGTH_ENDS)
+    place = rng.randrange(0, batch.size_bytes - (_EPOCH_ENDS - _LENGTH_ENDS))
+    return place if place < _LENGTH_ENDS else place + _EPOCH_ENDS - _LENGTH_ENDS

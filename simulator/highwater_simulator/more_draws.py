@@ -1,0 +1,191 @@
+"""What came into generated plans later: each from a random stream of its own, after the rest.
+
+So a seed's plan keeps what it had before. Every function takes a plan and gives it, mostly as it
+was, or with one thing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from highwater_chaos import faults as f
+from highwater_chaos.draw import Draw
+from highwater_chaos.plan import Plan, Producer, Step, Topic
+from highwater_simulator.disk_motifs import DISK_MOTIFS
+from highwater_simulator.draws import Targets
+from highwater_simulator.late_motifs import LATE_MOTIFS, late_answers
+from highwater_simulator.strangers import EXTREMES, NAMES
+
+LONGEST_NAME = 249
+
+
+class Given(NamedTuple):
+    """What the plan's family allows."""
+
+    may_lose: bool
+    """Whether disks may lose what they held."""
+    is_about_joins: bool
+
+
+def _file_answers(plan: Plan, draw: Draw, given: Given) -> Plan:
+    """In half of all plans every fetched record is read from its file as it arrives."""
+    from_bytes = draw.of((1, 1, 400, plan.network.sends_file_from_bytes))
+    return replace(plan, network=replace(plan.network, sends_file_from_bytes=from_bytes))
+
+
+def _many_in_sync(plan: Plan, draw: Draw, given: Given) -> Plan:
+    """All replicas must be in sync, or more than there are, which means all."""
+    topic = plan.workload.topics[0]
+    if given.is_about_joins or topic.replication_factor < 3 or not draw.chance(0.12):
+        return plan
+    minimum = topic.replication_factor + draw.of((0, 0, 1))
+    return _with_topics(plan, replace(topic, min_insync_replicas=minimum))
+
+
+def _retention(plan: Plan, draw: Draw, given: Given) -> Plan:
+    """Segments are small, and old ones go."""
+    if not draw.chance(0.15):
+        return plan
+    kept = draw.of((("retention_bytes", 700), ("retention_bytes", 2_500), ("retention_ms", 1_200)))
+    settings = {
+        "segment_bytes": draw.of((300, 600)),
+        "log_retention_check_interval_ms": draw.of((90, 400)),
+        kept[0]: kept[1],
+    }
+    return _with_settings(plan, settings)
+
+
+def _large_records(plan: Plan, draw: Draw, given: Given) -> Plan:
+    """One fetch has more than a socket takes at once."""
+    if not draw.chance(0.06):
+        return plan
+    value_bytes = draw.of((9_000, 40_000))
+    producers = tuple(
+        replace(each, value_bytes=value_bytes, rate_per_s=min(each.rate_per_s, 15))
+        for each in plan.workload.producers
+    )
+    larger = replace(plan, workload=replace(plan.workload, producers=producers))
+    settings = plan.topology.broker_settings
+    too_small = settings.get("segment_bytes", value_bytes) < value_bytes * 5
+    return _with_settings(larger, {"segment_bytes": value_bytes * 10}) if too_small else larger
+
+
+def _topic_without_id(plan: Plan, draw: Draw, given: Given) -> Plan:
+    """One topic has no id among others that have: which versions are spoken shows in codecs."""
+    if not draw.chance(0.06):
+        return plan
+    plain = replace(plan.workload.topics[0], name="plain", partitions=1, has_id=False)
+    network = replace(plan.network, through_codecs=True)
+    return replace(_with_topics(plan, *plan.workload.topics, plain), network=network)
+
+
+def _config_changes(plan: Plan, draw: Draw, given: Given) -> Plan:
+    """An operator changes how the topic is configured."""
+    if not draw.chance(0.12):
+        return plan
+    minima = ("2",) if given.is_about_joins else ("2", "3") if given.may_lose else ("1", "2", "3")
+    changes: tuple[tuple[str, tuple[str, ...]], ...] = (
+        ("min.insync.replicas", minima),
+        ("min.insync.replicas", minima),
+        ("segment.bytes", ("600", "1073741824")),
+        ("retention.bytes", ("900", "-1")),
+        ("max.message.bytes", ("300", "1048588")),
+    )
+    steps: list[Step] = []
+    for _ in range(draw.of((1, 2, 3))):
+        key, values = draw.of(changes)
+        fault = f.ChangeConfig(plan.workload.topics[0].name, key, draw.of(values))
+        steps.append(Step(draw.between(0, plan.quiet_after_ms), fault))
+    return _with_steps(plan, steps)
+
+
+def _long_names(plan: Plan, draw: Draw, given: Given) -> Plan:
+    """A topic has as long a name as may be, and goes."""
+    if not draw.chance(0.05):
+        return plan
+    name, at_ms = "n" * draw.of((200, 240, LONGEST_NAME)), draw.between(0, plan.quiet_after_ms // 2)
+    factor = min(2, plan.topology.brokers)
+    steps = [Step(at_ms, f.CreateTopic(name, 1, factor, records=1))]
+    if draw.chance(0.8):
+        steps.append(Step(at_ms + draw.of((300, 900)), f.DeleteTopic(name)))
+    return _with_steps(plan, steps)
+
+
+_STRANGE: tuple[tuple[f.Strange, int], ...] = (
+    (f.Strange.SAME_PARTITION_AGAIN, 2),
+    (f.Strange.SEVERAL_BATCHES, 2),
+    (f.Strange.FORGED_COUNT, 1),
+    (f.Strange.FORGED_TIMESTAMPS, 2),
+    (f.Strange.LONG_NAMES, 1),
+    (f.Strange.LONG_VALUES, 1),
+    (f.Strange.EXTREME_CONFIGS, 6),
+    (f.Strange.NAMES_IN_ZOOKEEPER, 2),
+    (f.Strange.TRANSACTIONS_AND_GROUPS, 1),
+)
+
+
+def _strangers(plan: Plan, draw: Draw, given: Given) -> Plan:
+    """Somebody asks what no sound client asks."""
+    if not draw.chance(0.12):
+        return plan
+    kind = draw.weighted(_STRANGE)
+    counts = {f.Strange.EXTREME_CONFIGS: EXTREMES, f.Strange.NAMES_IN_ZOOKEEPER: NAMES}
+    count = draw.between(1, 1 + len(counts.get(kind, "two")))
+    at_ms = draw.between(0, plan.quiet_after_ms)
+    return _with_steps(plan, [Step(at_ms, f.StrangeRequests(kind, count))])
+
+
+def _more_motifs(plan: Plan, draw: Draw, given: Given) -> Plan:
+    if not draw.chance(0.5 if given.may_lose else 0.35):
+        return plan
+    targets = Targets(draw, plan.topology, plan.workload.topics, may_lose=given.may_lose)
+    motifs = (*LATE_MOTIFS, *DISK_MOTIFS, *DISK_MOTIFS) if given.may_lose else LATE_MOTIFS
+    motif = draw.of(motifs)
+    more = _with_steps(plan, motif(targets, draw.between(0, plan.quiet_after_ms // 2)))
+    if motif is not late_answers:
+        return more
+    # What nobody else has yet, and goes on being written when leadership changes.
+    busy = Producer(
+        plan.workload.topics[0].name, rate_per_s=60, acks=1, max_in_flight=5, request_timeout_ms=300
+    )
+    return replace(
+        more, workload=replace(more.workload, producers=(*more.workload.producers, busy))
+    )
+
+
+_ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
+    "file answers": _file_answers,
+    "many in sync": _many_in_sync,
+    "retention": _retention,
+    "large records": _large_records,
+    "topic without id": _topic_without_id,
+    "config changes": _config_changes,
+    "long names": _long_names,
+    "strangers": _strangers,
+    "more motifs": _more_motifs,
+}
+"""By the name of its random stream."""
+
+
+def with_more(plan: Plan, draw_of: Callable[[str], Draw], given: Given) -> Plan:
+    """Return the plan with all that is drawn apart; draw_of gives the stream of a name."""
+    for name, add in _ADDED.items():
+        plan = add(plan, draw_of(name), given)
+    return plan
+
+
+def _with_settings(plan: Plan, settings: dict[str, int]) -> Plan:
+    topology = plan.topology
+    together = topology.broker_settings | settings
+    return replace(plan, topology=replace(topology, broker_settings=together))
+
+
+def _with_topics(plan: Plan, *topics: Topic) -> Plan:
+    return replace(plan, workload=replace(plan.workload, topics=topics))
+
+
+def _with_steps(plan: Plan, steps: list[Step]) -> Plan:
+    return replace(plan, steps=(*plan.steps, *steps))

@@ -1,0 +1,82 @@
+"""What operators do in the middle of a run: create and delete topics, change configurations.
+
+Through brokers where Highwater serves it, else in ZooKeeper, as Kafka's tools did before KIP-500.
+Each has a client of its own, so that its links can be cut and its wishes time out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from highwater_chaos import faults as f
+from highwater_core import znodes
+from highwater_core.ids import NO_TOPIC_ID, NodeId
+from highwater_core.ports import CallFailed, Coordination, CoordinationError, NodeExists, NoNode
+from highwater_simulator.client import SimulatedClient
+
+if TYPE_CHECKING:
+    from highwater_simulator.world import World
+
+WITHIN_MS = 5_000
+SESSION_MS = 6_000
+
+Work = f.CreateTopic | f.DeleteTopic | f.ChangeConfig
+
+
+class Operators:
+    """Starts them, one after the other."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._count = 0
+
+    def start(self, work: Work) -> None:
+        self._count += 1
+        client = self._world.client(f"operator-{self._count}")
+        client.runtime.start("operator", self._do(client, work))
+
+    async def _do(self, client: SimulatedClient, work: Work) -> None:
+        name = client.runtime.node_name
+        try:
+            match work:
+                case f.CreateTopic(topic=topic, partitions=partitions, replication_factor=factor):
+                    await client.create_topic(topic, partitions, factor, WITHIN_MS)
+                    for number in range(work.records):
+                        await client.send(topic, 0, f"{name}-{number}", WITHIN_MS)
+                case f.DeleteTopic(topic=topic):
+                    await client.delete_topic(topic, WITHIN_MS)
+                case f.ChangeConfig(topic=topic, key=key, value=value):
+                    session = await self._world.coordination(client).open(SESSION_MS)
+                    await change_config(session, topic, {key: value})
+                    await session.close()
+        except (CallFailed, CoordinationError) as failure:
+            self._world.trace.note(name, "gave up", why=str(failure))
+
+
+async def change_config(session: Coordination, topic: str, changed: dict[str, str]) -> None:
+    """Add to what the topic's configuration sets, and tell brokers; nothing without the topic."""
+    if await session.exists(znodes.topic_path(topic)) is None:
+        return
+    path = znodes.topic_config_path(topic)
+    try:
+        data, _ = await session.get(path)
+        config = znodes.decode(znodes.TopicConfigZnode, data, path).config | changed
+        await session.set(path, znodes.encode(znodes.TopicConfigZnode(config)))
+    except NoNode:
+        await session.create(path, znodes.encode(znodes.TopicConfigZnode(changed)))
+    change = b'{"version":2,"entity_path":"topics/%s"}' % topic.encode()
+    await session.create(f"{znodes.CONFIG_CHANGES}/config_change_", change, sequential=True)
+
+
+async def create_in_zookeeper(
+    session: Coordination, topic: str, assignment: dict[int, tuple[NodeId, ...]],
+    config: dict[str, str],
+) -> None:  # fmt: skip
+    """Write a topic without an id; the controller finds it there."""
+    try:
+        data = znodes.encode(znodes.TopicConfigZnode(config))
+        await session.create(znodes.topic_config_path(topic), data)
+        data = znodes.encode_topic(assignment, NO_TOPIC_ID)
+        await session.create(znodes.topic_path(topic), data)
+    except NodeExists:
+        pass  # written by an earlier try whose answer was lost
