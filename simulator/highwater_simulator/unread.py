@@ -15,7 +15,7 @@ from typing import Any
 from highwater_chaos.faults import DiskOperation
 from highwater_chaos.plan import SENDFILE_FROM_BYTES
 from highwater_simulator.disk import Disk
-from highwater_simulator.disk_tree import FileNode
+from highwater_wire.kafka.messages import RecordsView
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,28 +29,37 @@ class Unread:
     read: Callable[[], Any]
 
 
-@dataclass(frozen=True, slots=True)
 class FileRange:
-    """Bytes [position, position + length) of an open file, whatever becomes of its name."""
+    """Bytes [position, position + length) of an open file, whatever becomes of its name.
 
-    disk: Disk
-    node: FileNode
-    position: int
-    length: int
+    They are borrowed: a truncation takes them back before it cuts, as from the real listener.
+    """
+
+    __slots__ = ("_disk", "_is_taken_back", "_length", "_node", "_position", "_records")
+
+    def __init__(self, disk: Disk, records: RecordsView, place: tuple[int, int, int]) -> None:
+        descriptor, self._position, self._length = place
+        self._disk, self._node, self._records = disk, disk.opened(descriptor), records
+        self._is_taken_back = False
+        records.borrow(self._take_back)
+
+    def _take_back(self) -> None:
+        self._is_taken_back = True
 
     def __len__(self) -> int:
-        return self.length
+        return self._length
 
     def read(self) -> bytes:
-        """Return what is there now.
+        """Return what is there now; nothing is borrowed any more.
 
         Raises:
-            OSError: EIO, or the file ends before.
+            OSError: EIO, the file ends before, or it was cut.
         """
-        if self.disk.faults is not None:
-            self.disk.faults.meet(DiskOperation.READ, "")
-        data = self.node.pread(self.position, self.length)
-        if len(data) < self.length:
+        self._records.give_back(self._take_back)
+        if self._disk.faults is not None:
+            self._disk.faults.meet(DiskOperation.READ, "")
+        data = b"" if self._is_taken_back else self._node.pread(self._position, self._length)
+        if len(data) < self._length:
             raise OSError(errno.EIO, "the file ends before the records that were to be sent")
         return data
 
@@ -77,7 +86,6 @@ class Sender:
         if self._disk is not None and len(records) >= self._sends_file_from_bytes:
             file_range = records.file_range()
             if file_range is not None:
-                descriptor, position, length = file_range
-                return FileRange(self._disk, self._disk.opened(descriptor), position, length)
+                return FileRange(self._disk, records, file_range)
         found: bytes = records.read()
         return found
