@@ -48,8 +48,20 @@ class ReadBy:
     to_the_end: bool = True
 
 
-Logs = Mapping[TopicPartition, Mapping[int, str]]
-"""Values by offset."""
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What a partition's replicas hold: values by offset, from start_offset on."""
+
+    start_offset: int
+    values: Mapping[int, str]
+
+    def at(self, offset: int, expected: str) -> str:
+        """Return the value there; what retention may have taken is as expected."""
+        return expected if offset < self.start_offset else self.values.get(offset, _NOTHING)
+
+
+Logs = Mapping[TopicPartition, Log]
+_NOTHING = "nothing"
 
 
 class LogReader:
@@ -74,6 +86,11 @@ class LogReader:
                 return values, Problem("I3", what, at, values[-1][0] + 1 if values else 0)
         return values, None
 
+    def start_offset(self, broker: int, at: TopicPartition) -> int:
+        """Return where the replica's first segment begins."""
+        paths = [path for path, _ in self._segments(broker, at)]
+        return int(paths[0].rpartition("/")[2].removesuffix(LOG_SUFFIX)) if paths else 0
+
     def _segments(self, broker: int, at: TopicPartition) -> list[tuple[str, bytes]]:
         disk = self._world.brokers[broker].disk
         paths = [path for path in disk.paths(str(at)) if path.endswith(LOG_SUFFIX)]
@@ -95,18 +112,28 @@ def check_end(
     senders: Iterable[SentBy],
     readers: Iterable[ReadBy],
     excuses: Sequence[Excuse],
+    *,
+    retention: bool = False,
 ) -> Iterator[Problem]:
-    """Yield what is wrong with each partition's log and with what clients were told of it."""
+    """Yield what is wrong with each partition's log and with what clients were told of it.
+
+    retention: old segments may be gone; then nothing is asked of what lies before the last of the
+    replicas' first segments.
+    """
     reader = LogReader(world)
-    logs: dict[TopicPartition, dict[int, str]] = {}
+    logs: dict[TopicPartition, Log] = {}
     for at, isr in isr_by_partition.items():
         found = {broker: reader.read(broker, at) for broker in isr}
+        starts = [reader.start_offset(broker, at) for broker in isr] if retention else []
+        start_offset = max(starts, default=0)
+        kept: list[list[tuple[int, str]]] = []
         for broker, (values, damage) in found.items():
             if damage is not None:
                 yield damage
-            if values != found[isr[0]][0]:
+            kept.append([each for each in values if each[0] >= start_offset])
+            if kept[-1] != kept[0]:
                 yield Problem("I3", f"brokers {isr[0]} and {broker} hold different logs", at)
-        logs[at] = dict(found[isr[0]][0])
+        logs[at] = Log(start_offset, dict(kept[0]))
     for sender in senders:
         yield from _check_sender(sender, logs, excuses)
     for reader_history in readers:
@@ -116,7 +143,7 @@ def check_end(
 def _check_sender(sender: SentBy, logs: Logs, excuses: Sequence[Excuse]) -> Iterator[Problem]:
     places: dict[TopicPartition, dict[str, list[int]]] = {at: {} for at in logs}
     for at, log in logs.items():
-        for offset, value in log.items():
+        for offset, value in log.values.items():
             places[at].setdefault(value, []).append(offset)
     lost = [excuse.topic_partition for excuse in excuses]
     acknowledged_up_to: dict[TopicPartition, int] = {}
@@ -142,12 +169,12 @@ def _check_sender(sender: SentBy, logs: Logs, excuses: Sequence[Excuse]) -> Iter
                 what = f"{event.value}, sent after offset {floor} was acknowledged, lies before it"
                 yield Problem("realtime-send", what, at, event.offset)
             acknowledged_up_to[at] = max(event.offset, acknowledged_up_to.get(at, -1))
-        if sender.acks == -1 and logs[at].get(event.offset) != event.value:
+        found = logs[at].at(event.offset, event.value)
+        if sender.acks == -1 and found != event.value:
             # By when it was written: what was begun after a loss is not excused by it.
             written_ns = invoked_ns.get(event.operation_id, event.time_ns)
             if not any(excuse.covers(at, event.offset, written_ns) for excuse in excuses):
-                found = logs[at].get(event.offset, "nothing")
-                what = f"acknowledged {event.value} is lost: {found}"
+                what = f"acknowledged {event.value[:40]} is lost: {found[:40]}"
                 yield Problem("I1", what, at, event.offset)
 
 
@@ -164,18 +191,19 @@ def _check_reader(
         if event.function != "poll" or event.type is not OperationType.OK or at not in read:
             continue
         read[at].add(event.offset)
-        if logs[at].get(event.offset) != event.value and not any(
+        found = logs[at].at(event.offset, event.value)
+        if found != event.value and not any(
             excuse.covers(at, event.offset, event.time_ns) for excuse in excuses
         ):
-            found = logs[at].get(event.offset, "nothing")
-            yield Problem("I9", f"{event.value} was read; there is now {found}", at, event.offset)
+            what = f"{event.value[:40]} was read; there is now {found[:40]}"
+            yield Problem("I9", what, at, event.offset)
     for at, offsets in read.items() if reader.to_the_end else ():
         end_offset = high_watermarks.get(at, 0)
         # A reader that was beyond what was lost does not come back to what took its place.
         lost_from = min((each.start_offset for each in excuses if each.topic_partition == at),
                         default=end_offset)  # fmt: skip
         unread = [
-            offset for offset in logs[at] if offset < min(end_offset, lost_from)
+            offset for offset in logs[at].values if offset < min(end_offset, lost_from)
             and offset not in offsets
         ]  # fmt: skip
         if unread:

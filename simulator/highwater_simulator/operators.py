@@ -73,6 +73,8 @@ async def create_in_zookeeper(
     config: dict[str, str],
 ) -> None:  # fmt: skip
     """Write a topic without an id; the controller finds it there."""
+    await session.ensure_path(znodes.TOPICS)
+    await session.ensure_path(znodes.TOPIC_CONFIGS)
     try:
         data = znodes.encode(znodes.TopicConfigZnode(config))
         await session.create(znodes.topic_config_path(topic), data)

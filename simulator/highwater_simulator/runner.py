@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from highwater_broker.settings import BrokerSettings
+from highwater_chaos.faults import ChangeConfig
 from highwater_chaos.plan import Latencies, Network, Plan
 from highwater_checker.history import HistoryEvent, encode
 from highwater_core.check import BugFound
@@ -309,7 +310,13 @@ class PlanRun:
         }
         ends, excuses = self._high_watermarks(core), self.oracle.excuses
         for problem in check_end(
-            self.world, isrs, ends, self.load.sent(), self.load.read(), excuses
+            self.world,
+            isrs,
+            ends,
+            self.load.sent(),
+            self.load.read(),
+            excuses,
+            retention=_lets_records_go(self.plan),
         ):
             self.oracle.report(
                 problem.topic_partition, problem.invariant, problem.message, problem.offset
@@ -347,6 +354,13 @@ class PlanRun:
             trace=self.world.trace,
             history=history,
         )
+
+
+def _lets_records_go(plan: Plan) -> bool:
+    """Return whether old segments may be removed in the course of the run."""
+    changed = (step.do.key for step in plan.steps if isinstance(step.do, ChangeConfig))
+    configured = (*plan.topology.broker_settings, *(key.replace(".", "_") for key in changed))
+    return any(key.startswith("retention_") for key in configured)
 
 
 def _latency(network: Network) -> Latency:

@@ -107,6 +107,8 @@ class ProgressChecks:
         ):
             return
         mine, theirs = shadows[leader_id], shadows[follower_id]
+        if counted <= min(mine.chain.start_offset, theirs.chain.end_offset):
+            return  # the leader has let go of it, and perhaps the follower since
         if not theirs.holds(mine.chain, counted):
             self._report(
                 at,
