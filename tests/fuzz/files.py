@@ -301,7 +301,7 @@ class _Start:
     async def _use(self, log: Log) -> None:
         """Look up, append, flush, cut and close; each may be refused, by type."""
         for timestamp in (-1, 0, 1_000, 1_005, 2**62):
-            self._may_be_refused(lambda at=timestamp: log.offset_for_timestamp(at))  # type: ignore[misc]
+            self._may_be_refused(lambda at=timestamp: list(log.look_up_timestamp(at)))  # type: ignore[misc]
         epoch = LeaderEpoch(min(2**31 - 1, max(0, log.epoch_cache.latest_epoch) + 1))
         batch = build_batch([(None, b"after", 2_000)])
         self._may_be_refused(lambda: log.append_as_leader(batch, epoch, 2_000))
