@@ -162,5 +162,5 @@ def test_locks_name_no_registry() -> None:
         capture_output=True,
         text=True,
     ).stdout.split()
-    found = [name for name in files if "http" in (ROOT / name).read_text()]
+    found = [name for name in files if "://" in (ROOT / name).read_text()]
     assert found == []

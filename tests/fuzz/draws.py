@@ -9,7 +9,12 @@ from typing import TypeVar
 
 from crc32c import crc32c
 
-from highwater_wire.kafka.record_batch import CRC_START, HEADER_BYTES, build_batch
+from highwater_wire.kafka.record_batch import (
+    CRC_START,
+    HEADER_BYTES,
+    _encode_record,
+    build_batch,
+)
 
 T = TypeVar("T")
 
@@ -103,8 +108,7 @@ class Draws:
             batch[HEADER_BYTES:] = self.random.randbytes(self.between(0, 200))
             struct.pack_into(">i", batch, 8, len(batch) - 12)
         elif kind in (6, 7):
-            base = self.one_of((-(2**63), 2**63 - 1, self.int64()))
-            struct.pack_into(">qq", batch, 27, base, self.one_of((2**62, 2**63 - 1, self.int64())))
+            self.spread_timestamps(batch)
         return with_right_crc(batch)
 
     def forge(self, batch: bytearray) -> None:
@@ -112,6 +116,17 @@ class Draws:
         for _ in range(self.between(1, 3)):
             position, form = self.one_of(_BATCH_FIELDS)
             struct.pack_into(f">{form}", batch, position, self.one_of(_EDGES[form]))
+
+    def spread_timestamps(self, batch: bytearray) -> None:
+        """Give it records whose timestamps lie far from a base at the end of all numbers."""
+        (count,) = struct.unpack_from(">i", batch, 57)
+        batch[HEADER_BYTES:] = b"".join(
+            _encode_record(at, self.one_of((-1_000, 0, 1_000, 2**40, -(2**63))), None, b"v")
+            for at in range(count)
+        )
+        struct.pack_into(">i", batch, 8, len(batch) - 12)
+        base = self.one_of((-(2**63), 2**63 - 1, self.int64()))
+        struct.pack_into(">qq", batch, 27, base, self.one_of((2**62, 2**63 - 1, self.int64())))
 
     def claim_many_records(self, batch: bytearray) -> None:
         """Make it a batch of any number of records that says it is compressed, with junk in it."""
