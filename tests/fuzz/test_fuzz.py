@@ -16,6 +16,9 @@ from tests.fuzz.cases import failure_of, read_case
 from tests.fuzz.minimise import minimise
 from tests.fuzz.run import CORPUS, FUZZERS, fuzz, reproduction, resident_bytes
 
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""A case that fails leaves tasks and sockets in the middle of what they did."""
+
 SEED = int(os.environ.get("HIGHWATER_FUZZ_SEED", "1"))
 INPUTS = {
     "handlers": 9_000,
