@@ -8,13 +8,12 @@ from __future__ import annotations
 from typing import Protocol
 
 from highwater_core.ids import (
-    LEADER_DURING_DELETE,
-    NO_LEADER,
     BrokerEpoch,
     ControllerEpoch,
     LeaderEpoch,
     NodeId,
     PartitionEpoch,
+    TopicId,
 )
 from highwater_core.messages import (
     CONTROL_PROTOCOL_VERSION,
@@ -29,9 +28,8 @@ from highwater_core.messages import (
 from highwater_wire.control_fields import (
     read_broker,
     read_error,
+    read_ids,
     read_partition,
-    read_replicas,
-    read_topic_id,
     require,
     write_broker,
     write_partition,
@@ -112,18 +110,15 @@ def _write_leader_and_isr_partition(value: LeaderAndIsrPartition) -> pb.LeaderAn
 
 
 def _read_leader_and_isr_partition(message: pb.LeaderAndIsrPartition) -> LeaderAndIsrPartition:
-    require(message.leader >= NO_LEADER, f"leader {message.leader}")
-    require(message.leader_epoch >= 0, f"leader_epoch {message.leader_epoch}")
-    require(message.zk_version >= 0, f"zk_version {message.zk_version}")
     return LeaderAndIsrPartition(
         topic_partition=read_partition(message.topic_partition),
         leader=NodeId(message.leader),
         leader_epoch=LeaderEpoch(message.leader_epoch),
-        isr=read_replicas(message.isr),
+        isr=read_ids(message.isr),
         partition_epoch=PartitionEpoch(message.zk_version),
-        assigned_replicas=read_replicas(message.assigned_replicas),
+        assigned_replicas=read_ids(message.assigned_replicas),
         is_new=message.is_new,
-        topic_id=read_topic_id(message.topic_id),
+        topic_id=TopicId(message.topic_id),
     )
 
 
@@ -162,7 +157,7 @@ def read_stop_replica(message: pb.StopReplicaRequest) -> StopReplicaRequest:
                 topic_partition=read_partition(item.topic_partition),
                 delete_partition=item.delete_partition,
                 leader_epoch=LeaderEpoch(item.leader_epoch),
-                topic_id=read_topic_id(item.topic_id),
+                topic_id=TopicId(item.topic_id),
             )
             for item in message.partitions
         ),
@@ -214,16 +209,14 @@ def _write_partition_metadata(value: PartitionMetadata) -> pb.PartitionMetadata:
 
 
 def _read_partition_metadata(message: pb.PartitionMetadata) -> PartitionMetadata:
-    require(message.leader >= LEADER_DURING_DELETE, f"leader {message.leader}")
-    require(message.leader_epoch >= 0, f"leader_epoch {message.leader_epoch}")
     return PartitionMetadata(
         topic_partition=read_partition(message.topic_partition),
         leader=NodeId(message.leader),
         leader_epoch=LeaderEpoch(message.leader_epoch),
-        isr=read_replicas(message.isr),
-        assigned_replicas=read_replicas(message.assigned_replicas),
+        isr=read_ids(message.isr),
+        assigned_replicas=read_ids(message.assigned_replicas),
         partition_epoch=PartitionEpoch(message.zk_version),
-        topic_id=read_topic_id(message.topic_id),
+        topic_id=TopicId(message.topic_id),
     )
 
 

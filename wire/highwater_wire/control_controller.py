@@ -7,6 +7,7 @@ from highwater_core.ids import (
     LeaderEpoch,
     NodeId,
     PartitionEpoch,
+    TopicId,
 )
 from highwater_core.messages import (
     AlterPartitionItem,
@@ -26,7 +27,6 @@ from highwater_wire.control_fields import (
     read_error,
     read_ids,
     read_partition,
-    read_topic_id,
     read_topic_result,
     write_partition,
     write_topic_result,
@@ -183,7 +183,7 @@ def _read_alter_item(message: pb.AlterPartitionItem) -> AlterPartitionItem:
             for member in message.new_isr
         ),
         partition_epoch=PartitionEpoch(message.partition_epoch),
-        topic_id=read_topic_id(message.topic_id),
+        topic_id=TopicId(message.topic_id),
     )
 
 

@@ -5,17 +5,14 @@ Decoding meets what peers wrote: bad content raises MalformedControlMessage, nev
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from highwater_core.errors import ErrorCode
-from highwater_core.ids import BrokerEpoch, Endpoint, NodeId, TopicId, TopicPartition
+from highwater_core.ids import BrokerEpoch, Endpoint, NodeId, TopicPartition
 from highwater_core.messages import BrokerEndpoints, TopicResult
-from highwater_core.topic_names import find_name_fault
 from highwater_core.znodes import is_host
 from highwater_wire.v1 import common_pb2 as pb
 
-_TOPIC_ID = re.compile(r"([0-9a-f]{32})?")
 _ERRORS = {int(code): code for code in ErrorCode}
 
 
@@ -38,22 +35,12 @@ def read_ids(values: Iterable[int]) -> tuple[NodeId, ...]:
     return tuple(NodeId(value) for value in values)
 
 
-def read_replicas(values: Iterable[int]) -> tuple[NodeId, ...]:
-    """Return the brokers that a command names."""
-    replicas = read_ids(values)
-    require(all(broker >= 0 for broker in replicas), "a replica on a broker below 0")
-    return replicas
-
-
-def read_topic_id(text: str) -> TopicId:
-    require(_TOPIC_ID.fullmatch(text), f"topic id {text[:80]!r}")
-    return TopicId(text)
-
-
 def read_partition(message: pb.TopicPartition) -> TopicPartition:
-    """Return the partition, of a topic whose name is allowed: it becomes a folder's."""
-    fault = find_name_fault(message.topic)
-    require(not fault, f"topic {message.topic[:80]!r}: {fault}")
+    """Return the partition; whether a topic may be called so is for the receiver to say.
+
+    A command is refused for single partitions, and its other partitions are carried out.
+    """
+    require(message.topic, "a partition without its topic's name")
     require(message.partition >= 0, f"partition {message.partition} of {message.topic!r}")
     return TopicPartition(message.topic, message.partition)
 

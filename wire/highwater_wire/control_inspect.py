@@ -9,6 +9,7 @@ from highwater_core.ids import (
     NodeId,
     Offset,
     PartitionEpoch,
+    TopicId,
 )
 from highwater_core.messages import (
     FailPointAction,
@@ -24,7 +25,6 @@ from highwater_wire.control_fields import (
     read_error,
     read_ids,
     read_partition,
-    read_topic_id,
     require,
     write_partition,
 )
@@ -131,7 +131,7 @@ def _read_replica(message: pb.ReplicaSnapshot) -> ReplicaSnapshot:
             (LeaderEpoch(entry.leader_epoch), Offset(entry.start_offset))
             for entry in message.epoch_cache
         ),
-        topic_id=read_topic_id(message.topic_id),
+        topic_id=TopicId(message.topic_id),
     )
 
 

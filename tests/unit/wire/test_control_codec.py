@@ -31,14 +31,11 @@ FILES = (broker_control_pb2, common_pb2, controller_control_pb2, inspect_pb2)
 int32s = st.integers(-(2**31), 2**31 - 1)
 int64s = st.integers(-(2**63), 2**63 - 1)
 texts = st.text(max_size=8)
-counts = st.integers(0, 2**31 - 1)
 node_lists = st.lists(int32s, max_size=4).map(tuple)
-replica_lists = st.lists(counts, max_size=4).map(tuple)
-names = st.from_regex(r"[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,8}", fullmatch=True)
-topic_ids = st.from_regex(r"([0-9a-f]{32})?", fullmatch=True)
-partitions = st.builds(TopicPartition, names, counts)
+partitions = st.builds(TopicPartition, st.text(min_size=1, max_size=8), st.integers(0, 2**31 - 1))
 errors = st.sampled_from(ErrorCode)
-endpoints = st.builds(Endpoint, names, st.integers(1, 65_535))
+hosts = st.from_regex(r"[a-zA-Z0-9._-]{1,8}", fullmatch=True)
+endpoints = st.builds(Endpoint, hosts, st.integers(1, 65_535))
 
 
 def several(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -62,13 +59,13 @@ REQUESTS: dict[type[Any], st.SearchStrategy[Any]] = {
             st.builds(
                 messages.LeaderAndIsrPartition,
                 topic_partition=partitions,
-                leader=st.integers(-1, 2**31 - 1),
-                leader_epoch=counts,
-                isr=replica_lists,
-                partition_epoch=counts,
-                assigned_replicas=replica_lists,
+                leader=int32s,
+                leader_epoch=int32s,
+                isr=node_lists,
+                partition_epoch=int64s,
+                assigned_replicas=node_lists,
                 is_new=st.booleans(),
-                topic_id=topic_ids,
+                topic_id=texts,
             )
         ),
         live_leaders=several(brokers),
@@ -81,7 +78,7 @@ REQUESTS: dict[type[Any], st.SearchStrategy[Any]] = {
         controller_epoch=int32s,
         broker_epoch=int64s,
         partitions=several(
-            st.builds(messages.StopReplicaPartition, partitions, st.booleans(), int32s, topic_ids)
+            st.builds(messages.StopReplicaPartition, partitions, st.booleans(), int32s, texts)
         ),
         ack_timeout_ms=int32s,
         correlation_id=int32s,
@@ -96,12 +93,12 @@ REQUESTS: dict[type[Any], st.SearchStrategy[Any]] = {
             st.builds(
                 messages.PartitionMetadata,
                 partitions,
-                st.integers(-2, 2**31 - 1),
-                counts,
-                replica_lists,
-                replica_lists,
+                int32s,
+                int32s,
+                node_lists,
+                node_lists,
                 int64s,
-                topic_ids,
+                texts,
             )
         ),
         is_full=st.booleans(),
@@ -137,7 +134,7 @@ REQUESTS: dict[type[Any], st.SearchStrategy[Any]] = {
                 int32s,
                 several(st.builds(messages.IsrMember, int32s, int64s)),
                 int64s,
-                topic_ids,
+                texts,
             )
         ),
     ),
@@ -166,7 +163,7 @@ replicas = st.builds(
     assigned_replicas=node_lists,
     followers=several(st.builds(messages.FollowerView, int32s, int64s, int64s)),
     epoch_cache=several(st.tuples(int32s, int64s)),
-    topic_id=topic_ids,
+    topic_id=texts,
 )
 RESPONSES: dict[type[Any], st.SearchStrategy[Any]] = {
     messages.CommandResponse: commands,
