@@ -1,7 +1,8 @@
 """The FileSystem port over os, rooted at a node's own folder.
 
 Appends, reads and truncations go to the page cache on the event loop; syncs run on a few threads
-(periodic syncs stall for 0.1 to 0.6 s). Nothing here retries: OSError goes to the caller.
+(periodic syncs stall for 0.1 to 0.6 s, and a file system commits what waits for it together).
+Nothing here retries: OSError goes to the caller.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def _drop_front(views: list[memoryview], count: int) -> None:
 class RealFileSystem:
     """See highwater_core.ports.FileSystem."""
 
-    def __init__(self, root: str | Path, sync_threads: int = 2) -> None:
+    def __init__(self, root: str | Path, sync_threads: int = 8) -> None:
         self._root = Path(root)
         self._threads = ThreadPoolExecutor(sync_threads, thread_name_prefix="sync")
 

@@ -112,7 +112,7 @@ class ReplicaLogs:
             metadata = read_partition_metadata(self._files, partition_folder(key))
             if metadata.problem:
                 self.bad_input(str(key), metadata.problem)
-            high_watermark = self.high_watermarks.entries.get(key, NO_ENTRY)
+            high_watermark = self.high_watermarks.offset_of(key) or NO_ENTRY
             hosted.append(HostedLog(key, log, high_watermark, metadata.topic_id))
             await self._fail_points.reach(FailPoint.DURING_LOG_RECOVERY)
         return hosted
@@ -128,9 +128,9 @@ class ReplicaLogs:
             partition_folder(key),
             config,
             clean_shutdown=clean,
-            recovery_point=self.recovery_points.entries.get(key, NO_ENTRY),
-            log_start_offset=self.log_starts.entries.get(key, NO_ENTRY),
-            high_watermark=self.high_watermarks.entries.get(key, NO_ENTRY),
+            recovery_point=self.recovery_points.offset_of(key) or NO_ENTRY,
+            log_start_offset=self.log_starts.offset_of(key) or NO_ENTRY,
+            high_watermark=self.high_watermarks.offset_of(key) or NO_ENTRY,
             lost_no_power=self._lost_no_power,
         )
 
@@ -166,7 +166,7 @@ class ReplicaLogs:
         closed, and as it is, when the broker has registered as one that lost nothing: its next
         start says so.
 
-        Ordering: the topic id is on the disk before the replica serves. `sync` makes the folder
+        Ordering: write_topic_id comes next, before the replica serves. `sync` makes the folder
         itself durable.
 
         Raises:
@@ -185,10 +185,8 @@ class ReplicaLogs:
                 f"{key} has lost batches, which this registration does not say: start again",
             )
         log = await self._recover(key, recovery)
-        if topic_id != NO_TOPIC_ID:
-            await self.write_topic_id(key, topic_id)
         self._unopened.pop(key, None)
-        high_watermark = self.high_watermarks.entries.get(key, NO_ENTRY)
+        high_watermark = self.high_watermarks.offset_of(key) or NO_ENTRY
         return HostedLog(key, log, high_watermark, topic_id)
 
     def entries_of_unopened(self, checkpoint: OffsetCheckpoint) -> dict[TopicPartition, Offset]:

@@ -32,6 +32,7 @@ from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.partition import Partition
 from highwater_broker.partition_context import PartitionContext
 from highwater_broker.replica_logs import HostedLog, ReplicaLogs
+from highwater_broker.replica_starts import ReplicaStarts
 from highwater_broker.roles import Stopped
 from highwater_broker.topic_settings import TopicSettings
 from highwater_core.config import Toggles, UnlistedPartitions
@@ -85,6 +86,7 @@ class ReplicaManager:
         self._ports = ports
         self._logs = logs
         self._topics = topics
+        self._starts = ReplicaStarts(ports.runtime, logs, topics)
         self._metadata = metadata
         self._fetchers = fetchers
         self._own_broker_epoch = own_broker_epoch
@@ -239,8 +241,7 @@ class ReplicaManager:
         for the registration before, and nobody takes a role by it.
         """
         errors: dict[TopicPartition, ErrorCode] = {}
-        has_created = False
-        accepted: list[tuple[Partition, LeaderAndIsrPartition]] = []
+        to_start: list[LeaderAndIsrPartition] = []
         for command in request.partitions:
             verdict, error = self._judge(command, is_late=is_late)
             if verdict is Verdict.REPLACE:
@@ -248,16 +249,18 @@ class ReplicaManager:
                 self._remove(replaced, replaced.leader_epoch, is_deleted=False)
             if verdict in (Verdict.APPLY, Verdict.REPLACE):
                 self._refused.pop(command.topic_partition, None)
-                has_created |= command.topic_partition not in self._partitions
-                partition = await self._start_replica(command)
-                if partition is None:
-                    error = ErrorCode.KAFKA_STORAGE_ERROR
-                    self._refused[command.topic_partition] = replace(
-                        request, is_init=False, partitions=(command,)
-                    )
-                else:
-                    accepted.append((partition, command))
+                to_start.append(command)
             errors[command.topic_partition] = error
+        has_created = any(each.topic_partition not in self._partitions for each in to_start)
+        started = await self._start_replicas(to_start)
+        accepted: list[tuple[Partition, LeaderAndIsrPartition]] = []
+        for command in to_start:
+            key = command.topic_partition
+            if key in started:
+                accepted.append((started[key], command))
+            else:
+                errors[key] = ErrorCode.KAFKA_STORAGE_ERROR
+                self._refused[key] = replace(request, is_init=False, partitions=(command,))
         if has_created:
             await self._logs.sync()
         for leader in request.live_leaders:
@@ -319,25 +322,32 @@ class ReplicaManager:
             command, known, self._context.broker_id, self._toggles, is_late=is_late
         )
 
-    async def _start_replica(self, command: LeaderAndIsrPartition) -> Partition | None:
-        """Return the partition, its log created if there was none; None when the disk refuses.
+    async def _start_replicas(
+        self, commands: list[LeaderAndIsrPartition]
+    ) -> dict[TopicPartition, Partition]:
+        """Return the partitions, their logs created where there were none.
 
-        A replica that exists without a topic id takes the command's (an upgraded preset's log).
+        Left out are those that the disk refuses. A replica that exists without a topic id takes
+        the command's (an upgraded preset's log).
         """
-        key = command.topic_partition
-        topic_id = command.topic_id if self._toggles.topic_id else NO_TOPIC_ID
-        partition = self._partitions.get(key)
-        try:
-            if partition is None:
-                config = self._topics.log_config(key.topic)
-                return self._host(await self._logs.create(key, topic_id, config))
-            if partition.topic_id == NO_TOPIC_ID and topic_id != NO_TOPIC_ID:
-                await self._logs.write_topic_id(key, topic_id)
-                partition.topic_id = topic_id
-        except (OSError, LogRefused) as error:
-            self._logs.bad_input(str(key), str(error))
-            return None
-        return partition
+        topic_ids = {
+            each.topic_partition: each.topic_id if self._toggles.topic_id else NO_TOPIC_ID
+            for each in commands
+        }
+        missing = {key: topic_ids[key] for key in topic_ids if key not in self._partitions}
+        for hosted in (await self._starts.create(missing)).values():
+            self._host(hosted)
+        found = {key: self._partitions[key] for key in topic_ids if key in self._partitions}
+        unnamed = {
+            key: topic_ids[key]
+            for key, partition in found.items()
+            if partition.topic_id == NO_TOPIC_ID and topic_ids[key] != NO_TOPIC_ID
+        }
+        for key in await self._starts.write_topic_ids(unnamed):
+            del unnamed[key], found[key]
+        for key, topic_id in unnamed.items():
+            found[key].topic_id = topic_id
+        return found
 
     def _is_first_init(self, request: LeaderAndIsrRequest) -> bool:
         """Return whether it is not a copy of one that was carried out already.
@@ -432,6 +442,7 @@ class ReplicaManager:
 
     def stop_all(self) -> None:
         """Take every replica out of service: nothing is appended or read any more."""
+        self._starts.stop()
         for partition in self.partitions():
             partition.stop(partition.leader_epoch)
             partition.trace(EventKind.REPLICA_STOPPED, deleted=False)

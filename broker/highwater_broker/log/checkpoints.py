@@ -71,6 +71,13 @@ class OffsetCheckpoint:
         """What the file may list: what was read or written last, and what is being written."""
         return {key: at for each in self._contents.values() for key, at in each.items()}
 
+    def offset_of(self, topic_partition: TopicPartition) -> Offset | None:
+        """Return what `entries` says of one partition, without making all of them."""
+        for contents in reversed(self._contents.values()):
+            if topic_partition in contents:
+                return contents[topic_partition]
+        return None
+
     def read(self) -> Checkpoint:
         text = read_text(self._files, self._name)
         if text is None:
@@ -93,8 +100,8 @@ class OffsetCheckpoint:
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR.
         """
-        entries = self.entries
-        if topic_partition in entries:
+        if self.offset_of(topic_partition) is not None:
+            entries = self.entries
             await self.write({key: at for key, at in entries.items() if key != topic_partition})
 
     async def write(self, entries: Mapping[TopicPartition, Offset]) -> bool:
