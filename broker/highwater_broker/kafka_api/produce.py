@@ -14,7 +14,7 @@ from highwater_broker.kafka_api.append_order import AppendOrder
 from highwater_broker.kafka_api.lookup import PartitionLookup
 from highwater_broker.kafka_api.seams import CLIENT_LISTENERS, Partition
 from highwater_broker.kafka_api.turns import Turns
-from highwater_broker.purgatory import Purgatory
+from highwater_broker.purgatory import Purgatory, Watch
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import LeaderEpoch, Offset, TopicPartition
@@ -170,13 +170,22 @@ class ProduceHandler:
                 (one.partition.topic_partition,), one.is_decided, timeout_ms, in_turn=True
             )
             return
-        keys = [one.partition.topic_partition for one in appended]
+        undecided = {one.partition.topic_partition: one for one in appended if not one.is_decided()}
+        keys = tuple(undecided)
 
-        def are_decided() -> bool:
-            # Each is asked: a status may be known only now.
-            return sum([one.is_decided() for one in appended]) == len(appended)
+        def look_again(key: TopicPartition) -> None:
+            if key in undecided and undecided[key].is_decided():
+                del undecided[key]
 
-        await self._purgatory.wait(keys, are_decided, timeout_ms)
+        # Each partition is looked at when it changes, and then alone: there may be thousands.
+        watch = Watch(look_again)
+        for key in keys:
+            self._purgatory.watch(key, watch)
+        try:
+            await self._purgatory.wait_watching(watch, lambda: not undecided, timeout_ms)
+        finally:
+            for key in keys:
+                self._purgatory.unwatch(key, watch)
 
 
 def _named_twice(items: Sequence[ProducePartition]) -> frozenset[TopicPartition]:

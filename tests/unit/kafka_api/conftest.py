@@ -58,6 +58,7 @@ class ScriptedPartition:
     takes_repeats: bool = True
     reads: int = 0
     lookup_steps: int = 1
+    lookup_steps_done: int = 0
 
     @property
     def log_end_offset(self) -> Offset:
@@ -140,7 +141,9 @@ class ScriptedPartition:
     ) -> Generator[None, None, tuple[ErrorCode, tuple[int, Offset] | None]]:
         """Offset n has timestamp 1000 + n; it takes lookup_steps."""
         for _ in range(self.lookup_steps - 1):
+            self.lookup_steps_done += 1
             yield
+        self.lookup_steps_done += 1
         offset = max(timestamp_ms - 1000, self.log_start_offset)
         found = (1000 + offset, Offset(offset)) if offset < self.log_end_offset else None
         return ErrorCode.NONE, found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -122,6 +123,55 @@ def test_a_partition_that_is_named_twice_is_invalid_and_the_others_are_answered(
         "NONE",
         "INVALID_REQUEST",
     ]
+
+
+@pytest.mark.parametrize("steps", [1, 2, 500])
+def test_a_lookup_by_time_may_take_many_steps(world: Any, partition: Any, steps: int) -> None:
+    partition.lookup_steps = steps
+    asked = [world.start(list_offsets(timestamp)) for timestamp in (1006, 0, 5000)]
+    assert [one.answer.partitions[0].offset for one in asked] == [6, 5, -1]
+
+
+@pytest.mark.parametrize("change", ["lose_leadership", "lead_in"])
+def test_a_lookup_ends_with_the_leadership_in_which_it_began(
+    world: Any, partition: Any, change: str
+) -> None:
+    partition.lookup_steps = 1_000
+
+    async def change_soon() -> None:
+        await pause(world, lambda: partition.lookup_steps_done >= 50)
+        partition.lead_in(4) if change == "lead_in" else partition.lose_leadership()
+
+    world.scope.spawn("change", change_soon())
+    (result,) = world.ask(list_offsets(1006)).partitions
+    assert result.error.name == "NOT_LEADER_OR_FOLLOWER"
+    assert 50 <= partition.lookup_steps_done <= 52
+
+
+def test_long_lookups_let_other_requests_in_between(world: Any, partition: Any) -> None:
+    partition.lookup_steps = 100
+    waited: list[int] = []
+
+    async def other_client(timestamp: int) -> None:
+        await pause(world, lambda: partition.lookup_steps_done >= 500)
+        before = partition.lookup_steps_done
+        await world.api.handle(list_offsets(timestamp, topic="u"), "CLIENT")
+        waited.append(partition.lookup_steps_done - before)
+
+    world.host("u")
+    for timestamp in (LATEST, 1006):
+        world.scope.spawn("other", other_client(timestamp))
+    for _ in range(64):
+        world.scope.spawn("lookup", world.api.handle(list_offsets(1006), "CLIENT"))
+    world.kernel.run_for(0)
+    assert partition.lookup_steps_done == 64 * 100
+    assert waited[0] == 0, "what needs no turn waits for none"
+    assert waited[1] <= 65, "and a short lookup waits for one step of each"
+
+
+async def pause(world: Any, is_over: Callable[[], bool]) -> None:
+    while not is_over():
+        await world.runtime.sleep(0)
 
 
 def test_the_end_of_an_epoch_is_the_partitions_answer(world: Any, partition: Any) -> None:

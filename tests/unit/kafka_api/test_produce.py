@@ -171,3 +171,85 @@ def test_many_waiting_produces_are_answered_in_order(world: Any) -> None:
 
 def test_a_request_without_partitions_is_answered_empty(world: Any) -> None:
     assert world.ask(produce()).partitions == ()
+
+
+# ---------------------------------------------------------------- many partitions
+
+
+def test_a_partition_that_is_named_twice_gets_nothing_and_the_others_do(world: Any) -> None:
+    twice, once = world.host("t", 0), world.host("t", 1)
+    response = world.ask(produce(("t", 0), ("t", 1), ("t", 0), acks=1))
+    assert errors(response) == [
+        ("t", 0, "INVALID_REQUEST"),
+        ("t", 1, "NONE"),
+        ("t", 0, "INVALID_REQUEST"),
+    ]
+    assert (twice.batches, len(once.batches)) == ([], 1)
+
+
+@pytest.mark.parametrize("acks", [0, 1, -1])
+@pytest.mark.parametrize("count", [16, 17, 1000])
+def test_thousands_of_partitions_are_appended_to_in_order(
+    world: Any, acks: int, count: int
+) -> None:
+    hosted = [world.host("t", number) for number in range(count)]
+    asked = world.start(produce(*[("t", number) for number in range(count)], acks=acks))
+    for partition in hosted:
+        partition.commit(1)
+    world.kernel.run_for(0)
+    assert asked.is_done
+    assert all(partition.batches == [b"batch"] for partition in hosted)
+    if acks != 0:
+        assert errors(asked.answer) == [("t", number, "NONE") for number in range(count)]
+
+
+def test_a_large_request_lets_others_in_between_but_not_before_it_in_a_partition(
+    world: Any,
+) -> None:
+    """Its records are its own: a view of the frame is gone after the first wait."""
+    count = 500
+    hosted = [world.host("t", number) for number in range(count)]
+    other = world.host("u")
+    frame = bytearray(b"large")
+    items = tuple(ProducePartition("t", number, memoryview(frame)) for number in range(count))
+    large = world.api.handle(ProduceRequest(1, 1_000, items), "CLIENT")
+    lengths: dict[str, int] = {}
+
+    async def send(name: str, partition: tuple[str, int]) -> None:
+        request = produce(partition, acks=1, records=name.encode())
+        await world.api.handle(request, "CLIENT")
+        lengths[name] = sum(len(each.batches) for each in hosted)
+
+    world.scope.spawn("large", large)
+    world.scope.spawn("elsewhere", send("elsewhere", ("u", 0)))
+    world.scope.spawn("first", send("first", ("t", count - 1)))
+    world.scope.spawn("second", send("second", ("t", count - 1)))
+
+    async def reuse_the_frame() -> None:
+        for item in items:
+            item.records.release()
+        frame[:] = b"other"
+
+    world.scope.spawn("reuse", reuse_the_frame())
+    world.kernel.run_for(0)
+    assert lengths["elsewhere"] <= 16
+    assert len(other.batches) == 1
+    assert hosted[0].batches == [b"large"]
+    assert hosted[-1].batches == [b"large", b"first", b"second"]
+
+
+def test_a_large_request_that_is_cancelled_lets_the_next_one_go_on(world: Any) -> None:
+    hosted = [world.host("t", number) for number in range(100)]
+    request = produce(*[("t", number) for number in range(100)], acks=1)
+    task = world.scope.spawn("large", world.api.handle(request, "CLIENT"))
+    later = world.scope.spawn("later", world.api.handle(produce(("t", 99), acks=1), "CLIENT"))
+
+    async def cancel() -> None:
+        while not hosted[0].batches:
+            await world.runtime.sleep(0)
+        task.cancel()
+
+    world.scope.spawn("cancel", cancel())
+    world.kernel.run_for(0)
+    assert later.is_done()
+    assert len(hosted[99].batches) == 1
