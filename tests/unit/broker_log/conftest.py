@@ -11,7 +11,7 @@ import pytest
 from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.recovery import RecoveryReport
-from highwater_broker.log.time_lookup import FoundOffset
+from highwater_broker.log.time_lookup import FoundOffset, Steps
 from highwater_core.ids import LeaderEpoch, Offset
 from highwater_core.ports import Buffer
 from highwater_simulator.files import Disk, FileNode, SimulatedFile, SimulatedFileSystem
@@ -127,7 +127,12 @@ def look_up(log: Log, timestamp: int) -> FoundOffset | None:
 
 def stepped(log: Log, timestamp: int) -> tuple[FoundOffset | None, int]:
     """Return the first record that is not older, and how many steps that took."""
-    lookup, steps = log.look_up_timestamp(timestamp), 0
+    return finish(log.look_up_timestamp(timestamp))
+
+
+def finish(lookup: Steps[T]) -> tuple[T, int]:
+    """Return what the lookup comes to, and how many steps were left."""
+    steps = 0
     while True:
         steps += 1
         try:
@@ -166,6 +171,7 @@ def tools() -> Any:
         append = staticmethod(append)
         look_up = staticmethod(look_up)
         stepped = staticmethod(stepped)
+        finish = staticmethod(finish)
         all_bytes = staticmethod(all_bytes)
 
     return Tools
