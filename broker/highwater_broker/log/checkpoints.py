@@ -19,6 +19,7 @@ from highwater_broker.log.record_batch import LogRefused
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NO_TOPIC_ID, NodeId, Offset, TopicId, TopicPartition
 from highwater_core.ports import CannotStart, FileSystem
+from highwater_wire.kafka.record_batch import MAX_INT64
 
 HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
@@ -303,6 +304,6 @@ def _unquoted(text: str) -> str:
 
 def _offset(text: str) -> Offset:
     value = int(text)
-    if value < 0:
+    if not 0 <= value <= MAX_INT64:
         raise CorruptCheckpoint(f"offset {value}")
     return Offset(value)

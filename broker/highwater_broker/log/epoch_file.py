@@ -23,6 +23,7 @@ from highwater_broker.log.syncing import synced
 from highwater_broker.logic.epoch_cache import EpochCache, EpochStart
 from highwater_core.ids import LeaderEpoch, Offset
 from highwater_core.ports import FileSystem
+from highwater_wire.kafka.record_batch import MAX_INT32, MAX_INT64
 
 EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 
@@ -59,6 +60,10 @@ class EpochFile:
                 raise CorruptCheckpoint("entries do not increase")
         if entries and (entries[0].leader_epoch < 0 or entries[0].start_offset < 0):
             raise CorruptCheckpoint("a negative epoch or offset")
+        if entries and (
+            entries[-1].leader_epoch > MAX_INT32 or entries[-1].start_offset > MAX_INT64
+        ):
+            raise CorruptCheckpoint("an epoch or offset that no answer can carry")
         return EpochCache(entries)
 
     def store(self, cache: EpochCache) -> None:

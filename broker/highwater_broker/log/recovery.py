@@ -33,7 +33,7 @@ from highwater_broker.logic.epoch_cache import EpochCache
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NO_EPOCH, LeaderEpoch, Offset
 from highwater_core.ports import FileSystem
-from highwater_wire.kafka.record_batch import BatchHeader
+from highwater_wire.kafka.record_batch import MAX_INT64, BatchHeader
 
 _SEGMENT_NAME = re.compile(r"([0-9]{20})\.log")
 _LOG_END = 1 << 62
@@ -239,7 +239,7 @@ class Recovery:
         found: list[int] = []
         for name in self.files.list(self.folder):
             match = _SEGMENT_NAME.fullmatch(name)
-            if match:
+            if match and int(match[1]) <= MAX_INT64:
                 found.append(int(match[1]))
             elif name.endswith(LOG_SUFFIX):
                 self.repairs.append(f"{name} is no segment's name: ignored")

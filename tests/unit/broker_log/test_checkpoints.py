@@ -194,6 +194,7 @@ def rows(*row: str, columns: int = 3) -> bytes:
      rows("a", "0", "5").replace(b"0\n", b"1\n", 1), rows("a", "0", "5").replace(b"2", b"3", 1),
      rows("a", "0", "5")[:-1], rows("a", "0", "5")[:9], rows("a", "0"), rows("a", "x", "5"),
      rows("a", "0", "-5"), rows("a", "0", "5", "6"), rows("0", "5", columns=2),
+     rows("a", "0", str(2**63)),
      b"\x00", b"\xff\n"],
 )  # fmt: skip
 def test_a_corrupt_checkpoint_is_empty_and_says_why(machine: Any, content: bytes) -> None:

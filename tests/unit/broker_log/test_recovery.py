@@ -240,7 +240,7 @@ def epochs(*rows: tuple[str, str]) -> bytes:
 @pytest.mark.parametrize(
     "text", [None, b"", b"0\n", b"0\n1\n", b"0\n2\n0 0\n", b"junk", b"\xff\x00",
              epochs(("0", "x")), epochs(("3", "0"), ("1", "10")), epochs(("-1", "0")),
-             b"0\n1\n0 0\n"],
+             b"0\n1\n0 0\n", epochs((str(2**31), "0")), epochs(("1", str(2**63)))],
 )  # fmt: skip
 @pytest.mark.parametrize("clean", [False, True])
 def test_a_missing_or_corrupt_epoch_file_is_rebuilt_from_the_batches(
@@ -281,9 +281,12 @@ def test_the_epochs_of_a_cut_tail_go_with_it(new_machine: Any, tools: Any) -> No
 def test_leftovers_and_strange_names_are_no_segments(new_machine: Any, tools: Any) -> None:
     machine = filled(new_machine, tools)
     machine.log.close()
-    for name in ("x.log", "leader-epoch-checkpoint.tmp", "notes.txt"):
+    too_large = f"{2**63:020d}.log"
+    for name in ("x.log", too_large, "leader-epoch-checkpoint.tmp", "notes.txt"):
         machine.files.open(f"t-0/{name}").append([b"junk"])
     log, report = machine.open(clean=True, recovery_point=40)
     assert tools.all_bytes(log) == machine.before
-    assert report.repairs == ("x.log is no segment's name: ignored",)
+    assert report.repairs == tuple(
+        f"{name} is no segment's name: ignored" for name in (too_large, "x.log")
+    )
     assert not machine.files.exists("t-0/leader-epoch-checkpoint.tmp")

@@ -26,8 +26,9 @@ CRC_START = 21
 MAGIC = 2
 COMPRESSION_MASK = 0x07
 NO_PRODUCER_ID = -1
+MAX_INT32 = 2**31 - 1
 MAX_INT64 = 2**63 - 1
-"""Offsets and timestamps travel and lie on disks in 64 bits, with a sign."""
+"""Epochs travel and lie on disks in 32 bits, offsets and timestamps in 64, with a sign."""
 
 STAMP = struct.Struct(">qii")
 """The first 16 bytes: base offset, batch length, leader epoch."""
