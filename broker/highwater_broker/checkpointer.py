@@ -129,20 +129,27 @@ class Checkpointer:
                 self._logs.bad_input(str(partition.topic_partition), str(refused))
 
     async def write_recovery_points(self) -> None:
-        """Write up to where each log is known to be on the disk."""
+        """Write up to where each log is known to be on the disk.
+
+        Ordering: where logs start comes first. What lies below was never synced, perhaps, and is
+        no part of what a recovery point speaks for; a log that was begun anew may start elsewhere.
+        """
         await self._fail_points.reach(FailPoint.BEFORE_RECOVERY_POINT_WRITE)
         listed = self._replicas.partitions()
         fallen = [partition for partition in listed if partition.recovery_point_fell]
         for partition in fallen:
             partition.recovery_point_fell = False
+        points = {partition: partition.log.recovery_point for partition in listed}
         done = await self._write(
-            self._logs.recovery_points, listed, lambda each: each.log.recovery_point
+            self._logs.log_starts, listed, lambda each: each.log_start_offset
+        ) and await self._write(
+            self._logs.recovery_points,
+            listed,
+            lambda each: min(points[each], each.log.recovery_point),
         )
         if not done:
             for partition in fallen:
                 partition.recovery_point_fell = True
-        if fallen:  # a log that was begun anew may start elsewhere
-            await self._write(self._logs.log_starts, listed, lambda each: each.log_start_offset)
 
     async def _write(
         self,

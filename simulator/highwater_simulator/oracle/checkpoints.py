@@ -19,6 +19,7 @@ Report = Callable[[TopicPartition | None, str, str, int], None]
 
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
 
 
 class CheckpointChecks:
@@ -61,13 +62,15 @@ class CheckpointChecks:
 
     def _check_durable(self, event: TraceEvent) -> None:
         node = self._world.broker_node(event.node)
+        log_starts = _checkpointed(self._world, event.node, LOG_STARTS)
         for partition in () if node is None else node.replicas.partitions():
             at = partition.topic_partition
             shadow = self._shadows.get(str(at), {}).get(event.node)
             if shadow is None or shadow.is_stale:
                 continue
-            durable_end = shadow.durable_end(event.incarnation)
-            if partition.log.recovery_point > max(durable_end, partition.log_start_offset):
+            # What lies below the start that is on the disk is no part of the log after any end.
+            durable_end = shadow.durable_end(event.incarnation, log_starts.get(at, 0))
+            if partition.log.recovery_point > durable_end:
                 self._report(
                     at,
                     "I15",
@@ -79,7 +82,11 @@ class CheckpointChecks:
 
 def checkpointed_high_watermarks(world: World, broker: int) -> dict[TopicPartition, int]:
     """Return what the broker's disk has of them now."""
-    content = world.brokers[broker].disk.content(HIGH_WATERMARKS)
+    return _checkpointed(world, broker, HIGH_WATERMARKS)
+
+
+def _checkpointed(world: World, broker: int, name: str) -> dict[TopicPartition, int]:
+    content = world.brokers[broker].disk.content(name)
     return read_checkpoint(bytes(content or b""))
 
 

@@ -157,20 +157,24 @@ class ReplicaShadow:
                 return True
         return self._parsed[path] < len(content)
 
-    def durable_end(self, incarnation: int) -> int:
+    def durable_end(self, incarnation: int, log_start_offset: int) -> int:
         """Return up to which offset that incarnation may take its batches for durable.
+
+        Batches below log_start_offset, the one on the disk, may be as they are.
 
         That is what is on the disk itself, or what a disk that had failed an earlier incarnation's
         sync calls durable since: after a failed fsync the kernel takes those pages for clean, and
         a process that was not told has no way to know.
         """
-        end_offset = self.chain.start_offset
+        end_offset = max(self.chain.start_offset, log_start_offset)
         synced = {
             path: _synced_as_told(node, incarnation)
             for path in self._parsed
             if isinstance(node := self._disk.find(path), FileNode)
         }
         for path, batch in zip(self._places, self.chain.batches, strict=True):
+            if batch.next_offset <= log_start_offset:
+                continue
             if batch.position + batch.size_bytes > synced.get(path, 0):
                 break
             end_offset = batch.next_offset
