@@ -11,18 +11,28 @@ from highwater_core.check import BugFound
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NO_TOPIC_ID, BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicId
 from highwater_wire.kafka import codec
-from highwater_wire.kafka.codec import REPLICATION_PROFILE, VERSION_PROFILE, MalformedRequest
+from highwater_wire.kafka.codec import (
+    REPLICATION_PROFILE,
+    VERSION_PROFILE,
+    MalformedRequest,
+    UnencodableResponse,
+)
 from highwater_wire.kafka.messages import (
     CONSUMER,
     ApiKey,
     ApiVersionsRequest,
     ApiVersionsResponse,
+    DescribeConfigsResponse,
+    DescribedConfig,
     EpochPartition,
     FetchPartition,
     FetchPartitionResult,
     FetchRequest,
     FetchResponse,
+    KafkaResponse,
     ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsResult,
     MetadataRequest,
     OffsetForLeaderEpochRequest,
     ProducePartition,
@@ -246,9 +256,12 @@ def test_records_of_several_partitions_are_copied_out_of_the_frame() -> None:
     request = ProduceRequest(1, 0, partitions)
     buffer = bytearray(joined(codec.encode_request(request, 7, 1, "c"))[4:])
     decoded = codec.decode_request(buffer, profile=VERSION_PROFILE).request
-    codec.release_records(decoded)
     buffer[:] = bytes(len(buffer))
     assert decoded == request
+    codec.release_records(decoded)
+    assert isinstance(decoded, ProduceRequest)
+    with pytest.raises(ValueError, match="released"):
+        bytes(decoded.partitions[1].records)
 
 
 @pytest.mark.parametrize("version", [4, 11, 12, 13, 15])
@@ -296,6 +309,42 @@ def test_topics_are_grouped_and_partitions_keep_their_order() -> None:
         ("a", 1),
         ("b", 0),
     ]
+
+
+# ---------------------------------------------------------------- what does not fit
+
+
+def described(message: str) -> DescribeConfigsResponse:
+    result = DescribedConfig(ErrorCode.INVALID_REQUEST, message, 2, "t", ())
+    return DescribeConfigsResponse((result,))
+
+
+UNENCODABLE = {
+    "a text above 32,767 bytes": (described("x" * 32_768), 1),
+    "a text above 32,767 bytes in UTF-8": (described("\u00e4" * 20_000), 1),
+    "half a character": (described("\ud800"), 1),
+    "an offset above 64 bits": (
+        FetchResponse((FetchPartitionResult("t", 0, ErrorCode.NONE, Offset(2**63), Offset(0)),)),
+        11,
+    ),
+    "a produced offset above 64 bits": (
+        ProduceResponse((ProducePartitionResult("t", 0, ErrorCode.NONE, Offset(2**63)),)),
+        8,
+    ),
+    "a time above 64 bits": (
+        ListOffsetsResponse((ListOffsetsResult("t", 0, ErrorCode.NONE, 2**63, Offset(0)),)),
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize(("response", "version"), UNENCODABLE.values(), ids=UNENCODABLE)
+def test_a_response_that_does_not_fit_the_protocol_is_told_by_one_error(
+    response: KafkaResponse, version: int
+) -> None:
+    with pytest.raises(UnencodableResponse) as refused:
+        codec.encode_response(response, version, 1)
+    assert len(str(refused.value)) < 300
 
 
 # ---------------------------------------------------------------- Metadata's rules

@@ -165,6 +165,8 @@ MAX_RESPONSE_BYTES = 200 * 1024 * 1024
 _REQUEST_HEAD = struct.Struct(">hhih")  # API key, version, correlation id, client id's length
 _CORRELATION_ID = struct.Struct(">i")
 _NO_TAGS = b"\x00"
+_RELEASED = memoryview(b"")
+_RELEASED.release()
 _FAST_FETCH_REQUESTS = (fast.BY_NAME, fast.BY_ID)
 _FAST_FETCH_RESPONSES = (*range(4, fast.BY_NAME + 1), fast.BY_ID)
 
@@ -211,11 +213,16 @@ def decode_request(
 
 
 def release_records(request: KafkaRequest) -> None:
-    """End the request's views of its frame; whoever reads its records from now on gets an error."""
+    """End the request's views of its frame, and let go of records that were copied out of it.
+
+    Whoever reads its records from now on gets an error.
+    """
     if isinstance(request, ProduceRequest):
         for item in request.partitions:
             if isinstance(item.records, memoryview):
                 item.records.release()
+            else:
+                object.__setattr__(item, "records", _RELEASED)
 
 
 def encode_response(response: KafkaResponse, api_version: int, correlation_id: int) -> list[Piece]:
