@@ -1,7 +1,9 @@
 """Writes responses to a transport in order: small pieces joined, records straight from their file.
 
-Ordering: pieces leave in the order of `send`, whatever their kind. Bounds: nothing goes to the
-transport while the client does not read; who sends asks is_blocked first.
+Ordering: pieces leave in the order of `send`, whatever their kind. Bounds: the transport is given
+little more than the client takes, and nothing while the client does not read; who sends asks
+is_blocked and waiting_bytes first. A piece's descriptor is closed once: when it is sent, or when
+the connection ends.
 """
 
 from __future__ import annotations
@@ -11,13 +13,17 @@ import logging
 import os
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import ClassVar
 
+from highwater_core.check import check
 from highwater_wire.kafka.codec import Piece
 from highwater_wire.kafka.messages import RecordsView
 
 SENDFILE_FROM_BYTES = 32 * 1024
 """Below, a read and a write cost less than sendfile (performance.md section 1)."""
-_WRITE_BUFFER_BYTES = 256 * 1024
+MAX_OPEN_RANGES = 4096
+"""Of all connections together, each with a descriptor; records beyond are read at once."""
+_WRITE_BYTES = 256 * 1024
 _EMPTY_FILE = os.memfd_create("empty")
 
 _LOGGER = logging.getLogger("highwater.listener")
@@ -35,17 +41,17 @@ class FileRange:
 
     __slots__ = ("_records", "descriptor", "length", "position")
 
+    open_count: ClassVar[int] = 0
+
     def __init__(self, records: RecordsView, file_range: tuple[int, int, int]) -> None:
         descriptor, self.position, self.length = file_range
         self.descriptor = os.dup(descriptor)
+        FileRange.open_count += 1
         self._records = records
         records.borrow(self._take_back)
 
     def _take_back(self) -> None:
         os.dup2(_EMPTY_FILE, self.descriptor, inheritable=False)
-
-    def fileno(self) -> int:
-        return self.descriptor
 
     def advance(self, count: int) -> None:
         self.position += count
@@ -53,6 +59,7 @@ class FileRange:
 
     def close(self) -> None:
         self._records.give_back(self._take_back)
+        FileRange.open_count -= 1
         os.close(self.descriptor)
 
 
@@ -60,15 +67,32 @@ OwnedPiece = bytes | bytearray | memoryview | FileRange
 
 
 def own(pieces: Iterable[Piece]) -> list[OwnedPiece]:
-    """Return the pieces in a form that outlives the log's closing of the segment they lie in."""
-    return [_own(piece) for piece in pieces]
+    """Return the pieces in a form that outlives the log's closing of the segment they lie in.
+
+    Raises:
+        OSError: the disk failed; no descriptor is left open.
+    """
+    owned: list[OwnedPiece] = []
+    try:
+        for piece in pieces:
+            owned.append(_own(piece))
+    except OSError:
+        release(owned)
+        raise
+    return owned
 
 
 def _own(piece: Piece) -> OwnedPiece:
     if isinstance(piece, bytes | bytearray | memoryview):
         return piece
-    file_range = piece.file_range() if len(piece) >= SENDFILE_FROM_BYTES else None
-    return piece.read() if file_range is None else FileRange(piece, file_range)
+    if len(piece) >= SENDFILE_FROM_BYTES and FileRange.open_count < MAX_OPEN_RANGES:
+        file_range = piece.file_range()
+        if file_range is not None:
+            try:
+                return FileRange(piece, file_range)
+            except OSError:  # no descriptor is left
+                return piece.read()
+    return piece.read()
 
 
 def release(pieces: Iterable[OwnedPiece]) -> None:
@@ -78,115 +102,198 @@ def release(pieces: Iterable[OwnedPiece]) -> None:
             piece.close()
 
 
+def memory_of(pieces: Iterable[OwnedPiece]) -> int:
+    """Return the bytes that the pieces hold in memory; those in files hold none."""
+    return sum([len(piece) for piece in pieces if not isinstance(piece, FileRange)])
+
+
 class ResponseWriter:
-    """One connection's way out. `on_progress` is called when a pause or a file has ended."""
+    """One connection's way out. `on_progress` is called when the client has read on."""
+
+    __slots__ = (
+        "_ends",
+        "_given_bytes",
+        "_is_closed",
+        "_is_paused",
+        "_loop",
+        "_on_progress",
+        "_pieces",
+        "_queued_bytes",
+        "_room",
+        "_socket",
+        "_transport",
+    )
 
     def __init__(self, transport: asyncio.Transport, on_progress: Callable[[], None]) -> None:
-        transport.set_write_buffer_limits(high=_WRITE_BUFFER_BYTES)
+        transport.set_write_buffer_limits(high=0)  # it says at once that the client does not read
+        self._loop = asyncio.get_running_loop()
         self._transport = transport
         self._socket = transport.get_extra_info("socket")
         self._on_progress = on_progress
         self._pieces: deque[OwnedPiece] = deque()
+        self._queued_bytes = 0  # of the pieces, those in memory
+        self._given_bytes = 0  # to the transport or the socket
         self._is_paused = False
-        self._file_task: asyncio.Task[None] | None = None
         self._is_closed = False
-
-    @property
-    def is_sending_file(self) -> bool:
-        return self._file_task is not None
+        self._ends = False
+        self._room: int | None = None
+        """The descriptor by which a file's rest waits for the client to read."""
 
     @property
     def is_blocked(self) -> bool:
         """Whether what was given to send still waits for the client to read."""
         return self._is_paused or bool(self._pieces)
 
-    def send(self, pieces: Iterable[OwnedPiece]) -> None:
-        """Queue pieces; flush sends them."""
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes in memory that wait for the client to read."""
+        if not self._is_paused:
+            return self._queued_bytes  # the transport holds nothing
+        return self._queued_bytes + self._transport.get_write_buffer_size()
+
+    @property
+    def taken_bytes(self) -> int:
+        """Bytes that the socket has taken since the connection began."""
+        return self._given_bytes - self._transport.get_write_buffer_size()
+
+    def send(self, pieces: Iterable[OwnedPiece], memory_bytes: int) -> None:
+        """Queue pieces, with memory_of them; flush sends them."""
+        if self._is_closed:
+            release(pieces)
+            return
         self._pieces.extend(pieces)
+        self._queued_bytes += memory_bytes
 
     def flush(self) -> None:
         """Hand over to the transport as much as the client takes."""
-        joined: list[bytes | bytearray | memoryview] = []
-        while self._pieces and self._file_task is None and not self._is_paused:
-            piece = self._pieces[0]
-            if not isinstance(piece, FileRange):
-                joined.append(piece)
-                self._pieces.popleft()
-                continue
-            if joined:
-                self._transport.write(b"".join(joined))
-                joined.clear()
-            if self._send_now(piece):
-                self._pieces.popleft().close()  # type: ignore[union-attr]
-            elif not self._is_closed:
-                loop = asyncio.get_running_loop()
-                self._file_task = loop.create_task(self._send_file(piece))
-        if joined:
-            self._transport.write(b"".join(joined))
+        pieces = self._pieces
+        while pieces and not self._is_paused and self._room is None and not self._is_closed:
+            first = pieces[0]
+            if isinstance(first, FileRange):
+                self._send_file(first)
+            else:
+                self._write_joined()
+            if self._transport.is_closing():
+                self.close()  # the reader has gone
+        if self._ends and not pieces and not self._is_closed:
+            self._transport.close()
 
     def pause(self) -> None:
         self._is_paused = True
 
     def resume(self) -> None:
+        """Go on, in a step of its own.
+
+        asyncio ends a connection twice, with an error, that is closed or fails within
+        resume_writing (_SelectorSocketTransport._write_ready of Python 3.11).
+        """
         self._is_paused = False
+        self._loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        if not self._is_closed:
+            self.flush()
+            self._on_progress()
+
+    def close_when_sent(self) -> None:
+        """Close the connection once the client has read all that it was sent."""
+        self._ends = True
         self.flush()
-        self._on_progress()
 
     def close(self) -> None:
         """Drop what waits; the connection is lost."""
         self._is_closed = True
-        if self._file_task is not None:
-            self._file_task.cancel()
+        self._stop_waiting()
         release(self._pieces)
         self._pieces.clear()
+        self._queued_bytes = 0
 
-    def _send_now(self, piece: FileRange) -> bool:
-        """Send what the socket takes at once; return whether that was all."""
-        if self._transport.get_write_buffer_size() > 0:
-            return False  # the transport still holds what comes before
+    def _write_joined(self) -> None:
+        """Give the transport the next pieces that lie in memory, up to _WRITE_BYTES of them."""
+        pieces = self._pieces
+        first = pieces[0]
+        if len(pieces) == 1 and isinstance(first, bytes) and len(first) <= _WRITE_BYTES:
+            pieces.clear()
+            self._queued_bytes -= len(first)
+            self._give(first)
+            return
+        joined: list[bytes | bytearray | memoryview] = []
+        room = _WRITE_BYTES
+        while pieces and room > 0:
+            piece = pieces[0]
+            if isinstance(piece, FileRange):
+                break
+            pieces.popleft()
+            if len(piece) > room:
+                view = memoryview(piece)
+                pieces.appendleft(view[room:])
+                piece = view[:room]
+            joined.append(piece)
+            room -= len(piece)
+        self._queued_bytes -= _WRITE_BYTES - room
+        self._give(joined[0] if len(joined) == 1 else b"".join(joined))
+
+    def _give(self, data: bytes | bytearray | memoryview) -> None:
+        self._given_bytes += len(data)
+        self._transport.write(data)
+
+    def _send_file(self, piece: FileRange) -> None:
+        """Send what the socket takes of the piece, and wait where that is not all.
+
+        The transport holds nothing now.
+        """
         try:
             sent = os.sendfile(
                 self._socket.fileno(), piece.descriptor, piece.position, piece.length
             )
         except BlockingIOError:
-            return False
+            self._wait_for_room()
+            return
         except OSError as error:
             self._abort(f"sendfile: {error}")
-            return False
+            return
         if sent == 0:
             self._abort("the file ends before the records that were to be sent")
+            return
+        self._given_bytes += sent
         piece.advance(sent)
-        return piece.length == 0
+        if piece.length:
+            self._wait_for_room()
+        else:
+            self._pieces.popleft()
+            piece.close()
 
-    async def _send_file(self, piece: FileRange) -> None:
-        """Send the rest of the piece as the client reads; nothing else is written meanwhile."""
-        loop = asyncio.get_running_loop()
-        if self._transport.is_closing():
-            self._file_task = None
-            return  # close() releases the pieces once the connection is lost
+    def _wait_for_room(self) -> None:
+        """Have _has_room called when the client has read on.
+
+        The transport waits by the socket's own descriptor; so this does by another one.
+        """
+        if self._room is not None:
+            return
         try:
-            sent = await loop.sendfile(
-                self._transport,
-                piece,  # type: ignore[arg-type]
-                piece.position,
-                piece.length,
-                fallback=False,
-            )
-        except (OSError, asyncio.SendfileNotAvailableError) as error:
-            # asyncio makes the latter of any error before the first byte: the reader has gone.
-            self._abort(f"sendfile: {error}")
+            self._room = os.dup(self._socket.fileno())
+        except OSError as error:
+            self._abort(f"dup: {error}")
             return
-        finally:
-            self._file_task = None
-        if sent < piece.length:
-            self._abort("the file ends before the records that were to be sent")
-            return
-        self._pieces.popleft().close()  # type: ignore[union-attr]
-        self.flush()
-        self._on_progress()
+        self._loop.add_writer(self._room, self._has_room)
+
+    def _has_room(self) -> None:
+        first = self._pieces[0]
+        check(isinstance(first, FileRange), "a file waits for room")
+        self._send_file(first)  # type: ignore[arg-type]
+        if not self._is_closed and (not self._pieces or self._pieces[0] is not first):
+            self._stop_waiting()
+            self.flush()
+            self._on_progress()
+
+    def _stop_waiting(self) -> None:
+        if self._room is not None:
+            self._loop.remove_writer(self._room)
+            os.close(self._room)
+            self._room = None
 
     def _abort(self, why: str) -> None:
         """Give the connection up: the announced length can no longer be kept."""
         _LOGGER.warning("%s: %s; closed", self._transport.get_extra_info("peername"), why)
-        self._is_closed = True
+        self.close()
         self._transport.abort()

@@ -266,6 +266,10 @@ class Transport(Protocol):
     """Calls to brokers in Kafka's protocol (values of highwater_wire.kafka.messages).
 
     One connection per endpoint and `connection` name: requests on it are answered in order.
+
+    When a connection ends, whoever ended it, the broker cancels the handlers of its requests that
+    still wait, as tasks are cancelled: nobody would hear the answers. What they had done by then
+    (records appended, a request forwarded) stays done.
     """
 
     async def call(self, endpoint: Endpoint, connection: str, request: Any, timeout_ms: int) -> Any:

@@ -6,159 +6,34 @@ import asyncio
 import gc
 import os
 import struct
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from highwater_adapters.tcp_server import ConnectionContext, KafkaListener, ListenerSpec
+from highwater_adapters.tcp_server import KafkaListener
 from highwater_adapters.tcp_transport import TcpTransport
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
-from highwater_core.ids import Endpoint, LeaderEpoch, NodeId, Offset
+from highwater_core.ids import Endpoint
 from highwater_core.ports import CallFailed
-from highwater_wire.kafka.codec import REPLICATION_PROFILE, decode_response, encode_request
+from highwater_wire.kafka.codec import decode_response
 from highwater_wire.kafka.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
-    EpochEndOffset,
-    EpochPartition,
-    FetchPartition,
-    FetchPartitionResult,
-    FetchRequest,
-    FetchResponse,
-    KafkaRequest,
-    KafkaResponse,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
     ProducePartition,
-    ProducePartitionResult,
     ProduceRequest,
-    ProduceResponse,
 )
-
-
-class TraceOfTest:
-    def __init__(self) -> None:
-        self.events: list[tuple[EventKind, dict[str, Any]]] = []
-
-    def emit(self, kind: EventKind, **detail: Any) -> None:
-        self.events.append((kind, detail))
-
-
-class FileView:
-    """Records in a file; it tells its descriptor, as a segment's view does."""
-
-    def __init__(self, descriptor: int, position: int, length: int) -> None:
-        self._range = descriptor, position, length
-
-    def __len__(self) -> int:
-        return self._range[2]
-
-    def read(self) -> bytes:
-        descriptor, position, length = self._range
-        return os.pread(descriptor, length, position)
-
-    def file_range(self) -> tuple[int, int, int]:
-        return self._range
-
-    def borrow(self, take_back: Callable[[], None]) -> None:
-        pass
-
-    def give_back(self, take_back: Callable[[], None]) -> None:
-        pass
-
-
-class Broker:
-    """Answers with the leader epoch that was asked for, when the test lets it."""
-
-    def __init__(self) -> None:
-        self.trace = TraceOfTest()
-        self.failures: list[tuple[str, BaseException]] = []
-        self.started: list[int] = []
-        self.left: list[int] = []
-        """The gates that a handler passed or was stopped at."""
-        self.gates: dict[int, asyncio.Future[None]] = {}
-        self.contexts: list[ConnectionContext] = []
-        self.records: Any = b""
-
-    async def handle(
-        self, request: KafkaRequest, context: ConnectionContext
-    ) -> KafkaResponse | None:
-        self.contexts.append(context)
-        if isinstance(request, FetchRequest):
-            result = FetchPartitionResult(
-                "t", 0, ErrorCode.NONE, Offset(1), Offset(0), self.records
-            )
-            return FetchResponse((result,))
-        if isinstance(request, ProduceRequest):
-            produced = ProducePartitionResult("t", 0, ErrorCode.NONE, Offset(0))
-            return ProduceResponse((produced,)) if request.acks else None
-        assert isinstance(request, OffsetForLeaderEpochRequest)
-        epoch = request.partitions[0].leader_epoch
-        self.started.append(epoch)
-        if epoch in self.gates:
-            try:
-                await self.gates[epoch]
-            finally:
-                self.left.append(epoch)
-        if epoch == 666:
-            raise ValueError("a bug")
-        answer = EpochEndOffset("t", 0, ErrorCode.NONE, epoch, Offset(epoch * 2))
-        return OffsetForLeaderEpochResponse((answer,))
-
-
-def open_descriptors() -> int:
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())
-
-
-def ask(epoch: int) -> OffsetForLeaderEpochRequest:
-    return OffsetForLeaderEpochRequest(NodeId(1), (EpochPartition("t", 0, LeaderEpoch(epoch)),))
-
-
-def fetch(max_bytes: int) -> FetchRequest:
-    return FetchRequest(NodeId(1), 0, 1, max_bytes, (FetchPartition("t", 0, Offset(0), max_bytes),))
-
-
-def frame_of(request: KafkaRequest, version: int, correlation_id: int) -> bytes:
-    return b"".join(encode_request(request, version, correlation_id, "test"))  # type: ignore[arg-type]
-
-
-Body = Callable[[Broker, KafkaListener, TcpTransport, Endpoint], Awaitable[None]]
-
-
-def run(body: Body, *, finds_bugs: bool = False) -> Broker:
-    async def main() -> Broker:
-        broker = Broker()
-        spec = ListenerSpec(
-            "REPLICATION",
-            0,
-            broker.handle,
-            REPLICATION_PROFILE,
-            host="127.0.0.1",
-            max_frame_bytes=1 << 20,
-        )
-        listener = KafkaListener(
-            spec, broker.trace, lambda name, error: broker.failures.append((name, error))
-        )
-        await listener.start()
-        transport = TcpTransport("test")
-        try:
-            await body(broker, listener, transport, Endpoint("127.0.0.1", listener.port))
-        finally:
-            transport.close()
-            await listener.stop()
-        assert finds_bugs or broker.failures == []
-        return broker
-
-    return asyncio.run(main())
-
-
-async def settle(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():  # noqa: ASYNC110 (a poll with a bound)
-            await asyncio.sleep(0.001)
+from tests.unit.adapters.listening import (
+    Broker,
+    FileView,
+    ask,
+    fetch,
+    frame_of,
+    open_descriptors,
+    run,
+    settle,
+)
 
 
 def test_a_call_comes_back_with_its_response() -> None:

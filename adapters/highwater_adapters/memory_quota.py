@@ -1,0 +1,153 @@
+"""A limit on the memory that connections hold together: requests received, answers unsent.
+
+What a connection holds up to FREE_BYTES is not counted, so that small requests go on whatever
+others do. Whoever needs more while the limit is reached waits, oldest first; but one connection at
+a time may go beyond the limit until its frame is whole, lest all wait for each other in the middle
+of theirs. Those who hold the memory may be ones that never let go (a client that stops amid its
+frame, or does not read): when somebody has waited for PATIENCE_S, the connections that hold the
+most are closed; at once, when answers, which nobody asks for beforehand, took twice the limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Protocol
+
+FREE_BYTES = 64 * 1024
+PATIENCE_S = 2.0
+_SHED_TO_PERCENT = 75
+
+
+class Holder(Protocol):
+    """A connection."""
+
+    @property
+    def is_amid_frame(self) -> bool:
+        """Whether it has received a part of a frame, and waits for the rest."""
+        ...
+
+    def go_on(self) -> None:
+        """Its turn has come: it asks again, and may."""
+        ...
+
+    def give_back(self) -> None:
+        """Drop the memory that it keeps only to be quick, and account for it."""
+        ...
+
+    def shed(self, why: str) -> None:
+        """Close the connection: it holds the most of what others wait for."""
+        ...
+
+
+@dataclass(slots=True)
+class _Wait:
+    growth_bytes: int
+    looks: int = 0
+
+
+class MemoryQuota:
+    """What each connection holds, and who waits. limit_bytes None: no limit."""
+
+    def __init__(self, limit_bytes: int | None = None) -> None:
+        self.limit_bytes = limit_bytes
+        self.used_bytes = 0
+        self._held: dict[Holder, int] = {}
+        self._waiting: dict[Holder, _Wait] = {}
+        self._beyond: Holder | None = None
+        """Who may go beyond the limit, while it is amid its frame."""
+        self._looking: asyncio.TimerHandle | None = None
+        self._turns_are_due = False
+
+    @property
+    def is_short(self) -> bool:
+        """Whether somebody waits: nothing is to be held only to be quick."""
+        return bool(self._waiting)
+
+    def is_waiting(self, holder: Holder) -> bool:
+        return holder in self._waiting
+
+    def hold(self, holder: Holder, held_bytes: int) -> None:
+        """Account for all that a connection holds now."""
+        if held_bytes <= FREE_BYTES:
+            held_bytes = 0
+        known = self._held.get(holder, 0)
+        if held_bytes == known:
+            return
+        if held_bytes:
+            self._held[holder] = held_bytes
+        else:
+            del self._held[holder]
+        self.used_bytes += held_bytes - known
+        if held_bytes < known:
+            self._take_turns_soon()
+        elif self.limit_bytes is not None and self.used_bytes > 2 * self.limit_bytes:
+            asyncio.get_running_loop().call_soon(self._shed)
+
+    def forget(self, holder: Holder) -> None:
+        """Drop a connection that has ended."""
+        self._waiting.pop(holder, None)
+        self.hold(holder, 0)
+        if self._beyond is holder:
+            self._beyond = None
+            self._take_turns_soon()
+
+    def may_grow(self, holder: Holder, growth_bytes: int) -> bool:
+        """Return whether a connection may hold so much more than it does; it must then say so.
+
+        If not, go_on is called once it may.
+        """
+        if self._may_grow(holder, growth_bytes) or self._make_room(holder, growth_bytes):
+            return True
+        self._waiting.setdefault(holder, _Wait(growth_bytes))
+        if self._looking is None:
+            self._looking = asyncio.get_running_loop().call_later(PATIENCE_S, self._look)
+        return False
+
+    def _may_grow(self, holder: Holder, growth_bytes: int) -> bool:
+        limit = self.limit_bytes
+        if limit is None or self.used_bytes + growth_bytes <= limit:
+            return True
+        beyond = self._beyond
+        if beyond is None or beyond is holder or not beyond.is_amid_frame:
+            self._beyond = holder
+            return True
+        return False
+
+    def _make_room(self, holder: Holder, growth_bytes: int) -> bool:
+        if not self._waiting:  # the first to wait: the others have not given back yet
+            for other in tuple(self._held):
+                if other is not holder:
+                    other.give_back()
+        return self._may_grow(holder, growth_bytes)
+
+    def _take_turns_soon(self) -> None:
+        if self._waiting and not self._turns_are_due:
+            self._turns_are_due = True
+            asyncio.get_running_loop().call_soon(self._take_turns)
+
+    def _take_turns(self) -> None:
+        self._turns_are_due = False
+        for holder, wait in tuple(self._waiting.items()):
+            if holder in self._waiting and self._may_grow(holder, wait.growth_bytes):
+                del self._waiting[holder]
+                holder.go_on()
+
+    def _look(self) -> None:
+        """Close those who hold the most if somebody has waited since the last look."""
+        self._looking = None
+        if any(wait.looks for wait in self._waiting.values()):
+            self._shed()
+        for wait in self._waiting.values():
+            wait.looks += 1
+        if self._waiting:
+            self._looking = asyncio.get_running_loop().call_later(PATIENCE_S, self._look)
+
+    def _shed(self) -> None:
+        limit = self.limit_bytes or 0
+        largest_first = sorted(self._held.items(), key=lambda item: -item[1])
+        for holder, held_bytes in largest_first:
+            if self.used_bytes * 100 <= limit * _SHED_TO_PERCENT:
+                break
+            self.forget(holder)
+            holder.shed(f"it holds {held_bytes} bytes of the {limit} that all may hold")

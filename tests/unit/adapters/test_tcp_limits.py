@@ -1,0 +1,359 @@
+"""What one client may take: connections, time without a byte, memory, turns of the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+import struct
+from typing import Any
+
+import pytest
+
+from highwater_adapters import memory_quota, tcp_connection, tcp_server
+from highwater_adapters.memory_quota import MemoryQuota
+from highwater_adapters.tcp_server import KafkaListener
+from highwater_adapters.tcp_transport import TcpTransport
+from highwater_core.ids import Endpoint
+from tests.unit.adapters.listening import Broker, ask, connect, fetch, frame_of, run, settle
+
+MEBIBYTE = 1024 * 1024
+
+
+async def is_closed(client: socket.socket) -> bool:
+    """Return whether the other side has closed the connection; nothing else may come."""
+    try:
+        return await asyncio.wait_for(asyncio.get_running_loop().sock_recv(client, 1), 5) == b""
+    except ConnectionResetError:
+        return True
+
+
+async def send(client: socket.socket, data: bytes) -> None:
+    await asyncio.get_running_loop().sock_sendall(client, data)
+
+
+# ---------------------------------------------------------------- how many connections
+
+
+@pytest.mark.parametrize(
+    "limit", ["max_connections", "max_connections_per_ip"], ids=["in all", "per address"]
+)
+def test_connections_beyond_the_limit_are_closed_until_another_ends(
+    limit: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        kept = [await connect(endpoint) for _ in range(2)]
+        await settle(lambda: len(listener._connections) == 2)
+        refused = await connect(endpoint)
+        assert await is_closed(refused)
+        refused.close()
+        kept.pop().close()
+        await settle(lambda: len(listener._connections) == 1)
+        answer = await transport.call(endpoint, "f", ask(3), 1000)
+        assert answer.partitions[0].leader_epoch == 3
+        kept.pop().close()
+
+    run(body, **{limit: 2})
+    (line,) = caplog.messages
+    assert limit.replace("_", ".") in line
+
+
+def test_one_address_does_not_use_up_another_ones_connections() -> None:
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        client = await connect(endpoint)
+        await settle(lambda: len(listener._connections) == 1)
+        other = socket.socket()
+        other.bind(("127.0.0.2", 0))
+        other.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(other, ("127.0.0.1", listener.port))
+        await settle(lambda: len(listener._connections) == 2)
+        client.close()
+        other.close()
+
+    run(body, max_connections_per_ip=1)
+
+
+def test_a_listener_without_descriptors_waits_and_accepts_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(tcp_server, "_ACCEPT_AGAIN_S", 0.01)
+    tried = []
+
+    class SocketWithoutDescriptors(socket.socket):
+        def accept(self) -> Any:
+            tried.append(1)
+            if len(tried) <= 3:
+                raise OSError(errno.EMFILE, "Too many open files")
+            return super().accept()
+
+    monkeypatch.setattr(socket, "socket", SocketWithoutDescriptors)
+
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        assert (await transport.call(endpoint, "f", ask(2), 5000)).partitions[0].end_offset == 4
+
+    run(body)
+    assert len(tried) <= 6
+    assert (
+        caplog.messages
+        == ["REPLICATION accepts nobody for 0.01 s: [Errno 24] Too many open files"] * 3
+    )
+
+
+# ---------------------------------------------------------------- connections without a byte
+
+
+def sweep_until_closed(listener: KafkaListener) -> int:
+    """Return how many sweeps it took until no connection is left; they end in a later step."""
+    for sweeps in range(1, 100):
+        listener.sweep()
+        if all(each._is_dropped for each in listener._connections):
+            return sweeps
+    raise AssertionError("a connection is kept for ever")
+
+
+@pytest.mark.parametrize(
+    ("sent", "waits"),
+    [(b"", False), (frame_of(ask(1), 3, 1)[:-1], False), (frame_of(ask(1), 3, 1), True)],
+    ids=["nothing was said", "half a frame was sent", "an answer is awaited"],
+)
+def test_a_connection_without_a_byte_is_closed_after_its_time(
+    sent: bytes, waits: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        if waits:
+            broker.gates[1] = asyncio.get_running_loop().create_future()
+        client = await connect(endpoint)
+        await send(client, sent)
+        await settle(lambda: len(listener._connections) == 1)
+        (connection,) = listener._connections
+        await settle(lambda: connection._received_bytes == len(sent))
+        listener.sweep()
+        assert sweep_until_closed(listener) == 20 - (not sent)
+        assert await is_closed(client)
+        client.close()
+
+    run(body, max_idle_ms=20_000)
+    (line,) = caplog.messages
+    assert "connections.max.idle.ms" in line
+
+
+def test_a_client_that_does_not_read_is_closed_after_its_time() -> None:
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        broker.records = bytes(9_000_000)
+        client = await connect(endpoint)
+        await send(client, frame_of(fetch(9_000_000), 11, 1))
+        await settle(lambda: len(broker.contexts) == 1)
+        listener.sweep()
+        assert sweep_until_closed(listener) == 20
+        client.close()
+
+    run(body, max_idle_ms=20_000)
+
+
+def test_a_byte_now_and_then_keeps_a_connection() -> None:
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        client = await connect(endpoint)
+        frame = frame_of(ask(1), 3, 1)
+        for position in range(len(frame)):
+            await send(client, frame[position : position + 1])
+            await settle(
+                lambda: any(  # type: ignore[misc]
+                    each._received_bytes == position + 1  # noqa: B023 (called at once)
+                    for each in listener._connections
+                )
+            )
+            for _ in range(9):
+                listener.sweep()
+        assert len(await asyncio.get_running_loop().sock_recv(client, 1000)) > 4
+        client.close()
+
+    run(body, max_idle_ms=10_000)
+
+
+def test_the_listener_looks_for_idle_connections_by_itself() -> None:
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        client = await connect(endpoint)
+        assert await is_closed(client)
+        client.close()
+
+    run(body, max_idle_ms=20)
+
+
+# ---------------------------------------------------------------- memory
+
+
+def test_the_buffer_of_a_large_frame_is_given_back_after_a_while() -> None:
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        client = await connect(endpoint)
+        large = struct.pack(">i", 900_000) + frame_of(ask(1), 3, 1)[4:] + bytes(900_000)
+        await send(client, large[:500_004])
+        await settle(lambda: any(each._received_bytes == 500_004 for each in listener._connections))
+        (connection,) = listener._connections
+        for _ in range(10):
+            listener.sweep()
+        assert connection._frames.held_bytes >= 500_000  # half a frame is not forgotten
+        client.close()
+
+    run(body)
+
+
+def test_no_more_is_answered_than_is_read_by_much() -> None:
+    """64 pipelined fetches whose answers lie in memory: only some are carried out at once."""
+
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        broker.records = bytes(700_000)
+        client = await connect(endpoint)
+        await send(client, frame_of(fetch(700_000), 11, 1) * 64)
+        await settle(lambda: len(broker.contexts) > 0)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        (connection,) = listener._connections
+        assert connection._writer.waiting_bytes + connection._unsent_bytes <= 2 * MEBIBYTE
+        assert len(broker.contexts) < 20
+        received = 0
+        while received < 64 * 700_000:
+            received += len(await asyncio.get_running_loop().sock_recv(client, MEBIBYTE))
+        assert len(broker.contexts) == 64
+        client.close()
+
+    run(body)
+
+
+def test_a_connection_whose_waiting_handlers_all_answer_at_once_has_a_limit(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(tcp_connection, "MAX_UNSENT_BYTES", 5 * MEBIBYTE)
+
+    class BrokerThatWaits(Broker):
+        async def handle(self, request: Any, context: Any) -> Any:
+            if request.replica_id == 1:
+                await self.gates[0]
+            return await super().handle(request, context)
+
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        broker.gates[0] = asyncio.get_running_loop().create_future()
+        broker.records = bytes(MEBIBYTE)
+        client = await connect(endpoint)
+        await send(client, frame_of(fetch(MEBIBYTE), 11, 1) * 30)
+        await settle(lambda: any(len(each._exchanges) == 30 for each in listener._connections))
+        broker.gates[0].set_result(None)
+        await settle(lambda: not listener._connections)
+        client.close()
+
+    run(body, make_broker=BrokerThatWaits)
+    assert "bytes of answers wait to be read" in caplog.messages[0]
+
+
+def half_a_large_frame() -> bytes:
+    return struct.pack(">i", 900_000) + bytes(500_000)
+
+
+def test_small_requests_go_on_while_others_hold_all_the_memory() -> None:
+    quota = MemoryQuota(MEBIBYTE)
+
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        hogs = [await connect(endpoint) for _ in range(8)]
+        senders = [asyncio.ensure_future(send(hog, half_a_large_frame())) for hog in hogs]
+        await settle(lambda: len(quota._waiting) > 0)
+        for epoch in range(20):
+            answer = await transport.call(endpoint, "f", ask(epoch), 5000)
+            assert answer.partitions[0].leader_epoch == epoch
+        assert quota.used_bytes <= 2 * MEBIBYTE
+        for sender, hog in zip(senders, hogs, strict=True):
+            sender.cancel()
+            hog.close()
+
+    run(body, quota=quota)
+
+
+def test_large_requests_that_together_need_more_than_there_is_arrive_one_after_another() -> None:
+    """None may wait for the others in the middle of its own for ever."""
+    quota = MemoryQuota(MEBIBYTE)
+    frame = struct.pack(">i", 700_000) + bytes(700_000)
+    """No request: when it has arrived whole, its connection is closed."""
+
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        clients = [await connect(endpoint) for _ in range(12)]
+        await asyncio.gather(*[send(client, frame) for client in clients])
+        for client in clients:
+            assert await is_closed(client)
+            client.close()
+        await settle(lambda: not listener._connections)
+        assert quota.used_bytes == 0
+
+    broker = run(body, quota=quota)
+    assert len(broker.trace.events) == 12
+
+
+def test_who_holds_the_most_is_closed_when_nobody_has_a_turn(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(memory_quota, "PATIENCE_S", 0.02)
+    quota = MemoryQuota(MEBIBYTE)
+
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        hogs = []
+        for _ in range(2):
+            hogs.append(await connect(endpoint))
+            await send(hogs[-1], half_a_large_frame())
+        late = await connect(endpoint)
+        sender = asyncio.ensure_future(send(late, struct.pack(">i", 600_000) + bytes(600_000)))
+        await settle(lambda: len(broker.trace.events) > 0)  # the late one's frame was read whole
+        await sender
+        for client in (*hogs, late):
+            client.close()
+
+    run(body, quota=quota)
+    assert any("bytes of the 1048576 that all may hold" in line for line in caplog.messages)
+
+
+# ---------------------------------------------------------------- the event loop
+
+
+def test_one_connection_does_not_keep_the_loop_from_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tcp_connection, "TURN_S", 0)
+
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        greedy, other = await connect(endpoint), await connect(endpoint)
+        await send(greedy, b"".join(frame_of(ask(epoch), 3, epoch) for epoch in range(60)))
+        await send(other, frame_of(ask(99), 3, 1))
+        await settle(lambda: len(broker.started) == 61)
+        assert broker.started.index(99) < 10
+        assert [epoch for epoch in broker.started if epoch != 99] == list(range(60))
+        greedy.close()
+        other.close()
+
+    run(body)
