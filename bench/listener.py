@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -76,6 +76,12 @@ class _Segment:
 
     def file_range(self) -> tuple[int, int, int]:
         return self._descriptor, 0, self._length
+
+    def borrow(self, take_back: Callable[[], None]) -> None:
+        """Nothing is cut here."""
+
+    def give_back(self, take_back: Callable[[], None]) -> None:
+        """Nothing was taken."""
 
 
 def _fail(task_name: str, error: BaseException) -> None:

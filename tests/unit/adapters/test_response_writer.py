@@ -21,6 +21,7 @@ from highwater_adapters.response_writer import (
     memory_of,
     own,
 )
+from tests.unit.adapters.listening import FileView, open_descriptors
 
 CALLS_MAX = 2_000
 """More system calls than any of these tests needs: a writer that makes more never ends."""
@@ -53,8 +54,9 @@ def segment(tmp_path: Path) -> Iterator[int]:
     os.close(descriptor)
 
 
-def open_descriptors() -> int:
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+def part_of(descriptor: int, position: int, length: int) -> FileRange:
+    view = FileView(descriptor, position, length)
+    return FileRange(view, view.file_range())
 
 
 class Reader(asyncio.Protocol):
@@ -136,8 +138,8 @@ def test_pieces_of_either_kind_arrive_in_order_however_slowly_they_are_read(segm
     whole = os.pread(segment, 1 << 20, 0)
 
     async def body(side: Reader, client: socket.socket) -> None:
-        side.send([b"head", FileRange(segment, 100, 500_000), b"a" * 300_000])
-        side.send([memoryview(b"middle"), FileRange(segment, 0, LARGE), b"tail"])
+        side.send([b"head", part_of(segment, 100, 500_000), b"a" * 300_000])
+        side.send([memoryview(b"middle"), part_of(segment, 0, LARGE), b"tail"])
         side.writer.flush()
         assert side.writer.is_blocked
         wanted = b"head" + whole[100:500_100] + b"a" * 300_000 + b"middle" + whole[:LARGE] + b"tail"
@@ -150,7 +152,7 @@ def test_pieces_of_either_kind_arrive_in_order_however_slowly_they_are_read(segm
 
 def test_what_a_reader_has_not_taken_is_told_in_bytes_of_memory(segment: int) -> None:
     async def body(side: Reader, client: socket.socket) -> None:
-        side.send([b"x" * 1_000_000, FileRange(segment, 0, LARGE)])
+        side.send([b"x" * 1_000_000, part_of(segment, 0, LARGE)])
         side.writer.flush()
         taken = side.writer.taken_bytes
         assert 0 < taken < 1_000_000
@@ -175,7 +177,7 @@ def test_a_connection_ends_when_what_it_had_to_say_is_read(segment: int) -> None
     whole = os.pread(segment, 1 << 20, 0)
 
     async def body(side: Reader, client: socket.socket) -> None:
-        side.send([FileRange(segment, 0, 1 << 20), b"end"])
+        side.send([part_of(segment, 0, 1 << 20), b"end"])
         side.writer.flush()
         side.writer.close_when_sent()
         assert await receive(client, (1 << 20) + 4) == whole + b"end"
@@ -204,7 +206,7 @@ def test_a_reader_that_has_gone_ends_its_connection_and_nothing_else(
     async def body(side: Reader, client: socket.socket) -> None:
         goes(client)
         for _ in range(count):
-            side.send([b"head", FileRange(segment, 0, LARGE)])
+            side.send([b"head", part_of(segment, 0, LARGE)])
             side.writer.flush()
         await side.is_lost.wait()
         assert not side.writer.is_blocked
@@ -218,7 +220,7 @@ def test_a_reader_that_goes_while_a_file_waits_for_it_ends_its_connection(
     segment: int, goes: Callable[[socket.socket], None]
 ) -> None:
     async def body(side: Reader, client: socket.socket) -> None:
-        side.send([FileRange(segment, 0, 1 << 20), b"x", FileRange(segment, 0, LARGE)])
+        side.send([part_of(segment, 0, 1 << 20), b"x", part_of(segment, 0, LARGE)])
         side.writer.flush()
         assert side.writer.is_blocked
         await receive(client, 10_000)
@@ -235,7 +237,7 @@ def test_a_pair_of_sockets_whose_other_end_is_closed_is_written_to_once(
         here, there = socket.socketpair()
         _, side = await asyncio.get_running_loop().connect_accepted_socket(Reader, here)
         there.close()
-        side.send([FileRange(segment, 0, LARGE), FileRange(segment, 0, LARGE)])
+        side.send([part_of(segment, 0, LARGE), part_of(segment, 0, LARGE)])
         side.writer.flush()
         assert len(sendfile_calls) == 1
         await side.is_lost.wait()
@@ -248,7 +250,7 @@ def test_nothing_is_sent_or_told_after_a_connection_was_given_up(
 ) -> None:
     async def body(side: Reader, client: socket.socket) -> None:
         client.close()
-        side.send([FileRange(segment, 0, LARGE), FileRange(segment, 0, LARGE)])
+        side.send([part_of(segment, 0, LARGE), part_of(segment, 0, LARGE)])
         while not side.transport.is_closing():
             side.writer.flush()
             await asyncio.sleep(0)
@@ -256,7 +258,7 @@ def test_nothing_is_sent_or_told_after_a_connection_was_given_up(
         side.writer.flush()
         side.writer.pause()
         side.writer.resume()
-        side.send([FileRange(segment, 0, LARGE)])
+        side.send([part_of(segment, 0, LARGE)])
         side.writer.flush()
         side.writer.close()
         assert (len(sendfile_calls), side.progress) == (calls, progress)
@@ -270,7 +272,7 @@ def test_nothing_is_sent_or_told_after_a_connection_was_given_up(
 @pytest.mark.parametrize("promised", [(1 << 20) + LARGE, 3 << 20])
 def test_a_file_shorter_than_promised_ends_the_connection(segment: int, promised: int) -> None:
     async def body(side: Reader, client: socket.socket) -> None:
-        side.send([FileRange(segment, 0, promised), b"never sent"])
+        side.send([part_of(segment, 0, promised), b"never sent"])
         side.writer.flush()
         received = await receive_to_the_end(client)
         assert received == os.pread(segment, 1 << 20, 0)[: len(received)]
@@ -295,7 +297,7 @@ def test_a_file_without_the_first_byte_that_was_promised_ends_the_connection(
     segment: int, sendfile_calls: list[int], position: int
 ) -> None:
     async def body(side: Reader, client: socket.socket) -> None:
-        side.send([FileRange(segment, position, LARGE)])
+        side.send([part_of(segment, position, LARGE)])
         side.writer.flush()
         assert len(sendfile_calls) == 1
         await side.is_lost.wait()
@@ -307,7 +309,7 @@ def test_a_reader_for_whom_no_descriptor_is_left_to_wait_by_is_given_up(
     segment: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def body(side: Reader, client: socket.socket) -> None:
-        side.send([FileRange(segment, 0, 1 << 20)])
+        side.send([part_of(segment, 0, 1 << 20)])
         monkeypatch.setattr(os, "dup", none_left)
         side.writer.flush()
         await side.is_lost.wait()
@@ -322,47 +324,31 @@ def none_left(descriptor: int) -> int:
 # ---------------------------------------------------------------- owning pieces
 
 
-class View:
-    """A segment's view of records."""
-
-    def __init__(self, descriptor: int, length: int) -> None:
-        self._range = descriptor, 0, length
-
-    def __len__(self) -> int:
-        return self._range[2]
-
-    def read(self) -> bytes:
-        return os.pread(self._range[0], self._range[2], 0)
-
-    def file_range(self) -> tuple[int, int, int]:
-        return self._range
-
-
 def test_records_are_read_at_once_where_no_descriptor_can_be_had(
     segment: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "dup", none_left)
-    assert own([View(segment, LARGE)]) == [os.pread(segment, LARGE, 0)]
+    assert own([FileView(segment, 0, LARGE)]) == [os.pread(segment, LARGE, 0)]
 
 
 def test_a_limited_number_of_ranges_keeps_its_descriptors(
     segment: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(response_writer, "MAX_OPEN_RANGES", FileRange.open_count + 2)
-    owned = own([View(segment, LARGE)] * 3)
+    owned = own([FileView(segment, 0, LARGE)] * 3)
     assert [type(piece) for piece in owned] == [FileRange, FileRange, bytes]
     response_writer.release(owned)
-    owned = own([View(segment, LARGE)])
+    owned = own([FileView(segment, 0, LARGE)])
     assert isinstance(owned[0], FileRange)
     response_writer.release(owned)
 
 
 def test_a_read_that_fails_leaves_no_descriptor_open(segment: int) -> None:
-    class Unreadable(View):
+    class Unreadable(FileView):
         def read(self) -> bytes:
             raise OSError(5, "Input/output error")
 
     before = open_descriptors()
     with pytest.raises(OSError, match="Input/output"):
-        own([View(segment, LARGE), Unreadable(segment, 10)])
+        own([FileView(segment, 0, LARGE), Unreadable(segment, 0, 10)])
     assert open_descriptors() == before

@@ -22,8 +22,6 @@ from highwater_wire.kafka.messages import (
     ApiKey,
     ApiVersionsRequest,
     ApiVersionsResponse,
-    DescribeConfigsResponse,
-    DescribedConfig,
     EpochPartition,
     FetchPartition,
     FetchPartitionResult,
@@ -314,15 +312,7 @@ def test_topics_are_grouped_and_partitions_keep_their_order() -> None:
 # ---------------------------------------------------------------- what does not fit
 
 
-def described(message: str) -> DescribeConfigsResponse:
-    result = DescribedConfig(ErrorCode.INVALID_REQUEST, message, 2, "t", ())
-    return DescribeConfigsResponse((result,))
-
-
 UNENCODABLE = {
-    "a text above 32,767 bytes": (described("x" * 32_768), 1),
-    "a text above 32,767 bytes in UTF-8": (described("\u00e4" * 20_000), 1),
-    "half a character": (described("\ud800"), 1),
     "an offset above 64 bits": (
         FetchResponse((FetchPartitionResult("t", 0, ErrorCode.NONE, Offset(2**63), Offset(0)),)),
         11,
