@@ -77,20 +77,19 @@ def measure_each(
 
 
 def print_each(console: Console, measured: Sequence[Alone]) -> None:
-    table = Table(title="another client's produce of one record meanwhile, at the worst broker")
-    for column in ("deed", "done", "asked", "unanswered", "p50 ms", "p99 ms", "longest ms", "MiB",
-                   "wrong"):  # fmt: skip
-        table.add_column(column, justify="left" if column == "deed" else "right")
+    table = Table(title="another client's produce of one record, at the worst broker, in ms")
+    table.add_column("meanwhile", no_wrap=True)
+    for column in ("done", "asked", "p50", "p99", "longest", "MiB"):
+        table.add_column(column, justify="right")
+    table.add_column("wrong")
     for each in measured:
+        unanswered = [f"{each.unanswered} unanswered"] if each.unanswered else []
         table.add_row(
-            each.deed,
+            each.deed.replace("_", " "),
             str(each.done),
             str(each.asked),
-            str(each.unanswered),
-            format_number(each.p50_ms),
-            format_number(each.p99_ms),
-            format_number(each.longest_ms),
-            " ".join("silent" if mib is None else f"{mib:.0f}" for mib in each.resident_mib),
-            ", ".join(each.wrong),
+            *map(format_number, (each.p50_ms, each.p99_ms, each.longest_ms)),
+            f"{max(mib or 0.0 for mib in each.resident_mib):.0f}",
+            ", ".join([*each.wrong, *unanswered]),
         )
     console.print(table)

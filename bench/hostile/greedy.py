@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import struct
 import time
@@ -9,7 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 from bench.hostile.target import Target
-from highwater.wire_client import ConnectionClosed, WireClient, record_batch
+from highwater.wire_client import ConnectionClosed, WireClient, frame_of, record_batch
 from highwater_checker.kafka_python import MemoryRecordsBuilder
 from highwater_core.ids import NodeId, Offset
 from highwater_wire.kafka.messages import (
@@ -44,6 +45,16 @@ def _answered(client: WireClient, request: KafkaRequest) -> None:
             return
 
 
+def _answered_frame(client: WireClient, frame: bytes) -> None:
+    """Likewise with a frame: who makes a large one each time has others of its process wait."""
+    with client:
+        client.send(frame)
+        try:
+            client.receive_frame()
+        except ConnectionClosed:
+            return
+
+
 def crawl(target: Target, rng: random.Random) -> None:
     """Announce 100 MiB on many connections, and send a byte now and then."""
     with ExitStack() as open_ones:
@@ -67,21 +78,35 @@ def stay_idle(target: Target, rng: random.Random) -> None:
 def name_one_partition_often(target: Target, rng: random.Random) -> None:
     """One Fetch that names one partition 40,000 times."""
     partition = rng.randrange(target.partition_count)
-    item = FetchPartition(target.topic, partition, Offset(0), _MIB)
-    request = FetchRequest(NodeId(CONSUMER), 500, 1, 50 * _MIB, (item,) * 40_000)
-    _answered(target.leader_of(partition, rng), request)
+    _answered_frame(target.leader_of(partition, rng), _long_fetch(target.topic, partition))
 
 
 def describe_one_broker_often(target: Target, rng: random.Random) -> None:
     """One DescribeConfigs that names its broker 80,000 times."""
-    resource = ConfigResource(ConfigResourceType.BROKER, "", None)
-    _answered(target.any_broker(rng), DescribeConfigsRequest((resource,) * 80_000))
+    _answered_frame(target.any_broker(rng), _long_describe_configs())
 
 
 def ask_for_many_topics(target: Target, rng: random.Random) -> None:
     """Metadata of 50,000 names, most of them unknown."""
+    _answered_frame(target.any_broker(rng), _long_metadata(target.topic))
+
+
+@functools.cache
+def _long_fetch(topic: str, partition: int) -> bytes:
+    item = FetchPartition(topic, partition, Offset(0), _MIB)
+    return frame_of(FetchRequest(NodeId(CONSUMER), 500, 1, 50 * _MIB, (item,) * 40_000))
+
+
+@functools.cache
+def _long_describe_configs() -> bytes:
+    resource = ConfigResource(ConfigResourceType.BROKER, "", None)
+    return frame_of(DescribeConfigsRequest((resource,) * 80_000))
+
+
+@functools.cache
+def _long_metadata(topic: str) -> bytes:
     names = tuple(f"unknown-{number}" for number in range(49_999))
-    _answered(target.any_broker(rng), MetadataRequest((target.topic, *names)))
+    return frame_of(MetadataRequest((topic, *names)))
 
 
 def say_long_words(target: Target, rng: random.Random) -> None:

@@ -115,13 +115,13 @@ class WireClient:
 
     def ask(self, requests: Sequence[KafkaRequest], version: int | None = None) -> int:
         """Send the requests at once, wait for no answer; return the last one's correlation id."""
-        frames: list[bytes] = []
-        for request in requests:
-            chosen = VERSION_PROFILE.offered[api_key_of(request)][1] if version is None else version
-            correlation_id = next(self._correlation_ids)
-            frames += map(_bytes, encode_request(request, chosen, correlation_id, "wire-client"))
+        ids = [next(self._correlation_ids) for _ in requests]
+        frames = [
+            frame_of(request, version, number)
+            for request, number in zip(requests, ids, strict=True)
+        ]
         self.send(b"".join(frames))
-        return correlation_id
+        return ids[-1]
 
     # ------------------------------------------------------------ any bytes
 
@@ -168,6 +168,14 @@ class WireClient:
                 raise ConnectionClosed(f"{len(received)} of {size} bytes came")
             received += part
         return bytes(received)
+
+
+def frame_of(request: KafkaRequest, version: int | None = None, correlation_id: int = 0) -> bytes:
+    """Return the request as it is sent; version None: the newest that clients use."""
+    if version is None:
+        version = VERSION_PROFILE.offered[api_key_of(request)][1]
+    pieces = encode_request(request, version, correlation_id, "wire-client")
+    return b"".join(_bytes(piece) for piece in pieces)
 
 
 def record_batch(values: Sequence[bytes], *, timestamp_ms: int = 1_700_000_000_000) -> bytes:
