@@ -91,6 +91,29 @@ def ask_for_many_topics(target: Target, rng: random.Random) -> None:
     _answered_frame(target.any_broker(rng), _long_metadata(target.topic))
 
 
+def pipeline_large_requests(target: Target, rng: random.Random) -> None:
+    """Sixty-four requests, each as large as one may be, on one connection at once."""
+    with target.any_broker(rng) as client:
+        client.send(_largest_frames(target.topic, rng.randrange(3)) * 64)
+        try:
+            for _ in range(64):
+                client.receive_frame()
+        except ConnectionClosed:
+            return
+
+
+@functools.cache
+def _largest_frames(topic: str, kind: int) -> bytes:
+    names = [f"unknown-{number}" for number in range(11_000)]
+    if kind == 0:
+        return frame_of(MetadataRequest((topic, *names)))
+    if kind == 1:
+        asked = tuple(ListOffsetsPartition(topic, number, -1) for number in range(11_000))
+        return frame_of(ListOffsetsRequest(NodeId(CONSUMER), asked))
+    items = tuple(FetchPartition(topic, number, Offset(0), _MIB) for number in range(11_000))
+    return frame_of(FetchRequest(NodeId(CONSUMER), 0, 1, _MIB, items))
+
+
 @functools.cache
 def _long_fetch(topic: str, partition: int) -> bytes:
     item = FetchPartition(topic, partition, Offset(0), _MIB)

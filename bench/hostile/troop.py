@@ -24,6 +24,7 @@ DEEDS: Mapping[str, Deed] = {
         greedy.name_one_partition_often,
         greedy.describe_one_broker_often,
         greedy.ask_for_many_topics,
+        greedy.pipeline_large_requests,
         greedy.say_long_words,
         greedy.make_odd_topics,
         greedy.send_several_batches,
