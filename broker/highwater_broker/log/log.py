@@ -214,14 +214,7 @@ class Log:
         segment = self._segments[-1]
         cache = part.epochs
         try:
-            if must_roll(
-                self.config,
-                segment,
-                part.size_bytes,
-                part.last_offset,
-                part.newest_timestamp,
-                now_ms,
-            ):
+            if must_roll(self.config, segment, len(self._segments), part, now_ms):
                 segment = self._roll()
             if cache is not self.epoch_cache or self._epoch_file.is_stale:
                 self._epoch_file.store(cache)

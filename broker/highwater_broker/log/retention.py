@@ -6,8 +6,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Protocol
 
+from highwater_broker.log.append_part import AppendPart
 from highwater_broker.log.log_config import UNLIMITED, LogConfig
 from highwater_broker.log.segment_index import MAX_RELATIVE_OFFSET
+
+FREE_SEGMENTS = 200
+"""A log may have so many segments of any size: each costs memory and open files."""
+SMALL_SEGMENT_BYTES = 1024 * 1024
+"""Beyond those, a segment grows so large. Kafka 4.0 lets no topic have smaller ones (KIP-1030)."""
 
 
 class SegmentFacts(Protocol):
@@ -24,30 +30,29 @@ class SegmentFacts(Protocol):
 
 
 def must_roll(
-    config: LogConfig,
-    segment: SegmentFacts,
-    size_bytes: int,
-    last_offset: int,
-    max_timestamp: int,
-    now_ms: int,
+    config: LogConfig, segment: SegmentFacts, segment_count: int, part: AppendPart, now_ms: int
 ) -> bool:
-    """Return whether so many bytes up to last_offset belong into a new segment.
+    """Return whether these batches belong into a new segment; now_ms is wall clock time.
 
-    The age of a segment counts from its first batch's timestamp to the new batch's, or to now_ms
-    when that has none. An empty segment takes anything.
-    Source: Kafka's LogSegment.shouldRoll. Deviation: it must be that old by the broker's clock
-    too, as far as that is known; else a client whose timestamps leap makes a file with each batch.
+    The age of a segment counts from its first batch's timestamp to the new batches', or to now_ms
+    when they have none. An empty segment takes anything.
+    Source: Kafka's LogSegment.shouldRoll. Deviations, against files without number: it must be
+    that old by the broker's clock too, as far as that is known, since timestamps are clients'; and
+    a log of FREE_SEGMENTS begins further ones only after segments of SMALL_SEGMENT_BYTES.
     """
     if not segment.size_bytes:
         return False
-    if segment.size_bytes + size_bytes > config.segment_bytes:
+    if part.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
         return True
-    if last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
+    size_bytes = segment.size_bytes + part.size_bytes
+    if segment_count >= FREE_SEGMENTS and size_bytes <= SMALL_SEGMENT_BYTES:
+        return False
+    if size_bytes > config.segment_bytes:
         return True
     is_new = segment.begun_ms >= 0 and now_ms - segment.begun_ms <= config.segment_ms
     if is_new or segment.rolling_timestamp < 0:
         return False
-    newest = max_timestamp if max_timestamp >= 0 else now_ms
+    newest = part.newest_timestamp if part.newest_timestamp >= 0 else now_ms
     return newest - segment.rolling_timestamp > config.segment_ms
 
 

@@ -7,11 +7,19 @@ from typing import Any
 
 import pytest
 
+from highwater_broker.log.append_part import AppendPart
 from highwater_broker.log.log_config import UNLIMITED, LogConfig
 from highwater_broker.log.record_batch import LogRefused
-from highwater_broker.log.retention import MAX_RELATIVE_OFFSET, count_deletable, must_roll
+from highwater_broker.log.retention import (
+    FREE_SEGMENTS,
+    MAX_RELATIVE_OFFSET,
+    SMALL_SEGMENT_BYTES,
+    count_deletable,
+    must_roll,
+)
+from highwater_broker.logic.epoch_cache import EpochCache
 from highwater_core.check import BugFound
-from highwater_core.ids import Offset
+from highwater_core.ids import LeaderEpoch, Offset
 
 
 @dataclass
@@ -21,6 +29,13 @@ class Facts:
     max_timestamp: int = 1000
     rolling_timestamp: int = 1000
     begun_ms: int = -1
+
+
+def part(size_bytes: int, last_offset: int, timestamp: int) -> AppendPart:
+    """Return batches up to last_offset."""
+    made = AppendPart(last_offset, EpochCache())
+    made.add(size_bytes, last_offset, timestamp, EpochCache())
+    return made
 
 
 CONFIG = LogConfig(segment_bytes=1000, segment_ms=50, retention_ms=500, retention_bytes=UNLIMITED)
@@ -47,7 +62,63 @@ CONFIG = LogConfig(segment_bytes=1000, segment_ms=50, retention_ms=500, retentio
 def test_rolling(
     facts: Facts, size_bytes: int, last_offset: int, timestamp: int, now_ms: int, rolls: bool
 ) -> None:
-    assert must_roll(CONFIG, facts, size_bytes, last_offset, timestamp, now_ms) is rolls
+    assert must_roll(CONFIG, facts, 1, part(size_bytes, last_offset, timestamp), now_ms) is rolls
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "more_bytes", "last_offset", "rolls"),
+    [
+        (900, 101, 9, False),  # full, but small
+        (900, 100, 9, False),  # old, but small
+        (SMALL_SEGMENT_BYTES, 0, 9, False),
+        (SMALL_SEGMENT_BYTES, 1, 9, True),
+        (900, 1, 1 + MAX_RELATIVE_OFFSET, True),
+    ],
+)
+def test_a_log_of_many_segments_begins_no_small_ones(
+    size_bytes: int, more_bytes: int, last_offset: int, rolls: bool
+) -> None:
+    facts = Facts(0, size_bytes)
+    more = part(more_bytes, last_offset, 10**6)
+    assert must_roll(CONFIG, facts, FREE_SEGMENTS, more, 10**6) is rolls
+    assert must_roll(CONFIG, facts, FREE_SEGMENTS - 1, more, 10**6) is True
+
+
+@pytest.mark.parametrize(
+    ("config", "leap_ms"),
+    [
+        (LogConfig(segment_bytes=70), 0),
+        (LogConfig(segment_ms=1), 2),
+        (LogConfig(segment_ms=1, segment_bytes=14, max_message_bytes=14), 2),
+    ],
+)
+def test_no_configuration_of_a_topic_makes_a_file_of_every_batch(
+    new_machine: Any, tools: Any, config: LogConfig, leap_ms: int
+) -> None:
+    machine = new_machine(config)
+    log, _ = machine.open()
+    for offset in range(FREE_SEGMENTS + 20):
+        now_ms = 1_000 + offset * leap_ms
+        log.append_as_follower(tools.batch(b"", offset=offset, epoch=0, timestamp=now_ms), now_ms)
+    assert len(machine.names(".log")) == FREE_SEGMENTS
+    machine.crash()
+    assert machine.open()[0].log_end_offset == FREE_SEGMENTS + 20
+
+
+def test_timestamps_that_leap_make_no_segments(new_machine: Any, tools: Any) -> None:
+    machine = new_machine(LogConfig(segment_ms=1_000))
+    log, _ = machine.open()
+    now_ms = 10**9
+    for leap in range(0, 50_000, 1_100):
+        records = tools.batch(b"x", timestamp=now_ms + leap)
+        log.append_as_leader(records, LeaderEpoch(0), now_ms)
+    assert len(machine.names(".log")) == 1
+    machine.crash()
+    log, _ = machine.open()  # when its segment began is not known any more: the client is believed
+    for leap in range(50_000, 100_000, 1_100):
+        records = tools.batch(b"x", timestamp=now_ms + leap)
+        log.append_as_leader(records, LeaderEpoch(0), now_ms)
+    assert len(machine.names(".log")) == 2
 
 
 SEGMENTS = [Facts(0, 100, 1000), Facts(10, 200, 1100), Facts(20, 300, 900), Facts(30, 50, 2000)]
