@@ -201,11 +201,15 @@ def test_a_follower_refuses_a_field_or_lives_with_it(
 
 
 def giants(tools: Any, count: int, first_offset: int = 0) -> bytes:
-    """Return small batches that take 2^31 - 1 offsets each, as an earlier build accepted them."""
+    """Return small batches that take 2^31 - 1 offsets each, as an earlier build accepted them.
+
+    Each is newer than the one before.
+    """
     each = 2**31 - 1
+    counts = {"record_count": each, "last_offset_delta": each - 1}
     return b"".join(
-        batch_with(tools, {"record_count": each, "last_offset_delta": each - 1}, offset)
-        for offset in range(first_offset, first_offset + count * each, each)
+        batch_with(tools, {**counts, "max_timestamp": NOW_MS + n}, first_offset + n * each)
+        for n in range(count)
     )
 
 
@@ -325,3 +329,21 @@ def test_no_sum_of_timestamps_outgrows_an_answer(
     found = dict(look_up_everything(log, tools))
     assert found[2**63 - 1] in (0, 1)
     all_goes_on(machine, log, tools)
+
+
+def test_records_beyond_a_batchs_offsets_are_not_believed(machine: Any, tools: Any) -> None:
+    log, _ = machine.open()
+    records = record(-5) + record(-5, 1) + record(0, 2)
+    log.append_as_follower(batch_of(tools, records, record_count=3), NOW_MS)
+    assert tools.look_up(log, NOW_MS)[:2] == (NOW_MS, 0)
+    all_goes_on(machine, log, tools)
+
+
+@pytest.mark.parametrize("records", [b"\0", b"\1", b"\3", b"\1\0\0"])
+def test_a_lookup_does_not_run_in_circles(machine: Any, tools: Any, records: bytes) -> None:
+    """Records of no or negative length, of which there are said to be 2^31 - 1."""
+    log, _ = machine.open()
+    counts = {"record_count": 2**31 - 1, "last_offset_delta": 2**31 - 2}
+    log.append_as_follower(batch_of(tools, records * 40, **counts), NOW_MS)
+    found, steps = tools.stepped(log, NOW_MS)
+    assert (found[:2], steps) == ((NOW_MS, 0), 1)

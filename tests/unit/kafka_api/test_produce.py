@@ -253,3 +253,5 @@ def test_a_large_request_that_is_cancelled_lets_the_next_one_go_on(world: Any) -
     world.kernel.run_for(0)
     assert later.is_done()
     assert len(hosted[99].batches) == 1
+    with pytest.raises(StopIteration):  # nobody is waited for any more
+        world.api.handle(produce(("t", 98), acks=1), "CLIENT").send(None)

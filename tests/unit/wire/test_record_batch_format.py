@@ -154,5 +154,49 @@ def test_framing_errors(position: int, layout: str, value: int, error: ErrorCode
     assert bad.value.error is error
 
 
+@pytest.mark.parametrize(
+    ("timestamp_delta", "offset_delta", "is_sound"),
+    [
+        (0, 0, True),
+        (-5, 1, True),
+        (0, 2, False),  # the header's last one is 1
+        (0, -1, False),
+        (2**63 - 1000, 0, False),  # with the base of 1000 beyond 64 bits
+        (2**63 - 1001, 0, True),
+        (-(2**63), 0, True),
+    ],
+)
+def test_a_records_offset_lies_in_its_batch_and_its_timestamp_in_64_bits(
+    timestamp_delta: int, offset_delta: int, is_sound: bool
+) -> None:
+    body = b"\0" + zigzag(timestamp_delta) + zigzag(offset_delta) + b"\1\1\0"
+    data = bytearray(BATCH[:HEADER_BYTES] + zigzag(len(body)) + body)
+    struct.pack_into(">i", data, 8, len(data) - 12)
+    struct.pack_into(">i", data, 57, 1)
+    if is_sound:
+        assert decode_records(data) == [(offset_delta, 1000 + timestamp_delta, None, None)]
+    else:
+        with pytest.raises(BadBatch) as bad:
+            decode_records(data)
+        assert bad.value.error is ErrorCode.CORRUPT_MESSAGE
+
+
+def zigzag(value: int) -> bytes:
+    unsigned = value << 1 if value >= 0 else (-value << 1) - 1
+    out = bytearray()
+    while unsigned > 0x7F:
+        out.append(unsigned & 0x7F | 0x80)
+        unsigned >>= 7
+    return bytes((*out, unsigned))
+
+
+def test_a_header_ends_before_the_last_offset_that_there_is() -> None:
+    largest = build_batch([(None, b"", 0)], 2**63 - 2)
+    assert split_batches(largest)[0].header.last_offset == 2**63 - 2
+    with pytest.raises(BadBatch) as bad:
+        split_batches(build_batch([(None, b"", 0)], 2**63 - 1))
+    assert bad.value.error is ErrorCode.CORRUPT_MESSAGE
+
+
 def test_the_epoch_is_outside_the_crc() -> None:
     assert split_batches(build_batch([(None, b"", 0)], 5, LeaderEpoch(9)))[0].header[2] == 9
