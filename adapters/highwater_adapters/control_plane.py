@@ -2,7 +2,9 @@
 
 A server hands each call to the handler as it arrives and lets it finish even when the caller has
 given up: a call that timed out may still be carried out. What cannot be decoded is answered with
-INVALID_ARGUMENT; bytes that are not gRPC at all cost their connection, inside the library.
+INVALID_ARGUMENT, who is not of the cluster's network with PERMISSION_DENIED, and what comes while
+too much is under way with RESOURCE_EXHAUSTED; bytes that are not gRPC at all cost their connection,
+inside the library.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any, NoReturn
 
 import grpc
 
+from highwater_adapters.peers import AllowedPeers
 from highwater_core.check import BugFound, check
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import Endpoint
@@ -34,6 +37,8 @@ from highwater_wire.control import (
 )
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+MAX_CALLS = 1_000
+"""How many calls a node carries out at once; those that their callers gave up count too."""
 _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     # A peer that restarted is reached again soon; an attempt whose SYN is lost ends soon, too.
     ("grpc.initial_reconnect_backoff_ms", 50),
@@ -56,6 +61,7 @@ _SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
 _NEVER_SENT = "failed to connect to all addresses"
 """How gRPC's status begins when a call ended because no connection could be made for it."""
 
+_MAX_STRANGERS_TOLD = 100
 _CANNOT_READ = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED)
 """The peer could not read the request, or does not know its method: nor can it the next time."""
 _TOO_LARGE = "message larger than max"
@@ -78,7 +84,9 @@ class GrpcControlPlane:
         trace: Trace,
         fail: Callable[[str, BaseException], None],
         watch_trace: WatchTrace | None = None,
+        peers: AllowedPeers | None = None,
     ) -> None:
+        self._peers = peers or AllowedPeers()
         self._trace = trace
         self._fail = fail
         self._watch_trace = watch_trace
@@ -86,6 +94,7 @@ class GrpcControlPlane:
         self._channels: dict[Endpoint, grpc.aio.Channel] = {}
         self._server: grpc.aio.Server | None = None
         self._calls: dict[asyncio.Task[Any], None] = {}
+        self._strangers: dict[str, None] = {}
         self.port = 0
         """The port that is served, once started."""
 
@@ -160,6 +169,9 @@ class GrpcControlPlane:
         return grpc.unary_unary_rpc_method_handler(answer)
 
     async def _answer(self, path: str, message: bytes, context: _Context) -> bytes:
+        await self._check_peer(path, context)
+        if len(self._calls) >= MAX_CALLS:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{MAX_CALLS} calls run")
         try:
             request = decode_control_request(path, message)
         except MalformedControlMessage as error:
@@ -183,6 +195,7 @@ class GrpcControlPlane:
             raise
 
     async def _answer_watch(self, message: bytes, context: _Context) -> AsyncIterator[bytes]:
+        await self._check_peer(WATCH_TRACE, context)
         try:
             from_seq = decode_watch_trace(message)
         except MalformedControlMessage as error:
@@ -190,6 +203,20 @@ class GrpcControlPlane:
         check(self._watch_trace is not None, "a watch without a trace")
         async for event in self._watch_trace(from_seq):  # type: ignore[misc]
             yield encode_trace_line(event)
+
+    async def _check_peer(self, path: str, context: _Context) -> None:
+        """Refuse who has no business here; each address that is not of the network is told once."""
+        peer = context.peer()
+        if self._peers.allows(peer):
+            return
+        address = peer.rpartition(":")[0]
+        if address not in self._strangers and len(self._strangers) < _MAX_STRANGERS_TOLD:
+            self._strangers[address] = None
+            _LOGGER.warning("%s from %s: not of the cluster's network", path, peer)
+            self._trace.emit(
+                EventKind.BAD_INPUT_MET, where=f"{path} from {peer}", what="not of the network"
+            )
+        await context.abort(grpc.StatusCode.PERMISSION_DENIED, "not of the cluster's network")
 
     async def _refuse(
         self, path: str, error: MalformedControlMessage, context: _Context

@@ -33,10 +33,12 @@ from highwater_adapters.asyncio_runtime import BUG_EXIT_CODE, AsyncioRuntime
 from highwater_adapters.control_plane import GrpcControlPlane
 from highwater_adapters.coordination import KazooCoordinationFactory
 from highwater_adapters.files import RealFileSystem, sync_folder
+from highwater_adapters.peers import AllowedPeers
 from highwater_adapters.random_source import RandomSource
 from highwater_adapters.tcp_server import KafkaListener, ListenerSpec
 from highwater_adapters.tcp_transport import TcpTransport
 from highwater_adapters.trace_sink import TraceSink
+from highwater_core.networks import parse_networks
 from highwater_core.ports import CannotStart, Ports
 from highwater_core.settings import BadSetting, read_settings
 from highwater_core.traces import TraceRecorder
@@ -45,7 +47,6 @@ BAD_SETTING_EXIT_CODE = 2
 CANNOT_START_EXIT_CODE = 1
 KILLED_EXIT_CODE = 137
 """What a shell says of a process that SIGKILL ended."""
-BIND_HOST = "0.0.0.0"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 """The host's, in a container too: the page cache is the host's as well."""
 
@@ -63,7 +64,16 @@ class NodeSettings(Protocol):
         ...
 
     @property
+    def control_host(self) -> str: ...
+    @property
     def control_port(self) -> int: ...
+    @property
+    def listen_host(self) -> str:
+        """Empty: the control port listens at control_host."""
+        ...
+
+    @property
+    def control_allowed_networks(self) -> str: ...
     @property
     def zookeeper(self) -> str:
         """host:port, several separated by commas."""
@@ -137,7 +147,8 @@ async def _run(
     runtime.loop.set_exception_handler(_make_exception_handler(runtime))
     trace = TraceRecorder(runtime, settings.node_id, settings.incarnation, sink)
     files = RealFileSystem(folder / "data")
-    control = GrpcControlPlane(trace, runtime.fail, watch_trace=sink.watch)
+    peers = AllowedPeers(parse_networks(settings.control_allowed_networks))
+    control = GrpcControlPlane(trace, runtime.fail, watch_trace=sink.watch, peers=peers)
     transport = TcpTransport(client_id=f"node-{settings.node_id}")
     ports = Ports(
         runtime=runtime,
@@ -158,7 +169,7 @@ async def _run(
         runtime.loop.add_signal_handler(number, node.request_stop)
     try:
         arm_at_start(node, folder)
-        await control.start(BIND_HOST, settings.control_port)
+        await control.start(settings.listen_host or settings.control_host, settings.control_port)
         for listener in listeners:
             await listener.start()
         await _run_node(node, runtime)

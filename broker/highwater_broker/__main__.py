@@ -15,7 +15,11 @@ from highwater_wire.kafka.versions import REPLICATION_PROFILE
 
 
 def make_listeners(settings: BrokerSettings, node: BrokerNode) -> Sequence[ListenerSpec]:
-    """Return the broker's three data-plane listeners."""
+    """Return the broker's three data-plane listeners.
+
+    Each listens where it says that it is; EXTERNAL, which is reached through published ports, at
+    every address.
+    """
 
     def handler(listener: Listener) -> KafkaHandler:
         async def handle(request: KafkaRequest, context: ConnectionContext) -> KafkaResponse | None:
@@ -24,13 +28,19 @@ def make_listeners(settings: BrokerSettings, node: BrokerNode) -> Sequence[Liste
         return handle
 
     return (
-        ListenerSpec(Listener.CLIENT, settings.client_port, handler(Listener.CLIENT)),
+        ListenerSpec(
+            Listener.CLIENT,
+            settings.client_port,
+            handler(Listener.CLIENT),
+            host=settings.listen_host or settings.client_host,
+        ),
         ListenerSpec(Listener.EXTERNAL, settings.external_bind_port, handler(Listener.EXTERNAL)),
         ListenerSpec(
             Listener.REPLICATION,
             settings.replication_port,
             handler(Listener.REPLICATION),
             REPLICATION_PROFILE,
+            host=settings.listen_host or settings.replication_host,
         ),
     )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 
 from highwater_core.config import Preset, resolve_toggles
 from highwater_core.ids import Endpoint, NodeId
+from highwater_core.networks import check_announced, parse_networks
 from highwater_core.topic_configs import BROKER_DEFAULTS, BadTopicConfig, parse_topic_config
 
 MEBIBYTE = 1024 * 1024
@@ -43,6 +44,12 @@ class BrokerSettings:
     replication_port: int = 9093
     control_host: str = "localhost"
     control_port: int = 9095
+    listen_host: str = ""
+    """Where CLIENT, REPLICATION and the control port listen; empty: each at the host that it
+    announces. EXTERNAL listens at every address."""
+    control_allowed_networks: str = ""
+    """Who may call the control port, as in "10.1.0.0/16,192.168.7.1/32"; empty: whoever is on one
+    of the machine's own networks."""
 
     replica_lag_time_max_ms: int = 10_000
     replica_fetch_wait_max_ms: int = 500
@@ -97,6 +104,14 @@ class BrokerSettings:
                 continue  # they have bounds of their own
             if field.name.endswith(("_timeout_ms", "_interval_ms", "_max_ms")) and value <= 0:
                 raise ValueError(f"{field.name} must be positive, not {value}")
+        for name, at in (
+            ("client", self.client),
+            ("external", self.client_external),
+            ("replication", self.replication),
+            ("control", self.control),
+        ):
+            check_announced(name, *at)
+        parse_networks(self.control_allowed_networks)
         try:
             parse_topic_config(dict(self.topic_defaults()))
         except BadTopicConfig as error:

@@ -40,6 +40,8 @@ _CONTROLLER_SETTINGS: Mapping[str, Bounds] = {
     "session_timeout_ms": (1, None),
     "command_timeout_ms": (1, None),
     "command_retry_ms": (1, None),
+    "zookeeper_give_up_ms": (1, None),
+    "max_partitions": (1, None),
     "default_partition_count": (1, None),
     "default_replication_factor": (1, None),
     "default_min_insync_replicas": (1, None),

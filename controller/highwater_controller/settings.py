@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from highwater_core.config import Preset, resolve_toggles
 from highwater_core.ids import NodeId
+from highwater_core.networks import check_announced, parse_networks
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,11 @@ class ControllerSettings:
     control_host: str = "localhost"
     """Where other nodes reach this controller's gRPC server; published in ZooKeeper."""
     control_port: int = 9095
+    listen_host: str = ""
+    """Where the control port listens; empty: at control_host."""
+    control_allowed_networks: str = ""
+    """Who may call the control port, as in "10.1.0.0/16,192.168.7.1/32"; empty: whoever is on one
+    of the machine's own networks."""
     command_timeout_ms: int = 10_000
     """A command not answered for this long raises an alert (V3, discussion)."""
     command_retry_ms: int = 100
@@ -41,6 +47,8 @@ class ControllerSettings:
 
     def __post_init__(self) -> None:
         resolve_toggles(self.preset, self.toggles)
+        check_announced("control", self.control_host, self.control_port)
+        parse_networks(self.control_allowed_networks)
         for name in (
             "session_timeout_ms",
             "command_timeout_ms",

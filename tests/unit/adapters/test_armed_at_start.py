@@ -25,7 +25,10 @@ class Settings:
     data_folder: str
     node_id: int = 7
     incarnation: int = 0
+    control_host: str = "127.0.0.1"
     control_port: int = 0
+    listen_host: str = ""
+    control_allowed_networks: str = ""
     zookeeper: str = "127.0.0.1:1"
     trace_path: str = ""
 
@@ -48,7 +51,6 @@ class NodeThatRecovers:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(process, "set_up_logging", lambda node_id: None)
-    monkeypatch.setattr(process, "BIND_HOST", "127.0.0.1")
     return tmp_path
 
 

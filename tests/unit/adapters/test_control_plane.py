@@ -11,6 +11,7 @@ import pytest
 
 from highwater_adapters import control_plane
 from highwater_adapters.control_plane import GrpcControlPlane
+from highwater_adapters.peers import AllowedPeers
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import (
@@ -31,6 +32,7 @@ from highwater_core.messages import (
     NodeSnapshot,
     UpdateMetadataRequest,
 )
+from highwater_core.networks import parse_networks
 from highwater_core.ports import CallFailed, CallRefused
 from highwater_wire.control import METHODS, WATCH_TRACE, decode_trace_line, encode_watch_trace
 
@@ -222,6 +224,49 @@ def test_what_is_larger_than_a_message_may_be_is_refused_for_good(
     async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
         with pytest.raises(CallRefused, match="larger than max"):
             await plane.call(endpoint, large, 5000)
+
+    run(body)
+
+
+def test_who_is_not_of_the_network_is_refused_and_told_once() -> None:
+    async def main() -> None:
+        node = NodeOfTest()
+        plane = GrpcControlPlane(
+            node, lambda *_: None, node.watch, AllowedPeers(parse_networks("10.1.0.0/16"))
+        )
+        plane.serve(node.handle)
+        await plane.start("127.0.0.1", 0)
+        endpoint = Endpoint("127.0.0.1", plane.port)
+        try:
+            for _ in range(3):
+                with pytest.raises(CallFailed, match="PERMISSION_DENIED"):
+                    await plane.call(endpoint, shutdown(1), 5000)
+            async with grpc.aio.insecure_channel(str(endpoint)) as channel:
+                watch: StreamMethod = channel.unary_stream(WATCH_TRACE)
+                with pytest.raises(grpc.aio.AioRpcError, match="PERMISSION_DENIED"):
+                    [line async for line in watch(encode_watch_trace(0))]
+        finally:
+            await plane.stop()
+        assert node.handled == []
+        (told,) = node.events
+        assert told[1]["what"] == "not of the network"
+
+    asyncio.run(main())
+
+
+def test_while_too_many_calls_run_more_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control_plane, "MAX_CALLS", 1)
+
+    async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
+        node.gate = asyncio.get_running_loop().create_future()
+        first = asyncio.ensure_future(plane.call(endpoint, shutdown(1), 5000))
+        await settle(lambda: len(node.handled) == 1)
+        with pytest.raises(CallFailed, match="RESOURCE_EXHAUSTED") as failed:
+            await plane.call(endpoint, shutdown(2), 5000)
+        assert not isinstance(failed.value, CallRefused), "it may be tried again"
+        node.gate.set_result(None)
+        assert await first
+        assert await plane.call(endpoint, shutdown(3), 5000)
 
     run(body)
 

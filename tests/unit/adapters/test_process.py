@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -30,7 +33,10 @@ from highwater_core.traces import decode_events
 class Settings:
     node_id: int = 7
     incarnation: int = 0
+    control_host: str = "127.0.0.1"
     control_port: int = 0
+    listen_host: str = ""
+    control_allowed_networks: str = ""
     zookeeper: str = "127.0.0.1:1"
     data_folder: str = ""
     trace_path: str = ""
@@ -75,7 +81,10 @@ class Settings:
     data_folder: str
     node_id: int = 7
     incarnation: int = 0
+    control_host: str = "127.0.0.1"
     control_port: int = 0
+    listen_host: str = ""
+    control_allowed_networks: str = ""
     zookeeper: str = "127.0.0.1:1"
     trace_path: str = ""
 
@@ -93,7 +102,6 @@ class Node:
         await points.reach(here)
         ports.trace.emit(EventKind.NODE_STOPPED)
 
-process.BIND_HOST = "127.0.0.1"
 sys.exit(process.run_node(Settings(sys.argv[1]), Node))
 """
 
@@ -101,8 +109,34 @@ sys.exit(process.run_node(Settings(sys.argv[1]), Node))
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(process, "set_up_logging", lambda node_id: None)
-    monkeypatch.setattr(process, "BIND_HOST", "127.0.0.1")
     return tmp_path
+
+
+class NodeThatCallsItself(NodeThatWaits):
+    """Looks at which of two loopback addresses its control port answers."""
+
+    found: ClassVar[list[str]] = []
+
+    async def run(self) -> None:
+        self.found.clear()
+        for host in ("127.0.0.1", "127.0.0.2"):
+            with suppress(ConnectionError):
+                _, writer = await asyncio.open_connection(host, self.ports.control.port)  # type: ignore[attr-defined]
+                self.found.append(host)
+                writer.close()
+        await super().run()
+
+
+@pytest.mark.parametrize(
+    ("listen_host", "expected"),
+    [("", ["127.0.0.1"]), ("127.0.0.2", ["127.0.0.2"]), ("0.0.0.0", ["127.0.0.1", "127.0.0.2"])],
+)
+def test_the_control_port_listens_where_it_is_announced_or_where_a_setting_says(
+    folder: Path, listen_host: str, expected: list[str]
+) -> None:
+    settings = Settings(data_folder=str(folder), listen_host=listen_host)
+    assert run_node(settings, NodeThatCallsItself) == 0
+    assert NodeThatCallsItself.found == expected
 
 
 def test_sigterm_stops_the_node_cleanly_and_starts_are_counted(folder: Path) -> None:
