@@ -128,7 +128,7 @@ class ProduceHandler:
 
     async def _append_in_turns(self, items: Sequence[ProducePartition], appends: _Appends) -> None:
         for first in range(0, len(items), APPENDS_PER_TURN):
-            await self._turns.next()
+            await self._turns.next(len(items) - first)
             self._append_all(items[first : first + APPENDS_PER_TURN], appends)
 
     def _append_all(self, items: Sequence[ProducePartition], appends: _Appends) -> None:
