@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from highwater_broker.node import BrokerNode
@@ -22,7 +22,7 @@ from highwater_core.config import Preset
 from highwater_core.events import TraceEvent
 from highwater_core.fail_points import FailPoints
 from highwater_core.ids import FIRST_CONTROLLER_ID, Endpoint, NodeId, TopicPartition
-from highwater_core.messages import NodeSnapshot, ReplicaSnapshot
+from highwater_core.messages import ControlRequest, NodeSnapshot, ReplicaSnapshot
 from highwater_core.ports import CannotStart, CoordinationFactory, Ports
 from highwater_core.traces import TraceRecorder
 from highwater_core.znodes import PartitionLeadership
@@ -129,6 +129,8 @@ class World:
         """Hears of every broker's answer on the data plane, as it leaves."""
         self.on_read: Callable[[int, KafkaRequest, KafkaResponse], None] | None = None
         """Hears of every such answer that was read from files as it arrived, as it then was."""
+        self.on_command: Callable[[int, ControlRequest], None] | None = None
+        """Hears of every request that arrives at a broker's control port."""
         self.external_port = EXTERNAL_PORT
         """Of the listener where everything goes through the codecs."""
         self.client_names: list[str] = []
@@ -317,16 +319,19 @@ class World:
         return ControllerNode(settings, self._ports(handle, runtime))
 
     def _ports(self, handle: NodeHandle, runtime: NodeRuntime) -> Ports:
-        control_carriage: Carriage = (
-            CONTROL_BY_CODEC if self.topology.through_codecs else CONTROL_BY_VALUE
-        )
+        by_codec = self.topology.through_codecs
+        carriage: Carriage = CONTROL_BY_CODEC if by_codec else CONTROL_BY_VALUE
+        if handle.node_id in self.brokers:
+            carriage = replace(
+                carriage, request=functools.partial(self._arrived, handle.node_id, carriage.request)
+            )
         endpoint = Endpoint(handle.name, CONTROL_PORT)
         sink = self.trace.sink(handle.name)
         return Ports(
             runtime=runtime,
             coordination=self.zookeeper.factory(runtime),
             control=SimulatedControlPlane(
-                runtime, self.network, self._listeners, endpoint, control_carriage
+                runtime, self.network, self._listeners, endpoint, carriage
             ),
             transport=SimulatedTransport(runtime, self.network, self._listeners),
             files=SimulatedFileSystem(runtime, handle.disk),
@@ -340,6 +345,14 @@ class World:
             exit_now=functools.partial(self._exit_now, handle, runtime),
             boot_id=f"{handle.name}-{handle.disk.power_losses}",
         )
+
+    def _arrived(
+        self, broker_id: int, read: Callable[[ControlRequest], ControlRequest], sent: ControlRequest
+    ) -> ControlRequest:
+        request = read(sent)
+        if self.on_command is not None:
+            self.on_command(broker_id, request)
+        return request
 
     def _traced(
         self, runtime: NodeRuntime, sink: Callable[[TraceEvent], None], event: TraceEvent

@@ -93,16 +93,16 @@ class WorldFaults:
                 world.trace.note(world.handle(node).name, "lost power", lost=[str(x) for x in lost])
                 self._oracle.disk_lost(node)
             case f.Kill(disk=f.DiskAtStart.EMPTY):
-                disk.wipe()
+                lost = disk.wipe()
                 world.trace.note(world.handle(node).name, "got an empty disk")
-                self._oracle.disk_lost(node)
+                self._oracle.disk_lost(node, files=tuple(each.path for each in lost))
             case f.FlipBit(file=kind):
                 if kind is f.FileKind.LOG_TAIL:
                     flipped = flip_in_tail(disk, disk.fault_rng("tail flips"))
                 else:
                     flipped = disk.flip_bit(kind)
                 world.trace.note(world.handle(node).name, "a bit flipped", where=str(flipped))
-                self._oracle.disk_lost(node)
+                self._oracle.disk_lost(node, files=() if flipped is None else flipped[:1])
                 return flipped is not None
             case _:
                 pass

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from crc32c import crc32c
-
 from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
+from highwater_simulator.oracle.checkpoint_text import read_rows
 from highwater_simulator.oracle.shadow import ReplicaShadow
 
 if TYPE_CHECKING:
@@ -78,6 +77,17 @@ class CheckpointChecks:
                     f"{partition.log.recovery_point}; it is up to {durable_end}",
                     durable_end,
                 )
+            epoch = shadow.missing_epoch(
+                partition.log_start_offset, partition.log.recovery_point, event.incarnation
+            )
+            if epoch is not None:
+                self._report(
+                    at,
+                    "I15",
+                    f"broker {event.node} takes its log for durable up to "
+                    f"{partition.log.recovery_point}; its epoch file lacks {epoch}",
+                    partition.log.recovery_point,
+                )
 
 
 def checkpointed_high_watermarks(world: World, broker: int) -> dict[TopicPartition, int]:
@@ -91,14 +101,6 @@ def _checkpointed(world: World, broker: int, name: str) -> dict[TopicPartition, 
 
 
 def read_checkpoint(content: bytes) -> dict[TopicPartition, int]:
-    """Return the offsets of a whole offset checkpoint, nothing of a broken one.
-
-    Kafka's format, of which the last row is a checksum of the others.
-    """
-    version, _, rest = content.decode("utf-8", "replace").partition("\n")
-    count, *lines = rest.removesuffix("\n").split("\n")
-    checksum = crc32c("\n".join(lines[:-1]).encode())
-    if version != "0" or count != str(len(lines)) or lines[-1:] != [f"#crc32c 0 {checksum}"]:
-        return {}
-    rows = [line.rsplit(" ", 2) for line in lines[:-1]]
+    """Return the offsets of a whole offset checkpoint, nothing of a broken one."""
+    rows = read_rows(content) or []
     return {TopicPartition(topic, int(number)): int(offset) for topic, number, offset in rows}

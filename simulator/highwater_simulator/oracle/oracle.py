@@ -19,7 +19,7 @@ from highwater_core.ids import NO_TOPIC_ID, NodeId, TopicPartition
 from highwater_core.znodes import PartitionLeadership
 from highwater_simulator.minima import configured_minimum
 from highwater_simulator.oracle.batches import EMPTY, Batch, parse_batches
-from highwater_simulator.oracle.checkpoints import CheckpointChecks
+from highwater_simulator.oracle.checkpoints import HIGH_WATERMARKS, CheckpointChecks
 from highwater_simulator.oracle.controllers import ControllerChecks
 from highwater_simulator.oracle.losses import Excuse
 from highwater_simulator.oracle.lost_disks import LostDisks
@@ -76,6 +76,7 @@ class Oracle:
         world.on_event = self._event_traced
         world.on_reply = self._replied
         world.on_read = self._fetched
+        world.on_command = self._restarts.command_arrived
         world.kernel.after_event = self._after_event
 
     # ------------------------------------------------------------ what is known
@@ -140,6 +141,8 @@ class Oracle:
     def _disk_tap(self, broker: int) -> Callable[[str, str], None]:
         def changed(path: str, operation: str) -> None:
             folder = path.split("/", 1)[0]
+            if path == HIGH_WATERMARKS and operation == "name":
+                self._restarts.checkpoint_placed(broker)
             shadows = self._shadows.get(folder)
             is_folder = folder == path
             if shadows is None or not (LOG_SUFFIX in path or is_folder):
@@ -405,8 +408,13 @@ class Oracle:
 
     # ------------------------------------------------------------ what disks did
 
-    def disk_lost(self, broker: int) -> None:
-        """Read a disk anew after it lost something by itself, and blame nobody for it."""
+    def disk_lost(self, broker: int, *, files: tuple[str, ...] = ()) -> None:
+        """Read a disk anew after it lost something by itself, and blame nobody for it.
+
+        files: those that a fault took or changed though they were durable.
+        """
+        if HIGH_WATERMARKS in files:
+            self._restarts.checkpoint_lost(broker)
         found = self._world.zookeeper.data(znodes.broker_path(NodeId(broker)))
         registered = -1 if found is None else found[1].czxid
         self._lost_disks.lost(broker, max(registered, self._restarts.registration(broker)))

@@ -8,7 +8,9 @@ Source: reference/replication.md section 2; reference/simulation.md section 5.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 
+from highwater_broker.logic.epoch_cache import EpochStart
 from highwater_broker.partition import Partition
 from highwater_broker.roles import Leading
 from highwater_core.ids import NO_TOPIC_ID, TopicPartition
@@ -49,6 +51,10 @@ class PartitionOracle:
         self._leaders: dict[int, int] = {}
         self._leads_as: dict[int, Leading] = {}
         """The role in which each broker was last seen to lead."""
+        self._led_to: dict[int, int] = {}
+        """How far the high watermark of each broker's leadership has come."""
+        self._caches: dict[int, tuple[EpochStart, ...]] = {}
+        """Each broker's epochs when they were last looked at as a whole."""
         self._told = OffsetsTold()
         self._chains: dict[tuple[int, int], tuple[int, int]] = {}
 
@@ -112,15 +118,20 @@ class PartitionOracle:
         self._check_epochs(broker, partition, shadow)
         if isinstance(partition.role, Leading):
             self._check_leader(broker, partition, partition.role, shadow)
+        elif self.committed.end_offset < high_watermark <= end_offset and not self.excuses:
+            self._report(
+                "I4",
+                f"broker {broker} has high watermark {high_watermark}; no leader had more than "
+                f"{self.committed.end_offset}",
+                high_watermark,
+            )
 
     def _check_epochs(self, broker: int, partition: Partition, shadow: ReplicaShadow) -> None:
         """I10: the epoch cache fits the batches."""
         entries = partition.log.epoch_cache.entries
-        if len(entries) > 1 and not (
-            entries[-2][0] < entries[-1][0] and entries[-2][1] < entries[-1][1]
-        ):
-            start = entries[-1][1]
-            self._report("I10", f"broker {broker}: epochs do not rise: {entries[-2:]}", start)
+        if self._caches.get(broker) is not entries:
+            self._caches[broker] = entries
+            self._check_all_epochs(broker, entries, shadow.chain)
         if partition.is_leader and (not entries or entries[-1][0] != partition.leader_epoch):
             self._report(
                 "I10",
@@ -142,6 +153,23 @@ class PartitionOracle:
                 last.base_offset,
             )
 
+    def _check_all_epochs(self, broker: int, entries: tuple[EpochStart, ...], chain: Chain) -> None:
+        """I10: epochs rise with their starts, and from each to the next its batches are its own."""
+        for (epoch, start), (next_epoch, next_start) in pairwise(entries):
+            if next_epoch <= epoch or next_start <= start:
+                found = (epoch, start), (next_epoch, next_start)
+                self._report("I10", f"broker {broker}: epochs do not rise: {found}", next_start)
+            first, last = chain.index_below(start) + 1, chain.index_below(next_start)
+            for index in (first, last) if first <= last else ():
+                batch = chain.batches[index]
+                if batch.base_offset >= start and batch.leader_epoch != epoch:
+                    self._report(
+                        "I10",
+                        f"broker {broker}: from {start} to {next_start} is epoch {epoch}, by its "
+                        f"cache; there is a batch of {batch.leader_epoch}",
+                        batch.base_offset,
+                    )
+
     def _check_leader(
         self, broker: int, partition: Partition, role: Leading, shadow: ReplicaShadow
     ) -> None:
@@ -152,9 +180,18 @@ class PartitionOracle:
             self._report("I7", f"{known} and {broker} both lead epoch {partition.leader_epoch}")
         if self._leads_as.get(broker) is not role:  # perhaps the same epoch after a restart
             self._leads_as[broker] = role
+            self._led_to[broker] = high_watermark
             if is_current:
                 self._check_new_leader(broker)
                 self._told.epoch_begun(partition.leader_epoch, self.committed.end_offset)
+        if high_watermark < self._led_to[broker]:
+            self._report(
+                "I4",
+                f"leader {broker}: its high watermark fell from {self._led_to[broker]} to "
+                f"{high_watermark} within epoch {partition.leader_epoch}",
+                high_watermark,
+            )
+        self._led_to[broker] = high_watermark
         if is_current and leadership is not None:
             outside = [b for b in leadership.isr if b != broker and not role.is_in_maximal_isr(b)]
             if outside:

@@ -1,4 +1,8 @@
-"""I15 and I16: what a restarted broker starts from, and which commands it carries out."""
+"""I15 and I16: what a restarted broker starts from, and which commands it carries out.
+
+What it starts from is held against what its checkpoint was last known to say, not against what its
+disk says: a checkpoint that a power loss can tear or take back would else excuse itself.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,20 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from highwater_core.events import EventKind, TraceEvent
-from highwater_core.ids import NO_BROKER_EPOCH, TopicPartition
-from highwater_simulator.oracle.checkpoints import checkpointed_high_watermarks
+from highwater_core.ids import (
+    DELETION_EPOCH,
+    NO_BROKER_EPOCH,
+    NO_EPOCH,
+    NO_TOPIC_ID,
+    TopicPartition,
+)
+from highwater_core.messages import ControlRequest, StopReplicaPartition, StopReplicaRequest
+from highwater_simulator.oracle.checkpoints import HIGH_WATERMARKS, checkpointed_high_watermarks
 
 if TYPE_CHECKING:
     from highwater_simulator.world import World
+
+_STOP_REPLICA = "StopReplica"
 
 Report = Callable[[TopicPartition | None, str, str, int], None]
 
@@ -22,9 +35,15 @@ class RestartChecks:
         self._world = world
         self._report = report
         self._checkpointed: dict[int, dict[TopicPartition, int]] = {}
+        """By broker, what it is held to while it starts."""
+        self._placed: dict[int, list[dict[TopicPartition, int]]] = {}
+        """The contents of each broker's checkpoint, from the last that it calls written on."""
         self._controller_epochs: dict[int, int] = {}
         self._broker_epochs: dict[int, int] = {}
         self._roles: dict[tuple[int, TopicPartition], tuple[str, int]] = {}
+        self._stops: dict[tuple[int, int, int], StopReplicaRequest] = {}
+        """StopReplicas that arrived, by broker, controller epoch and correlation id."""
+        self._just_deleted: dict[tuple[int, TopicPartition], tuple[str, int]] = {}
 
     def registration(self, broker: int) -> int:
         """Return the broker epoch with which the broker registered last, -1 before the first."""
@@ -39,10 +58,15 @@ class RestartChecks:
                 self._replica_started(event, at)
             case EventKind.BROKER_REGISTERED:
                 self._broker_epochs[event.node] = event.detail["broker_epoch"]
+            case EventKind.CHECKPOINT_WRITTEN if event.detail["file"] == HIGH_WATERMARKS:
+                del self._placed.setdefault(event.node, [])[:-1]
             case EventKind.REPLICA_STOPPED if at is not None and event.detail["deleted"]:
-                self._roles.pop((event.node, at), None)
+                role = self._roles.pop((event.node, at), None)
+                if role is not None:
+                    self._just_deleted[event.node, at] = role
             case EventKind.REQUEST_HANDLED:
                 self._command_handled(event)
+                self._stops_handled(event)
             case EventKind.BECAME_LEADER | EventKind.BECAME_FOLLOWER if at is not None:
                 self._role_taken(event, at)
             case _:
@@ -51,7 +75,32 @@ class RestartChecks:
     def _started(self, broker: int) -> None:
         self._controller_epochs.pop(broker, None)
         self._roles = {key: role for key, role in self._roles.items() if key[0] != broker}
-        self._checkpointed[broker] = checkpointed_high_watermarks(self._world, broker)
+        placed = self._placed.get(broker)
+        if placed is None:
+            self._checkpointed[broker] = checkpointed_high_watermarks(self._world, broker)
+            return
+        self._checkpointed[broker] = {
+            at: min(each[at] for each in placed)
+            for at in (placed[0] if placed else ())
+            if all(at in each for each in placed)
+        }
+
+    def checkpoint_placed(self, broker: int) -> None:
+        """Take note that another file took the place of the broker's checkpoint.
+
+        From then on either may be there after a power loss, until the broker calls it written.
+        """
+        now = checkpointed_high_watermarks(self._world, broker)
+        self._placed.setdefault(broker, []).append(now)
+
+    def checkpoint_lost(self, broker: int) -> None:
+        """Take note that a fault took or changed what the checkpoint says."""
+        self._placed[broker] = []
+
+    def command_arrived(self, broker: int, request: ControlRequest) -> None:
+        if isinstance(request, StopReplicaRequest):
+            key = broker, int(request.controller_epoch), request.correlation_id
+            self._stops[key] = request
 
     def _replica_started(self, event: TraceEvent, at: TopicPartition) -> None:
         """I15: the high watermark is not below what was checkpointed, nor beyond the log."""
@@ -89,6 +138,34 @@ class RestartChecks:
                 "I16",
                 f"broker {event.node} obeyed a command to its registration {told}; it is "
                 f"{registered}",
+                -1,
+            )
+
+    def _stops_handled(self, event: TraceEvent) -> None:
+        """I16: no replica is stopped by a command of an older leader epoch than its role's."""
+        deleted, self._just_deleted = self._just_deleted, {}
+        if event.detail["request"] != _STOP_REPLICA:
+            return
+        key = event.node, event.controller_epoch or 0, event.detail["correlation_id"]
+        if key not in self._stops:
+            return
+        for command in self._stops[key].partitions:
+            at = command.topic_partition
+            role = deleted.get((event.node, at)) or self._roles.get((event.node, at))
+            if role is not None and str(at) not in event.detail["refused"]:
+                self._check_stop(event.node, command, *role)
+
+    def _check_stop(
+        self, broker: int, command: StopReplicaPartition, topic_id: str, known: int
+    ) -> None:
+        is_fenced = command.leader_epoch not in (NO_EPOCH, DELETION_EPOCH)
+        is_same_topic = command.topic_id in (NO_TOPIC_ID, topic_id)
+        if is_fenced and is_same_topic and command.leader_epoch < known:
+            self._report(
+                command.topic_partition,
+                "I16",
+                f"broker {broker} was stopped in epoch {known} by a command of epoch "
+                f"{command.leader_epoch}",
                 -1,
             )
 

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from highwater_simulator.disk import Disk
 from highwater_simulator.disk_tree import FileNode, FolderNode
 from highwater_simulator.oracle.batches import EMPTY, Batch, Chain, is_sound, parse_batches
+from highwater_simulator.oracle.checkpoint_text import read_rows
 
 LOG_SUFFIX = ".log"
+EPOCHS_NAME = "leader-epoch-checkpoint"
 
 
 class ReplicaShadow:
@@ -167,11 +169,7 @@ class ReplicaShadow:
         a process that was not told has no way to know.
         """
         end_offset = max(self.chain.start_offset, log_start_offset)
-        synced = {
-            path: _synced_as_told(node, incarnation)
-            for path in self._parsed
-            if isinstance(node := self._disk.find(path), FileNode)
-        }
+        synced = {path: self._synced_size(path, incarnation) for path in self._parsed}
         for path, batch in zip(self._places, self.chain.batches, strict=True):
             if batch.next_offset <= log_start_offset:
                 continue
@@ -179,6 +177,47 @@ class ReplicaShadow:
                 break
             end_offset = batch.next_offset
         return end_offset
+
+    def _synced_size(self, path: str, incarnation: int) -> int:
+        """Return how much of the file is there after a power loss: nothing without its name."""
+        node = self._disk.find(path)
+        if not isinstance(node, FileNode) or self._durable(path) is not node:
+            return 0
+        return _synced_as_told(node, incarnation)
+
+    def _durable(self, path: str) -> FileNode | None:
+        """Return the file that goes by the name after a power loss."""
+        folder_name, _, name = path.partition("/")
+        folder = self._disk.root.entries.get(folder_name)
+        if self._disk.root.durable_entries.get(folder_name) is not folder:
+            return None
+        node = folder.durable_entries.get(name) if isinstance(folder, FolderNode) else None
+        return node if isinstance(node, FileNode) else None
+
+    def missing_epoch(self, start_offset: int, end_offset: int, incarnation: int) -> int | None:
+        """Return an epoch of the batches there that a power loss could take from the epoch file.
+
+        None where there is none, or where what would be left is no epoch file: then a start reads
+        all batches.
+        """
+        path = f"{self._folder}/{EPOCHS_NAME}"
+        node = self._durable(path)
+        if node is None:
+            return None
+        content = bytes(node.content[: _synced_as_told(node, incarnation)]) + node.lost_tail
+        rows = read_rows(content)
+        if rows is None:
+            return None
+        starts = {int(epoch): int(start) for epoch, start in rows}
+        last = -1
+        for batch in self.chain.batches:
+            if batch.next_offset > end_offset:
+                break
+            if batch.base_offset >= start_offset and batch.leader_epoch != last:
+                last = batch.leader_epoch
+                if starts.get(last, end_offset) > batch.base_offset:
+                    return last
+        return None
 
     # ------------------------------------------------------------ what is committed
 

@@ -12,12 +12,17 @@ from highwater_broker.log.checkpoints import encode_rows
 from highwater_controller.logic import partition_states, replica_states
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import (
+    DELETION_EPOCH,
+    NO_EPOCH,
+    BrokerEpoch,
     ControllerEpoch,
     LeaderEpoch,
     NodeId,
     Offset,
+    TopicId,
     TopicPartition,
 )
+from highwater_core.messages import StopReplicaPartition, StopReplicaRequest
 from highwater_core.znodes import PartitionLeadership
 from highwater_simulator.oracle.checkpoints import (
     HIGH_WATERMARKS,
@@ -190,7 +195,7 @@ def test_i16_no_command_of_an_older_controller_or_to_an_older_registration() -> 
         checks.event_traced(
             event(
                 EventKind.REQUEST_HANDLED, controller_epoch=controller_epoch,
-                detail={"broker_epoch": broker_epoch},
+                detail={"broker_epoch": broker_epoch, "request": "UpdateMetadata"},
             )
         )  # fmt: skip
         return list(broker.reports)
@@ -204,6 +209,92 @@ def test_i16_no_command_of_an_older_controller_or_to_an_older_registration() -> 
     assert handle(4, 10) == ["I16"]
     checks.event_traced(event(EventKind.NODE_STARTED))
     assert handle(3, 20) == [], "a new incarnation knows of no controller yet"
+
+
+class Starting:
+    """A broker whose checkpoint comes and goes."""
+
+    def __init__(self) -> None:
+        self.broker = Broker()
+        self.checks = RestartChecks(self.broker.world, self.broker.report)
+
+    def place(self, content: bytes, *, is_told: bool = True) -> None:
+        self.broker.files[HIGH_WATERMARKS] = content
+        self.checks.checkpoint_placed(1)
+        if is_told:
+            self.checks.event_traced(wrote(HIGH_WATERMARKS))
+
+    def start_with(self, high_watermark: int) -> list[str]:
+        detail = {"high_watermark": high_watermark}
+        self.checks.event_traced(event(EventKind.NODE_STARTED))
+        self.checks.event_traced(event(EventKind.REPLICA_STARTED, at=AT, offset=9, detail=detail))
+        return self.broker.reports
+
+
+def test_i15_a_checkpoint_that_a_power_loss_took_back_does_not_excuse_itself() -> None:
+    starting = Starting()
+    starting.place(checkpoint(t0=2))
+    starting.place(checkpoint(t0=5))
+    starting.broker.files[HIGH_WATERMARKS] = checkpoint(t0=2)
+    assert starting.start_with(2) == ["I15"]
+
+
+def test_i15_one_that_was_being_written_may_be_there_or_not() -> None:
+    for high_watermark in (5, 4):
+        starting = Starting()
+        starting.place(checkpoint(t0=5))
+        starting.place(checkpoint(t0=4), is_told=False)
+        assert starting.start_with(high_watermark) == []
+    starting = Starting()
+    starting.place(checkpoint(t0=5))
+    starting.place(checkpoint(), is_told=False)
+    assert starting.start_with(0) == [], "it may be of no topic any more"
+
+
+def test_i15_nothing_is_asked_of_a_checkpoint_that_a_fault_took_or_changed() -> None:
+    starting = Starting()
+    starting.place(checkpoint(t0=5))
+    starting.checks.checkpoint_lost(1)
+    assert starting.start_with(0) == []
+
+
+@pytest.mark.parametrize(
+    ("command_epoch", "more", "broken"),
+    [
+        (4, {}, []),
+        (5, {}, []),
+        (3, {}, ["I16"]),
+        (NO_EPOCH, {}, []),
+        (DELETION_EPOCH, {}, []),
+        (3, {"topic_id": TopicId("B")}, []),
+        (3, {"delete_partition": True}, ["I16"]),
+    ],
+)
+def test_i16_no_stop_by_a_command_of_an_older_leader_epoch(
+    command_epoch: int, more: dict[str, Any], broken: list[str]
+) -> None:
+    broker = Broker()
+    checks = RestartChecks(broker.world, broker.report)
+    broker.host(AT, topic_id="A")
+    checks.event_traced(event(EventKind.BECAME_FOLLOWER, at=AT, leader_epoch=LeaderEpoch(4)))
+    stop = StopReplicaPartition(
+        AT, **{"delete_partition": False, "leader_epoch": LeaderEpoch(command_epoch), **more}
+    )
+    checks.command_arrived(
+        1,
+        StopReplicaRequest(
+            NodeId(1000), ControllerEpoch(1), BrokerEpoch(1), (stop,), correlation_id=7
+        ),
+    )
+    detail = {"request": "StopReplica", "correlation_id": 7, "broker_epoch": 1}
+    refused = {str(AT): "FENCED_LEADER_EPOCH"}
+    handled = EventKind.REQUEST_HANDLED
+    checks.event_traced(event(handled, controller_epoch=1, detail=detail | {"refused": refused}))
+    assert broker.reports == []
+    if stop.delete_partition:
+        checks.event_traced(event(EventKind.REPLICA_STOPPED, at=AT, detail={"deleted": True}))
+    checks.event_traced(event(handled, controller_epoch=1, detail=detail | {"refused": {}}))
+    assert broker.reports == broken
 
 
 def test_i16_no_role_of_an_older_leader_epoch_of_the_same_topic() -> None:
@@ -284,8 +375,28 @@ def test_i15_as_many_entries_of_other_partitions_do_not_do() -> None:
 @pytest.mark.parametrize(("durable_end", "broken"), [(5, []), (6, []), (4, ["I15"])])
 def test_i15_nothing_is_called_durable_that_is_not(durable_end: int, broken: list[str]) -> None:
     broker = Broker()
-    shadow: Any = SimpleNamespace(is_stale=False, durable_end=lambda incarnation: durable_end)
+    shadow: Any = SimpleNamespace(
+        is_stale=False,
+        durable_end=lambda incarnation: durable_end,
+        missing_epoch=lambda start, end, incarnation: None,
+    )
     checks = CheckpointChecks(broker.world, {str(AT): {1: shadow}}, broker.report)
     broker.host(AT, recovery_point=Offset(5))
     checks.written(wrote(RECOVERY_POINTS))
     assert broker.reports == broken
+
+
+def test_i15_an_epoch_that_the_disk_may_forget_is_as_bad() -> None:
+    broker = Broker()
+    shadow: Any = SimpleNamespace(
+        is_stale=False,
+        durable_end=lambda incarnation: 5,
+        missing_epoch=lambda start, end, incarnation: 3 if (start, end) == (0, 5) else None,
+    )
+    checks = CheckpointChecks(broker.world, {str(AT): {1: shadow}}, broker.report)
+    broker.host(AT, recovery_point=Offset(4))
+    checks.written(wrote(RECOVERY_POINTS))
+    assert broker.reports == []
+    broker.host(AT, recovery_point=Offset(5))
+    checks.written(wrote(RECOVERY_POINTS))
+    assert broker.reports == ["I15"]

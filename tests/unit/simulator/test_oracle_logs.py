@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any
+
 import pytest
 
+from highwater_broker.log.checkpoints import encode_rows
 from highwater_core.ids import LeaderEpoch
 from highwater_simulator.disk import Disk
 from highwater_simulator.files import SimulatedFile, SimulatedFileSystem
@@ -16,7 +20,7 @@ from highwater_simulator.oracle.batches import (
     is_sound,
     parse_batches,
 )
-from highwater_simulator.oracle.shadow import ReplicaShadow
+from highwater_simulator.oracle.shadow import EPOCHS_NAME, ReplicaShadow
 from highwater_simulator.rng import SeededRng
 from highwater_wire.kafka.record_batch import build_batch
 
@@ -26,6 +30,10 @@ FIRST, SECOND = "t-0/00000000000000000000.log", "t-0/00000000000000000004.log"
 def written(base: int, epoch: int, *values: str) -> bytes:
     """Return a batch's bytes as a leader of the epoch writes them."""
     return build_batch([(None, value.encode(), 0) for value in values], base, LeaderEpoch(epoch))
+
+
+def epochs(*starts: tuple[int, int]) -> bytes:
+    return encode_rows([(str(epoch), str(start)) for epoch, start in starts], 2).encode()
 
 
 def batch(base: int, count: int = 2, epoch: int = 0, crc: int = 7) -> Batch:
@@ -164,8 +172,11 @@ class Followed:
     def sync(self, file: SimulatedFile) -> None:
         """Sync the file, and the names that lead to it."""
         for work in (file.sync(), self.files.sync_folder("t-0"), self.files.sync_folder("")):
-            task = self._runtime.start("sync", work)
-            self.kernel.run_until(task.is_done, 1_000)
+            self.do(work)
+
+    def do(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._runtime.start("work", work)
+        self.kernel.run_until(task.is_done, 1_000)
 
     def offsets(self) -> list[int]:
         return [each.base_offset for each in self.shadow.chain.batches]
@@ -280,6 +291,46 @@ def test_durable_is_what_lies_below_the_last_sync_of_each_segment_in_turn() -> N
     assert f.shadow.durable_end(1) == 2, "what lies behind a hole is not durable"
     f.sync(first)
     assert f.shadow.durable_end(1) == 5
+
+
+def test_what_is_synced_and_has_no_durable_name_is_not_durable() -> None:
+    f = Followed()
+    first = f.write(FIRST, written(0, 0, "a", "b"))
+    f.sync(first)
+    second = f.write(SECOND, written(2, 0, "c"))
+    f.do(second.sync())
+    assert f.shadow.durable_end(1) == 2
+    f.do(f.files.sync_folder("t-0"))
+    assert f.shadow.durable_end(1) == 3
+
+
+def test_nothing_is_durable_in_a_folder_without_a_durable_name() -> None:
+    f = Followed()
+    first = f.write(FIRST, written(0, 0, "a", "b"))
+    f.do(first.sync())
+    f.do(f.files.sync_folder("t-0"))
+    assert f.shadow.durable_end(1) == 0
+    f.do(f.files.sync_folder(""))
+    assert f.shadow.durable_end(1) == 2
+
+
+def test_epochs_of_batches_are_missed_in_what_is_durable_of_the_epoch_file() -> None:
+    f = Followed()
+    f.sync(f.write(FIRST, written(0, 0, "a"), written(1, 2, "b"), written(2, 3, "c")))
+    assert f.shadow.missing_epoch(0, 3, 1) is None, "without a file a start reads all batches"
+    f.sync(f.write("t-0/tmp", epochs((0, 0), (2, 1))))
+    f.files.rename("t-0/tmp", f"t-0/{EPOCHS_NAME}")
+    assert f.shadow.missing_epoch(0, 3, 1) is None
+    f.do(f.files.sync_folder("t-0"))
+    assert f.shadow.missing_epoch(0, 2, 1) is None
+    assert f.shadow.missing_epoch(0, 3, 1) == 3
+    f.write("t-0/tmp", epochs((0, 0), (2, 1), (3, 2)))
+    f.files.rename("t-0/tmp", f"t-0/{EPOCHS_NAME}")
+    assert f.shadow.missing_epoch(0, 3, 1) == 3, "that one may not be there after a power loss"
+    f.do(f.files.sync_folder("t-0"))
+    assert f.shadow.missing_epoch(0, 3, 1) is None, "a torn file is none"
+    f.sync(f.files.open(f"t-0/{EPOCHS_NAME}"))
+    assert f.shadow.missing_epoch(0, 3, 1) is None
 
 
 # ---------------------------------------------------------------- what is held
