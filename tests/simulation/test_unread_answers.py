@@ -42,6 +42,7 @@ class View:
 
     def __init__(self, file: SimulatedFile) -> None:
         self.file = file
+        self.lent: dict[Callable[[], None], None] = {}
 
     def __len__(self) -> int:
         return LENGTH
@@ -51,6 +52,12 @@ class View:
 
     def file_range(self) -> tuple[int, int, int]:
         return self.file.fileno(), 0, LENGTH
+
+    def borrow(self, take_back: Callable[[], None]) -> None:
+        self.lent[take_back] = None
+
+    def give_back(self, take_back: Callable[[], None]) -> None:
+        self.lent.pop(take_back, None)
 
 
 class Stage:
@@ -63,6 +70,7 @@ class Stage:
         self.disk = Disk(SeededRng(1))
         self.file = SimulatedFileSystem(self.server, self.disk).open("log")
         self.file.append([b"a" * LENGTH])
+        self.view = View(self.file)
         self.waits_ms = 0
         self.ended: list[str] = []
         self.read_later: list[Any] = []
@@ -87,7 +95,7 @@ class Stage:
             self.ended.append("cancelled")
             raise
         self.ended.append("answered")
-        result = FetchPartitionResult("t", 0, ErrorCode.NONE, Offset(0), Offset(0), View(self.file))
+        result = FetchPartitionResult("t", 0, ErrorCode.NONE, Offset(0), Offset(0), self.view)
         return FetchResponse((result,))
 
     async def fetch(self) -> None:
@@ -176,6 +184,17 @@ def test_a_file_that_ends_before_cuts_the_answer_short(make_stage: MakeStage) ->
     stage.kernel.run_for(10)
     assert "ends early" in stage.answers[0]
     assert stage.read_later == []
+
+
+def test_records_that_a_truncation_takes_back_are_sent_to_nobody(make_stage: MakeStage) -> None:
+    stage = make_stage()
+    stage.until_answered_by_the_server()
+    for take_back in list(stage.view.lent):
+        take_back()
+    stage.rewrite()
+    stage.kernel.run_for(10)
+    assert "ends early" in stage.answers[0]
+    assert stage.view.lent == {}
 
 
 def test_a_disk_that_fails_cuts_the_answer_short(make_stage: MakeStage) -> None:
