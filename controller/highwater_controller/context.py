@@ -64,6 +64,8 @@ class ControllerContext:
     topics_to_delete: dict[str, None] = field(default_factory=dict)
     """In the order in which their deletion was asked for."""
     topics_ineligible_for_deletion: set[str] = field(default_factory=set)
+    refused_deletions: dict[str, None] = field(default_factory=dict)
+    """Those of them that a live broker could not carry out: they are tried again after a while."""
     failed_deletions: dict[str, str] = field(default_factory=dict)
     """Why, by topic: put aside until somebody asks again, or the next term."""
     odd_topics: set[str] = field(default_factory=set)
@@ -135,6 +137,7 @@ class ControllerContext:
         self.topic_ids.pop(topic, None)
         self.topics_to_delete.pop(topic, None)
         self.topics_ineligible_for_deletion.discard(topic)
+        self.refused_deletions.pop(topic, None)
         self.failed_deletions.pop(topic, None)
         self.unreadable_topics.discard(topic)
 

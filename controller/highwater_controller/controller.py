@@ -19,6 +19,7 @@ from highwater_controller.controller_events import (
     DeletionsRequested,
     IsrChangesNotified,
     PartitionStateChanged,
+    RefusedDeletionsDue,
     RequestReceived,
     StopReplicaAnswered,
     TopicsChanged,
@@ -36,7 +37,11 @@ from highwater_controller.topic_changes import (
     on_topic_znode_changed,
     on_topics_changed,
 )
-from highwater_controller.topic_deletion import on_deletions_requested, on_stop_replica_answered
+from highwater_controller.topic_deletion import (
+    on_deletions_requested,
+    on_stop_replica_answered,
+    retry_refused,
+)
 from highwater_controller.topic_requests import TopicOutcome, on_create_topics, on_delete_topics
 from highwater_controller.topic_waits import TopicWaits
 from highwater_core.config import Toggles
@@ -82,6 +87,7 @@ class Controller:
         self._fail_points = fail_points
         self._events: Queue[ControllerEvent] = ports.runtime.queue()
         self._in_work: RequestReceived | None = None
+        self._timers = ports.runtime.scope("controller-timers")
         self._election = Election(
             settings.node_id,
             session,
@@ -130,6 +136,7 @@ class Controller:
         """Stop being the active controller, at once; what waits is answered or dropped."""
         term, self.term = self.term, None
         self.active_id = NO_LEADER
+        self._timers.cancel()
         dropped = self._events.drain()
         if self._in_work is not None and not self._in_work.reply.is_set():
             unknown = refusal(self._in_work.request, ErrorCode.REQUEST_TIMED_OUT)
@@ -168,10 +175,23 @@ class Controller:
                 await on_isr_changes_notified(term)
             case StopReplicaAnswered():
                 await on_stop_replica_answered(term, event.broker_id, event.request, event.response)
+                self._maybe_retry_later(term)
+            case RefusedDeletionsDue():
+                await retry_refused(term)
             case RequestReceived():
                 self._in_work = event
                 event.reply.set(await self._answer(term, event.request))
                 self._in_work = None
+
+    def _maybe_retry_later(self, term: Term) -> None:
+        """See to it that refused deletions are due once a command's timeout has passed."""
+
+        async def wait() -> None:
+            await self._ports.runtime.sleep(self._settings.command_timeout_ms)
+            self._events.put(RefusedDeletionsDue())
+
+        if term.context.refused_deletions and not self._timers.tasks():
+            self._timers.spawn("refused-deletions-timer", wait())
 
     async def _answer(
         self, term: Term, request: ControllerCommand

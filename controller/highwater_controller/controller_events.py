@@ -55,6 +55,11 @@ class DeletionsRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedDeletionsDue:
+    """Time to try again the deletions that brokers could not carry out."""
+
+
+@dataclass(frozen=True, slots=True)
 class IsrChangesNotified:
     pass
 
@@ -81,6 +86,7 @@ ControllerEvent = (
     | TopicZnodeChanged
     | PartitionStateChanged
     | DeletionsRequested
+    | RefusedDeletionsDue
     | IsrChangesNotified
     | StopReplicaAnswered
     | RequestReceived

@@ -1,8 +1,10 @@
 """Deletes topics: stops and deletes every replica, then removes the znodes.
 
 A topic is gone only once each assigned replica's broker has confirmed; a dead replica halts the
-deletion until its broker returns, while the live replicas are deleted at once. A topic whose
-znodes cannot be removed is put aside, and holds nothing else up.
+deletion until its broker returns, while the live replicas are deleted at once. What a live broker's
+disk refuses is tried again after a while. A topic whose znodes cannot be removed is put aside, and
+holds nothing else up.
+Deviation: Kafka tries a refused deletion again only when the broker returns.
 Source: Kafka's TopicDeletionManager; reference/replication.md section 3, "Flows".
 """
 
@@ -89,6 +91,13 @@ async def fail_deletions(term: Term, replicas: Iterable[Replica]) -> None:
         term.waits.deletion_ended(topic)
 
 
+async def retry_refused(term: Term) -> None:
+    """Try again what live brokers could not carry out."""
+    refused, term.context.refused_deletions = term.context.refused_deletions, {}
+    term.context.topics_ineligible_for_deletion.difference_update(refused)
+    await resume_deletions(term)
+
+
 async def on_stop_replica_answered(
     term: Term, broker_id: NodeId, request: StopReplicaRequest, response: CommandResponse
 ) -> None:
@@ -115,6 +124,7 @@ async def on_stop_replica_answered(
         (failed if error else deleted).append(replica)
     await move_replicas(term, deleted, ReplicaState.DELETION_SUCCESSFUL)
     await fail_deletions(term, failed)
+    context.refused_deletions.update((replica.topic_partition.topic, None) for replica in failed)
     if deleted or failed:
         await resume_deletions(term)
 

@@ -306,6 +306,21 @@ def test_a_deletion_that_fails_is_put_aside_and_holds_nothing_else_up(running):
     assert below(running, "bad") == []
 
 
+def test_a_deletion_that_a_live_brokers_disk_refuses_is_tried_again_after_a_while(running):
+    running.create_topic("t", (0, 1))
+    running.brokers[1].refused[P0] = ErrorCode.KAFKA_STORAGE_ERROR
+    assert running.delete_topic("t").results[0].error is NONE
+    assert running.data(znodes.topic_path("t")) is not None
+    asked = len(running.brokers[1].heard(StopReplicaRequest))
+    running.settle(25_000)
+    assert running.data(znodes.topic_path("t")) is not None
+    assert len(running.brokers[1].heard(StopReplicaRequest)) - asked == 4, "twice, in two steps"
+    assert len(running.brokers[0].heard(StopReplicaRequest)) == 2, "who has confirmed is left alone"
+    running.brokers[1].refused.clear()
+    running.until(lambda: running.events(EventKind.TOPIC_DELETED), "the deletion")
+    assert below(running, "t") == []
+
+
 def test_an_operation_that_fails_again_and_again_ends_the_session_and_another_controller_tries(
     running,
 ):
