@@ -12,6 +12,7 @@ from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.log.time_lookup import Steps
 from highwater_broker.logic.high_watermark import (
     is_frozen,
+    needed_in_sync,
     next_high_watermark,
 )
 from highwater_broker.logic.isr import (
@@ -62,13 +63,11 @@ class Partition(Replica):
 
         now_ms is wall-clock time, for batches without a timestamp of their own.
         Source: I17: with acks=-1 the ISR has at least min.insync.replicas members.
-        Deviation: a minimum above the replication factor refuses all of them; Kafka takes it for
-        the replication factor here too, as the high watermark does (since 3.7).
         """
         role = self.role
         if not isinstance(role, Leading):
             return AppendOutcome(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if acks == -1 and len(role.isr) < self.min_insync_replicas:
+        if acks == -1 and len(role.isr) < self._needed_in_sync(role):
             return AppendOutcome(ErrorCode.NOT_ENOUGH_REPLICAS)
         try:
             base_offset, end_offset, _ = self.log.append_as_leader(
@@ -93,9 +92,12 @@ class Partition(Replica):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self._high_watermark < end_offset:
             return None
-        if len(role.isr) < self.min_insync_replicas:
+        if len(role.isr) < self._needed_in_sync(role):
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return ErrorCode.NONE
+
+    def _needed_in_sync(self, role: Leading) -> int:
+        return needed_in_sync(self.min_insync_replicas, 1 + len(role.followers))
 
     # ------------------------------------------------------------ leader: reads
 
@@ -312,8 +314,7 @@ class Partition(Replica):
             ],
             frozen=is_frozen(
                 len(role.isr),
-                self.min_insync_replicas,
-                1 + len(role.followers),
+                self._needed_in_sync(role),
                 waits_for_min_isr=self._context.toggles.high_watermark_waits_for_min_isr,
             ),
         )

@@ -31,19 +31,18 @@ def next_high_watermark(
     return max(current, candidate)
 
 
-def is_frozen(
-    in_sync_count: int,
-    min_insync_replicas: int,
-    replication_factor: int,
-    *,
-    waits_for_min_isr: bool,
-) -> bool:
-    """Return whether the high watermark must stay: the ISR is too small to commit (KAFKA-15583).
+def needed_in_sync(min_insync_replicas: int, replication_factor: int) -> int:
+    """Return how many in sync it takes to commit: at most all that there are.
 
-    A minimum above the replication factor counts as that: there is nobody else who could lead
-    without what all replicas have (Kafka's effectiveMinIsr).
+    Where all replicas have a record nobody is left who could lead without it.
+    Source: Kafka's effectiveMinIsr, since KAFKA-15583.
     """
-    return waits_for_min_isr and in_sync_count < min(min_insync_replicas, replication_factor)
+    return min(min_insync_replicas, replication_factor)
+
+
+def is_frozen(in_sync_count: int, needed: int, *, waits_for_min_isr: bool) -> bool:
+    """Return whether the high watermark must stay: the ISR is too small to commit (KAFKA-15583)."""
+    return waits_for_min_isr and in_sync_count < needed
 
 
 def follower_high_watermark(leader_high_watermark: Offset, log_end_offset: Offset) -> Offset:

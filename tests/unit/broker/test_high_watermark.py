@@ -7,6 +7,7 @@ import pytest
 from highwater_broker.logic.high_watermark import (
     follower_high_watermark,
     is_frozen,
+    needed_in_sync,
     next_high_watermark,
 )
 from highwater_core.ids import NO_OFFSET, Offset
@@ -44,7 +45,8 @@ def test_high_watermark_is_the_least_end_and_only_rises(
 def test_frozen_only_below_min_isr_and_only_with_the_toggle(
     in_sync: int, minimum: int, factor: int, waits: bool, expected: bool
 ) -> None:
-    assert is_frozen(in_sync, minimum, factor, waits_for_min_isr=waits) is expected
+    needed = needed_in_sync(minimum, factor)
+    assert is_frozen(in_sync, needed, waits_for_min_isr=waits) is expected
 
 
 @pytest.mark.parametrize(("told", "end", "expected"), [(5, 9, 5), (12, 9, 9), (0, 9, 0)])
