@@ -26,6 +26,7 @@ _BROKER_SETTINGS: Mapping[str, Bounds] = {
     "isr_change_propagation_max_ms": (1, None),
     "alter_partition_timeout_ms": (1, None),
     "controller_retry_ms": (1, None),
+    "request_wait_max_ms": (1, None),
     "high_watermark_checkpoint_interval_ms": (1, None),
     "log_flush_interval_ms": (1, None),
     "log_retention_check_interval_ms": (1, None),

@@ -76,9 +76,7 @@ class Log:
         log_start_offset: Offset = _FIRST_OFFSET,
         high_watermark: Offset = _FIRST_OFFSET,
     ) -> tuple[Log, RecoveryReport]:
-        """Open the folder's log, creating and repairing what is needed.
-
-        The offsets are the checkpointed ones, 0 when there are none.
+        """Open the folder's log by checkpointed offsets (0: none), and repair what is needed.
 
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR.

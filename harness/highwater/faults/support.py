@@ -22,6 +22,8 @@ REASONS: Mapping[type[f.Fault], str] = {
     f.SlowDisk: "no file system between a node and its volume slows operations down",
     f.ClockJump: "containers share their host's wall clock",
     f.ClockRate: "containers share their host's clocks",
+    f.ChangeConfig: "brokers serve no AlterConfigs yet, by which an operator would do it",
+    f.StrangeRequests: "the suite and python -m bench.hostile have such clients, of their own",
 }
 """Why containers cannot do it."""
 

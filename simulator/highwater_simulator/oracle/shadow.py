@@ -159,7 +159,7 @@ class ReplicaShadow:
                 return True
         return self._parsed[path] < len(content)
 
-    def durable_end(self, incarnation: int, log_start_offset: int) -> int:
+    def durable_end(self, incarnation: int, log_start_offset: int = 0) -> int:
         """Return up to which offset that incarnation may take its batches for durable.
 
         Batches below log_start_offset, the one on the disk, may be as they are.

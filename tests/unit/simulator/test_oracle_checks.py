@@ -377,7 +377,7 @@ def test_i15_nothing_is_called_durable_that_is_not(durable_end: int, broken: lis
     broker = Broker()
     shadow: Any = SimpleNamespace(
         is_stale=False,
-        durable_end=lambda incarnation: durable_end,
+        durable_end=lambda incarnation, start: durable_end,
         missing_epoch=lambda start, end, incarnation: None,
     )
     checks = CheckpointChecks(broker.world, {str(AT): {1: shadow}}, broker.report)
@@ -390,7 +390,7 @@ def test_i15_an_epoch_that_the_disk_may_forget_is_as_bad() -> None:
     broker = Broker()
     shadow: Any = SimpleNamespace(
         is_stale=False,
-        durable_end=lambda incarnation: 5,
+        durable_end=lambda incarnation, start: 5,
         missing_epoch=lambda start, end, incarnation: 3 if (start, end) == (0, 5) else None,
     )
     checks = CheckpointChecks(broker.world, {str(AT): {1: shadow}}, broker.report)
