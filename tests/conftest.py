@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-settings.register_profile("same every time", derandomize=True, database=None)
-settings.register_profile("explores", print_blob=True)
+settings.register_profile("same every time", derandomize=True, database=None, deadline=None)
+settings.register_profile("explores", print_blob=True, deadline=None)
 
 MESSAGE_CHARACTERS = 300
 

@@ -97,29 +97,28 @@ class MemoryQuota:
 
         If not, go_on is called once it may.
         """
-        if self._may_grow(holder, growth_bytes) or self._make_room(holder, growth_bytes):
+        if self._has_room(growth_bytes):
+            return True
+        if not self._waiting:  # while somebody waits, nobody keeps anything
+            for other in tuple(self._held):
+                if other is not holder:
+                    other.give_back()
+        if self._has_room(growth_bytes) or self._may_go_beyond(holder):
             return True
         self._waiting.setdefault(holder, _Wait(growth_bytes))
         if self._looking is None:
             self._looking = asyncio.get_running_loop().call_later(PATIENCE_S, self._look)
         return False
 
-    def _may_grow(self, holder: Holder, growth_bytes: int) -> bool:
-        limit = self.limit_bytes
-        if limit is None or self.used_bytes + growth_bytes <= limit:
-            return True
+    def _has_room(self, growth_bytes: int) -> bool:
+        return self.limit_bytes is None or self.used_bytes + growth_bytes <= self.limit_bytes
+
+    def _may_go_beyond(self, holder: Holder) -> bool:
         beyond = self._beyond
         if beyond is None or beyond is holder or not beyond.is_amid_frame:
             self._beyond = holder
             return True
         return False
-
-    def _make_room(self, holder: Holder, growth_bytes: int) -> bool:
-        if not self._waiting:  # the first to wait: the others have not given back yet
-            for other in tuple(self._held):
-                if other is not holder:
-                    other.give_back()
-        return self._may_grow(holder, growth_bytes)
 
     def _take_turns_soon(self) -> None:
         if self._waiting and not self._turns_are_due:
@@ -129,7 +128,9 @@ class MemoryQuota:
     def _take_turns(self) -> None:
         self._turns_are_due = False
         for holder, wait in tuple(self._waiting.items()):
-            if holder in self._waiting and self._may_grow(holder, wait.growth_bytes):
+            if holder not in self._waiting:
+                continue  # it has ended in another's turn
+            if self._has_room(wait.growth_bytes) or self._may_go_beyond(holder):
                 del self._waiting[holder]
                 holder.go_on()
 

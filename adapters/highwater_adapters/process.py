@@ -16,9 +16,11 @@ where there is one, says which fail-points are armed from the first step on.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
+import resource
 import signal
 import sys
 import time
@@ -33,8 +35,10 @@ from highwater_adapters.asyncio_runtime import BUG_EXIT_CODE, AsyncioRuntime
 from highwater_adapters.control_plane import GrpcControlPlane
 from highwater_adapters.coordination import KazooCoordinationFactory
 from highwater_adapters.files import RealFileSystem, sync_folder
+from highwater_adapters.loop_watchdog import LoopWatchdog, WatchedSessions
 from highwater_adapters.peers import AllowedPeers
 from highwater_adapters.random_source import RandomSource
+from highwater_adapters.repeats import INTERVAL_S, BoundedHandler, BoundedTrace
 from highwater_adapters.tcp_server import KafkaListener, ListenerSpec
 from highwater_adapters.tcp_transport import TcpTransport
 from highwater_adapters.trace_sink import TraceSink
@@ -80,6 +84,14 @@ class NodeSettings(Protocol):
         ...
 
     @property
+    def session_timeout_ms(self) -> int: ...
+    @property
+    def event_loop_stall_max_ms(self) -> int:
+        """A node whose event loop does not turn for so long, or for its session timeout if that
+        is longer, ends."""
+        ...
+
+    @property
     def data_folder(self) -> str: ...
     @property
     def trace_path(self) -> str:
@@ -121,9 +133,11 @@ def run_node(
     """Run the node until it stops, and return the process's exit code.
 
     SIGTERM and SIGINT call node.request_stop(). The control plane and the listeners answer from
-    before run() starts until after it has returned. A bug ends the process at once with 70.
+    before run() starts until after it has returned. A bug ends the process at once with 70, an
+    event loop that does not turn ends it with 75.
     """
     set_up_logging(settings.node_id)
+    raise_descriptor_limit()
     try:
         incarnation = raise_incarnation(Path(settings.data_folder))
         settings = replace(settings, incarnation=incarnation)  # type: ignore[type-var]
@@ -145,14 +159,15 @@ async def _run(
     sink = TraceSink(Path(settings.trace_path or default_trace))
     runtime = AsyncioRuntime(_make_failure_report(sink))
     runtime.loop.set_exception_handler(_make_exception_handler(runtime))
-    trace = TraceRecorder(runtime, settings.node_id, settings.incarnation, sink)
+    trace = BoundedTrace(TraceRecorder(runtime, settings.node_id, settings.incarnation, sink))
     files = RealFileSystem(folder / "data")
     peers = AllowedPeers(parse_networks(settings.control_allowed_networks))
     control = GrpcControlPlane(trace, runtime.fail, watch_trace=sink.watch, peers=peers)
     transport = TcpTransport(client_id=f"node-{settings.node_id}")
+    watchdog = LoopWatchdog(max(settings.session_timeout_ms, settings.event_loop_stall_max_ms))
     ports = Ports(
         runtime=runtime,
-        coordination=KazooCoordinationFactory(settings.zookeeper),
+        coordination=WatchedSessions(KazooCoordinationFactory(settings.zookeeper), watchdog),
         control=control,
         transport=transport,
         files=files,
@@ -165,6 +180,7 @@ async def _run(
     listeners = [
         KafkaListener(spec, trace, runtime.fail) for spec in make_listeners(settings, node)
     ]
+    _tell_held_back_again(runtime.loop, trace)
     for number in (signal.SIGTERM, signal.SIGINT):
         runtime.loop.add_signal_handler(number, node.request_stop)
     try:
@@ -178,8 +194,10 @@ async def _run(
             await listener.stop()
         await control.stop()
         transport.close()
+        _tell_held_back(trace, at_once=True)
         sink.close()
         files.close()
+        watchdog.stop()
 
 
 async def _run_node(node: Node, runtime: AsyncioRuntime) -> None:
@@ -243,6 +261,19 @@ def _make_exception_handler(
 # ---------------------------------------------------------------- boot, incarnation, logging
 
 
+def descriptor_limit() -> int:
+    """Return how many files and connections this process may have open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft
+
+
+def raise_descriptor_limit() -> None:
+    """Let this process open as many files and connections as its hard limit says."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):  # then it stays as it was
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def read_boot_id(path: Path = _BOOT_ID) -> str:
     """Return the kernel's name for the machine's boot, empty where there is none."""
     try:
@@ -299,12 +330,28 @@ class _JsonLines(logging.Formatter):
 
 
 def set_up_logging(node_id: int) -> None:
-    """Send every logger's lines to stderr as JSON; the image quiets gRPC's own, which are not."""
+    """Send every logger's lines to stderr as JSON; the image quiets gRPC's own, which are not.
+
+    A line that repeats without end is told a few times and then counted.
+    """
     handler = logging.StreamHandler()
     handler.setFormatter(_JsonLines(node_id))
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    logging.basicConfig(level=logging.INFO, handlers=[BoundedHandler(handler)], force=True)
     logging.getLogger("highwater.zookeeper").setLevel(logging.WARNING)
     logging.getLogger("grpc._cython.cygrpc").addFilter(_is_no_cancellation)
+
+
+def _tell_held_back(trace: BoundedTrace, *, at_once: bool = False) -> None:
+    trace.tell_held_back(at_once=at_once)
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, BoundedHandler):
+            handler.tell_held_back(at_once=at_once)
+
+
+def _tell_held_back_again(loop: asyncio.AbstractEventLoop, trace: BoundedTrace) -> None:
+    """Tell what was held back, now and then: perhaps nothing more comes after it."""
+    _tell_held_back(trace)
+    loop.call_later(INTERVAL_S, _tell_held_back_again, loop, trace)
 
 
 def _is_no_cancellation(record: logging.LogRecord) -> bool:

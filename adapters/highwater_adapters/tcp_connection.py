@@ -178,8 +178,7 @@ class Connection(asyncio.BufferedProtocol):
             self.give_back()
         if self._quiet_sweeps >= idle_sweeps:
             self.drop("no byte came or went for connections.max.idle.ms")
-            return False
-        return is_quiet and not self._transport.is_reading() and not self._is_lost
+        return is_quiet and not self._transport.is_reading() and not self._is_dropped
 
     def fileno(self) -> int:
         descriptor: int = self._transport.get_extra_info("socket").fileno()

@@ -51,6 +51,7 @@ class KafkaListener:
         self._loop = asyncio.get_running_loop()
         self._socket: socket.socket | None = None
         self._connections: dict[Connection, None] = {}
+        self._count = 0  # of connections, with those that are being opened
         self._by_address: Counter[str] = Counter()
         self._openings: dict[asyncio.Task[None], None] = {}
         self._last_has_closed: asyncio.Future[None] | None = None
@@ -117,6 +118,7 @@ class KafkaListener:
                 accepted.close()
                 _LOGGER.warning("%s %s: %s; closed", self.spec.name, address[0], refused)
                 continue
+            self._count += 1
             self._by_address[address[0]] += 1
             opening = self._loop.create_task(self._open(accepted, address[0]))
             self._openings[opening] = None
@@ -130,7 +132,7 @@ class KafkaListener:
 
     def _refusal(self, address: str) -> str | None:
         spec = self.spec
-        if spec.max_connections != NO_LIMIT and self._by_address.total() >= spec.max_connections:
+        if spec.max_connections != NO_LIMIT and self._count >= spec.max_connections:
             return f"there are max.connections ({spec.max_connections})"
         per_ip = spec.max_connections_per_ip
         if per_ip != NO_LIMIT and self._by_address[address] >= per_ip:
@@ -147,6 +149,7 @@ class KafkaListener:
             self._count_down(address)
 
     def _count_down(self, address: str) -> None:
+        self._count -= 1
         self._by_address[address] -= 1
         if not self._by_address[address]:
             del self._by_address[address]

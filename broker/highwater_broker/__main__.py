@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Sequence
 
-from highwater_adapters.process import load_settings, run_node
+from highwater_adapters.memory_quota import MemoryQuota
+from highwater_adapters.process import descriptor_limit, load_settings, run_node
 from highwater_adapters.tcp_server import ConnectionContext, KafkaHandler, ListenerSpec
 from highwater_broker.kafka_api.seams import Listener
 from highwater_broker.node import BrokerNode
-from highwater_broker.settings import BrokerSettings
+from highwater_broker.settings import NO_LIMIT, BrokerSettings
 from highwater_wire.kafka.messages import KafkaRequest, KafkaResponse
 from highwater_wire.kafka.versions import REPLICATION_PROFILE
 
@@ -19,6 +21,7 @@ def make_listeners(settings: BrokerSettings, node: BrokerNode) -> Sequence[Liste
 
     Each listens where it says that it is; EXTERNAL, which is reached through published ports, at
     every address.
+    What clients hold of memory, connections and descriptors takes nothing from followers.
     """
 
     def handler(listener: Listener) -> KafkaHandler:
@@ -27,20 +30,40 @@ def make_listeners(settings: BrokerSettings, node: BrokerNode) -> Sequence[Liste
 
         return handle
 
+    def quota() -> MemoryQuota:
+        limit = settings.queued_max_request_bytes
+        return MemoryQuota(None if limit == NO_LIMIT else limit)
+
+    most_connections = descriptor_limit() // 4
+    wanted = settings.max_connections
+    of_clients = most_connections if wanted == NO_LIMIT else min(wanted, most_connections)
+    spec = functools.partial(
+        ListenerSpec,
+        max_frame_bytes=settings.socket_request_max_bytes,
+        max_idle_ms=settings.connections_max_idle_ms,
+    )
+    for_clients = functools.partial(
+        spec,
+        max_connections=of_clients,
+        max_connections_per_ip=settings.max_connections_per_ip,
+        quota=quota(),
+    )
     return (
-        ListenerSpec(
+        for_clients(
             Listener.CLIENT,
             settings.client_port,
             handler(Listener.CLIENT),
             host=settings.listen_host or settings.client_host,
         ),
-        ListenerSpec(Listener.EXTERNAL, settings.external_bind_port, handler(Listener.EXTERNAL)),
-        ListenerSpec(
+        for_clients(Listener.EXTERNAL, settings.external_bind_port, handler(Listener.EXTERNAL)),
+        spec(
             Listener.REPLICATION,
             settings.replication_port,
             handler(Listener.REPLICATION),
             REPLICATION_PROFILE,
             host=settings.listen_host or settings.replication_host,
+            max_connections=most_connections,
+            quota=quota(),
         ),
     )
 

@@ -13,6 +13,7 @@ from highwater_core.networks import check_announced, parse_networks
 from highwater_core.topic_configs import BROKER_DEFAULTS, BadTopicConfig, parse_topic_config
 
 MEBIBYTE = 1024 * 1024
+NO_LIMIT = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,9 @@ class BrokerSettings:
     cluster_id: str = "highwater"
     zookeeper: str = "zookeeper:2181"
     session_timeout_ms: int = 6_000
+    event_loop_stall_max_ms: int = 10_000
+    """A broker whose event loop does not turn for so long, or for the session timeout if that is
+    longer, ends with exit code 75."""
     data_folder: str = "/var/lib/highwater"
     trace_path: str = ""
 
@@ -50,6 +54,19 @@ class BrokerSettings:
     control_allowed_networks: str = ""
     """Who may call the control port, as in "10.1.0.0/16,192.168.7.1/32"; empty: whoever is on one
     of the machine's own networks."""
+
+    socket_request_max_bytes: int = 100 * MEBIBYTE
+    queued_max_request_bytes: int = 256 * MEBIBYTE
+    """What clients' requests and answers not yet read may hold in memory together, and what
+    followers' may, each beyond 64 KiB for every connection. While it is reached, large requests
+    wait; connections that hold the most for more than two seconds are closed."""
+    connections_max_idle_ms: int = 600_000
+    """A connection on which no byte comes or goes for so long is closed."""
+    max_connections: int = -1
+    """Of each listener for clients. A quarter of the descriptors that the process may open bounds
+    every listener."""
+    max_connections_per_ip: int = -1
+    """Of one address on each listener for clients."""
 
     replica_lag_time_max_ms: int = 10_000
     replica_fetch_wait_max_ms: int = 500
@@ -112,10 +129,21 @@ class BrokerSettings:
         ):
             check_announced(name, *at)
         parse_networks(self.control_allowed_networks)
+        self._check_connections()
         try:
             parse_topic_config(dict(self.topic_defaults()))
         except BadTopicConfig as error:
             raise ValueError(str(error)) from error
+
+    def _check_connections(self) -> None:
+        for name in ("socket_request_max_bytes", "connections_max_idle_ms"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
+        for name in ("queued_max_request_bytes", "max_connections", "max_connections_per_ip"):
+            if getattr(self, name) <= 0 and getattr(self, name) != NO_LIMIT:
+                raise ValueError(f"{name} must be positive or -1, not {getattr(self, name)}")
+        if NO_LIMIT != self.queued_max_request_bytes < self.socket_request_max_bytes:
+            raise ValueError("queued_max_request_bytes is below socket_request_max_bytes")
 
     @property
     def broker_id(self) -> NodeId:
@@ -145,9 +173,14 @@ class BrokerSettings:
         """Return what DescribeConfigs tells of this broker, by Kafka's names."""
         return (
             ("broker.id", str(self.node_id)),
+            ("connections.max.idle.ms", str(self.connections_max_idle_ms)),
             ("default.replication.factor", str(self.default_replication_factor)),
+            ("max.connections", str(self.max_connections)),
+            ("max.connections.per.ip", str(self.max_connections_per_ip)),
             ("min.insync.replicas", str(self.min_insync_replicas)),
             ("num.partitions", str(self.num_partitions)),
+            ("queued.max.request.bytes", str(self.queued_max_request_bytes)),
             ("replica.lag.time.max.ms", str(self.replica_lag_time_max_ms)),
+            ("socket.request.max.bytes", str(self.socket_request_max_bytes)),
             ("zookeeper.session.timeout.ms", str(self.session_timeout_ms)),
         )

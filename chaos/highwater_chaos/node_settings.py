@@ -27,6 +27,12 @@ _BROKER_SETTINGS: Mapping[str, Bounds] = {
     "alter_partition_timeout_ms": (1, None),
     "controller_retry_ms": (1, None),
     "request_wait_max_ms": (1, None),
+    "event_loop_stall_max_ms": (1, None),
+    "socket_request_max_bytes": (1, 100 << 20),
+    "connections_max_idle_ms": (1, None),
+    "queued_max_request_bytes": (100 << 20, None),
+    "max_connections": (1, None),
+    "max_connections_per_ip": (1, None),
     "high_watermark_checkpoint_interval_ms": (1, None),
     "log_flush_interval_ms": (1, None),
     "log_retention_check_interval_ms": (1, None),
@@ -39,6 +45,7 @@ _BROKER_SETTINGS: Mapping[str, Bounds] = {
 }
 _CONTROLLER_SETTINGS: Mapping[str, Bounds] = {
     "session_timeout_ms": (1, None),
+    "event_loop_stall_max_ms": (1, None),
     "command_timeout_ms": (1, None),
     "command_retry_ms": (1, None),
     "zookeeper_give_up_ms": (1, None),

@@ -21,6 +21,9 @@ class ControllerSettings:
     """Grows with each start of this node; shown in snapshots."""
     zookeeper: str = "zookeeper:2181"
     session_timeout_ms: int = 6_000
+    event_loop_stall_max_ms: int = 10_000
+    """A controller whose event loop does not turn for so long, or for the session timeout if that
+    is longer, ends with exit code 75."""
     data_folder: str = "/var/lib/highwater"
     trace_path: str = ""
     control_host: str = "localhost"
@@ -51,6 +54,7 @@ class ControllerSettings:
         parse_networks(self.control_allowed_networks)
         for name in (
             "session_timeout_ms",
+            "event_loop_stall_max_ms",
             "command_timeout_ms",
             "command_retry_ms",
             "zookeeper_give_up_ms",

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from highwater_core.check import check
+from highwater_core.check import BugFound, check
 from highwater_core.ids import Endpoint
 from highwater_core.messages import ControlRequest, ControlResponse
 from highwater_core.ports import CallFailed, ControlHandler
@@ -290,7 +290,8 @@ class ClientSide:
             CallFailed: the answer ends in the middle.
         """
         server = self._server
-        check(server is not None, "an answer of nobody")
+        if server is None:
+            raise BugFound("an answer of nobody")
         while not self.is_closed and server.is_alive and not server.is_responsive:
             if self._runtime.now_ns() >= deadline_ns:
                 raise CallFailed(f"{self._endpoint}: the answer did not arrive whole in time")

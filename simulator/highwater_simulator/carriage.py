@@ -79,7 +79,7 @@ class _KafkaByValue:
 
 def _read_records(response: FetchResponse) -> FetchResponse:
     partitions = [
-        replace(partition, records=partition.records.read())  # type: ignore[union-attr]
+        replace(partition, records=partition.records.read())
         if isinstance(partition.records, FileRange)
         else partition
         for partition in response.partitions

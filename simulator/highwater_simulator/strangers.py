@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from crc32c import crc32c
@@ -85,7 +85,7 @@ class Strangers:
         if fault.kind is Strange.NAMES_IN_ZOOKEEPER:
             await self._write(client, NAMES[fault.count % len(NAMES)])
             return
-        configs = ()
+        configs: tuple[tuple[str, str], ...] = ()
         if fault.kind is Strange.EXTREME_CONFIGS:
             configs = (EXTREMES[fault.count % len(EXTREMES)],)
         factor = min(3, len(self._world.brokers))
@@ -214,7 +214,7 @@ def _many_assignments(topic: str, number: int) -> Iterator[Any]:
     yield CreateTopicsRequest((wanted,), WITHIN_MS)
 
 
-_MAKERS = {
+_MAKERS: Mapping[Strange, Callable[[str, int], Iterator[Any]]] = {
     Strange.SAME_PARTITION_AGAIN: _same_partition,
     Strange.SEVERAL_BATCHES: functools.partial(_forged_counts, at_once=4),
     Strange.FORGED_COUNT: functools.partial(_forged_counts, at_once=1),

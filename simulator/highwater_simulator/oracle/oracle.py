@@ -302,7 +302,7 @@ class Oracle:
                 if told.error is ErrorCode.NONE and (told.topic, told.partition) in latest:
                     self._judge_latest(broker, TopicPartition(told.topic, told.partition), told)
 
-    def _fetched(self, broker: int, request: FetchRequest, response: Any) -> None:
+    def _fetched(self, broker: int, request: Any, response: Any) -> None:
         """Take note of what a consumer is promised, and what it gets if that is read later."""
         for each in response.partitions if request.replica_id == CONSUMER else ():
             if each.error is ErrorCode.NONE and len(each.records):

@@ -351,13 +351,14 @@ class PartitionOracle:
                 f"acknowledged to a client with CRC {crc:08x}; committed there: {what}",
                 base_offset,
             )
-        if isr_size is None or isr_size >= self.min_insync_replicas:
+        needed = min(self.min_insync_replicas, len(self.assigned_replicas))
+        if isr_size is None or isr_size >= needed:
             return
         isr_size = max(isr_size, self._committed_by[self.committed.index_below(base_offset + 1)])
-        if isr_size < self.min_insync_replicas:
+        if isr_size < needed:
             self._report(
                 "I17",
-                f"acknowledged with {isr_size} in sync, of {self.min_insync_replicas} needed",
+                f"acknowledged with {isr_size} in sync, of {needed} needed",
                 base_offset,
             )
 

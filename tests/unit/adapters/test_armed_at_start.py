@@ -31,6 +31,8 @@ class Settings:
     control_allowed_networks: str = ""
     zookeeper: str = "127.0.0.1:1"
     trace_path: str = ""
+    session_timeout_ms: int = 6_000
+    event_loop_stall_max_ms: int = 10_000
 
 
 class NodeThatRecovers:

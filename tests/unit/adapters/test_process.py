@@ -40,6 +40,8 @@ class Settings:
     zookeeper: str = "127.0.0.1:1"
     data_folder: str = ""
     trace_path: str = ""
+    session_timeout_ms: int = 6_000
+    event_loop_stall_max_ms: int = 10_000
 
 
 class NodeThatWaits:
@@ -87,6 +89,8 @@ class Settings:
     control_allowed_networks: str = ""
     zookeeper: str = "127.0.0.1:1"
     trace_path: str = ""
+    session_timeout_ms: int = 6_000
+    event_loop_stall_max_ms: int = 10_000
 
 class Node:
     def __init__(self, settings, ports):

@@ -112,6 +112,7 @@ async def connected() -> AsyncIterator[tuple[Reader, socket.socket]]:
             side.transport.abort()
         await side.is_lost.wait()
     assert open_descriptors() == before
+    assert FileRange.open_count == 0
     assert unhandled == []
 
 
@@ -290,6 +291,19 @@ async def receive_to_the_end(client: socket.socket) -> bytes:
     except ConnectionResetError:
         pass
     return received
+
+
+def test_a_file_that_fails_after_a_pause_ends_the_connection_once(segment: int) -> None:
+    """asyncio would end a connection twice that is given up within resume_writing."""
+
+    async def body(side: Reader, client: socket.socket) -> None:
+        side.send([bytes(300_000), part_of(segment, 1 << 20, LARGE)])
+        side.writer.flush()
+        assert side.writer.is_blocked
+        assert len(await receive_to_the_end(client)) <= 300_000
+        await side.is_lost.wait()
+
+    run(body)
 
 
 @pytest.mark.parametrize("position", [1 << 20, (1 << 20) + 1])

@@ -1,0 +1,131 @@
+"""What is said again and again is said a few times, then counted: log lines and trace events.
+
+A client that repeats its mistake for ever, or a disk that fails at every write, would else fill
+the disk. Memory is bounded, too: beyond KINDS_MAX kinds at a time, the rest counts as one.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from highwater_core.events import EventKind
+from highwater_core.ports import Trace
+
+KINDS_MAX = 256
+INTERVAL_S = 10.0
+LINES_OF_A_KIND = 20
+LINES_OF_A_LOGGER = 200
+"""In each interval. Errors that end the process are always told."""
+EVENTS_OF_A_KIND = 100
+"""Of bad input, in each interval."""
+
+_OTHERS = "others"
+_KIND_LENGTH = 200
+_LOGGER_NAME = "highwater.log"
+_NUMBERS = re.compile(r"\d+")
+
+
+@dataclass(slots=True)
+class _Window:
+    ends: float
+    said: int = 0
+    held_back: int = 0
+
+
+class Repeats:
+    """Counts what is said of each kind, in intervals that begin with the first of them."""
+
+    def __init__(
+        self, interval_s: float = INTERVAL_S, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._interval_s = interval_s
+        self._clock = clock
+        self._windows: dict[str, _Window] = {}
+
+    def may_say(self, kind: str, most: int) -> bool:
+        """Return whether one more may be said; else it is held back and counted."""
+        window = self._windows.get(kind)
+        if window is None:
+            if len(self._windows) >= KINDS_MAX:
+                kind = _OTHERS
+            window = self._windows.setdefault(kind, _Window(self._clock() + self._interval_s))
+        if window.said < most:
+            window.said += 1
+            return True
+        window.held_back += 1
+        return False
+
+    def ended(self, *, at_once: bool = False) -> list[tuple[str, int]]:
+        """Return what was held back, by kind, in intervals that have ended, and forget those.
+
+        at_once: in all of them, as if they had.
+        """
+        now = self._clock()
+        over = [kind for kind, window in self._windows.items() if at_once or window.ends <= now]
+        held_back = [(kind, self._windows.pop(kind).held_back) for kind in over]
+        return [(kind, count) for kind, count in held_back if count]
+
+
+class BoundedHandler(logging.Handler):
+    """Passes on the first lines of each logger and template in an interval, then a count."""
+
+    def __init__(self, handler: logging.Handler, repeats: Repeats | None = None) -> None:
+        super().__init__()
+        self._handler = handler
+        self._repeats = repeats or Repeats()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Called with the handler's lock held."""
+        self.tell_held_back()
+        kind = f"{record.name}: {str(record.msg)[:_KIND_LENGTH]}"
+        if record.levelno >= logging.CRITICAL or (
+            self._repeats.may_say(kind, LINES_OF_A_KIND)
+            and self._repeats.may_say(record.name, LINES_OF_A_LOGGER)
+        ):
+            self._handler.handle(record)
+
+    def tell_held_back(self, *, at_once: bool = False) -> None:
+        """Log how many lines were held back in the intervals that have ended, or in all."""
+        self.acquire()
+        try:
+            for kind, count in self._repeats.ended(at_once=at_once):
+                fields = {
+                    "name": _LOGGER_NAME,
+                    "levelno": logging.WARNING,
+                    "levelname": "WARNING",
+                    "msg": "... and %d more like it: %s",
+                    "args": (count, kind),
+                }
+                self._handler.handle(logging.makeLogRecord(fields))
+        finally:
+            self.release()
+
+
+class BoundedTrace:
+    """A Trace that passes on the first events of bad input of each kind, then a count.
+
+    The kind is `where` without its numbers: a listener, whatever the peer's port.
+    """
+
+    def __init__(self, trace: Trace, repeats: Repeats | None = None) -> None:
+        self._trace = trace
+        self._repeats = repeats or Repeats()
+
+    def emit(self, kind: EventKind, **fields: Any) -> None:
+        if kind is EventKind.BAD_INPUT_MET:
+            self.tell_held_back()
+            where = _NUMBERS.sub("#", str(fields.get("where", ""))[:_KIND_LENGTH])
+            if not self._repeats.may_say(where, EVENTS_OF_A_KIND):
+                return
+        self._trace.emit(kind, **fields)
+
+    def tell_held_back(self, *, at_once: bool = False) -> None:
+        """Emit how many events were held back in the intervals that have ended, or in all."""
+        for where, count in self._repeats.ended(at_once=at_once):
+            what = f"... and {count} more like it"
+            self._trace.emit(EventKind.BAD_INPUT_MET, where=where, what=what)

@@ -1,0 +1,146 @@
+"""A limit that connections share: what counts, who waits, who goes beyond it, who is closed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from highwater_adapters import memory_quota
+from highwater_adapters.memory_quota import FREE_BYTES, MemoryQuota
+
+LIMIT = 1_000_000
+
+
+class HolderOfTest:
+    def __init__(self, quota: MemoryQuota) -> None:
+        self.quota = quota
+        self.is_amid_frame = True
+        self.kept_bytes = 0
+        self.turns = 0
+        self.why_shed = ""
+
+    def hold(self, held_bytes: int) -> None:
+        self.quota.hold(self, held_bytes)
+
+    def go_on(self) -> None:
+        self.turns += 1
+
+    def give_back(self) -> None:
+        if self.kept_bytes:
+            self.kept_bytes = 0
+            self.hold(0)
+
+    def shed(self, why: str) -> None:
+        self.why_shed = why
+
+
+def run(body: Coroutine[Any, Any, None]) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(10):
+            await body
+
+    asyncio.run(main())
+
+
+def holders(count: int) -> tuple[MemoryQuota, list[HolderOfTest]]:
+    quota = MemoryQuota(LIMIT)
+    return quota, [HolderOfTest(quota) for _ in range(count)]
+
+
+def test_what_is_held_is_added_up_and_a_little_is_free() -> None:
+    async def body() -> None:
+        quota, (a, b, c) = holders(3)
+        a.hold(FREE_BYTES)
+        assert quota.used_bytes == 0
+        a.hold(100_000)
+        b.hold(200_000)
+        a.hold(150_000)
+        assert quota.used_bytes == 350_000
+        quota.forget(b)
+        quota.forget(c)
+        assert quota.used_bytes == 150_000
+        a.hold(10)
+        assert quota.used_bytes == 0
+
+    run(body())
+
+
+def test_without_a_limit_nobody_waits() -> None:
+    quota = MemoryQuota()
+    holder = HolderOfTest(quota)
+    quota.hold(holder, 10**12)
+    assert quota.may_grow(holder, 10**12)
+
+
+def test_what_is_only_kept_is_given_back_when_another_needs_it() -> None:
+    async def body() -> None:
+        quota, (a, b) = holders(2)
+        a.kept_bytes = 900_000
+        a.hold(900_000)
+        assert quota.may_grow(b, 200_000)
+        assert quota.used_bytes == 0
+
+    run(body())
+
+
+def test_one_at_a_time_goes_beyond_the_limit_until_its_frame_is_whole() -> None:
+    async def body() -> None:
+        quota, (a, b, c) = holders(3)
+        for each in (a, b, c):
+            each.hold(300_000)
+        assert quota.may_grow(a, 300_000)
+        a.hold(600_000)
+        assert quota.may_grow(a, 600_000)
+        assert not quota.may_grow(b, 300_000)
+        assert not quota.may_grow(c, 300_000)
+        assert quota.is_short
+        a.is_amid_frame = False
+        a.hold(590_000)
+        await asyncio.sleep(0)
+        assert (b.turns, c.turns) == (1, 0)
+        assert quota.may_grow(b, 300_000)
+        quota.forget(b)
+        quota.forget(a)
+        await asyncio.sleep(0)
+        assert (b.turns, c.turns) == (1, 1)
+        assert not quota.is_short
+
+    run(body())
+
+
+def test_those_who_hold_the_most_are_closed_when_somebody_waits_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory_quota, "PATIENCE_S", 0.001)
+
+    async def body() -> None:
+        quota, everyone = holders(5)
+        for number, each in enumerate(everyone):
+            each.hold(150_000 + 50_000 * number)
+        *_, large, largest = everyone
+        assert quota.may_grow(everyone[0], 300_000)
+        assert not quota.may_grow(everyone[1], 300_000)
+        while not everyone[1].turns:  # noqa: ASYNC110 (a poll with a bound)
+            await asyncio.sleep(0.001)
+        assert largest.why_shed == "it holds 350000 bytes of the 1000000 that all may hold"
+        assert large.why_shed
+        assert not any(each.why_shed for each in everyone[:3])
+
+    run(body())
+
+
+def test_answers_of_twice_the_limit_are_too_much_at_once() -> None:
+    async def body() -> None:
+        quota, (a, b, c) = holders(3)
+        a.hold(1_500_000)
+        b.hold(400_000)
+        c.hold(200_000)
+        await asyncio.sleep(0)
+        assert a.why_shed
+        assert not b.why_shed
+        assert quota.used_bytes == 600_000
+
+    run(body())
