@@ -18,8 +18,8 @@ from highwater_core.ports import Trace
 
 KINDS_MAX = 256
 INTERVAL_S = 10.0
-LINES_OF_A_KIND = 20
-LINES_OF_A_LOGGER = 200
+LINES_OF_A_KIND = 100
+LINES_OF_A_LOGGER = 500
 """In each interval. Errors that end the process are always told."""
 EVENTS_OF_A_KIND = 100
 """Of bad input, in each interval."""

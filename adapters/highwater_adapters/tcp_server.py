@@ -142,6 +142,8 @@ class KafkaListener:
     async def _open(self, accepted: socket.socket, address: str) -> None:
         connection = Connection(self, address)
         try:
+            # asyncio does so only for sockets that name their protocol; this one's does not.
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await self._loop.connect_accepted_socket(lambda: connection, accepted)
         except OSError as error:
             _LOGGER.info("%s %s: %s; closed", self.spec.name, address, error)

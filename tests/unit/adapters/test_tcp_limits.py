@@ -106,6 +106,20 @@ def test_a_listener_without_descriptors_waits_and_accepts_again(
     )
 
 
+def test_answers_do_not_wait_for_more_to_send() -> None:
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        client = await connect(endpoint)
+        await settle(lambda: len(listener._connections) == 1)
+        (connection,) = listener._connections
+        accepted = connection._transport.get_extra_info("socket")
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        client.close()
+
+    run(body)
+
+
 # ---------------------------------------------------------------- connections without a byte
 
 
