@@ -19,8 +19,9 @@ from highwater_core.ports import Trace
 KINDS_MAX = 256
 INTERVAL_S = 10.0
 LINES_OF_A_KIND = 100
-LINES_OF_A_LOGGER = 500
-"""In each interval. Errors that end the process are always told."""
+LINES_OF_A_LOGGER = 200
+"""In each interval, less than KINDS_MAX: a logger whose lines all differ crowds out no other.
+Errors that end the process are always told."""
 EVENTS_OF_A_KIND = 100
 """Of bad input, in each interval."""
 
@@ -47,18 +48,30 @@ class Repeats:
         self._clock = clock
         self._windows: dict[str, _Window] = {}
 
-    def may_say(self, kind: str, most: int) -> bool:
-        """Return whether one more may be said; else it is held back and counted."""
+    def may_say(self, kind: str, most: int, of: str = "", most_of_all: int = 0) -> bool:
+        """Return whether one more may be said; else it is held back and counted.
+
+        Where it is one of many kinds of something, so many of all of those may be said.
+        """
+        if of and self._window(of).said >= most_of_all:
+            self._window(of).held_back += 1
+            return False
+        window = self._window(kind)
+        if window.said >= most:
+            window.held_back += 1
+            return False
+        window.said += 1
+        if of:
+            self._window(of).said += 1
+        return True
+
+    def _window(self, kind: str) -> _Window:
         window = self._windows.get(kind)
         if window is None:
             if len(self._windows) >= KINDS_MAX:
                 kind = _OTHERS
             window = self._windows.setdefault(kind, _Window(self._clock() + self._interval_s))
-        if window.said < most:
-            window.said += 1
-            return True
-        window.held_back += 1
-        return False
+        return window
 
     def ended(self, *, at_once: bool = False) -> list[tuple[str, int]]:
         """Return what was held back, by kind, in intervals that have ended, and forget those.
@@ -83,9 +96,8 @@ class BoundedHandler(logging.Handler):
         """Called with the handler's lock held."""
         self.tell_held_back()
         kind = f"{record.name}: {str(record.msg)[:_KIND_LENGTH]}"
-        if record.levelno >= logging.CRITICAL or (
-            self._repeats.may_say(kind, LINES_OF_A_KIND)
-            and self._repeats.may_say(record.name, LINES_OF_A_LOGGER)
+        if record.levelno >= logging.CRITICAL or self._repeats.may_say(
+            kind, LINES_OF_A_KIND, of=record.name, most_of_all=LINES_OF_A_LOGGER
         ):
             self._handler.handle(record)
 
