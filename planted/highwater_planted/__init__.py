@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
-from highwater_planted import commands, commitment, controllers, isr, storage, truncation
+from highwater_planted import (
+    commands,
+    commitment,
+    controllers,
+    isr,
+    late,
+    starts,
+    storage,
+    truncation,
+)
 from highwater_planted.bug import FaultFamily, PlantedBug, Replacement
 
 PLANTED: dict[str, PlantedBug] = {
@@ -20,6 +29,8 @@ PLANTED: dict[str, PlantedBug] = {
         *controllers.BUGS,
         *commands.BUGS,
         *storage.BUGS,
+        *starts.BUGS,
+        *late.BUGS,
     )
 }
 

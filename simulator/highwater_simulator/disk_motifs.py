@@ -20,12 +20,9 @@ def damaged_tail(t: Targets, at_ms: int) -> list[Step]:
 
     Perhaps it dies once more while it recovers. Source: KIP-966; a start that forgets the loss.
     """
-    damaged, other = t.draw.shuffled(t.brokers)[:2]
+    damaged, *others = t.draw.shuffled(t.brokers)
     flip_ms, back_ms = at_ms + t.draw.of((5, 400, 1_400)), t.draw.of(_SHORT_MS)
-    steps = [
-        Step(at_ms, f.Kill(other, t.draw.of((1_500, 3_500)))),
-        Step(flip_ms, f.FlipBit(damaged, f.FileKind.LOG_TAIL, back_ms)),
-    ]
+    steps = [*_leave(t, others, at_ms), Step(flip_ms, _flip(damaged, back_ms))]
     if t.draw.chance(0.3):
         held = f.DelayAt(damaged, "before_recovery_point_write", 30_000, 1, 2_000)
         steps.append(Step(max(0, at_ms - 600), held))
@@ -34,12 +31,24 @@ def damaged_tail(t: Targets, at_ms: int) -> list[Step]:
 
 def power_lost_again(t: Targets, at_ms: int) -> list[Step]:
     """A machine loses power, and again, or its broker dies, while it looks at what it lost."""
-    broker, other = t.draw.shuffled(t.brokers)[:2]
+    broker, *others = t.draw.shuffled(t.brokers)
     steps = [Step(at_ms, f.PowerLoss(broker, t.draw.of(_SHORT_MS)))]
     if t.draw.chance(0.7):
-        away_ms = t.draw.of((1_500, 3_500))
-        steps.append(Step(max(0, at_ms + t.draw.of((-300, -5, 50))), f.Kill(other, away_ms)))
+        steps += _leave(t, others, max(0, at_ms + t.draw.of((-300, -5, 50))))
     return steps + _fall_in_recovery(t, broker, at_ms)
+
+
+def _leave(t: Targets, others: list[str], at_ms: int) -> list[Step]:
+    """Have the others go, mostly all of them, one soon after the other."""
+    leaving = others if t.draw.chance(0.7) else others[:1]
+    gap_ms, away_ms = t.draw.of((0, 3, 40)), t.draw.of((1_500, 3_500))
+    return [
+        Step(at_ms + place * gap_ms, f.Kill(each, away_ms)) for place, each in enumerate(leaving)
+    ]
+
+
+def _flip(broker: str, back_ms: int) -> f.Fault:
+    return f.FlipBit(broker, f.FileKind.LOG_TAIL, back_ms)
 
 
 def _fall_in_recovery(t: Targets, broker: str, at_ms: int) -> list[Step]:
@@ -62,20 +71,20 @@ def _fall_in_recovery(t: Targets, broker: str, at_ms: int) -> list[Step]:
 
 
 def stopped_then_power_lost(t: Targets, at_ms: int) -> list[Step]:
-    """A broker is asked to stop, perhaps on a failing disk, and its machine loses power then."""
-    broker, other = t.draw.shuffled(t.brokers)[:2]
+    """The last broker is asked to stop, on a disk that fails; its machine loses power then."""
+    broker, *others = t.draw.shuffled(t.brokers)
+    stop_ms = at_ms + t.draw.of((5, 700, 1_600, 2_500))
     stopped = When(
         Observed.EVENT, event="node_stopped", node=broker, then_after_ms=t.draw.of((0, 1, 50))
     )
+    failing = f.DiskErrors(broker, f.DiskOperation.SYNC, t.draw.of((25, 50)), 2_500)
     steps = [
-        Step(at_ms, f.Terminate(broker, t.draw.of((100, 600)))),
-        Step(at_ms, f.PowerLoss(broker, t.draw.of(_SHORT_MS)), stopped),
+        *_leave(t, others, at_ms),
+        Step(stop_ms, f.Terminate(broker, t.draw.of((100, 600)))),
+        Step(stop_ms, f.PowerLoss(broker, t.draw.of(_SHORT_MS)), stopped),
     ]
-    if t.draw.chance(0.6):
-        failing = f.DiskErrors(broker, f.DiskOperation.SYNC, t.draw.of((50, 100)), 2_000)
-        steps.append(Step(max(0, at_ms - t.draw.of((5, 150))), failing))
     if t.draw.chance(0.7):
-        steps.append(Step(at_ms + t.draw.of((0, 100)), f.Kill(other, t.draw.of((1_500, 3_500)))))
+        steps.append(Step(max(0, stop_ms - t.draw.of((5, 150))), failing))
     return steps
 
 

@@ -53,25 +53,62 @@ def late_isr_writes(t: Targets, at_ms: int) -> list[Step]:
     return steps
 
 
+def late_expansion(t: Targets, at_ms: int) -> list[Step]:
+    """A leader's wish to let a follower in comes again after the follower has gone once more.
+
+    It was sent on a connection that was given up, to a controller that could not be reached.
+    """
+    at, follower = t.partition(), t.draw.of(t.brokers)
+    leader, behind_ms = f"leader of {at}", t.draw.of((700, 1_200, 2_500))
+    held_ms = t.draw.of((1_200, 2_500))
+    held_from_ms = at_ms + behind_ms - t.draw.of((5, 100))
+    again_ms = held_from_ms + held_ms + t.draw.of((5, 60, 200))
+    return [
+        Step(at_ms, f.Cut(leader, follower, "replication", True, behind_ms)),
+        Step(held_from_ms, f.Cut(leader, "active controller", "control", False, held_ms)),
+        Step(again_ms, f.Cut(leader, follower, "replication", True, 4_000)),
+    ]
+
+
 def copies_of_commands(t: Targets, at_ms: int) -> list[Step]:
     """A broker is cut off from its controllers twice: of two commands come copies that are late.
 
-    They were sent on connections that were given up, while a topic was created and deleted.
+    They were sent on connections that were given up; a topic is created between the two, and
+    deleted when the broker is heard again.
     """
-    broker, gap_ms = t.draw.of(t.brokers), t.draw.of((1, 30, 200))
-    first_ms, second_ms = t.draw.of((500, 1_300)), t.draw.of((500, 1_300))
-    factor = min(3, len(t.brokers))
-    create_ms, delete_ms = t.draw.of((0, 0, first_ms)), t.draw.of((gap_ms, second_ms, 2 * gap_ms))
-    again_ms = at_ms + first_ms + gap_ms
-    steps = [
-        Step(at_ms, f.Cut("any", broker, "control", False, first_ms)),
-        Step(at_ms + create_ms + 1, f.CreateTopic("x", t.draw.of((1, 2)), factor)),
-        Step(again_ms, f.Cut("any", broker, "control", False, second_ms)),
-        Step(again_ms + delete_ms, f.DeleteTopic("x")),
+    broker, factor = t.draw.of(t.brokers), min(3, len(t.brokers))
+    first_ms, second_ms = t.draw.of((500, 1_300)), t.draw.of((500, 1_300, 2_500))
+    between_ms = t.draw.of((12, 40))
+    again_ms = at_ms + first_ms + between_ms
+    return [
+        Step(at_ms, f.Cut("any", broker, "control", True, first_ms)),
+        Step(at_ms + 20, t.draw.of((f.ExpireSession(t.broker()), f.CreateTopic("y", 1, factor)))),
+        Step(again_ms - between_ms + 5, f.CreateTopic("x", t.draw.of((1, 2)), factor)),
+        Step(again_ms, f.Cut("any", broker, "control", True, second_ms)),
+        Step(again_ms + second_ms + t.draw.of((1, 30, 120)), f.DeleteTopic("x")),
     ]
-    if t.draw.chance(0.5):
-        steps.append(Step(at_ms + 20, f.ExpireSession(t.broker())))
-    return steps
+
+
+def contested_election(t: Targets, at_ms: int) -> list[Step]:
+    """Controllers that reach ZooKeeper unequally late stand for one election; who wins is gone.
+
+    What the slower ones write was decided before. Source: KAFKA-6082.
+    """
+    gone = When(Observed.EVENT, event="controller_elected", then_after_ms=t.draw.of((0, 10, 60)))
+    ends: tuple[f.Fault, ...] = (
+        f.ExpireSession("active controller"),
+        f.Kill("active controller", 400),
+    )
+    steps = [
+        Step(at_ms, f.SlowLink(each, "zookeeper", "zookeeper", late_ms, 0, 3_000))
+        for each in t.controllers
+        if (late_ms := t.draw.of((1, 60, 120, 200)))
+    ]
+    return [
+        *steps,
+        Step(at_ms + 50, f.ExpireSession("active controller")),
+        Step(at_ms + 60, t.draw.of(ends), gone),
+    ]
 
 
 def lowered_minimum(t: Targets, at_ms: int) -> list[Step]:
@@ -108,7 +145,9 @@ LATE_MOTIFS: tuple[Motif, ...] = (
     late_answers,
     late_answers,
     late_isr_writes,
+    late_expansion,
     copies_of_commands,
+    contested_election,
     lowered_minimum,
     leaving_clients,
 )

@@ -147,7 +147,10 @@ def _more_motifs(plan: Plan, draw: Draw, given: Given) -> Plan:
     more = _with_steps(plan, motif(targets, draw.between(0, plan.quiet_after_ms // 2)))
     if motif is not late_answers:
         return more
-    # What nobody else has yet, and goes on being written when leadership changes.
+    # Answers that are late are waited for, and all of them are read late. What nobody else has
+    # yet, and goes on being written when leadership changes, comes from a producer of its own.
+    more = _with_settings(more, {"replica_fetch_timeout_ms": 1_500})
+    more = replace(more, network=replace(more.network, sends_file_from_bytes=1))
     busy = Producer(
         plan.workload.topics[0].name, rate_per_s=60, acks=1, max_in_flight=5, request_timeout_ms=300
     )

@@ -141,7 +141,7 @@ class Oracle:
     def _disk_tap(self, broker: int) -> Callable[[str, str], None]:
         def changed(path: str, operation: str) -> None:
             folder = path.split("/", 1)[0]
-            if path == HIGH_WATERMARKS and operation == "name":
+            if path == HIGH_WATERMARKS and operation != "truncate":
                 self._restarts.checkpoint_placed(broker)
             shadows = self._shadows.get(folder)
             is_folder = folder == path

@@ -63,6 +63,8 @@ from highwater_simulator.rng import SeededRng
 from highwater_simulator.zookeeper import ZooKeeper
 from highwater_wire.kafka.record_batch import build_batch, split_batches
 
+from .later_probes import LATER
+
 ME, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 ALL = (ME, TWO, THREE)
 T0 = TopicPartition("t", 0)
@@ -84,7 +86,8 @@ class Bench:
         self.runtime = self.kernel.runtime("broker-1")
         self.rng = SeededRng(1)
         self.trace = TraceRecorder(self.runtime, ME, 1, lambda event: None)
-        self.files = SimulatedFileSystem(self.runtime, Disk(self.rng.stream("disk")))
+        self.disk = Disk(self.rng.stream("disk"))
+        self.files = SimulatedFileSystem(self.runtime, self.disk)
         self.logs = ReplicaLogs(
             self.files, self.trace, ME, "cluster", lambda topic: LogConfig(), self.fail_points()
         )
@@ -94,7 +97,7 @@ class Bench:
             remove=lambda key: None,
             add=lambda partition, leader, truncates: self.fetched.append(truncates),
         )
-        context = PartitionContext(
+        self.context = PartitionContext(
             broker_id=ME,
             toggles=toggles(),
             runtime=self.runtime,
@@ -105,7 +108,7 @@ class Bench:
             registered_epoch={TWO: TWOS_EPOCH, THREE: TWOS_EPOCH}.get,
         )
         self.partition = Partition(
-            context,
+            self.context,
             T0,
             self.open_log(),
             high_watermark=Offset(0),
@@ -603,6 +606,7 @@ EXPECTED: dict[str, tuple[Probe, object, object]] = {
     "flush_lies": (what_a_flush_left, (2, True), (2, False)),
     "recovery_keeps_torn_batch": (log_end_after_the_last_batch_was_torn, 1, 2),
     "deleted_log_reused": (log_end_of_a_topic_created_again, 0, 1),
+    **LATER,
 }
 
 

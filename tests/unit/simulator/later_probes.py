@@ -1,0 +1,232 @@
+"""What the mistakes of highwater_planted.starts and .late change in the small, by their names.
+
+Each is a probe of a broker's surroundings, with what it gives without the mistake and with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from highwater_broker import replica_manager
+from highwater_broker.checkpointer import Checkpointer
+from highwater_broker.fetcher import ReplicaFetcher
+from highwater_broker.log.checkpoints import HIGH_WATERMARK_CHECKPOINT, OffsetCheckpoint
+from highwater_broker.log.epoch_file import EpochFile
+from highwater_broker.log.storage_identity import StorageIdentity
+from highwater_broker.logic.command_fencing import CommandNumber, KnownReplica
+from highwater_broker.logic.epoch_cache import EpochCache
+from highwater_broker.replica_logs import HostedLog
+from highwater_broker.replica_manager import ReplicaManager
+from highwater_broker.settings import BrokerSettings
+from highwater_chaos.faults import DiskOperation
+from highwater_controller import alter_partition, election, eligibility
+from highwater_controller.context import VersionedLeadership
+from highwater_controller.request_batch import RequestBatch
+from highwater_controller.settings import ControllerSettings
+from highwater_core import znodes
+from highwater_core.config import Preset, resolve_toggles
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import (
+    NO_TOPIC_ID,
+    BrokerEpoch,
+    ControllerEpoch,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    PartitionEpoch,
+    TopicPartition,
+)
+from highwater_core.messages import (
+    AlterPartitionItem,
+    IsrMember,
+    StopReplicaPartition,
+    UpdateMetadataRequest,
+)
+from highwater_core.ports import ANY_VERSION, Stat
+from highwater_core.znodes import PartitionLeadership
+
+ME, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
+ALL = (ME, TWO, THREE)
+T0 = TopicPartition("t", 0)
+TOGGLES = resolve_toggles(Preset.FENCED)
+_SETTINGS = ControllerSettings(node_id=NodeId(1000))
+
+Probe = Callable[[Any], object]
+
+
+# ---------------------------------------------------------------- starts
+
+
+def checkpointed_after_a_power_loss(bench: Any) -> object:
+    checkpoint = OffsetCheckpoint(bench.files, HIGH_WATERMARK_CHECKPOINT)
+    bench.do(checkpoint.write({T0: Offset(4)}))
+    bench.disk.lose_power(spares_nothing=True)
+    return dict(checkpoint.read().entries)
+
+
+def log_end_after_a_flush_and_a_power_loss(bench: Any) -> object:
+    bench.do(bench.lead().log.flush())
+    bench.disk.lose_power(spares_nothing=True)
+    return bench.files.exists(str(T0))
+
+
+def epoch_after_two_flushes_and_a_power_loss(bench: Any) -> object:
+    for epoch in (1, 2):
+        bench.do(bench.lead(epoch=epoch).log.flush())
+    bench.disk.lose_power(spares_nothing=True)
+    cache = EpochFile(bench.files, str(T0)).load()
+    return None if cache is None else cache.latest_epoch
+
+
+def epochs_of_five(bench: Any) -> object:
+    cache = EpochCache()
+    for epoch in range(5):
+        cache = cache.assign(LeaderEpoch(epoch), Offset(epoch))
+    return [int(entry.leader_epoch) for entry in cache.entries]
+
+
+def flush_on_a_failing_disk(bench: Any) -> object:
+    partition = bench.lead()
+    bench.disk.fail(DiskOperation.SYNC)
+    checkpointer = Checkpointer(
+        BrokerSettings(node_id=ME),
+        TOGGLES,
+        bench.runtime,
+        bench.trace,
+        bench.files,
+        bench.logs,
+        SimpleNamespace(partitions=lambda: (partition,)),  # type: ignore[arg-type]
+        bench.fail_points(),
+    )
+    return bench.do(checkpointer.flush())
+
+
+def identity_after_a_loss(bench: Any) -> object:
+    storage = StorageIdentity(bench.files, bench.rng, "a boot")
+    bench.do(storage.settle(stopped_cleanly=False))
+    before = storage.storage_id
+    bench.do(storage.renew())
+    return storage.storage_id == before
+
+
+def high_watermark_of_a_started_replica(bench: Any) -> object:
+    manager: Any = SimpleNamespace(
+        _context=bench.context, _partitions={}, _min_insync_replicas=lambda topic: 1
+    )
+    hosted = HostedLog(T0, bench.lead().log, Offset(0), NO_TOPIC_ID)
+    return ReplicaManager._host(manager, hosted).high_watermark
+
+
+def recovery_point_after_a_cut(bench: Any) -> object:
+    bench.do(bench.lead().log.flush())
+    follower = bench.follow(epoch=2)
+    follower.truncate_to(Offset(1), "a test")
+    return follower.recovery_point_fell
+
+
+# ---------------------------------------------------------------- late
+
+
+def stop_of_an_older_epoch(bench: Any) -> object:
+    state = PartitionLeadership(ME, LeaderEpoch(3), ControllerEpoch(1), ALL)
+    leaderships = {T0: VersionedLeadership(state, PartitionEpoch(0))}
+    context = SimpleNamespace(is_to_be_deleted=lambda topic: False, leaderships=leaderships)
+    batch: Any = SimpleNamespace(_term=SimpleNamespace(toggles=TOGGLES, context=context))
+    stop = StopReplicaPartition(T0, delete_partition=False, leader_epoch=LeaderEpoch(1))
+    known = KnownReplica(LeaderEpoch(2), NO_TOPIC_ID)
+    error = replica_manager.judge_stop_replica(stop, known, TOGGLES)
+    return RequestBatch._stop_epoch(batch, T0), error
+
+
+def last_command_after_a_late_one(bench: Any) -> object:
+    manager: Any = SimpleNamespace(
+        _fence=lambda request: ErrorCode.NONE,
+        _update_metadata=lambda request: {},
+        _trace_handled=lambda request, errors: None,
+        controller_epoch=ControllerEpoch(1),
+        _last_command=CommandNumber(ControllerEpoch(1), 9),
+    )
+    late = UpdateMetadataRequest(
+        NodeId(1000), ControllerEpoch(1), BrokerEpoch(1), (), (), correlation_id=3
+    )
+    bench.do(ReplicaManager.carry_out(manager, late))
+    return manager._last_command.correlation_id
+
+
+def high_watermark_after_a_repeat(bench: Any) -> object:
+    leader = bench.lead(isr=(ME,))
+    manager: Any = SimpleNamespace(
+        _partitions={T0: leader},
+        _context=bench.context,
+        _toggles=TOGGLES,
+        _refused={},
+        _logs=bench.logs,
+    )
+    ReplicaManager._judge(manager, bench.command(ME, 1, (ME,)), is_late=False)
+    return leader.high_watermark
+
+
+def whether_an_answer_is_still_wanted(bench: Any) -> object:
+    fetcher: Any = SimpleNamespace(_followed={})
+    return ReplicaFetcher._is_current(fetcher, SimpleNamespace(partition=bench.partition))  # type: ignore[arg-type]
+
+
+def answer_to_an_isr_of_an_old_version(bench: Any) -> object:
+    state = PartitionLeadership(ME, LeaderEpoch(3), ControllerEpoch(1), (ME,))
+    context = SimpleNamespace(
+        leaderships={T0: VersionedLeadership(state, PartitionEpoch(2))},
+        is_to_be_deleted=lambda topic: False,
+        topic_id=lambda topic: NO_TOPIC_ID,
+        assignments={T0: ALL},
+    )
+    term: Any = SimpleNamespace(context=context, toggles=TOGGLES)
+    members = (IsrMember(ME, BrokerEpoch(1)), IsrMember(TWO, BrokerEpoch(1)))
+    item = AlterPartitionItem(T0, LeaderEpoch(3), members, PartitionEpoch(1))
+    return alter_partition._find_refusal(term, ME, item)
+
+
+def version_with_which_an_epoch_is_set(bench: Any) -> object:
+    return election.SetOp(znodes.CONTROLLER_EPOCH, b"2", 3).expected_version
+
+
+def eligible_after_the_minimum_was_lowered(bench: Any) -> object:
+    async def get(path: str) -> tuple[bytes, Stat]:
+        config = znodes.TopicConfigZnode({"min.insync.replicas": "2"})
+        return znodes.encode(config), Stat(1, 1, 0, 0)
+
+    term: Any = SimpleNamespace(store=SimpleNamespace(get=get), settings=_SETTINGS)
+    before = PartitionLeadership(ME, LeaderEpoch(3), ControllerEpoch(1), (ME, TWO), elr=(THREE,))
+    return bench.do(eligibility._next_eligible(term, T0, before, (ME,)))
+
+
+LATER: dict[str, tuple[Probe, object, object]] = {
+    "checkpoint_written_in_place": (checkpointed_after_a_power_loss, {T0: 4}, {}),
+    "names_not_synced": (log_end_after_a_flush_and_a_power_loss, True, False),
+    "epochs_synced_once": (epoch_after_two_flushes_and_a_power_loss, 2, 1),
+    "epochs_forgotten": (epochs_of_five, [0, 1, 2, 3, 4], [0, 3, 4]),
+    "clean_stop_after_failed_flush": (flush_on_a_failing_disk, False, True),
+    "loss_keeps_storage_id": (identity_after_a_loss, False, True),
+    "starts_at_log_end": (high_watermark_of_a_started_replica, 0, 2),
+    "fallen_recovery_point_kept": (recovery_point_after_a_cut, True, False),
+    "older_stop_accepted": (
+        stop_of_an_older_epoch,
+        (3, ErrorCode.FENCED_LEADER_EPOCH),
+        (2, ErrorCode.NONE),
+    ),
+    "late_command_is_the_last": (last_command_after_a_late_one, 9, 3),
+    "repeat_resets_high_watermark": (high_watermark_after_a_repeat, 2, 0),
+    "any_answer_taken": (whether_an_answer_is_still_wanted, False, True),
+    "isr_of_any_version_written": (
+        answer_to_an_isr_of_an_old_version,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.NONE,
+    ),
+    "controller_epoch_unconditional": (version_with_which_an_epoch_is_set, 3, ANY_VERSION),
+    "eligible_for_ever": (
+        eligible_after_the_minimum_was_lowered,
+        (TWO,),
+        (THREE, TWO),
+    ),
+}
