@@ -77,7 +77,7 @@ def copies_of_commands(t: Targets, at_ms: int) -> list[Step]:
     deleted when the broker is heard again.
     """
     broker, factor = t.draw.of(t.brokers), min(3, len(t.brokers))
-    first_ms, second_ms = t.draw.of((500, 1_300)), t.draw.of((500, 1_300, 2_500))
+    first_ms, second_ms = t.draw.of((500, 1_600)), t.draw.of((500, 1_600, 2_600))
     between_ms = t.draw.of((12, 40))
     again_ms = at_ms + first_ms + between_ms
     return [
@@ -102,7 +102,7 @@ def contested_election(t: Targets, at_ms: int) -> list[Step]:
     steps = [
         Step(at_ms, f.SlowLink(each, "zookeeper", "zookeeper", late_ms, 0, 3_000))
         for each in t.controllers
-        if (late_ms := t.draw.of((1, 60, 120, 200)))
+        if (late_ms := t.draw.of((50, 70, 100, 140)))
     ]
     return [
         *steps,
