@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from highwater_broker import replica_manager
-from highwater_broker.fetcher import ReplicaFetcher
 from highwater_broker.logic.command_fencing import (
     CommandNumber,
     KnownReplica,
@@ -71,10 +68,6 @@ def _begin_anew_on_a_repeat(
     return verdict, error
 
 
-def _take_any_answer(self: ReplicaFetcher, followed: Any) -> bool:
-    return True
-
-
 def _take_any_version(term: Term, sender: NodeId, item: AlterPartitionItem) -> ErrorCode:
     error = _find_refusal(term, sender, item)
     return ErrorCode.NONE if error is ErrorCode.INVALID_UPDATE_VERSION else error
@@ -121,15 +114,6 @@ BUGS = (
         breaks=("I4", "I9"),
         shows_under=(FaultFamily.NETWORK, FaultFamily.PROCESS),
         replacements=(Replacement(ReplicaManager, "_judge", _begin_anew_on_a_repeat),),
-    ),
-    PlantedBug(
-        name="any_answer_taken",
-        summary="a fetcher takes the late answer to what it asked before a command changed it",
-        source="own; KAFKA-6880",
-        breaks=("I3", "I11", "I16"),
-        shows_under=(FaultFamily.NETWORK, FaultFamily.PROCESS),
-        replacements=(Replacement(ReplicaFetcher, "_is_current", _take_any_answer),),
-        is_rare=True,
     ),
     PlantedBug(
         name="isr_of_any_version_written",

@@ -43,7 +43,7 @@ async def _write_in_place(self: OffsetCheckpoint, entries: Mapping[TopicPartitio
         file.append([encode_rows(rows, columns=3).encode()])
     finally:
         file.close()
-    self.entries = dict(entries)
+    self._contents = {self._begun: dict(entries)}
     return True
 
 
