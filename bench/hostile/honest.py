@@ -19,7 +19,6 @@ _SETTINGS: dict[str, Any] = {
     "enable.idempotence": False,
     "linger.ms": 5,
     "batch.size": 500_000,
-    "queue.buffering.max.kbytes": 65_536,
     "retry.backoff.ms": 20,
     "retry.backoff.max.ms": 100,
     "reconnect.backoff.ms": 10,
@@ -29,6 +28,8 @@ _SETTINGS: dict[str, Any] = {
     "log_level": 0,
 }
 _READ_WITHIN_S = 300.0
+_QUEUES_KB = 64 * 1024
+"""What all producers hold together while nobody takes it; it comes in a burst afterwards."""
 
 
 class FullLoad:
@@ -86,7 +87,8 @@ class FullLoad:
                 raise TimeoutError(f"{thread.name} does not end; {self.acknowledged} acknowledged")
 
     def _send(self, number: int) -> None:
-        producer = Producer({**_SETTINGS, "bootstrap.servers": self._bootstrap})
+        settings = {"queue.buffering.max.kbytes": _QUEUES_KB // len(self._threads)}
+        producer = Producer({**_SETTINGS, **settings, "bootstrap.servers": self._bootstrap})
         sent, began_s = 0, time.monotonic()
         while not self._stopping.is_set():
             value = _ID.pack(number, sent) + self._padding

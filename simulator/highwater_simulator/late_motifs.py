@@ -80,9 +80,11 @@ def copies_of_commands(t: Targets, at_ms: int) -> list[Step]:
     first_ms, second_ms = t.draw.of((500, 1_600)), t.draw.of((500, 1_600, 2_600))
     between_ms = t.draw.of((12, 40))
     again_ms = at_ms + first_ms + between_ms
+    may_be: tuple[f.Fault, ...] = f.ExpireSession(t.broker()), f.CreateTopic("y", 1, factor)
+    meanwhile = t.draw.of(may_be)
     return [
         Step(at_ms, f.Cut("any", broker, "control", True, first_ms)),
-        Step(at_ms + 20, t.draw.of((f.ExpireSession(t.broker()), f.CreateTopic("y", 1, factor)))),
+        Step(at_ms + 20, meanwhile),
         Step(again_ms - between_ms + 5, f.CreateTopic("x", t.draw.of((1, 2)), factor)),
         Step(again_ms, f.Cut("any", broker, "control", True, second_ms)),
         Step(again_ms + second_ms + t.draw.of((1, 30, 120)), f.DeleteTopic("x")),
