@@ -24,6 +24,7 @@ from highwater_broker.log.folders import (
     STRAY_SUFFIX,
     can_be_hosted,
     list_deleted_folders,
+    list_deleted_of,
     list_partitions,
     list_strays,
     partition_folder,
@@ -210,6 +211,9 @@ class ReplicaLogs:
     def delete_leftover(self, key: TopicPartition, topic_id: TopicId) -> None:
         """Delete the folder of a partition whose log is not open, if there is one of that topic.
 
+        What an earlier deletion left goes too: whoever is told that a replica is deleted asks no
+        more.
+
         Raises:
             OSError: the disk refused.
         """
@@ -217,8 +221,10 @@ class ReplicaLogs:
         if not can_be_hosted(key):
             return
         if self._files.exists(folder) and not self._holds_other_topic(key, topic_id):
-            self._files.remove(rename_aside(self._files, folder, DELETE_SUFFIX))
+            rename_aside(self._files, folder, DELETE_SUFFIX)
             self._unopened.pop(key, None)
+        for deleted in list_deleted_of(self._files, key):
+            self._files.remove(deleted)
 
     async def write_topic_id(self, key: TopicPartition, topic_id: TopicId) -> None:
         await write_partition_metadata(self._files, partition_folder(key), topic_id)

@@ -82,6 +82,16 @@ def list_deleted_folders(files: FileSystem) -> list[str]:
     return [folder for _, folder in _list_aside(files, DELETE_SUFFIX)]
 
 
+def list_deleted_of(files: FileSystem, key: TopicPartition) -> list[str]:
+    """Return those of one partition, whichever topic of that name it was of."""
+    asides = (key.topic, topic_aside(key.topic))
+    return [
+        folder
+        for partition, folder in _list_aside(files, DELETE_SUFFIX)
+        if partition.topic in asides and partition.partition == key.partition
+    ]
+
+
 def rename_aside(files: FileSystem, folder: str, suffix: str) -> str:
     """Give a partition's folder a free name that ends with the suffix, and return it."""
     topic, _, partition = folder.rpartition("-")

@@ -88,10 +88,14 @@ class RestartChecks:
     def checkpoint_placed(self, broker: int) -> None:
         """Take note that another file took the place of the broker's checkpoint.
 
-        From then on either may be there after a power loss, until the broker calls it written.
+        From then on either may be there after a power loss, until the broker calls it written; in
+        the place of the first there was none.
         """
         now = checkpointed_high_watermarks(self._world, broker)
-        self._placed.setdefault(broker, []).append(now)
+        placed = self._placed.setdefault(broker, [])
+        if not placed:
+            placed.append({})
+        placed.append(now)
 
     def checkpoint_lost(self, broker: int) -> None:
         """Take note that a fault took or changed what the checkpoint says."""

@@ -543,6 +543,29 @@ def test_a_disk_that_refuses_to_delete_strays_ends_nothing(
     assert list_strays(files) == []
 
 
+@pytest.mark.parametrize("topic", ["t", "t" * 249])
+def test_a_deletion_told_again_is_done_only_once_nothing_is_left(
+    make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch, topic: str
+) -> None:
+    broker, at = make_broker(), TopicPartition(topic, 0)
+    files = broker.bench.ports.files
+    broker.carry_out(lisr(replace(command(ME, 3), topic_partition=at)))
+    stop = StopReplicaPartition(at, True, LeaderEpoch(-2))
+    request = StopReplicaRequest(NodeId(1000), ControllerEpoch(1), OWN, (stop,))
+
+    def refuse(path: str) -> None:
+        raise OSError(5, "input/output error", path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "remove", refuse)
+        for number in (1, 2):
+            answer = broker.carry_out(replace(request, correlation_id=number))
+            assert dict(answer.partition_errors) == {at: E.KAFKA_STORAGE_ERROR}
+    assert files.list("") != []
+    assert dict(broker.carry_out(request).partition_errors) in ({}, {at: E.NONE})
+    assert files.list("") == []
+
+
 @pytest.mark.parametrize("topic", ["..", "../evil", "a/b", "a b", "", "t" * 250])
 def test_a_partition_that_cannot_have_a_folder_of_its_own_is_refused_and_no_other(
     make_broker: Callable[..., Broker], topic: str
