@@ -235,10 +235,15 @@ class ReplicaShadow:
         if not self.holds(committed, end_offset):
             end_offset = self.chain.first_difference(committed, end_offset)
         self.held_end = end_offset
-        if self.lost_from is not None and end_offset > self.lost_from:
-            self.lost_from = None
-        if self.cut_from is not None and end_offset > self.cut_from:
-            self.cut_from = None
+        self.lost_from = self._still_missing(self.lost_from, end_offset)
+        self.cut_from = self._still_missing(self.cut_from, end_offset)
+
+    def _still_missing(self, from_offset: int | None, held_end: int) -> int | None:
+        """Return from where on it is missing; what lies below the log's start is no more."""
+        if from_offset is None:
+            return None
+        from_offset = max(from_offset, self.chain.start_offset)
+        return None if held_end > from_offset else from_offset
 
     def lost_by_disk(self, offset: int) -> bool:
         """Return whether a fault of its disk took what it held at the offset."""
