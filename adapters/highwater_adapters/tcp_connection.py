@@ -39,6 +39,8 @@ from highwater_wire.kafka.messages import KafkaResponse, ProduceRequest, Unsuppo
 
 MAX_IN_FLIGHT = 64
 MAX_IN_FLIGHT_BYTES = 32 * 1024 * 1024
+DECODED_WEIGHT = 16
+"""Of a byte of a request whose names and numbers become objects: all but a produce's records."""
 UNSENT_BYTES = 1024 * 1024
 """With so many bytes of answers in memory, no further request is started."""
 MAX_UNSENT_BYTES = 128 * 1024 * 1024
@@ -69,10 +71,10 @@ class _Exchange:
     __slots__ = (
         "api_version",
         "correlation_id",
+        "in_flight_bytes",
         "kept_bytes",
         "memory_bytes",
         "pieces",
-        "request_bytes",
         "request_type",
     )
 
@@ -81,9 +83,10 @@ class _Exchange:
         self.api_version = frame.api_version
         self.correlation_id = frame.correlation_id
         self.request_type = type(request)
-        self.request_bytes = request_bytes
-        # A produce's records are let go of once they are appended.
-        self.kept_bytes = 0 if isinstance(request, ProduceRequest) else request_bytes
+        # A produce's records stay bytes, and are let go of once they are appended.
+        is_produce = isinstance(request, ProduceRequest)
+        self.in_flight_bytes = request_bytes * (1 if is_produce else DECODED_WEIGHT)
+        self.kept_bytes = 0 if is_produce else request_bytes
         self.pieces: list[OwnedPiece] | None = None
         self.memory_bytes = 0  # of the pieces
 
@@ -254,7 +257,7 @@ class Connection(asyncio.BufferedProtocol):
     def _start(self, frame: RequestFrame, request_bytes: int) -> None:
         exchange = _Exchange(frame, request_bytes)
         self._exchanges.append(exchange)
-        self._in_flight_bytes += request_bytes
+        self._in_flight_bytes += exchange.in_flight_bytes
         self._held_bytes += exchange.kept_bytes
         if isinstance(frame.request, UnsupportedRequest):
             self._answer_unsupported(frame, exchange)
@@ -346,7 +349,7 @@ class Connection(asyncio.BufferedProtocol):
         exchanges = self._exchanges
         while exchanges and (pieces := exchanges[0].pieces) is not None:
             exchange = exchanges.popleft()
-            self._in_flight_bytes -= exchange.request_bytes
+            self._in_flight_bytes -= exchange.in_flight_bytes
             self._held_bytes -= exchange.kept_bytes + exchange.memory_bytes
             self._unsent_bytes -= exchange.memory_bytes
             self._writer.send(pieces, exchange.memory_bytes)

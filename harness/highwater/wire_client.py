@@ -17,6 +17,7 @@ from highwater_core.ids import Endpoint, NodeId, Offset
 from highwater_wire.kafka.codec import VERSION_PROFILE, api_key_of, decode_response, encode_request
 from highwater_wire.kafka.messages import (
     CONSUMER,
+    ApiVersionsRequest,
     FetchPartition,
     FetchPartitionResult,
     FetchRequest,
@@ -172,6 +173,8 @@ class WireClient:
 
 def frame_of(request: KafkaRequest, version: int | None = None, correlation_id: int = 0) -> bytes:
     """Return the request as it is sent; version None: the newest that clients use."""
+    if isinstance(request, ApiVersionsRequest) and request.client_software_name is None:
+        request = ApiVersionsRequest("wire-client", "1")
     if version is None:
         version = VERSION_PROFILE.offered[api_key_of(request)][1]
     pieces = encode_request(request, version, correlation_id, "wire-client")

@@ -122,8 +122,19 @@ def test_librdkafkas_group_member_is_told_at_once(broker: Broker) -> None:
     consumer.subscribe(["t"])
     message = consumer.poll(BOUND_S)
     assert message is not None
-    assert message.error().code() == confluent_kafka.KafkaError.UNSUPPORTED_VERSION
-    assert "coordinates no groups and no transactions" in message.error().str()
+    assert message.error().code() == confluent_kafka.KafkaError._UNSUPPORTED_FEATURE
+    assert "JoinGroup failed" in message.error().str()
+    consumer.close()
+
+
+def test_librdkafkas_consumer_of_a_group_that_it_does_not_join_is_told_nothing(
+    broker: Broker,
+) -> None:
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": broker.address, "group.id": "g", "enable.auto.commit": False}
+    )
+    consumer.assign([confluent_kafka.TopicPartition("t", 0, 0)])
+    assert consumer.poll(3.0) is None
     consumer.close()
 
 
@@ -160,7 +171,7 @@ def test_librdkafkas_idempotent_producer_fails_at_once(broker: Broker) -> None:
 
 def test_kafka_pythons_group_member_fails_at_once(broker: Broker) -> None:
     consumer = kafka.KafkaConsumer("t", bootstrap_servers=broker.address, group_id="g")
-    with pytest.raises(kafka.errors.UnsupportedVersionError):
+    with pytest.raises(kafka.errors.IncompatibleBrokerVersion, match="JoinGroup"):
         consumer.poll(timeout_ms=BOUND_S * 1000)
     consumer.close(autocommit=False)
 

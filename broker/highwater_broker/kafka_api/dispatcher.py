@@ -88,7 +88,7 @@ class KafkaApi:
             MetadataRequest: MetadataHandler(
                 metadata, settings.node_id, settings.cluster_id, turns
             ).handle,
-            FindCoordinatorRequest: FindCoordinatorHandler().handle,
+            FindCoordinatorRequest: FindCoordinatorHandler(metadata, settings.node_id).handle,
             ApiVersionsRequest: versions.handle,
             CreateTopicsRequest: CreateTopicsHandler(
                 forwarding, waits, runtime, settings, turns

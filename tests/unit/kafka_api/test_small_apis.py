@@ -14,6 +14,7 @@ from highwater_wire.kafka.messages import (
     ConfigResource,
     DescribeConfigsRequest,
     FindCoordinatorRequest,
+    MetadataRequest,
     UnsupportedRequest,
 )
 
@@ -53,11 +54,21 @@ def test_a_value_that_is_no_request_is_a_bug_of_ours(world: Any) -> None:
         world.api.handle("hello", "CLIENT").send(None)
 
 
-@pytest.mark.parametrize("key_type", [0, 1])
-def test_neither_group_nor_transaction_has_a_coordinator(world: Any, key_type: int) -> None:
-    response = world.ask(FindCoordinatorRequest("my-group", key_type))
+def test_a_transaction_has_no_coordinator_for_good(world: Any) -> None:
+    response = world.ask(FindCoordinatorRequest("my-transaction", 1))
     assert response.error is ErrorCode.UNSUPPORTED_VERSION
     assert (response.node_id, response.host, response.port) == (-1, "", -1)
+
+
+def test_a_groups_coordinator_is_who_is_asked_once_it_is_known_to_live(world: Any) -> None:
+    """It offers no JoinGroup: a member fails at once, and who only names a group goes on."""
+    asked = FindCoordinatorRequest("my-group", 0)
+    assert world.ask(asked).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.cluster({"t": [1]})
+    (own,) = [each for each in world.ask(MetadataRequest(None)).brokers if each.broker_id == 0]
+    response = world.ask(asked)
+    assert response.error is ErrorCode.NONE
+    assert (response.node_id, response.host, response.port) == (0, own.host, own.port)
 
 
 def test_a_topics_own_configurations_stand_over_the_defaults(world: Any) -> None:
