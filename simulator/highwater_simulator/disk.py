@@ -36,6 +36,8 @@ class Disk:
         self.changed: Callable[[str, str], None] | None = None
         self.power_losses = 0
         """How often its machine lost power: what is in the page cache does not outlive that."""
+        self.unremoved: set[str] = set()
+        """The files and folders at the top of which something could once not be removed."""
         self._rng = rng
         self._fault_rngs: dict[str, Rng] = {}
         self._opened: dict[int, FileNode] = {}

@@ -199,7 +199,11 @@ class SimulatedFileSystem:
 
     def _meet_removal(self, path: str) -> None:
         if self._disk.faults is not None:
-            self._disk.faults.meet(DiskOperation.REMOVE, path)
+            try:
+                self._disk.faults.meet(DiskOperation.REMOVE, path)
+            except OSError:
+                self._disk.unremoved.add(path.split("/", 1)[0])
+                raise
 
     async def sync_folder(self, path: str) -> None:
         node = self._disk.find(path)

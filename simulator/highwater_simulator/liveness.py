@@ -255,11 +255,16 @@ def _replicas_left_over(
 def _folders_left_over(
     world: World, broker: int, assigned: Mapping[TopicPartition, tuple[int, ...]]
 ) -> Iterator[Missing]:
-    """I13: no log of a topic that is gone is on a disk, by whatever name its folder goes."""
+    """I13: no log of a topic that is gone is on a disk, by whatever name its folder goes.
+
+    One that is set aside and that the disk would not let go of stays until the next start.
+    """
     topics = dict.fromkeys(at.topic for at in assigned)
-    for name, node in world.brokers[broker].disk.root.entries.items():
+    disk = world.brokers[broker].disk
+    for name, node in disk.root.entries.items():
         replica = _REPLICA_FOLDER.fullmatch(name) if isinstance(node, FolderNode) else None
-        if replica is not None and replica["topic"] not in topics:
+        is_refused = name in disk.unremoved and replica is not None and replica[2] is not None
+        if replica is not None and replica["topic"] not in topics and not is_refused:
             yield Missing("I13", f"broker {broker} keeps {name}, of a topic that is gone")
 
 
