@@ -275,7 +275,7 @@ class FlipBit(_Fault, frozen=True, tag="flip_bit"):
 
 
 class ClockJump(_Fault, frozen=True, tag="clock_jump"):
-    """The wall clock jumps and stays."""
+    """The wall clock jumps, and stays so until the faults end."""
 
     node: str
     by_ms: int

@@ -23,6 +23,7 @@ from highwater_simulator.clocks import NS_PER_MS
 from highwater_simulator.network import Network, Pipe, Plane
 from highwater_simulator.tasks import NodeRuntime, SimulatedFuture, SimulatedTask
 from highwater_simulator.unread import Unread
+from highwater_wire.kafka.codec import MalformedRequest
 from highwater_wire.kafka.messages import expects_response
 
 Handler = Callable[[Any], Awaitable[Any]]
@@ -207,7 +208,12 @@ class ServerSide:
 
     async def _handle(self, exchange: _Exchange, request: Any) -> None:
         carriage = self._listener.carriage
-        value = await self._listener.handler(carriage.request(request))
+        try:
+            read = carriage.request(request)
+        except MalformedRequest as error:
+            self.break_off(f"refused: {error}")
+            return
+        value = await self._listener.handler(read)
         try:
             exchange.answer = _Answer(carriage.response(request, value), request=request)
         except OSError as error:  # of records to be sent; the real server's sendfile meets it

@@ -124,6 +124,7 @@ _STRANGE: tuple[tuple[f.Strange, int], ...] = (
     (f.Strange.EXTREME_CONFIGS, 6),
     (f.Strange.NAMES_IN_ZOOKEEPER, 2),
     (f.Strange.TRANSACTIONS_AND_GROUPS, 1),
+    (f.Strange.MANY_ASSIGNMENTS, 1),
 )
 
 

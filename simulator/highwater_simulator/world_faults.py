@@ -155,6 +155,12 @@ class WorldFaults:
         else:  # its next incarnation has the same clock
             runtime.clock.set_rate(rate_ppm, self._world.kernel.time_ns)
 
+    def _set_wall_clock_right(self, node: int) -> None:
+        """Undo all jumps: a leader an hour behind refuses what its clients write for good."""
+        runtime = self._world.handle(node).runtime
+        if runtime is not None and runtime.clock.wall_clock_offset_ms:
+            runtime.jump_wall_clock(-runtime.clock.wall_clock_offset_ms)
+
     # ------------------------------------------------------------ disks
 
     def _disk_fault(self, fault: f.Fault, node: int) -> Revert | None:
@@ -317,6 +323,7 @@ class WorldFaults:
             broker.disk.heal()
         for node in (*world.brokers, *world.controllers):
             self._set_rate(node, TRUE_RATE_PPM)
+            self._set_wall_clock_right(node)
         left = [*world.network.describe(), *world.zookeeper.describe()]
         check(not left, f"not healed: {left}")
 

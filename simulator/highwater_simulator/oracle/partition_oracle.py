@@ -140,6 +140,8 @@ class PartitionOracle:
             )
         if not shadow.chain.batches or not entries:
             return
+        if shadow.chain.batches[-1].next_offset <= partition.log_start_offset:
+            return  # all that is there lies below the log's start
         last, (epoch, start) = shadow.chain.batches[-1], entries[-1]
         if (
             last.leader_epoch > epoch

@@ -208,14 +208,14 @@ class ReplicaShadow:
         rows = read_rows(content)
         if rows is None:
             return None
-        starts = {int(epoch): int(start) for epoch, start in rows}
+        listed = [int(epoch) for epoch, _ in rows]
         last = -1
         for batch in self.chain.batches:
             if batch.next_offset > end_offset:
                 break
             if batch.base_offset >= start_offset and batch.leader_epoch != last:
                 last = batch.leader_epoch
-                if starts.get(last, end_offset) > batch.base_offset:
+                if last not in listed:
                     return last
         return None
 
