@@ -183,7 +183,7 @@ def test_watchers_receive_trace_events_from_the_seq_they_name() -> None:
 def test_a_handler_that_raises_is_a_bug() -> None:
     async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
         with pytest.raises(CallFailed):
-            await plane.call(endpoint, shutdown(666), 5000)
+            await plane.call(endpoint, shutdown(666), 60_000)
 
     node = run(body, finds_bugs=True)
     assert [type(error) for _, error in node.failures] == [ValueError]
