@@ -20,8 +20,10 @@ timeout have passed in silence.
 from __future__ import annotations
 
 import asyncio
+import errno
 import functools
 import logging
+import select
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,6 +68,12 @@ _RECONNECT_MAX_DELAY_S = 0.15
 _CONNECT_TIMEOUT_S = 0.5
 """For one TCP connection: after a cut has healed, no attempt waits for a lost SYN's backoff."""
 
+_SILENCE_SHARE = 2 / 3
+"""Of the session timeout: so long kazoo waits for a server's word, and the port for it to read."""
+
+_PEER_CLOSED = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
+"""POLLRDHUP is Linux's: elsewhere a server that closes while it is written to is silent."""
+
 _ERRORS: tuple[tuple[type[Exception], type[CoordinationError]], ...] = (
     (zk.NoNodeError, NoNode),
     (zk.BadArgumentsError, NoNode),  # a path that ZooKeeper allows nowhere
@@ -90,9 +98,10 @@ class _LoopHandler(SequentialThreadingHandler):  # type: ignore[misc]
     Being never `running`, it makes kazoo's results call back at once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, session_timeout_ms: int) -> None:
         super().__init__()
         self.is_fenced = False
+        self._write_timeout_s = session_timeout_ms / 1000 * _SILENCE_SHARE
 
     def start(self) -> None:
         pass
@@ -108,6 +117,24 @@ class _LoopHandler(SequentialThreadingHandler):  # type: ignore[misc]
             raise ConnectionAbortedError("the session is over")
         timeout = min(timeout, _CONNECT_TIMEOUT_S)
         return super().create_connection(*args, timeout=timeout, **options)
+
+    def select(self, rlist: Any, wlist: Any, xlist: Any, timeout: float | None = None) -> Any:
+        """Wait as kazoo asks; to write, no longer than the session lives or the server listens.
+
+        kazoo waits a whole session timeout until it may write and does not look at whether the
+        server has closed meanwhile. A proxy passes a server's reset on as such an end.
+        """
+        if rlist or not wlist:
+            return super().select(rlist, wlist, xlist, timeout)
+        (connection,) = wlist
+        poll = select.poll()
+        poll.register(connection, select.POLLOUT | _PEER_CLOSED)
+        seconds = self._write_timeout_s if timeout is None else min(timeout, self._write_timeout_s)
+        for _, event in poll.poll(seconds * 1000):
+            if event & _PEER_CLOSED:
+                raise ConnectionAbortedError(errno.ECONNABORTED, "the server closed it")
+            return [], wlist, []
+        return [], [], []
 
 
 class KazooCoordination:
@@ -128,7 +155,7 @@ class KazooCoordination:
         self._is_over = False
         self._stopping: asyncio.Task[None] | None = None
         self._had_session = False  # kazoo's thread alone touches it
-        self._handler = _LoopHandler()
+        self._handler = _LoopHandler(session_timeout_ms)
         self._client = KazooClient(
             hosts=hosts,
             timeout=session_timeout_ms / 1000,

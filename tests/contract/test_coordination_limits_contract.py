@@ -36,7 +36,7 @@ from highwater_simulator.network import Network
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.zookeeper import ZooKeeper
 
-SESSION_TIMEOUT_MS = 6_000
+SESSION_TIMEOUT_MS = 20_000
 ESTABLISHED = CoordinationEvent(CoordinationEventKind.SESSION_ESTABLISHED)
 
 Body = Callable[[Coordination, str], Coroutine[Any, Any, None]]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+import struct
 import threading
 
 import pytest
@@ -52,7 +54,7 @@ def test_an_error_that_the_port_does_not_name_stays_a_bug() -> None:
 
 
 def test_a_session_that_is_over_is_never_followed_by_another() -> None:
-    handler = _LoopHandler()
+    handler = _LoopHandler(1_000)
     handler.is_fenced = True
     with pytest.raises(ConnectionAbortedError):
         handler.create_connection(("127.0.0.1", 1), timeout=1.0)
@@ -78,3 +80,66 @@ def test_open_tries_until_cancelled_and_leaves_no_thread() -> None:
     before = threading.active_count()
     asyncio.run(main())
     assert threading.active_count() == before
+
+
+class HalfClosingServer:
+    """Grants a session, then closes its half of the first connection and reads nothing of it."""
+
+    SESSION_TIMEOUT_MS = 60_000
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self.may_close = threading.Event()
+        self._connections: list[socket.socket] = []
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        self._grant()
+        assert self.may_close.wait(20)
+        self._connections[0].shutdown(socket.SHUT_WR)
+        self._grant()
+
+    def _grant(self) -> None:
+        connection, _ = self._listener.accept()
+        self._connections.append(connection)
+        connection.recv(4_096)
+        granted = struct.pack(">iiqi16s?", 0, self.SESSION_TIMEOUT_MS, 7, 16, bytes(16), False)
+        connection.sendall(struct.pack(">i", len(granted)) + granted)
+
+    def close(self) -> None:
+        for connection in self._connections:
+            connection.close()
+        self._thread.join(20)
+        self._listener.close()
+
+
+def test_a_server_that_closes_while_it_is_written_to_is_left_at_once() -> None:
+    """A proxy turns a server's reset into such an end; the session must not wait it out."""
+    server = HalfClosingServer()
+
+    async def main() -> None:
+        factory = KazooCoordinationFactory(server.address, max_request_bytes=1 << 26)
+        session = await factory.open(server.SESSION_TIMEOUT_MS)
+        kinds = [(await session.events.get(20_000)).kind]
+        writing = asyncio.ensure_future(session.set("/a", bytes(1 << 25)))
+        await asyncio.sleep(0.05)
+        server.may_close.set()
+        with pytest.raises(ConnectionLost):
+            await asyncio.wait_for(writing, 20)
+        kinds += [(await session.events.get(20_000)).kind for _ in range(2)]
+        kind = CoordinationEventKind
+        assert kinds == [
+            kind.SESSION_ESTABLISHED,
+            kind.SESSION_SUSPENDED,
+            kind.SESSION_ESTABLISHED,
+        ]
+        server.close()
+        await session.close()
+
+    try:
+        asyncio.run(main())
+    finally:
+        server.close()
