@@ -121,7 +121,8 @@ class BoundedHandler(logging.Handler):
 class BoundedTrace:
     """A Trace that passes on the first events of bad input of each kind, then a count.
 
-    The kind is `where` without its numbers: a listener, whatever the peer's port.
+    The kind is `where` without its numbers: a listener, whatever the peer's port; of a refused
+    request, its name and the error.
     """
 
     def __init__(self, trace: Trace, repeats: Repeats | None = None) -> None:
@@ -129,9 +130,9 @@ class BoundedTrace:
         self._repeats = repeats or Repeats()
 
     def emit(self, kind: EventKind, **fields: Any) -> None:
-        if kind is EventKind.BAD_INPUT_MET:
+        where = _kind_of(kind, fields)
+        if where is not None:
             self.tell_held_back()
-            where = _NUMBERS.sub("#", str(fields.get("where", ""))[:_KIND_LENGTH])
             if not self._repeats.may_say(where, EVENTS_OF_A_KIND):
                 return
         self._trace.emit(kind, **fields)
@@ -141,3 +142,14 @@ class BoundedTrace:
         for where, count in self._repeats.ended(at_once=at_once):
             what = f"... and {count} more like it"
             self._trace.emit(EventKind.BAD_INPUT_MET, where=where, what=what)
+
+
+def _kind_of(kind: EventKind, fields: dict[str, Any]) -> str | None:
+    """Return what such events are counted by, or None of an event that is always passed on."""
+    if kind is EventKind.BAD_INPUT_MET:
+        where = str(fields.get("where", ""))[:_KIND_LENGTH]
+    elif kind is EventKind.REQUEST_REFUSED:
+        where = f"{fields.get('request')} {fields.get('error')}"
+    else:
+        return None
+    return _NUMBERS.sub("#", where)

@@ -96,7 +96,8 @@ class _Connection(asyncio.BufferedProtocol):
             await self._loop.create_connection(
                 lambda: self, self._endpoint.host, self._endpoint.port
             )
-        except OSError as error:
+        except (OSError, UnicodeError, OverflowError) as error:
+            # The last two: a registered host that is no name, a port that is none.
             self.close(f"{self._endpoint}: {error}")
 
     def _expire(self, timeout_ms: int) -> None:

@@ -376,9 +376,12 @@ class ReplicaFetcher:
             return None
         for result in response.partitions:
             if (result.topic, result.partition) == (key.topic, key.partition):
-                if result.error is ErrorCode.NONE:
+                error = result.error
+                if error is ErrorCode.NONE and result.offset < 0:
+                    error = ErrorCode.UNKNOWN_SERVER_ERROR  # no log begins or ends there
+                if error is ErrorCode.NONE:
                     return result.offset
-                self._back_off(followed, result.error)
+                self._back_off(followed, error)
         return None
 
     # ------------------------------------------------------------ Truncating

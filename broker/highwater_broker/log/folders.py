@@ -13,6 +13,7 @@ from hashlib import sha256
 
 from highwater_core.ids import TopicPartition
 from highwater_core.ports import FileSystem
+from highwater_wire.kafka.record_batch import MAX_INT32
 
 DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
@@ -60,7 +61,9 @@ def partition_folder(topic_partition: TopicPartition) -> str:
 def parse_partition_folder(name: str) -> TopicPartition | None:
     """Return the partition whose replica the folder is, None for any other name."""
     match = _PARTITION_FOLDER.fullmatch(name)
-    return TopicPartition(match[1], int(match[2])) if match else None
+    if match is None or int(match[2]) > MAX_INT32:
+        return None
+    return TopicPartition(match[1], int(match[2]))
 
 
 def list_partitions(files: FileSystem) -> list[TopicPartition]:

@@ -54,10 +54,10 @@ def after_answer(
 ) -> TruncateTo | TruncateAndAskAgain:
     """Return what a follower does with the leader's (epoch, end offset).
 
-    An undefined end means that the leader knows nothing: the high watermark has to do. An answer
-    without an epoch is of a leader before KIP-279.
+    An undefined end, or one that no log has, means that the leader knows nothing: the high
+    watermark has to do. An answer without an epoch is of a leader before KIP-279.
     """
-    if answer.end_offset == NO_OFFSET:
+    if answer.end_offset < 0:
         return TruncateTo(min(high_watermark, log_end_offset))
     if truncation is not Truncation.LEADER_EPOCH or answer.leader_epoch == NO_EPOCH:
         return TruncateTo(min(answer.end_offset, log_end_offset))

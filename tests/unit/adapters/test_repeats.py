@@ -125,6 +125,28 @@ def test_bad_input_is_traced_a_few_times_for_each_place_and_then_counted() -> No
     assert events[-1] == (EventKind.BAD_INPUT_MET, {"where": where, "what": what})
 
 
+def test_refusals_of_one_kind_are_traced_a_few_times_and_then_counted() -> None:
+    events: list[tuple[EventKind, dict[str, Any]]] = []
+
+    class TraceOfTest:
+        def emit(self, kind: EventKind, **detail: Any) -> None:
+            events.append((kind, detail))
+
+    clock = Clock()
+    trace = BoundedTrace(TraceOfTest(), Repeats(clock=clock))
+    for listener in ("CLIENT", "EXTERNAL") * 500:
+        refused = {"request": "Produce", "error": "INVALID_REQUIRED_ACKS", "listener": listener}
+        trace.emit(EventKind.REQUEST_REFUSED, **refused)
+    trace.emit(EventKind.REQUEST_REFUSED, request="Fetch", error="INVALID_FETCH_SIZE")
+    assert len(events) == EVENTS_OF_A_KIND + 1
+    trace.tell_held_back(at_once=True)
+    where, what = (
+        "Produce INVALID_REQUIRED_ACKS",
+        f"... and {1_000 - EVENTS_OF_A_KIND} more like it",
+    )
+    assert events[-1] == (EventKind.BAD_INPUT_MET, {"where": where, "what": what})
+
+
 @pytest.fixture
 def root_logger() -> Iterator[logging.Logger]:
     root = logging.getLogger()

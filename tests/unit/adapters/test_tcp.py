@@ -313,6 +313,21 @@ def test_stopping_the_listener_ends_the_handlers_that_wait() -> None:
     run(body)
 
 
+@pytest.mark.parametrize("endpoint", [Endpoint("x" * 64, 1), Endpoint("127.0.0.1", 65_536)])
+def test_an_endpoint_that_cannot_be_fails_calls_that_were_certainly_not_sent(
+    endpoint: Endpoint,
+) -> None:
+    """ZooKeeper's registrations are read, not made, by who connects."""
+
+    async def main() -> None:
+        with pytest.raises(CallFailed) as failed:
+            await TcpTransport("test").call(endpoint, "f", ask(1), 1000)
+        assert not failed.value.sent
+        assert "no answer within" not in str(failed.value)
+
+    asyncio.run(main())
+
+
 def test_a_refused_connection_fails_calls_that_were_certainly_not_sent() -> None:
     async def main() -> None:
         transport = TcpTransport("test")

@@ -18,6 +18,7 @@ from highwater_core.ids import LeaderEpoch, NodeId, Offset
 from highwater_core.ports import CallFailed
 from highwater_wire.kafka.messages import (
     EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
     EpochEndOffset,
     FetchPartitionResult,
     FetchRequest,
@@ -280,6 +281,28 @@ def test_a_follower_out_of_range_comes_back_into_the_leaders_range(
     assert values(partition) == expected
     (cut,) = bench.traced(EventKind.LOG_TRUNCATED)
     assert cut.detail["reason"].startswith("warning")
+
+
+@pytest.mark.parametrize("wrong", [LATEST_TIMESTAMP, EARLIEST_TIMESTAMP])
+def test_an_offset_that_no_log_has_moves_nothing(make_bench: MakeBench, wrong: int) -> None:
+    bench = make_bench(Preset.V3)
+    partition = follower_with(bench, [(0, "a"), (0, "b")], high_watermark=2)
+    leader = Leader([(0, value) for value in "abcdefg"], 7, start=5)
+
+    def confused(request: object) -> object:
+        if isinstance(request, ListOffsetsRequest) and request.partitions[0].timestamp == wrong:
+            return ListOffsetsResponse((ListOffsetsResult("t", 0, E.NONE, offset=Offset(-9)),))
+        return leader(request)
+
+    bench.transport.leader = confused
+    become_follower(
+        partition, command(TWO, 0), CONTROLLER, fetchers=bench.fetchers(), toggles=bench.toggles
+    )
+    bench.kernel.run_for(1_000)
+    assert values(partition) == [b"a", b"b"]
+    bench.transport.leader = leader
+    bench.kernel.run_for(2_000)
+    assert values(partition) == [b"f", b"g"], "asked again"
 
 
 def test_a_log_is_not_wiped_when_the_leader_has_caught_up_meanwhile(make_bench: MakeBench) -> None:

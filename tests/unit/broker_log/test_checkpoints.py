@@ -293,6 +293,8 @@ def test_a_folder_belongs_to_one_broker_of_one_cluster(machine: Any) -> None:
         ("t-0-1", ("t-0", 1)),
         ("t-00", None),
         ("t", None),
+        ("t-2147483647", ("t", 2**31 - 1)),
+        ("t-2147483648", None),
         ("-1", None),
         ("t-0.0-delete", None),
         ("t-0.3-stray", None),

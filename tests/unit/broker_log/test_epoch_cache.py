@@ -203,6 +203,13 @@ def test_fast_leader_fail_over_ends_without_divergence_only_with_the_epoch_answe
     assert second == TruncateTo(Offset(1))
 
 
+@pytest.mark.parametrize("truncation", Truncation)
+def test_an_end_that_no_log_has_counts_as_undefined(truncation: Truncation) -> None:
+    answer = EpochEnd(LeaderEpoch(2), Offset(-7))
+    step = after_answer(truncation, answer, cache((0, 0), (2, 3)), Offset(4), Offset(9))
+    assert step == TruncateTo(Offset(4))
+
+
 Writes = list[tuple[int, int]]
 
 
