@@ -196,10 +196,11 @@ def _named_twice(items: Sequence[ProducePartition]) -> frozenset[TopicPartition]
 
 
 def _with_own_records(item: ProducePartition) -> ProducePartition:
-    """Return the item with a copy of its records: a view of the frame ends with the first wait."""
-    if isinstance(item.records, memoryview):
-        return replace(item, records=bytes(item.records))
-    return item
+    """Return an item whose records outlast the first wait, which ends those of the request's own.
+
+    A view of the frame is copied; bytes are not.
+    """
+    return replace(item, records=None if item.records is None else bytes(item.records))
 
 
 def _committed(result: ProducePartitionResult, status: ErrorCode | None) -> ProducePartitionResult:
