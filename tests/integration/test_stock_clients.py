@@ -1,4 +1,4 @@
-"""Stock clients find a Kafka: librdkafka by confluent-kafka, and kcat."""
+"""Stock clients find a Kafka: librdkafka by confluent-kafka, kafka-python, and kcat."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
+import kafka
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
@@ -80,6 +82,35 @@ def test_what_librdkafka_produces_it_consumes(
 
     assert offsets == list(range(200))
     assert consume_all(steady, name, 200) == values
+
+
+def test_a_client_that_sends_to_many_partitions_in_one_request_is_served(
+    steady: Cluster,
+    new_topic: Callable[..., str],
+    nobody_restarts: Callable[[Cluster], AbstractContextManager[None]],
+) -> None:
+    """kafka-python and Java send a batch for each of a broker's partitions; librdkafka but one."""
+    partitions, rounds = 90, 3
+    name = new_topic(steady, partition_count=partitions, replication_factor=3)
+    with nobody_restarts(steady):
+        producer = kafka.KafkaProducer(
+            bootstrap_servers=steady.bootstrap.split(","),
+            acks="all",
+            enable_idempotence=False,
+            linger_ms=300,
+            request_timeout_ms=20_000,
+        )
+        sent = [
+            (number, producer.send(name, f"{turn}".encode(), partition=number))
+            for turn in range(rounds)
+            for number in range(partitions)
+        ]
+        producer.flush(WITHIN_S)
+        offsets = sorted((number, one.get(WITHIN_S).offset) for number, one in sent)
+        batches = producer.metrics()["producer-metrics"]
+        producer.close()
+    assert offsets == [(number, turn) for number in range(partitions) for turn in range(rounds)]
+    assert batches["records-per-request-avg"] > 16, "else it did not ask what this test is about"
 
 
 def test_librdkafka_learns_the_offsets_at_both_ends_and_by_time(
