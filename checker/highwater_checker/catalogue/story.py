@@ -209,9 +209,11 @@ class PartitionStory:
                 return seen
         return None
 
-    def latest_epoch(self) -> int:
-        """Return the highest leader epoch that any event names."""
-        return max((seen.epoch for seen in self.seen), default=-1)
+    def latest_epoch(self, *, before: int | None = None) -> int:
+        """Return the highest leader epoch that any event names, or any before that place."""
+        return max(
+            (seen.epoch for seen in self.seen if before is None or seen.place < before), default=-1
+        )
 
     def restarted(self, node: int, *, after: int, before: int) -> Seen | None:
         """Return the node's first start between the two places."""

@@ -22,8 +22,9 @@ def truncated_below_what_was_committed(
 ) -> str | None:
     """Row 1: cut to its own high watermark, below a leader's, and leading before it was back.
 
-    Until the epoch of the cut is over, and it is not back, it may yet be elected. The leader may
-    also commit what was cut later, since it counted it while the follower had it.
+    Until the epoch of the cut is over, and it is not back, it may yet be elected: that of the
+    command, or of a newer state where the command came late. The leader may also commit what was
+    cut later, since it counted it while the follower had it.
     """
     story = PartitionStory(trace, topic, partition)
     for cut in story.of(EventKind.LOG_TRUNCATED):
@@ -41,7 +42,7 @@ def truncated_below_what_was_committed(
         led = story.led_without(cut, wanted)
         if led is not None:
             return f"{evidence}; it then led epoch {led.epoch} without having fetched it back"
-        is_over = story.latest_epoch() > cut.epoch + 1
+        is_over = story.latest_epoch() > max(cut.epoch, story.latest_epoch(before=cut.place)) + 1
         if not is_over and not story.is_back(cut, wanted):
             return f"{evidence}; it has not fetched it back"
     return None

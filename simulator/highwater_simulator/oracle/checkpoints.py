@@ -77,9 +77,12 @@ class CheckpointChecks:
                     f"{partition.log.recovery_point}; it is up to {durable_end}",
                     durable_end,
                 )
-            epoch = shadow.missing_epoch(
+            missing = shadow.missing_epochs(
                 partition.log_start_offset, partition.log.recovery_point, event.incarnation
             )
+            # An epoch that its cache lacks as well is I10's, and no question of what is durable.
+            known = [entry.leader_epoch for entry in partition.log.epoch_cache.entries]
+            epoch = next((each for each in missing if each in known), None)
             if epoch is not None:
                 self._report(
                     at,

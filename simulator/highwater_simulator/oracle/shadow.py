@@ -194,21 +194,21 @@ class ReplicaShadow:
         node = folder.durable_entries.get(name) if isinstance(folder, FolderNode) else None
         return node if isinstance(node, FileNode) else None
 
-    def missing_epoch(self, start_offset: int, end_offset: int, incarnation: int) -> int | None:
-        """Return an epoch of the batches there that a power loss could take from the epoch file.
+    def missing_epochs(self, start_offset: int, end_offset: int, incarnation: int) -> list[int]:
+        """Return the epochs of the batches there that a power loss could take from the epoch file.
 
-        None where there is none, or where what would be left is no epoch file: then a start reads
-        all batches.
+        None where what would be left is no epoch file: then a start reads all batches.
         """
         path = f"{self._folder}/{EPOCHS_NAME}"
         node = self._durable(path)
         if node is None:
-            return None
+            return []
         content = bytes(node.content[: _synced_as_told(node, incarnation)]) + node.lost_tail
         rows = read_rows(content)
         if rows is None:
-            return None
+            return []
         listed = [int(epoch) for epoch, _ in rows]
+        missing: list[int] = []
         last = -1
         for batch in self.chain.batches:
             if batch.next_offset > end_offset:
@@ -216,8 +216,8 @@ class ReplicaShadow:
             if batch.base_offset >= start_offset and batch.leader_epoch != last:
                 last = batch.leader_epoch
                 if last not in listed:
-                    return last
-        return None
+                    missing.append(last)
+        return missing
 
     # ------------------------------------------------------------ what is committed
 

@@ -192,6 +192,19 @@ STORIES = (
     ),
     Story(
         1,
+        "I11",
+        8,
+        {
+            "committed": commits(3, 0, 10, 1, 2),
+            "nobody is left to lead": decides(-1, 4, unclean=False),
+            "cut by a late command": cuts(1, 2, 8),
+        },
+        needs=("committed", "cut by a late command"),
+        unless={"a later epoch came and went": ("cut by a late command", leads(2, 6, 10))},
+        beyond=7,
+    ),
+    Story(
+        1,
         "I2",
         8,
         {"cut": cuts(1, 1, 8), "committed by the deposed leader": commits(3, 0, 10, 1)},

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from highwater_broker.log.checkpoints import encode_rows
+from highwater_broker.logic.epoch_cache import EpochCache, EpochStart
 from highwater_controller.logic import partition_states, replica_states
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import (
@@ -75,8 +76,15 @@ class Broker:
         assert message
         self.reports.append(invariant)
 
-    def host(self, at: TopicPartition, recovery_point: int = 0, topic_id: str = "") -> None:
-        log = SimpleNamespace(recovery_point=recovery_point)
+    def host(
+        self,
+        at: TopicPartition,
+        recovery_point: int = 0,
+        topic_id: str = "",
+        epochs: tuple[int, ...] = (),
+    ) -> None:
+        entries = tuple(EpochStart(LeaderEpoch(epoch), Offset(epoch)) for epoch in epochs)
+        log = SimpleNamespace(recovery_point=recovery_point, epoch_cache=EpochCache(entries))
         self.hosted[at] = SimpleNamespace(
             topic_partition=at, log=log, log_start_offset=0, topic_id=topic_id
         )
@@ -378,7 +386,7 @@ def test_i15_nothing_is_called_durable_that_is_not(durable_end: int, broken: lis
     shadow: Any = SimpleNamespace(
         is_stale=False,
         durable_end=lambda incarnation, start: durable_end,
-        missing_epoch=lambda start, end, incarnation: None,
+        missing_epochs=lambda start, end, incarnation: [],
     )
     checks = CheckpointChecks(broker.world, {str(AT): {1: shadow}}, broker.report)
     broker.host(AT, recovery_point=Offset(5))
@@ -391,12 +399,15 @@ def test_i15_an_epoch_that_the_disk_may_forget_is_as_bad() -> None:
     shadow: Any = SimpleNamespace(
         is_stale=False,
         durable_end=lambda incarnation, start: 5,
-        missing_epoch=lambda start, end, incarnation: 3 if (start, end) == (0, 5) else None,
+        missing_epochs=lambda start, end, incarnation: [2, 3] if (start, end) == (0, 5) else [],
     )
     checks = CheckpointChecks(broker.world, {str(AT): {1: shadow}}, broker.report)
-    broker.host(AT, recovery_point=Offset(4))
+    broker.host(AT, recovery_point=Offset(4), epochs=(0, 3))
     checks.written(wrote(RECOVERY_POINTS))
     assert broker.reports == []
-    broker.host(AT, recovery_point=Offset(5))
+    broker.host(AT, recovery_point=Offset(5), epochs=(0, 1))
+    checks.written(wrote(RECOVERY_POINTS))
+    assert broker.reports == [], "a cache that does not have it either is I10's"
+    broker.host(AT, recovery_point=Offset(5), epochs=(0, 3))
     checks.written(wrote(RECOVERY_POINTS))
     assert broker.reports == ["I15"]

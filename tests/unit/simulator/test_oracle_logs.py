@@ -317,20 +317,20 @@ def test_nothing_is_durable_in_a_folder_without_a_durable_name() -> None:
 def test_epochs_of_batches_are_missed_in_what_is_durable_of_the_epoch_file() -> None:
     f = Followed()
     f.sync(f.write(FIRST, written(0, 0, "a"), written(1, 2, "b"), written(2, 3, "c")))
-    assert f.shadow.missing_epoch(0, 3, 1) is None, "without a file a start reads all batches"
+    assert f.shadow.missing_epochs(0, 3, 1) == [], "without a file a start reads all batches"
     f.sync(f.write("t-0/tmp", epochs((0, 0), (2, 1))))
     f.files.rename("t-0/tmp", f"t-0/{EPOCHS_NAME}")
-    assert f.shadow.missing_epoch(0, 3, 1) is None
+    assert f.shadow.missing_epochs(0, 3, 1) == []
     f.do(f.files.sync_folder("t-0"))
-    assert f.shadow.missing_epoch(0, 2, 1) is None
-    assert f.shadow.missing_epoch(0, 3, 1) == 3
+    assert f.shadow.missing_epochs(0, 2, 1) == []
+    assert f.shadow.missing_epochs(0, 3, 1) == [3]
     f.write("t-0/tmp", epochs((0, 0), (2, 1), (3, 2)))
     f.files.rename("t-0/tmp", f"t-0/{EPOCHS_NAME}")
-    assert f.shadow.missing_epoch(0, 3, 1) == 3, "that one may not be there after a power loss"
+    assert f.shadow.missing_epochs(0, 3, 1) == [3], "that one may not be there after a power loss"
     f.do(f.files.sync_folder("t-0"))
-    assert f.shadow.missing_epoch(0, 3, 1) is None, "a torn file is none"
+    assert f.shadow.missing_epochs(0, 3, 1) == [], "a torn file is none"
     f.sync(f.files.open(f"t-0/{EPOCHS_NAME}"))
-    assert f.shadow.missing_epoch(0, 3, 1) is None
+    assert f.shadow.missing_epochs(0, 3, 1) == []
 
 
 # ---------------------------------------------------------------- what is held
