@@ -83,7 +83,7 @@ def test_faults_on_links_are_proven_by_canaries_and_taken_back_by_themselves(
         Step(500, cut),
         Step(
             2_500,
-            f.LossyLink("any", "active controller", "control", 30, 1_500),
+            f.LossyLink("any", "active controller", "control", 30, 4_000),
             When(Observed.EVENT, "t-0", "isr_changed"),
         ),
     )
