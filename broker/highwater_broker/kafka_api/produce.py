@@ -31,6 +31,11 @@ ACKS_ALL = -1
 _ACKS = (0, 1, ACKS_ALL)
 APPENDS_PER_TURN = 16
 """Of a request that names more partitions; they take about a millisecond."""
+WAITING_BYTES_MAX = 64 * 1024 * 1024
+"""What produces that wait for their turn may keep together; beyond it one is appended at once.
+
+A connection's quota does not count them: it counts a frame until its handler first waits.
+"""
 
 
 class _Appended:
@@ -84,13 +89,17 @@ class ProduceHandler:
         self._trace = trace
         self._turns = turns
         self._order = AppendOrder(runtime)
+        self._waiting_bytes = 0
+        """Of the records that produces which are not appended yet keep."""
 
     async def handle(self, request: ProduceRequest, listener: str) -> ProduceResponse | None:
         """Return each partition's outcome, or None with acks=0.
 
         Ordering: all appends happen before the wait for followers, in the request's order; one
         that fails does not keep the others back. A request of up to APPENDS_PER_TURN partitions
-        appends at once, a larger one in turns; a partition's requests stay in order.
+        appends at once, a larger one in turns; a partition's requests stay in order. Where too many
+        bytes wait for their turn, a large request appends at once as well, or, where it had to wait
+        for an earlier one, is refused with REQUEST_TIMED_OUT.
         Deviation: Kafka closes the connection when an append with acks=0 fails, so that the
         producer looks for the leader; here the records are lost silently, as acks=0 allows. Of
         a partition that is named twice Kafka appends the last records; here none.
@@ -100,11 +109,18 @@ class ProduceHandler:
             return None if request.acks == 0 else _refuse_all(request, refused)
         appends = _Appends(request.acks, _named_twice(request.partitions))
         keys = [TopicPartition(item.topic, item.partition) for item in request.partitions]
-        if len(keys) <= APPENDS_PER_TURN and self._order.is_free(keys):
+        is_free = self._order.is_free(keys)
+        if is_free and len(keys) <= APPENDS_PER_TURN:
+            self._append_all(request.partitions, appends)
+        elif (
+            self._waiting_bytes + _size_of(request) <= WAITING_BYTES_MAX or not self._waiting_bytes
+        ):
+            await self._append_later(request, keys, appends)
+        elif is_free:
             self._append_all(request.partitions, appends)
         else:
-            items = tuple(map(_with_own_records, request.partitions))
-            await self._order.append(keys, lambda: self._append_in_turns(items, appends))
+            refused = self._refuse(ErrorCode.REQUEST_TIMED_OUT, listener)
+            return None if request.acks == 0 else _refuse_all(request, refused)
         if request.acks == 0:
             return None
         results, appended = appends.results, appends.uncommitted
@@ -121,10 +137,25 @@ class ProduceHandler:
             error = ErrorCode.INVALID_REQUEST
         else:
             return None
+        return self._refuse(error, listener)
+
+    def _refuse(self, error: ErrorCode, listener: str) -> ErrorCode:
         self._trace.emit(
             EventKind.REQUEST_REFUSED, request="Produce", error=error.name, listener=listener
         )
         return error
+
+    async def _append_later(
+        self, request: ProduceRequest, keys: Sequence[TopicPartition], appends: _Appends
+    ) -> None:
+        """Append in turns, once what came before has appended to these partitions."""
+        items = tuple(map(_with_own_records, request.partitions))
+        size_bytes = _size_of(request)
+        self._waiting_bytes += size_bytes
+        try:
+            await self._order.append(keys, lambda: self._append_in_turns(items, appends))
+        finally:
+            self._waiting_bytes -= size_bytes
 
     async def _append_in_turns(self, items: Sequence[ProducePartition], appends: _Appends) -> None:
         for first in range(0, len(items), APPENDS_PER_TURN):
@@ -193,6 +224,10 @@ def _named_twice(items: Sequence[ProducePartition]) -> frozenset[TopicPartition]
         return frozenset()
     counts = Counter(TopicPartition(item.topic, item.partition) for item in items)
     return frozenset(key for key, count in counts.items() if count > 1)
+
+
+def _size_of(request: ProduceRequest) -> int:
+    return sum(len(item.records or b"") for item in request.partitions)
 
 
 def _with_own_records(item: ProducePartition) -> ProducePartition:

@@ -257,3 +257,36 @@ def test_a_large_request_that_is_cancelled_lets_the_next_one_go_on(world: Any) -
     assert len(hosted[99].batches) == 1
     with pytest.raises(StopIteration):  # nobody is waited for any more
         world.api.handle(produce(("t", 98), acks=1), "CLIENT").send(None)
+
+
+def test_large_requests_that_wait_for_their_turn_keep_a_bounded_number_of_bytes(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first may be as large as it likes; beyond it one appends at once, or is refused."""
+    monkeypatch.setattr("highwater_broker.kafka_api.produce.WAITING_BYTES_MAX", 1_000)
+    hosted = [world.host("t", number) for number in range(100)]
+    others = [world.host("u", number) for number in range(100)]
+
+    def large(topic: str) -> ProduceRequest:
+        names = [(topic, number) for number in range(100)]
+        return produce(*names, acks=1, records=memoryview(bytes(11)))
+
+    outcomes: list[tuple[str, set[str]]] = []
+
+    async def send(name: str, topic: str) -> None:
+        response = await world.api.handle(large(topic), "CLIENT")
+        outcomes.append((name, {error for *_, error in errors(response)}))
+
+    for name, topic in (("first", "t"), ("elsewhere", "u"), ("behind it", "t")):
+        world.scope.spawn(name, send(name, topic))
+    world.kernel.run_for(0)
+    assert outcomes == [
+        ("elsewhere", {"NONE"}),
+        ("behind it", {"REQUEST_TIMED_OUT"}),
+        ("first", {"NONE"}),
+    ]
+    assert {len(each.batches) for each in (*hosted, *others)} == {1}
+    for name, topic in (("again", "t"), ("behind again", "t")):
+        world.scope.spawn(name, send(name, topic))
+    world.kernel.run_for(0)
+    assert outcomes[3:] == [("behind again", {"REQUEST_TIMED_OUT"}), ("again", {"NONE"})]
