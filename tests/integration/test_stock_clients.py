@@ -97,7 +97,7 @@ def test_a_client_that_sends_to_many_partitions_in_one_request_is_served(
             bootstrap_servers=steady.bootstrap.split(","),
             acks="all",
             enable_idempotence=False,
-            linger_ms=300,
+            linger_ms=30_000,  # all of it waits for the flush
             request_timeout_ms=20_000,
         )
         sent = [
