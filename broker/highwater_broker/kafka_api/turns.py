@@ -2,7 +2,8 @@
 
 A request that names hundreds of things, or looks through a log, is done in steps of a millisecond
 or a few. Of all such requests one does one step at a time, the one with the least to do; whatever
-else is ready runs between two steps.
+else is ready runs between two steps. However many small ones come, no step of a large one is held
+up for longer than what its request has left would take alone, and a step of each that waits already.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from highwater_core.runtime import Event, Runtime
 
 CHUNK = 100
 """Things done in one step."""
-PATIENCE_MS = 10_000
-"""A request that waited so long for one step goes before smaller ones."""
+NS_PER_THING = 50_000
+"""Of two requests the later one goes first only if it has so much less to do than it is later."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -36,8 +37,10 @@ class _Waiter:
 class Turns:
     """Whose turn it is among the large requests.
 
-    Ordering: of those that wait the one with the least left comes first; of equals, who has waited
-    longest. Who just had a turn begins to wait when the next one is chosen already.
+    Ordering: each step is due when all that its request has left could be done, counted from when
+    it began to wait; the earliest comes first. Of those that wait since the same moment that is the
+    one with the least left; of equals, who came first. Who just had a turn begins to wait when the
+    next one is chosen already.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -79,13 +82,12 @@ class Turns:
             self._hand_over()
 
     async def _wait(self, left: int) -> None:
-        number = next(self._numbers)
         waiter = _Waiter(self._runtime.event())
-        heapq.heappush(self._waiting, (left, number, waiter))
+        due_ns = self._runtime.now_ns() + left * NS_PER_THING
+        heapq.heappush(self._waiting, (due_ns, next(self._numbers), waiter))
         is_ours = False
         try:
-            while not (is_ours := await waiter.called.wait(PATIENCE_MS)):
-                heapq.heappush(self._waiting, (0, number, waiter))
+            is_ours = await waiter.called.wait()
         finally:
             if not is_ours and waiter.is_over:  # called, and cancelled before it could run
                 self._hand_over()
