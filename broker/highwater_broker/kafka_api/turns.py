@@ -3,7 +3,7 @@
 A request that names hundreds of things, or looks through a log, is done in steps of a millisecond
 or a few. Of all such requests one does one step at a time, the one with the least to do; whatever
 else is ready runs between two steps. However many small ones come, no step of a large one is held
-up for longer than what its request has left would take alone, and a step of each that waits already.
+up for longer than what its request has left would take alone, and one step of each that waits.
 """
 
 from __future__ import annotations
