@@ -130,9 +130,17 @@ class SegmentRecords:
 
 
 def read_batches(
-    file: File, position: int, end: int, *, check_crc: bool, chunk_bytes: int = HOP_CHUNK_BYTES
+    file: File,
+    position: int,
+    end: int,
+    *,
+    check_crc: bool,
+    chunk_bytes: int = HOP_CHUNK_BYTES,
+    next_offset: int | None = None,
 ) -> Iterator[tuple[int, BatchHeader]]:
     """Yield position and header of each whole batch in [position, end).
+
+    next_offset: where the first must begin, and each other where the one before it ends.
 
     Raises:
         LogRefused: CORRUPT_MESSAGE or UNSUPPORTED_FOR_MESSAGE_FORMAT at the first bad batch.
@@ -157,6 +165,11 @@ def read_batches(
                 at = 0
             if crc32c(chunk[at + CRC_START : at + size_bytes]) != header.crc:
                 raise LogRefused(ErrorCode.CORRUPT_MESSAGE, f"CRC-32C does not match at {position}")
+        if next_offset is not None:
+            if header.base_offset != next_offset:
+                what = f"offset {header.base_offset} where {next_offset} belongs, at {position}"
+                raise LogRefused(ErrorCode.CORRUPT_MESSAGE, what)
+            next_offset = header.last_offset + 1
         yield position, header
         position += size_bytes
 
@@ -241,6 +254,10 @@ class Segment:
         self.size_bytes = position + size_bytes
         self.next_offset = last_offset + 1
         self._changes += 1
+
+    def _note(self, position: int, header: BatchHeader) -> None:
+        last_offset, timestamp = header.last_offset, header.newest_timestamp
+        self.note(position, header.size_bytes, header.base_offset, last_offset, timestamp)
 
     # ------------------------------------------------------------ finding
 
@@ -357,23 +374,16 @@ class Segment:
             self.next_offset = self._header_in_file(start).base_offset
             self.rolling_timestamp = self._header_in_file(0).newest_timestamp
         for position, header in read_batches(
-            self._file, start, self._file.size_bytes, check_crc=check_crc, chunk_bytes=chunk_bytes
+            self._file,
+            start,
+            self._file.size_bytes,
+            check_crc=check_crc,
+            chunk_bytes=chunk_bytes,
+            next_offset=self.next_offset,
         ):
-            base_offset = header.base_offset
-            if base_offset != self.next_offset:
-                raise LogRefused(
-                    ErrorCode.CORRUPT_MESSAGE,
-                    f"offset {base_offset} where {self.next_offset} belongs, at {position}",
-                )
             if check_header is not None:
                 check_header(header)
-            self.note(
-                position,
-                header.size_bytes,
-                base_offset,
-                header.last_offset,
-                header.newest_timestamp,
-            )
+            self._note(position, header)
             yield header
 
     def truncate_to(self, offset: int) -> None:
@@ -389,19 +399,14 @@ class Segment:
         """
         end = self.position_of(offset)
         start = self._trusted(self._offset_index.before_offset(offset - 1))
-        kept = list(read_batches(self._file, start, end, check_crc=False))
+        first = self._header_in_file(start).base_offset if start else self.base_offset
+        kept = list(read_batches(self._file, start, end, check_crc=False, next_offset=first))
         self._open_file.truncate(end)
         self._changes += 1
         rolling_timestamp = self.rolling_timestamp
         self._forget_from(start)
         for position, header in kept:
-            self.note(
-                position,
-                header.size_bytes,
-                header.base_offset,
-                header.last_offset,
-                header.newest_timestamp,
-            )
+            self._note(position, header)
         if start:
             self.rolling_timestamp = rolling_timestamp
 
