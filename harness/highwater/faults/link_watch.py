@@ -111,9 +111,9 @@ class LinkWatch:
         """Return what became of the canaries before the change."""
 
         def until(canary: Canary) -> tuple[int, int]:
-            return 0, end_ns - self._asked[canary][0].travel_ns
+            return 0, end_ns
 
-        return self._shown(reports, state, until, lambda canary: (0, end_ns))
+        return self._shown(reports, state, until, until)
 
     def after(
         self, reports: Mapping[int, Report], state: State, applied_ns: Mapping[int, int]
@@ -141,7 +141,10 @@ class LinkWatch:
     def _measured(
         self, reports: Mapping[int, Report], state: State, within: _Within
     ) -> dict[Canary, Measured]:
-        """Measure while both ends took part and what was asked for did not change."""
+        """Measure while both ends took part and what was asked for did not change.
+
+        Those that could not arrive within that time are left out.
+        """
         found = {}
         for canary in self.canaries:
             begin_ns, end_ns = within(canary)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from highwater.faults.asked import Asked, State
+from highwater.faults.asked import LATE_NS, Asked, State
 from highwater.faults.link_proof import NotProven as NotProven
 from highwater.faults.link_proof import Proof, is_as_asked, prove_links
 from highwater.faults.link_watch import NEVER_NS as NEVER_NS
@@ -196,9 +196,17 @@ class LinkFaults:
 
     @property
     def lead_ns(self) -> int:
-        """From asking for a change to its rules, as far as is known now."""
+        """From asking for a change to its rules, as far as is known now.
+
+        While links are slow, canaries that show how it was before need time to arrive, too.
+        """
         asked = round(LEAD_PER_START * max(self._starts_ns, default=0))
-        return min(LONGEST_LEAD_NS, max(LEAST_LEAD_NS, asked))
+        held_ns = (
+            (each.fault.does.latency_ms + each.fault.does.jitter_ms) * 1_000_000 + LATE_NS
+            for each in list(self._active.values())
+            if isinstance(each.fault.does, Slow)
+        )
+        return min(LONGEST_LEAD_NS, max(LEAST_LEAD_NS, asked)) + max(held_ns, default=0)
 
     # ------------------------------------------------------------ together
 

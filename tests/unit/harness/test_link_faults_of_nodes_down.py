@@ -280,6 +280,18 @@ def test_a_latency_that_nobody_holds_is_not_proven() -> None:
         links.apply(slow("1", 100))
 
 
+@pytest.mark.parametrize("latency_ms", [100, 400, 2_000])
+def test_a_latency_that_nobody_held_any_more_is_told_at_its_end_however_soon_helpers_start(
+    latency_ms: int,
+) -> None:
+    """Canaries that nobody held show it only where those that are held could have arrived."""
+    namespaces, links = make([0, 1, 2])
+    links.apply(slow("1", latency_ms))
+    namespaces.held_ns.clear()
+    with pytest.raises(NotProven, match=f"before: .* arrived before {latency_ms} ms"):
+        links.heal("1")
+
+
 class _Forgetful(dict[int, int]):
     def __setitem__(self, node: int, held_ns: int) -> None:
         super().__setitem__(node, 0)
