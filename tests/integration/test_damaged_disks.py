@@ -173,10 +173,15 @@ def test_missing_or_corrupt_checkpoints_cost_no_record(
     topics = [new_topic(brisk), new_topic(brisk)]
     write_records(brisk, topics)
     incarnation = brisk.snapshot(DAMAGED).incarnation
-    brisk.kill(DAMAGED)
     files = BrokerFiles(brisk, DAMAGED)
+    eventually(
+        lambda: "replication-offset-checkpoint" in files.names(),
+        within=30,
+        what="high watermarks are on the disk",
+        state=files.names,
+    )
+    brisk.kill(DAMAGED)
     there = [path for path in (*CHECKPOINTS, "meta.properties") if path in files.names()]
-    assert "replication-offset-checkpoint" in there
     content = CHECKPOINT_DAMAGES[name]
     if content is None:
         files.remove(*there)
