@@ -16,6 +16,7 @@ from crc32c import crc32c
 _HEADER = struct.Struct(">qiibIhi")
 """base offset, length, leader epoch, magic, CRC, attributes, last offset delta."""
 _LENGTH_STARTS = 12
+_MAGIC_AT, _MAGIC = 16, 2
 _CRC_COVERS_FROM = 21
 HEADER_BYTES = 61
 
@@ -49,9 +50,12 @@ def parse_batches(data: bytes | bytearray | memoryview, position: int) -> list[B
 
 
 def is_sound(data: bytes | bytearray | memoryview, batch: Batch) -> bool:
-    """Return whether the batch's bytes fit its CRC-32C."""
+    """Return whether it is of magic 2, which no CRC covers, and its bytes fit its CRC-32C."""
     end = batch.position + batch.size_bytes
-    return crc32c(bytes(data[batch.position + _CRC_COVERS_FROM : end])) == batch.crc
+    return (
+        data[batch.position + _MAGIC_AT] == _MAGIC
+        and crc32c(bytes(data[batch.position + _CRC_COVERS_FROM : end])) == batch.crc
+    )
 
 
 class Chain:

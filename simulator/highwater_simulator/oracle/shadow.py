@@ -260,11 +260,11 @@ class ReplicaShadow:
     def note_lost_by_disk(self, before: Chain) -> None:
         """Remember what a fault of its disk took: all of before from the first difference on.
 
-        The log need not be shorter: where a truncation is undone, older batches are back.
+        The log need not be shorter: where a truncation is undone, older batches are back. It may
+        also end below where it began before: where a removed segment is back and the next is gone.
         """
-        kept_end = self.chain.first_difference(before, before.end_offset)
-        if not self.chain.batches:
-            kept_end = min(kept_end, self.end_offset)
+        first_difference = self.chain.first_difference(before, before.end_offset)
+        kept_end = min(first_difference, self.end_offset)
         if kept_end < before.end_offset:
             self.lost_from = _lower(self.lost_from, kept_end)
             self.held_end = min(self.held_end, kept_end)

@@ -70,11 +70,15 @@ def test_what_is_no_whole_batch_is_none(data: bytes) -> None:
     assert parse_batches(data, 0) == []
 
 
-def test_a_batch_is_sound_until_a_bit_that_its_crc_covers_flips() -> None:
+@pytest.mark.parametrize("position", [16, 17, 21, -1], ids=["magic", "CRC", "attributes", "last"])
+def test_a_batch_is_sound_until_a_bit_of_its_magic_its_crc_or_what_that_covers_flips(
+    position: int,
+) -> None:
     data = bytearray(written(0, 0, "a"))
     (found,) = parse_batches(data, 0)
     assert is_sound(data, found)
-    data[-1] ^= 1
+    data[position] ^= 4
+    (found,) = parse_batches(data, 0)
     assert not is_sound(data, found)
 
 
@@ -278,6 +282,22 @@ def test_an_undone_truncation_loses_what_was_written_since_though_the_log_is_lon
     f.shadow.note_lost_by_disk(before)
     assert f.shadow.end_offset == 4 > before.end_offset
     assert f.shadow.lost_from == 1
+
+
+def test_a_removed_segment_that_is_back_without_the_next_one_lost_all_from_its_end_on() -> None:
+    f = Followed(whole())
+    first = f.write(FIRST, written(0, 0, "a", "b"))
+    f.sync(first)
+    first.append([written(2, 0, "c", "d")])
+    f.write(SECOND, written(4, 1, "e"))
+    f.files.remove(FIRST)
+    f.shadow.rescan(f._note)
+    before = f.shadow.chain
+    assert before.start_offset == 4
+    f.disk.lose_power(spares_nothing=True)
+    f.shadow.rescan(f._note, verify=True)
+    f.shadow.note_lost_by_disk(before)
+    assert (f.offsets(), f.shadow.lost_from, f.shadow.held_end) == ([0], 2, 0)
 
 
 def test_durable_is_what_lies_below_the_last_sync_of_each_segment_in_turn() -> None:
