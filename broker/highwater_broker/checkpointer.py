@@ -111,45 +111,44 @@ class Checkpointer:
                 all_went_well = False
                 self._logs.bad_input(str(partition.topic_partition), str(refused))
         await self.write_recovery_points()
-        await self.write_log_starts()
         return all_went_well
 
-    async def write_log_starts(self) -> None:
-        """Write where each log starts, then remove the segments that lie below.
+    async def write_log_starts(self) -> bool:
+        """Write where each log starts, then remove the segments that lie below; return whether
+        the starts are on the disk.
 
         Where the disk refuses to write they go all the same: a full disk must not stay full.
         """
         listed = self._replicas.partitions()
         starts = [partition.log_start_offset for partition in listed]
-        await self._write(self._logs.log_starts, listed, lambda each: each.log_start_offset)
+        done = await self._write(self._logs.log_starts, listed, lambda each: each.log_start_offset)
         for partition, log_start_offset in zip(listed, starts, strict=True):
             try:
                 partition.log.remove_retired(log_start_offset)
             except LogRefused as refused:
                 self._logs.bad_input(str(partition.topic_partition), str(refused))
+        return done
 
     async def write_recovery_points(self) -> None:
-        """Write up to where each log is known to be on the disk.
+        """Write where each log starts, and up to where it is known to be on the disk.
 
         Ordering: where logs start comes first. What lies below was never synced, perhaps, and is
         no part of what a recovery point speaks for; a log that was begun anew may start elsewhere.
         """
         await self._fail_points.reach(FailPoint.BEFORE_RECOVERY_POINT_WRITE)
         listed = self._replicas.partitions()
-        fallen = [partition for partition in listed if partition.recovery_point_fell]
-        for partition in fallen:
-            partition.recovery_point_fell = False
+        waiting = [partition for partition in listed if partition.must_checkpoint]
+        for partition in waiting:
+            partition.must_checkpoint = False
         points = {partition: partition.log.recovery_point for partition in listed}
-        done = await self._write(
-            self._logs.log_starts, listed, lambda each: each.log_start_offset
-        ) and await self._write(
+        done = await self.write_log_starts() and await self._write(
             self._logs.recovery_points,
             listed,
             lambda each: min(points[each], each.log.recovery_point),
         )
         if not done:
-            for partition in fallen:
-                partition.recovery_point_fell = True
+            for partition in waiting:
+                partition.must_checkpoint = True
 
     async def _write(
         self,

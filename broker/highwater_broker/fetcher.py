@@ -165,11 +165,11 @@ class ReplicaFetcher:
             self._was_interrupted = False
             now_ms = self._runtime.now_ms()
             due = [each for each in self._followed.values() if each.not_before_ms <= now_ms]
-            fallen = [each for each in due if each.partition.recovery_point_fell]
+            unsaved = [each for each in due if each.partition.must_checkpoint]
             truncating = [each for each in due if each.phase is Phase.TRUNCATING]
             try:
-                if fallen:
-                    await self._write_recovery_points(fallen)
+                if unsaved:
+                    await self._write_recovery_points(unsaved)
                 elif truncating:
                     await self._bring_in_line(truncating)
                 elif due:
@@ -182,9 +182,9 @@ class ReplicaFetcher:
                     self._failures += 1
                     await self._woken.wait(self._backoff_ms(self._failures))
 
-    async def _write_recovery_points(self, fallen: list[_Followed]) -> None:
+    async def _write_recovery_points(self, unsaved: list[_Followed]) -> None:
         await self._context.write_recovery_points()
-        if any(each.partition.recovery_point_fell for each in fallen):
+        if any(each.partition.must_checkpoint for each in unsaved):
             await self._woken.wait(self._context.settings.replica_fetch_backoff_max_ms)
 
     def _pause_ms(self) -> int | None:

@@ -9,9 +9,8 @@ from collections.abc import Callable
 
 from highwater_broker.log.log import Log
 from highwater_broker.log.record_batch import LogRefused
-from highwater_broker.logic.high_watermark import (
-    follower_high_watermark,
-)
+from highwater_broker.logic.high_watermark import follower_high_watermark
+from highwater_broker.logic.log_divergence import must_start_over
 from highwater_broker.partition_context import PartitionContext
 from highwater_broker.roles import (
     ROLE_NAMES,
@@ -71,9 +70,11 @@ class Replica:
         self.controller_epoch: ControllerEpoch = NO_CONTROLLER_EPOCH
         self.partition_epoch: PartitionEpoch = NO_PARTITION_EPOCH
         self.assigned_replicas: tuple[NodeId, ...] = ()
-        self.recovery_point_fell = False
-        """A truncation lowered the log's recovery point; it must be checkpointed before the next
-        append, or a power loss could leave unchecked bytes below the checkpointed one."""
+        self.must_checkpoint = False
+        """Whether recovery points and log starts are to be checkpointed before the next append.
+
+        A truncation lowered the recovery point: a power loss could leave unchecked bytes below the
+        checkpointed one. Or the log started over: a kill could bring back what it let go of."""
         self._high_watermark = Offset(
             max(log.log_start_offset, min(high_watermark, log.log_end_offset))
         )
@@ -185,11 +186,17 @@ class Replica:
         Where fetches are fenced, a batch above the epoch that this replica follows in was not
         there when the leader was asked: it was deposed since, and what it answered is of another
         log. That batch and all after it are refused (KAFKA-18723). now_ms is wall-clock time.
+
+        A log that must start over keeps nothing, also on the disk, before anything is appended:
+        what the leader sent is then fetched again.
         """
         check(isinstance(self.role, Following), "only a follower appends a leader's batches")
         is_fenced = self._context.toggles.fence_fetch_by_leader_epoch
         highest_epoch = self.leader_epoch if is_fenced else None
         try:
+            if must_start_over(self.log_start_offset, self.log_end_offset, leader_start):
+                self._start_over_at_end()
+                return ErrorCode.NONE
             if len(records) > 0:
                 appended = self.log.append_as_follower(records, now_ms, highest_epoch)
                 if appended.size_bytes < len(records):
@@ -237,7 +244,7 @@ class Replica:
         self._high_watermark = Offset(
             max(self.log_start_offset, min(self._high_watermark, self.log_end_offset))
         )
-        self.recovery_point_fell |= self.log.recovery_point < recovery_point
+        self.must_checkpoint |= self.log.recovery_point < recovery_point
         self._trace(
             EventKind.LOG_TRUNCATED,
             self.log_end_offset,
@@ -256,6 +263,11 @@ class Replica:
             self._trace(EventKind.LOG_START_MOVED, self.log_start_offset)
             self.changed()
         return count
+
+    def _start_over_at_end(self) -> None:
+        self._high_watermark = self.log_end_offset
+        self._move_log_start(self.log_end_offset)
+        self.must_checkpoint = True
 
     def _move_log_start(self, offset: Offset) -> None:
         if self.log.advance_log_start(offset):

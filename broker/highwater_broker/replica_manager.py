@@ -265,7 +265,7 @@ class ReplicaManager:
             await self._logs.sync()
         for leader in request.live_leaders:
             self._fetchers.learn_endpoint(leader.broker_id, leader.replication)
-        if any(partition.recovery_point_fell for partition, _ in accepted):
+        if any(partition.must_checkpoint for partition, _ in accepted):
             await self._write_recovery_points()
         if self._fence(request) is not ErrorCode.NONE:
             return None

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from highwater_broker import fetcher
+from highwater_broker import fetcher, replica
 from highwater_broker.fetcher import ReplicaFetcher
-from highwater_broker.log.log import AppendResult, Log
+from highwater_broker.log.append_part import AppendResult
+from highwater_broker.log.log import Log
 from highwater_broker.log.segment import OpenFile
 from highwater_broker.logic.epoch_cache import EpochCache, EpochEnd
 from highwater_broker.logic.log_divergence import TruncateAndAskAgain, TruncateTo, after_answer
@@ -52,6 +53,10 @@ def _append_any_epoch(
 
 def _lend_for_ever(self: OpenFile, end: int, take_back: Callable[[], None]) -> None:
     """Tell nobody: what is sent is what the file holds by then."""
+
+
+def _keep_the_log(log_start_offset: Offset, log_end_offset: Offset, leader_start: Offset) -> bool:
+    return False
 
 
 def _believe_any_answer(self: ReplicaFetcher, followed: object) -> bool:
@@ -127,6 +132,15 @@ BUGS = (
             Replacement(Log, "append_as_follower", _append_any_epoch),
             Replacement(OpenFile, "lend", _lend_for_ever),
         ),
+        is_rare=True,
+    ),
+    PlantedBug(
+        name="divergence_below_start_kept",
+        summary="a follower keeps what it had below its leader's log start, where the two may part",
+        source="own; KIP-101",
+        breaks=("I3", "I2"),
+        shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
+        replacements=(Replacement(replica, "must_start_over", _keep_the_log),),
         is_rare=True,
     ),
     PlantedBug(

@@ -13,7 +13,7 @@ import pytest
 
 from highwater_core.config import Preset
 from highwater_simulator.generate import Family
-from highwater_simulator.search import Chunk, chunks_of, schedules_of
+from highwater_simulator.search import Chunk, Schedule, chunks_of, schedules_of
 
 COUNT = int(os.environ.get("HIGHWATER_SCHEDULES", "24"))
 FIRST_SEED = int(os.environ.get("HIGHWATER_FIRST_SEED", "1"))
@@ -29,6 +29,16 @@ CHUNKS = [
 
 def name_of(chunk: Chunk) -> str:
     return f"{chunk.preset}-from-{chunk.schedules[0].seed}"
+
+
+FOUND_BUGS = (
+    # A log with two pasts under its leader's start, which retention had moved beyond them.
+    Schedule(2055, Family.PROCESSES),
+    # The oracle's own: a bit of a batch's magic, and a removed segment that came back alone.
+    Schedule(1_000_072, Family.DISKS),
+    Schedule(3_000_016, Family.JOINS),
+)
+CHUNKS.append(Chunk(FOUND_BUGS, Preset.FENCED))
 
 
 @pytest.mark.parametrize("chunk", CHUNKS, ids=name_of)

@@ -1,12 +1,23 @@
-"""What one write appends: whole batches that a single segment can hold."""
+"""What one write appends: whole batches that a single segment can hold; what an append did."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from highwater_broker.log.segment_index import MAX_RELATIVE_OFFSET
 from highwater_broker.logic.epoch_cache import EpochCache
+from highwater_core.ids import Offset
 
 PlacedBatch = tuple[int, int, int, int]
 """A batch to append: its bytes, first and last offset, largest timestamp."""
+
+
+class AppendResult(NamedTuple):
+    """The records appended are [base_offset, end_offset)."""
+
+    base_offset: Offset
+    end_offset: Offset
+    size_bytes: int
 
 
 class AppendPart:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import NamedTuple
 
-from highwater_broker.log.append_part import AppendPart
+from highwater_broker.log.append_part import AppendPart, AppendResult
 from highwater_broker.log.epoch_file import EpochFile
 from highwater_broker.log.folders import DELETE_SUFFIX, STRAY_SUFFIX, rename_aside
 from highwater_broker.log.log_config import LogConfig
@@ -37,14 +37,6 @@ from highwater_wire.kafka.record_batch import MAX_INT64
 
 _BASE_OFFSET = attrgetter("base_offset")
 _FIRST_OFFSET = Offset(0)
-
-
-class AppendResult(NamedTuple):
-    """The records appended are [base_offset, end_offset)."""
-
-    base_offset: Offset
-    end_offset: Offset
-    size_bytes: int
 
 
 class LogRead(NamedTuple):
@@ -384,11 +376,19 @@ class Log:
         """Raise the log's start and retire the segments wholly below; return whether it moved.
 
         A follower does so when its leader's log start moved. `remove_retired` must follow once
-        the start is on the disk.
+        the start is on the disk. A log that starts at its end retires all that it had.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR; the log is as it was.
         """
         if offset <= self.log_start_offset:
             return False
         check(offset <= self.log_end_offset, "a log does not start after its end")
+        if self._segments[-1].base_offset < offset == self.log_end_offset:
+            try:
+                self._roll()
+            except OSError as error:
+                raise _refused_by_disk(self.folder, error) from error
         self.log_start_offset = offset
         self.recovery_point = max(self.recovery_point, offset)
         while len(self._segments) > 1 and self._segments[1].base_offset <= offset:

@@ -71,3 +71,12 @@ def after_answer(
     if older_epoch == NO_EPOCH:
         return TruncateTo(min(offset, high_watermark))
     return TruncateAndAskAgain(offset, older_epoch)
+
+
+def must_start_over(log_start_offset: Offset, log_end_offset: Offset, leader_start: Offset) -> bool:
+    """Return whether a follower lets go of all its log, since its leader's begins at its end.
+
+    Asked for an epoch from before all that it knows, a leader answers with its first epoch's
+    start, which retention may have moved: where the two logs parted below it, nobody can tell.
+    """
+    return log_start_offset < log_end_offset == leader_start

@@ -20,8 +20,8 @@ class ReplicaShadow:
     lost_from says from where a fault of its disk took it, cut_from from where its broker did.
 
     A log that begins above offset 0, by retention or because its leader's does, is taken to have
-    held below that what it was last seen to hold there, else what is committed there: only what
-    is committed is dropped from a log's start.
+    held below that what it was last seen to hold there while some of it is left. Else it is taken
+    to have held what is committed there: only what is committed is dropped from a log's start.
     """
 
     def __init__(
@@ -75,7 +75,8 @@ class ReplicaShadow:
 
     def _begin_at(self, offset: int, before: Chain) -> None:
         """Let the log begin there; before: what was known of it until now."""
-        if before.start_offset <= offset <= before.end_offset:
+        is_left = offset < before.end_offset or (offset == before.end_offset and not before.batches)
+        if before.start_offset <= offset and is_left:
             seed = before.chain_below(offset)
         else:
             seed = self._committed_below(offset)

@@ -75,6 +75,7 @@ class Bench:
     proposed: list[Partition] = field(default_factory=list)
     registered: dict[NodeId, BrokerEpoch] = field(default_factory=dict)
     written_recovery_points: int = 0
+    recovery_points_written: Callable[[], None] = lambda: None
 
     def partition(self, *, high_watermark: int = 0, min_insync_replicas: int = 1) -> Partition:
         log, _ = Log.open(
@@ -110,6 +111,7 @@ class Bench:
     def fetchers(self) -> FetcherRegistry:
         async def write_recovery_points() -> None:
             self.written_recovery_points += 1
+            self.recovery_points_written()
 
         context = FetcherContext(
             settings=BrokerSettings(node_id=ME),

@@ -210,6 +210,40 @@ def test_a_cut_that_the_disk_refused_is_not_forgotten_when_its_leader_is_named_a
     assert values(partition) == [b"a", b"b", b"c"]
 
 
+def test_a_log_that_ends_where_its_leaders_begins_starts_over_there_and_says_so_to_the_disk_first(
+    make_bench: MakeBench,
+) -> None:
+    """Retention took where epoch 2 began: the leader knows no better end of epoch 1 than its start.
+
+    What lies from there down to where the two logs parted is not the leader's.
+    """
+    bench = make_bench()
+    partition = follower_with(bench, [(0, "a"), (1, "p"), (1, "q"), (1, "r")], high_watermark=1)
+    leader = Leader([(0, "a"), (2, "b"), (2, "c"), (2, "d"), (2, "e")], high_watermark=5, start=3)
+    saved: list[tuple[int, int]] = []
+
+    def save() -> None:
+        saved.append((partition.log_start_offset, partition.log_end_offset))
+        partition.must_checkpoint = False
+
+    def answer(request: object) -> object:
+        if isinstance(request, OffsetForLeaderEpochRequest):
+            end = EpochEndOffset("t", 0, E.NONE, LeaderEpoch(1), Offset(3))
+            return OffsetForLeaderEpochResponse((end,))
+        return leader(request)
+
+    bench.transport.leader, bench.recovery_points_written = answer, save
+    become_follower(
+        partition, command(TWO, 2), CONTROLLER, fetchers=bench.fetchers(), toggles=bench.toggles
+    )
+    bench.kernel.run_for(20)
+    assert saved == [(3, 3)]
+    assert values(partition) == [b"d", b"e"]
+    assert (partition.log_start_offset, partition.high_watermark) == (3, 5)
+    (moved,) = bench.traced(EventKind.LOG_START_MOVED)
+    assert moved.offset == 3
+
+
 def test_a_leader_without_the_followers_epoch_is_asked_again_for_an_older_one(
     make_bench: MakeBench,
 ) -> None:
@@ -249,7 +283,7 @@ def test_the_recovery_point_is_checkpointed_between_truncation_and_the_next_appe
     def leader(request: object) -> object:
         if isinstance(request, FetchRequest):
             assert bench.written_recovery_points > 0
-            partition.recovery_point_fell = False
+            partition.must_checkpoint = False
         return Leader(LEADERS, 2)(request)
 
     bench.transport.leader = leader
@@ -257,7 +291,7 @@ def test_the_recovery_point_is_checkpointed_between_truncation_and_the_next_appe
         partition, command(TWO, 2), CONTROLLER, fetchers=bench.fetchers(), toggles=bench.toggles
     )
     bench.kernel.run_for(5)
-    assert partition.recovery_point_fell
+    assert partition.must_checkpoint
     assert bench.written_recovery_points == 1
 
 

@@ -599,7 +599,7 @@ def test_a_recovery_point_that_fell_is_written_before_the_next_role(
     broker.bench.kernel.run_for(500)
     before = broker.bench.written_recovery_points
     partition.truncate_to(Offset(0), "a test's")
-    assert partition.recovery_point_fell
+    assert partition.must_checkpoint
     broker.carry_out(lisr(command(ME, 4)))
     assert broker.role() == ("leader", 4)
     assert broker.bench.written_recovery_points > before

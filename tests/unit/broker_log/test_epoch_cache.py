@@ -13,6 +13,7 @@ from highwater_broker.logic.log_divergence import (
     TruncateTo,
     after_answer,
     first_step,
+    must_start_over,
 )
 from highwater_core.config import Truncation
 from highwater_core.ids import LeaderEpoch, Offset
@@ -174,6 +175,23 @@ def test_a_follower_truncates_as_the_leader_answers(
 ) -> None:
     end = EpochEnd(LeaderEpoch(answer[0]), Offset(answer[1]))
     assert after_answer(Truncation.LEADER_EPOCH, end, FOLLOWER, Offset(3), Offset(10)) == step
+
+
+@pytest.mark.parametrize(
+    ("own", "leader_start", "expected"),
+    [
+        ((0, 5), 4, False),
+        ((0, 5), 5, True),
+        ((3, 5), 5, True),
+        ((0, 5), 6, False),  # out of range: another answer says so
+        ((5, 5), 5, False),  # it has nothing
+        ((0, 0), 0, False),
+    ],
+)
+def test_a_log_is_let_go_of_where_its_leaders_begins_at_its_end(
+    own: tuple[int, int], leader_start: int, *, expected: bool
+) -> None:
+    assert must_start_over(Offset(own[0]), Offset(own[1]), Offset(leader_start)) is expected
 
 
 def test_without_the_epoch_in_the_answer_an_unknown_epoch_goes_unnoticed() -> None:

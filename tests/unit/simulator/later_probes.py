@@ -122,7 +122,7 @@ def recovery_point_after_a_cut(bench: Any) -> object:
     bench.do(bench.lead().log.flush())
     follower = bench.follow(epoch=2)
     follower.truncate_to(Offset(1), "a test")
-    return follower.recovery_point_fell
+    return follower.must_checkpoint
 
 
 # ---------------------------------------------------------------- late
