@@ -62,6 +62,7 @@ class CheckpointChecks:
     def _check_durable(self, event: TraceEvent) -> None:
         node = self._world.broker_node(event.node)
         log_starts = _checkpointed(self._world, event.node, LOG_STARTS)
+        points = _checkpointed(self._world, event.node, RECOVERY_POINTS)
         for partition in () if node is None else node.replicas.partitions():
             at = partition.topic_partition
             shadow = self._shadows.get(str(at), {}).get(event.node)
@@ -69,16 +70,18 @@ class CheckpointChecks:
                 continue
             # What lies below the start that is on the disk is no part of the log after any end.
             durable_end = shadow.durable_end(event.incarnation, log_starts.get(at, 0))
-            if partition.log.recovery_point > durable_end:
+            # In memory it rises with a log start that is still being written.
+            recovery_point = min(points.get(at, 0), partition.log.recovery_point)
+            if recovery_point > durable_end:
                 self._report(
                     at,
                     "I15",
-                    f"broker {event.node} takes its log for durable up to "
-                    f"{partition.log.recovery_point}; it is up to {durable_end}",
+                    f"broker {event.node} takes its log for durable up to {recovery_point}; "
+                    f"it is up to {durable_end}",
                     durable_end,
                 )
             missing = shadow.missing_epochs(
-                partition.log_start_offset, partition.log.recovery_point, event.incarnation
+                partition.log_start_offset, recovery_point, event.incarnation
             )
             # An epoch that its cache lacks as well is I10's, and no question of what is durable.
             known = [entry.leader_epoch for entry in partition.log.epoch_cache.entries]
@@ -87,9 +90,9 @@ class CheckpointChecks:
                 self._report(
                     at,
                     "I15",
-                    f"broker {event.node} takes its log for durable up to "
-                    f"{partition.log.recovery_point}; its epoch file lacks {epoch}",
-                    partition.log.recovery_point,
+                    f"broker {event.node} takes its log for durable up to {recovery_point}; "
+                    f"its epoch file lacks {epoch}",
+                    recovery_point,
                 )
 
 

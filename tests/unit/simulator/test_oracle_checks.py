@@ -380,22 +380,35 @@ def test_i15_as_many_entries_of_other_partitions_do_not_do() -> None:
     assert broker.reports == ["I15"]
 
 
-@pytest.mark.parametrize(("durable_end", "broken"), [(5, []), (6, []), (4, ["I15"])])
-def test_i15_nothing_is_called_durable_that_is_not(durable_end: int, broken: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("checkpointed", "in_memory", "durable_end", "broken"),
+    [
+        (5, 5, 5, []),
+        (5, 5, 6, []),
+        (5, 5, 4, ["I15"]),
+        (4, 5, 4, []),  # it rises with a log start that is being written
+        (5, 4, 4, []),  # it fell since: it is written before anything is appended
+    ],
+)
+def test_i15_nothing_is_called_durable_that_is_not(
+    checkpointed: int, in_memory: int, durable_end: int, broken: list[str]
+) -> None:
     broker = Broker()
+    broker.files[RECOVERY_POINTS] = checkpoint(t0=checkpointed)
     shadow: Any = SimpleNamespace(
         is_stale=False,
         durable_end=lambda incarnation, start: durable_end,
         missing_epochs=lambda start, end, incarnation: [],
     )
     checks = CheckpointChecks(broker.world, {str(AT): {1: shadow}}, broker.report)
-    broker.host(AT, recovery_point=Offset(5))
+    broker.host(AT, recovery_point=Offset(in_memory))
     checks.written(wrote(RECOVERY_POINTS))
     assert broker.reports == broken
 
 
 def test_i15_an_epoch_that_the_disk_may_forget_is_as_bad() -> None:
     broker = Broker()
+    broker.files[RECOVERY_POINTS] = checkpoint(t0=5)
     shadow: Any = SimpleNamespace(
         is_stale=False,
         durable_end=lambda incarnation, start: 5,

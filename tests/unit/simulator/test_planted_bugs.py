@@ -213,6 +213,13 @@ def what_a_deposed_leader_may_do(bench: Bench) -> object:
     return end, told
 
 
+def log_start_of_a_follower_whose_leader_begins_at_its_end(bench: Bench) -> object:
+    follower = bench.lead(batches=2)
+    bench.follow(epoch=2)
+    follower.append_as_follower(b"", Offset(2), Offset(2), 0)
+    return follower.log_start_offset, follower.must_checkpoint
+
+
 def takes_an_answer_for_what_it_fetches_no_more(bench: Bench) -> object:
     followed = fetcher._Followed(bench.partition, LeaderEpoch(1), fetcher.Phase.FETCHING)
     context = SimpleNamespace(ports=SimpleNamespace(runtime=bench.runtime))
@@ -524,6 +531,11 @@ EXPECTED: dict[str, tuple[Probe, object, object]] = {
     "epoch_not_persisted_on_election": (latest_epoch_of_new_leader, 1, NO_EPOCH),
     "epoch_cache_not_truncated": (epochs_after_truncation, 1, 4),
     "newer_epoch_appended": (what_a_deposed_leader_may_do, (2, ["cut"]), (3, [])),
+    "divergence_below_start_kept": (
+        log_start_of_a_follower_whose_leader_begins_at_its_end,
+        (2, True),
+        (2, False),
+    ),
     "late_answer_taken": (takes_an_answer_for_what_it_fetches_no_more, False, True),
     "fetch_not_fenced": (answer_to_a_caller_of_an_older_epoch, FENCED, ErrorCode.NONE),
     "high_watermark_ignores_slowest": (high_watermark_of_uneven_followers, 1, 2),
