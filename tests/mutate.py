@@ -177,7 +177,7 @@ def _run_session(module: str) -> None:
     subprocess.run(tests.split(), cwd=TREE, env=_environment(), check=True, capture_output=True)
     if not session.exists():
         _cosmic_ray("init", config, session)
-        leave_out: list[str | Path] = [TOOLS / "bin" / "cr-filter-operators", session, config]
+        leave_out = [str(TOOLS / "bin" / "cr-filter-operators"), str(session), str(config)]
         subprocess.run(leave_out, check=True)
     _say(f"{module}: {tests.partition('no:xdist ')[2]}")
     _cosmic_ray("exec", config, session)

@@ -222,12 +222,13 @@ class Replica:
         self._truncate(lambda: self.log.truncate_to(offset), reason)
 
     def truncate_fully(self, start_offset: Offset, reason: str) -> None:
-        """Drop the whole log and start over at start_offset.
+        """Drop the whole log and start over at start_offset, beyond its end.
 
         Raises:
             LogRefused: the disk refused.
         """
-        self._truncate(lambda: self.log.truncate_fully_and_start_at(start_offset), reason)
+        self.must_checkpoint = True
+        self._truncate(lambda: self.log.start_over_at(start_offset), reason)
 
     def _truncate(self, truncate: Callable[[], object], reason: str) -> None:
         start_offset = self.log_start_offset
@@ -265,9 +266,11 @@ class Replica:
         return count
 
     def _start_over_at_end(self) -> None:
-        self._high_watermark = self.log_end_offset
-        self._move_log_start(self.log_end_offset)
         self.must_checkpoint = True
+        self.log.start_over_at(self.log_end_offset)
+        self._high_watermark = self.log_end_offset
+        self._trace(EventKind.LOG_START_MOVED, self.log_start_offset)
+        self.changed()
 
     def _move_log_start(self, offset: Offset) -> None:
         if self.log.advance_log_start(offset):

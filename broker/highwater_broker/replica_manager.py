@@ -372,6 +372,7 @@ class ReplicaManager:
             if partition.topic_partition not in listed:
                 is_deleted = self._toggles.unlisted_partitions is UnlistedPartitions.DELETE
                 self._remove(partition, partition.leader_epoch, is_deleted=is_deleted)
+        self._delete_strays_of_gone_topics()  # metadata may have come before
 
     # ------------------------------------------------------------ StopReplica, UpdateMetadata
 
@@ -430,15 +431,20 @@ class ReplicaManager:
             else:
                 self._topics.forget(topic)
                 self._logs.delete_strays(topic)
-        if request.is_full and self._metadata.is_complete:
-            known = self._metadata.topics()
-            self._logs.delete_strays_of_others(
-                {topic: self._metadata.topic_id(topic) for topic in known}
-            )
+        if request.is_full or removed:
+            self._delete_strays_of_gone_topics()
         for partition in self._partitions.values():
             if partition.is_leader and partition.maybe_advance_high_watermark():
                 partition.changed()
         return {each.topic_partition: ErrorCode.NONE for each in request.partitions}
+
+    def _delete_strays_of_gone_topics(self) -> None:
+        """Delete what was set aside of topics that are not there, once all that are are known."""
+        if self._metadata.is_complete:
+            known = self._metadata.topics()
+            self._logs.delete_strays_of_others(
+                {topic: self._metadata.topic_id(topic) for topic in known}
+            )
 
     def stop_all(self) -> None:
         """Take every replica out of service: nothing is appended or read any more."""

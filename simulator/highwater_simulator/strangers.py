@@ -17,6 +17,7 @@ from highwater_chaos.faults import Strange, StrangeRequests
 from highwater_core.ids import NO_EPOCH, Endpoint, NodeId, Offset, TopicPartition
 from highwater_core.ports import CallFailed, CoordinationError
 from highwater_core.topic_configs import TOPIC_CONFIG_KEYS, ConfigType
+from highwater_simulator import minima
 from highwater_simulator.client import SimulatedClient
 from highwater_simulator.operators import SESSION_MS, create_in_zookeeper
 from highwater_wire.kafka.messages import (
@@ -63,8 +64,9 @@ EXTREMES = tuple(
     for name, key in TOPIC_CONFIG_KEYS.items()
     if key.type in _NUMBERS
     for value in (key.minimum, key.maximum)
+    if str(value) != key.default
 )
-"""Valid configurations at the ends of their ranges."""
+"""Valid configurations at the ends of their ranges, where those are not the defaults."""
 NAMES = ("a b", "a\nb", "#crc32c 0", "p" * 249 + "q")
 
 
@@ -85,12 +87,12 @@ class Strangers:
         if fault.kind is Strange.NAMES_IN_ZOOKEEPER:
             await self._write(client, NAMES[fault.count % len(NAMES)])
             return
-        configs: tuple[tuple[str, str], ...] = ()
-        if fault.kind is Strange.EXTREME_CONFIGS:
-            configs = (EXTREMES[fault.count % len(EXTREMES)],)
         factor = min(3, len(self._world.brokers))
+        configs = {minima.KEY: str(min(2, factor))}  # one lost disk loses nothing of it
+        if fault.kind is Strange.EXTREME_CONFIGS:
+            configs.update((EXTREMES[fault.count % len(EXTREMES)],))
         try:
-            await client.create_topic(name, 1, factor, WITHIN_MS, configs)
+            await client.create_topic(name, 1, factor, WITHIN_MS, tuple(configs.items()))
         except CallFailed:
             return
         for request in requests_of(fault, name):

@@ -23,6 +23,7 @@ from highwater_broker.log.record_batch import (
     take_produced,
 )
 from highwater_broker.log.recovery import Recovery, RecoveryReport
+from highwater_broker.log.refusing import refused_by_disk, refusing
 from highwater_broker.log.retention import count_deletable, must_roll
 from highwater_broker.log.retired_segments import RetiredSegments, remove_newest_first
 from highwater_broker.log.segment import Segment, SegmentRecords
@@ -205,14 +206,14 @@ class Log:
         cache = part.epochs
         try:
             if must_roll(self.config, segment, len(self._segments), part, now_ms):
-                segment = self._roll()
+                segment = self._roll(self.log_end_offset)
             if cache is not self.epoch_cache or self._epoch_file.is_stale:
                 self._epoch_file.store(cache)
                 self._name_changes += 1
             position = segment.write(buffers)
         except OSError as error:
             self._epoch_file.mark_stale()
-            raise _refused_by_disk(self.folder, error) from error
+            raise refused_by_disk(self.folder, error) from error
         self.epoch_cache = cache
         if position == 0:
             segment.begun_ms = now_ms
@@ -221,9 +222,8 @@ class Log:
             position += batch_bytes
         self.log_end_offset = Offset(segment.next_offset)
 
-    def _roll(self) -> Segment:
-        """Begin a new segment at the log's end."""
-        segment = self._new_segment(self.log_end_offset)
+    def _roll(self, base_offset: Offset) -> Segment:
+        segment = self._new_segment(base_offset)
         self._segments[-1].seal()
         self._segments.append(segment)
         return segment
@@ -280,7 +280,7 @@ class Log:
                 return LogRead(b"", start_offset)
             return LogRead(segment.records(start, end), Offset(base_offset))
         except (OSError, StopIteration) as error:
-            raise _refused_by_disk(self.folder, error) from error
+            raise refused_by_disk(self.folder, error) from error
 
     def look_up_timestamp(self, timestamp: int) -> Steps[FoundOffset | None]:
         """Return the first record that is not older than the timestamp (ms), or None.
@@ -294,7 +294,7 @@ class Log:
         try:
             return (yield from look_up_timestamp(segments, timestamp, self.log_start_offset))
         except OSError as error:
-            raise _refused_by_disk(self.folder, error) from error
+            raise refused_by_disk(self.folder, error) from error
 
     def _segment_of(self, offset: int) -> Segment:
         return self._segments[bisect_right(self._segments, offset, key=_BASE_OFFSET) - 1]
@@ -328,7 +328,7 @@ class Log:
             del self._segments[count:]
             remove_newest_first(removed)
         except OSError as error:
-            raise _refused_by_disk(self.folder, error) from error
+            raise refused_by_disk(self.folder, error) from error
         finally:
             self.log_end_offset = Offset(self._segments[-1].next_offset)
             self.recovery_point = min(self.recovery_point, self.log_end_offset)
@@ -342,24 +342,39 @@ class Log:
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR; the log is as it was, or done but for old files.
         """
-        try:
+        with refusing(self.folder):
             held = [*self._retired.take_all(), *self._segments]
             start = next((each for each in held if each.base_offset == offset), None)
             if start is None:
                 start = self._new_segment(offset)
             start.truncate_to(offset)
-        except OSError as error:
-            raise _refused_by_disk(self.folder, error) from error
         self._truncations += 1
         self._name_changes += 1
         removed = [segment for segment in held if segment is not start]
         self._segments = [start]
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
         self._set_epochs(EpochCache())
-        try:
+        with refusing(self.folder):
             remove_newest_first(removed)
-        except OSError as error:
-            raise _refused_by_disk(self.folder, error) from error
+
+    def start_over_at(self, offset: Offset) -> None:
+        """Retire all that there is; the log is empty and begins at the offset, not below its end.
+
+        As after advance_log_start, `remove_retired` must follow.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR; the log is as it was.
+        """
+        check(offset >= self.log_end_offset, "a log does not start over below its end")
+        if self._segments[-1].base_offset != offset:
+            with refusing(self.folder):
+                self._roll(offset)
+        for segment in self._segments[:-1]:
+            self._retired.add(segment)
+        del self._segments[:-1]
+        self._truncations += 1
+        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+        self._set_epochs(EpochCache())
 
     def delete_old_segments(self, now_ms: int, high_watermark: Offset) -> int:
         """Retire the oldest segments that retention no longer keeps; return how many.
@@ -376,19 +391,11 @@ class Log:
         """Raise the log's start and retire the segments wholly below; return whether it moved.
 
         A follower does so when its leader's log start moved. `remove_retired` must follow once
-        the start is on the disk. A log that starts at its end retires all that it had.
-
-        Raises:
-            LogRefused: KAFKA_STORAGE_ERROR; the log is as it was.
+        the start is on the disk.
         """
         if offset <= self.log_start_offset:
             return False
         check(offset <= self.log_end_offset, "a log does not start after its end")
-        if self._segments[-1].base_offset < offset == self.log_end_offset:
-            try:
-                self._roll()
-            except OSError as error:
-                raise _refused_by_disk(self.folder, error) from error
         self.log_start_offset = offset
         self.recovery_point = max(self.recovery_point, offset)
         while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
@@ -402,10 +409,8 @@ class Log:
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR.
         """
-        try:
+        with refusing(self.folder):
             self._name_changes += self._retired.remove_below(durable_start)
-        except OSError as error:
-            raise _refused_by_disk(self.folder, error) from error
 
     # ------------------------------------------------------------ durability and the end
 
@@ -426,7 +431,7 @@ class Log:
         except OSError as error:
             if not self._is_closed:
                 self._sync_failed = isinstance(error, SyncFailed)
-                raise _refused_by_disk(self.folder, error) from error
+                raise refused_by_disk(self.folder, error) from error
         if not self._is_closed and truncations == self._truncations:
             self.recovery_point = max(self.recovery_point, end_offset)
         return self.recovery_point
@@ -454,11 +459,9 @@ class Log:
         self._is_closed = True
         self._retired.take_all()
         segments, self._segments = self._segments, []
-        try:
+        with refusing(self.folder):
             for segment in segments:
                 segment.close()
-        except OSError as error:
-            raise _refused_by_disk(self.folder, error) from error
 
     def delete(self) -> None:
         """Close the log and remove its folder.
@@ -474,10 +477,8 @@ class Log:
         for segment in segments:
             segment.let_go()
         deleted_folder = self._rename_aside(DELETE_SUFFIX)
-        try:
+        with refusing(deleted_folder):
             self._files.remove(deleted_folder)
-        except OSError as error:
-            raise _refused_by_disk(deleted_folder, error) from error
 
     def set_aside(self) -> str:
         """Close the log, rename its folder to a stray's, and return its new name.
@@ -489,11 +490,5 @@ class Log:
         return self._rename_aside(STRAY_SUFFIX)
 
     def _rename_aside(self, suffix: str) -> str:
-        try:
+        with refusing(self.folder):
             return rename_aside(self._files, self.folder, suffix)
-        except OSError as error:
-            raise _refused_by_disk(self.folder, error) from error
-
-
-def _refused_by_disk(folder: str, error: Exception) -> LogRefused:
-    return LogRefused(ErrorCode.KAFKA_STORAGE_ERROR, f"{folder}: {error!r}")

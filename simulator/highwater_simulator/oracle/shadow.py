@@ -82,6 +82,13 @@ class ReplicaShadow:
             seed = self._committed_below(offset)
         self.chain = Chain(offset, seed)
 
+    def _begin_segment(self, path: str, before: Chain) -> None:
+        """Take up a segment; one that does not begin where the log ends begins it anew."""
+        if not self._parsed or self._leaves_a_gap(path):
+            self._places = []
+            self._begin_at(_base_offset(path), before)
+        self._parsed[path] = 0
+
     def truncated(self, path: str) -> None:
         """Drop the batches that a segment no longer holds."""
         if self.is_stale:
@@ -111,9 +118,7 @@ class ReplicaShadow:
             and not content
         )
         if is_next_segment:
-            if not self._parsed:
-                self._begin_at(_base_offset(path), self.chain)
-            self._parsed[path] = 0
+            self._begin_segment(path, self.chain)
         else:
             self.is_stale = True
 
@@ -132,11 +137,10 @@ class ReplicaShadow:
         for name in names:
             path = f"{self._folder}/{name}"
             if name.endswith(LOG_SUFFIX) and isinstance(self._disk.find(path), FileNode):
-                if not self._parsed:
-                    self._begin_at(_base_offset(path), before)
-                self._parsed[path] = 0
-                if verify and self._leaves_a_gap(name):
+                if verify and self._parsed and self._leaves_a_gap(name):
+                    self._parsed[path] = 0
                     return
+                self._begin_segment(path, before)
                 self.appended(path, added)
                 if verify and self._drop_damaged(path):
                     return

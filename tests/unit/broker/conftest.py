@@ -75,7 +75,10 @@ class Bench:
     proposed: list[Partition] = field(default_factory=list)
     registered: dict[NodeId, BrokerEpoch] = field(default_factory=dict)
     written_recovery_points: int = 0
-    recovery_points_written: Callable[[], None] = lambda: None
+    disk_refuses_checkpoints: bool = False
+    hosted: list[Partition] = field(default_factory=list)
+    saved: list[tuple[int, int]] = field(default_factory=list)
+    """Start and end of the newest partition's log at each write of recovery points."""
 
     def partition(self, *, high_watermark: int = 0, min_insync_replicas: int = 1) -> Partition:
         log, _ = Log.open(
@@ -95,7 +98,7 @@ class Bench:
             propose_isr=self.proposed.append,
             registered_epoch=self.registered.get,
         )
-        return Partition(
+        partition = Partition(
             context,
             T0,
             log,
@@ -103,6 +106,8 @@ class Bench:
             min_insync_replicas=min_insync_replicas,
             topic_id=NO_TOPIC_ID,
         )
+        self.hosted.append(partition)
+        return partition
 
     def fail_points(self) -> FailPoints:
         ports = self.ports
@@ -111,7 +116,9 @@ class Bench:
     def fetchers(self) -> FetcherRegistry:
         async def write_recovery_points() -> None:
             self.written_recovery_points += 1
-            self.recovery_points_written()
+            newest = self.hosted[-1]
+            self.saved.append((newest.log_start_offset, newest.log_end_offset))
+            newest.must_checkpoint &= self.disk_refuses_checkpoints
 
         context = FetcherContext(
             settings=BrokerSettings(node_id=ME),

@@ -220,11 +220,6 @@ def test_a_log_that_ends_where_its_leaders_begins_starts_over_there_and_says_so_
     bench = make_bench()
     partition = follower_with(bench, [(0, "a"), (1, "p"), (1, "q"), (1, "r")], high_watermark=1)
     leader = Leader([(0, "a"), (2, "b"), (2, "c"), (2, "d"), (2, "e")], high_watermark=5, start=3)
-    saved: list[tuple[int, int]] = []
-
-    def save() -> None:
-        saved.append((partition.log_start_offset, partition.log_end_offset))
-        partition.must_checkpoint = False
 
     def answer(request: object) -> object:
         if isinstance(request, OffsetForLeaderEpochRequest):
@@ -232,12 +227,12 @@ def test_a_log_that_ends_where_its_leaders_begins_starts_over_there_and_says_so_
             return OffsetForLeaderEpochResponse((end,))
         return leader(request)
 
-    bench.transport.leader, bench.recovery_points_written = answer, save
+    bench.transport.leader = answer
     become_follower(
         partition, command(TWO, 2), CONTROLLER, fetchers=bench.fetchers(), toggles=bench.toggles
     )
     bench.kernel.run_for(20)
-    assert saved == [(3, 3)]
+    assert bench.saved == [(3, 3)]
     assert values(partition) == [b"d", b"e"]
     assert (partition.log_start_offset, partition.high_watermark) == (3, 5)
     (moved,) = bench.traced(EventKind.LOG_START_MOVED)
@@ -277,6 +272,7 @@ def test_the_recovery_point_is_checkpointed_between_truncation_and_the_next_appe
     make_bench: MakeBench,
 ) -> None:
     bench = make_bench()
+    bench.disk_refuses_checkpoints = True
     partition = follower_with(bench, MINE, high_watermark=1)
     partition.log.recovery_point = Offset(4)
 
@@ -296,23 +292,25 @@ def test_the_recovery_point_is_checkpointed_between_truncation_and_the_next_appe
 
 
 @pytest.mark.parametrize(
-    ("leader", "expected"),
+    ("leader", "expected", "saved"),
     [
-        pytest.param(Leader([(0, "a")], 1), [b"a"], id="leader ends below: cut (10b)"),
+        pytest.param(Leader([(0, "a")], 1), [b"a"], [], id="leader ends below: cut (10b)"),
         pytest.param(
             Leader([(0, value) for value in "abcdefg"], 7, start=5),
             [b"f", b"g"],
+            [(5, 5)],
             id="leader starts above: start over",
         ),
     ],
 )
 def test_a_follower_out_of_range_comes_back_into_the_leaders_range(
-    make_bench: MakeBench, leader: Leader, expected: list[bytes]
+    make_bench: MakeBench, leader: Leader, expected: list[bytes], saved: list[tuple[int, int]]
 ) -> None:
     bench = make_bench(Preset.V3)
     partition = follower_with(bench, [(0, "a"), (0, "b")], high_watermark=2)
     follow(bench, partition, leader, epoch=0)
     assert values(partition) == expected
+    assert bench.saved == saved, "where a log starts over is on the disk before it goes on"
     (cut,) = bench.traced(EventKind.LOG_TRUNCATED)
     assert cut.detail["reason"].startswith("warning")
 

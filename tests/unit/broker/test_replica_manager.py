@@ -383,6 +383,18 @@ def test_strays_are_deleted_once_a_full_update_leaves_their_topic_out(
     assert list_strays(broker.bench.ports.files) == []
 
 
+def test_what_a_first_command_does_not_list_is_deleted_where_a_full_update_had_left_it_out_before(
+    make_broker: Callable[..., Broker],
+) -> None:
+    """A power loss had undone the removal of its folder."""
+    broker = make_broker()
+    broker.carry_out(lisr(replace(command(ME, 3), topic_id=ID_A), number=1))
+    broker.carry_out(update(number=2, is_full=True))
+    broker.carry_out(lisr(is_init=True, number=3))
+    assert list_strays(broker.bench.ports.files) == []
+    assert not broker.bench.ports.files.exists(str(T0))
+
+
 @pytest.mark.parametrize(("preset", "strays"), [(Preset.FENCED, 1), (Preset.V3, 0)])
 def test_an_init_command_takes_what_it_does_not_list_out_of_service(
     make_broker: Callable[..., Broker], preset: Preset, strays: int

@@ -317,23 +317,37 @@ def test_advancing_the_start_retires_segments_below_and_moves_the_epochs(
     assert (again.log_start_offset, again.log_end_offset) == (5, 6)
 
 
-def test_a_log_that_starts_at_its_end_keeps_nothing_and_goes_on_there(
+@pytest.mark.parametrize("start", [3, 9])
+def test_a_log_that_starts_over_at_its_end_or_beyond_keeps_nothing_and_goes_on_there(
+    new_machine: Any, tools: Any, start: int
+) -> None:
+    machine = new_machine(LogConfig(segment_bytes=200))
+    log, _ = machine.open()
+    for _ in range(3):
+        tools.append(log, b"x")
+    log.start_over_at(Offset(start))
+    with pytest.raises(LogRefused):
+        log.read(Offset(2), 100, Offset(3))
+    assert log.epoch_cache.entries == ()
+    assert len(machine.names(".log")) == 3  # their start is not on the disk yet
+    assert tools.append(log, b"y") == start
+    log.close()
+    again, _ = machine.open(recovery_point=start, log_start=start)
+    assert (again.log_start_offset, again.log_end_offset) == (start, start + 1)
+    assert machine.names(".log") == [f"{start:020d}.log"]
+
+
+def test_what_a_log_that_started_over_had_goes_once_its_start_is_on_the_disk(
     new_machine: Any, tools: Any
 ) -> None:
     machine = new_machine(LogConfig(segment_bytes=200))
     log, _ = machine.open()
     for _ in range(3):
         tools.append(log, b"x")
-    assert log.advance_log_start(Offset(3)) is True
-    with pytest.raises(LogRefused):
-        log.read(Offset(2), 100, Offset(3))
-    assert len(machine.names(".log")) == 3  # their start is not on the disk yet
-    log.remove_retired(Offset(3))
-    assert machine.names(".log") == [f"{3:020d}.log"]
-    assert tools.append(log, b"y") == 3
-    log.close()
-    again, _ = machine.open(clean=True, recovery_point=4, log_start=3)
-    assert (again.log_start_offset, again.log_end_offset) == (3, 4)
+    for _ in range(2):
+        log.start_over_at(Offset(5))
+    log.remove_retired(Offset(5))
+    assert machine.names(".log") == [f"{5:020d}.log"]
 
 
 def test_a_log_that_cannot_begin_anew_stays_as_it_is(new_machine: Any, tools: Any) -> None:
@@ -342,7 +356,7 @@ def test_a_log_that_cannot_begin_anew_stays_as_it_is(new_machine: Any, tools: An
     tools.append(log, b"x")
     machine.disk.fill()
     with pytest.raises(LogRefused):
-        log.advance_log_start(Offset(1))
+        log.start_over_at(Offset(1))
     assert (log.log_start_offset, log.log_end_offset) == (0, 1)
     machine.disk.make_room()
     assert tools.append(log, b"y") == 1

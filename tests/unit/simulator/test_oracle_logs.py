@@ -424,6 +424,17 @@ def test_a_log_that_starts_over_above_its_end_follows_on_what_is_committed() -> 
     assert f.shadow.holds(whole(), 5)
 
 
+def test_a_segment_beyond_the_logs_end_begins_the_log_anew_whatever_of_the_older_is_left() -> None:
+    f = Followed(whole())
+    f.write(FIRST, written(0, 0, "a", "x"))
+    f.write(SECOND)
+    assert (f.shadow.end_offset, f.shadow.log_end_offset) == (4, 4)
+    f.write(SECOND, written(4, 1, "e"))
+    assert f.shadow.holds(whole(), 5)
+    f.shadow.rescan(f._note)
+    assert (f.offsets(), f.shadow.holds(whole(), 5)) == ([4], True)
+
+
 def test_a_replica_that_first_gets_a_later_segment_follows_on_what_is_committed() -> None:
     f = Followed(whole())
     f.write(SECOND, written(4, 1, "e"))
