@@ -184,7 +184,11 @@ def _run_session(module: str) -> None:
 
 
 def _without_effect(module: str) -> str:
-    """Return the operators whose changes nothing runs: bars, where only annotations have them."""
+    """Return the operators whose changes nothing can notice.
+
+    Bars where only annotations have them, which nothing runs; and identity for equality, since
+    small numbers and an enumeration's members are one object each.
+    """
     tree = ast.parse((ROOT / module).read_text(encoding="utf-8"))
     notes = [each for node in ast.walk(tree) for each in _annotations(node)]
     of_notes = {id(part) for note in notes for part in ast.walk(note)}
@@ -194,7 +198,10 @@ def _without_effect(module: str) -> str:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)
     )
     are_all_of_notes = all(id(bar) in of_notes for bar in bars)
-    return json.dumps([r"core/ReplaceBinaryOperator_BitOr_\w+"] if are_all_of_notes else [])
+    operators = [r"core/ReplaceComparisonOperator_(Eq_Is|Is_Eq|NotEq_IsNot|IsNot_NotEq)"]
+    if are_all_of_notes:
+        operators.append(r"core/ReplaceBinaryOperator_BitOr_\w+")
+    return json.dumps(operators)
 
 
 def _annotations(node: ast.AST) -> list[ast.expr]:

@@ -89,6 +89,9 @@ KNOWN = KnownReplica(LeaderEpoch(3), ID_A)
         (2, KNOWN, (1, 2), ID_A, (Verdict.REFUSE, E.FENCED_LEADER_EPOCH)),
         (4, KNOWN, (2, 3), ID_A, (Verdict.REFUSE, E.UNKNOWN_TOPIC_OR_PARTITION)),
         pytest.param(4, KNOWN, (1, 2), ID_B, (Verdict.REPLACE, E.NONE), id="created again"),
+        pytest.param(
+            4, replace(KNOWN, topic_id=ID_B), (1, 2), ID_A, (Verdict.REPLACE, E.NONE), id="ids"
+        ),
         pytest.param(0, KNOWN, (1, 2), ID_B, (Verdict.REPLACE, E.NONE), id="its epochs begin anew"),
         (4, KNOWN, (2, 3), ID_B, (Verdict.REFUSE, E.UNKNOWN_TOPIC_OR_PARTITION)),
         (4, KNOWN, (1, 2), NO_TOPIC_ID, (Verdict.APPLY, E.NONE)),

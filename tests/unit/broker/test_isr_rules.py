@@ -8,6 +8,7 @@ from highwater_broker.logic.isr import (
     NEVER_MS,
     FollowerProgress,
     after_fetch,
+    is_caught_up,
     is_eligible,
     lagging_members,
     may_join,
@@ -27,7 +28,12 @@ def progress(end: int, caught_up_ms: int = NEVER_MS, **fields: int) -> FollowerP
     ("before", "fetch_offset", "leader_end", "expected_ms"),
     [
         pytest.param(progress(-1), 10, 10, 500, id="at the leader's end: now"),
+        pytest.param(progress(-1), 11, 10, 500, id="beyond it: now"),
         pytest.param(progress(-1), 9, 10, NEVER_MS, id="first fetch behind: never yet"),
+        pytest.param(
+            progress(5, 100, last_fetch_ms=400, leader_end_at_last_fetch=8), 9, 10, 400,
+            id="beyond the end of its previous fetch: then",
+        ),
         pytest.param(
             progress(5, 100, last_fetch_ms=400, leader_end_at_last_fetch=8), 8, 10, 400,
             id="at the end of its previous fetch: then",
@@ -58,6 +64,10 @@ def test_last_caught_up_follows_the_documented_rule(
             {A: progress(9, 15_000), B: progress(9, 1)}, (B,), id="late only when older than lag"
         ),
         pytest.param({A: progress(9, 10_000)}, (B,), id="one that never fetched leaves"),
+        pytest.param(
+            {A: progress(9, 9_999), B: progress(9, 10_000)}, (A,), id="the lag is a difference"
+        ),
+        pytest.param({A: progress(11, 1), B: progress(11, 1)}, (A, B), id="beyond and late"),
     ],
 )
 def test_members_leave_when_both_behind_and_late(
@@ -65,6 +75,15 @@ def test_members_leave_when_both_behind_and_late(
 ) -> None:
     lagging = lagging_members(LEADER, (A, LEADER, B), followers, Offset(10), LAG_MS, 20_000)
     assert lagging == expected
+
+
+def test_the_leader_never_leaves_whichever_id_it_has() -> None:
+    assert lagging_members(B, (A, B, LEADER), {}, Offset(10), LAG_MS, 20_000) == (A, LEADER)
+
+
+def test_who_was_never_caught_up_is_not_however_short_the_leadership() -> None:
+    assert not is_caught_up(progress(3), LAG_MS, 5)
+    assert is_caught_up(progress(3, 0), LAG_MS, 5)
 
 
 @pytest.mark.parametrize(

@@ -194,6 +194,18 @@ def test_a_log_is_let_go_of_where_its_leaders_begins_at_its_end(
     assert must_start_over(Offset(own[0]), Offset(own[1]), Offset(leader_start)) is expected
 
 
+def test_a_follower_whose_truncation_leaves_no_epoch_asks_no_more() -> None:
+    end = EpochEnd(LeaderEpoch(2), Offset(6))
+    step = after_answer(Truncation.LEADER_EPOCH, end, cache((1, 0)), Offset(0), Offset(0))
+    assert step == TruncateTo(Offset(0))
+
+
+def test_an_epoch_may_end_at_offset_0() -> None:
+    end = EpochEnd(LeaderEpoch(2), Offset(0))
+    step = after_answer(Truncation.LEADER_EPOCH, end, cache((2, 0)), Offset(3), Offset(10))
+    assert step == TruncateTo(Offset(0))
+
+
 def test_without_the_epoch_in_the_answer_an_unknown_epoch_goes_unnoticed() -> None:
     end = EpochEnd(LeaderEpoch(2), Offset(6))
     step = after_answer(Truncation.LEADER_EPOCH_OFFSET_ONLY, end, FOLLOWER, Offset(3), Offset(10))
