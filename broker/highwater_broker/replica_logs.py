@@ -81,7 +81,7 @@ class ReplicaLogs:
         self.recovery_points = OffsetCheckpoint(files, RECOVERY_POINT_CHECKPOINT)
         self.log_starts = OffsetCheckpoint(files, LOG_START_CHECKPOINT)
         self._unopened: dict[TopicPartition, None] = {}
-        """Logs that the disk refused to open at the start."""
+        """Logs that the disk refused to open at the start, until a replica has them."""
 
     async def load(self) -> list[HostedLog]:
         """Open every log of the folder.
@@ -167,8 +167,8 @@ class ReplicaLogs:
         closed, and as it is, when the broker has registered as one that lost nothing: its next
         start says so.
 
-        Ordering: write_topic_id comes next, before the replica serves. `sync` makes the folder
-        itself durable.
+        Ordering: write_topic_id comes next, then take_as_hosted as the replica begins to serve.
+        `sync` makes the folder itself durable.
 
         Raises:
             LogRefused, OSError: the disk refused.
@@ -186,12 +186,15 @@ class ReplicaLogs:
                 f"{key} has lost batches, which this registration does not say: start again",
             )
         log = await self._recover(key, recovery)
-        self._unopened.pop(key, None)
         high_watermark = self.high_watermarks.offset_of(key) or NO_ENTRY
         return HostedLog(key, log, high_watermark, topic_id)
 
+    def take_as_hosted(self, key: TopicPartition) -> None:
+        """From now on the replica itself says what the checkpoints list of it."""
+        self._unopened.pop(key, None)
+
     def entries_of_unopened(self, checkpoint: OffsetCheckpoint) -> dict[TopicPartition, Offset]:
-        """Return what the checkpoint says of logs that are not open, to be written again.
+        """Return what the checkpoint says of logs that no replica has, to be written again.
 
         Source: I15; KAFKA-1647.
         """

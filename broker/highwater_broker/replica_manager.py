@@ -127,6 +127,7 @@ class ReplicaManager:
             topic_id=hosted.topic_id,
         )
         self._partitions[key] = partition
+        self._logs.take_as_hosted(key)
         partition.trace(
             EventKind.REPLICA_STARTED,
             high_watermark=partition.high_watermark,

@@ -98,7 +98,7 @@ def decode(lines: Iterable[bytes]) -> list[HistoryEvent]:
     Raises:
         DamagedLines: a line before the last is malformed.
     """
-    return decode_lines(_DECODER, lines)
+    return decode_lines(_DECODER.decode, lines)
 
 
 def sends_of(events: Iterable[HistoryEvent]) -> Sends:

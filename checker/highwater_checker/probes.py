@@ -56,4 +56,4 @@ def decode_probes(lines: Iterable[bytes]) -> list[Probe]:
     Raises:
         DamagedLines: a line before the last is malformed.
     """
-    return decode_lines(_DECODER, lines)
+    return decode_lines(_DECODER.decode, lines)

@@ -13,7 +13,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from highwater_controller.context import ControllerContext, VersionedLeadership
-from highwater_controller.logic.eligible_leaders import Survivors, next_eligible, without_lost
+from highwater_controller.logic.eligible_leaders import (
+    Eligible,
+    Survivors,
+    next_eligible,
+    still_eligible,
+    without_lost,
+)
 from highwater_controller.logic.leader_selectors import Brokers
 from highwater_controller.state_reader import min_insync_replicas, read_leadership
 from highwater_controller.term import Term
@@ -39,7 +45,7 @@ async def next_leadership(
     leader: NodeId,
     leader_epoch: LeaderEpoch,
     isr: Brokers,
-    elr: Brokers | None = None,
+    elr: Eligible | None = None,
 ) -> PartitionLeadership:
     """Return the state to be written after `before`; elr None follows from the ISRs."""
     written = PartitionLeadership(leader, leader_epoch, term.epoch.controller_epoch, isr)
@@ -49,11 +55,12 @@ async def next_leadership(
         elr = await _next_eligible(term, partition, before, isr)
     return replace(
         written,
-        elr=elr,
+        elr=elr.brokers,
+        elr_min_insync_replicas=elr.min_insync_replicas if elr.brokers else 0,
         leader_broker_epoch=_leader_broker_epoch(term.context, before, leader),
         storage_ids=tuple(
             (broker, storage_id)
-            for broker in sorted((*isr, *elr))
+            for broker in sorted((*isr, *elr.brokers))
             if (storage_id := _storage_id(term.context, before, broker)) != NO_STORAGE_ID
         ),
     )
@@ -61,15 +68,15 @@ async def next_leadership(
 
 async def eligible_leaders(
     term: Term, partition: TopicPartition, leadership: PartitionLeadership
-) -> Brokers:
-    """Return the ELR, unless the ISR is large enough by now to have committed without it.
+) -> Eligible:
+    """Return the ELR without those that leaders may have committed without by now.
 
-    That is so where min.insync.replicas was lowered since.
+    There may be such where min.insync.replicas was lowered since.
     """
     if not leadership.elr or not term.toggles.eligible_leader_replicas:
-        return ()
-    is_frozen = len(leadership.isr) < await min_insync_replicas(term, partition.topic)
-    return leadership.elr if is_frozen else ()
+        return Eligible()
+    minimum = await min_insync_replicas(term, partition.topic)
+    return Eligible(still_eligible(leadership.isr, _elr_of(leadership), minimum), minimum)
 
 
 async def renounce_lost(term: Term, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
@@ -97,12 +104,16 @@ async def renounce_lost(term: Term, partitions: Iterable[TopicPartition]) -> lis
 
 async def _next_eligible(
     term: Term, partition: TopicPartition, before: PartitionLeadership | None, isr: Brokers
-) -> Brokers:
+) -> Eligible:
     if before is None or not set(before.isr + before.elr) - set(isr):
-        return ()
+        return Eligible()
     minimum = await min_insync_replicas(term, partition.topic)
-    elr = before.elr if len(before.isr) < minimum else ()
-    return next_eligible(before.isr, elr, isr, minimum)
+    elr = still_eligible(before.isr, _elr_of(before), minimum)
+    return Eligible(next_eligible(before.isr, elr, isr, minimum), minimum)
+
+
+def _elr_of(leadership: PartitionLeadership) -> Eligible:
+    return Eligible(leadership.elr, leadership.elr_min_insync_replicas)
 
 
 def _leader_broker_epoch(
@@ -160,10 +171,10 @@ async def _renounce(term: Term, partition: TopicPartition) -> bool:
         last = current.leadership
         lost = _lost(context, last)
         elr = await eligible_leaders(term, partition, last)
-        left = without_lost(last.leader, last.isr, elr, lost)
+        left = without_lost(last.leader, last.isr, elr.brokers, lost)
         if left is None and not _has_restarted(context, last):
             return False
-        left = left or Survivors(NO_LEADER, last.isr, elr)
+        left = left or Survivors(NO_LEADER, last.isr, elr.brokers)
         leadership = await next_leadership(
             term,
             partition,
@@ -171,7 +182,7 @@ async def _renounce(term: Term, partition: TopicPartition) -> bool:
             leader=NO_LEADER if _has_restarted(context, last) else left.leader,
             leader_epoch=LeaderEpoch(last.leader_epoch + 1),
             isr=left.isr,
-            elr=left.elr,
+            elr=elr._replace(brokers=left.elr),
         )
         term.emit(
             EventKind.REPLICAS_RENOUNCED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,8 +19,10 @@ class DamagedLines(Exception):
         self.found = found
 
 
-def decode_lines(decoder: msgspec.json.Decoder[T], lines: Iterable[bytes]) -> list[T]:
+def decode_lines(decode: Callable[[bytes], T], lines: Iterable[bytes]) -> list[T]:
     """Return what the complete lines hold; a torn last line of a killed writer is left out.
+
+    decode raises what msgspec does of a line that is malformed.
 
     Raises:
         DamagedLines: a line before the last is malformed.
@@ -30,7 +32,7 @@ def decode_lines(decoder: msgspec.json.Decoder[T], lines: Iterable[bytes]) -> li
     problems: list[str] = []
     for index, line in enumerate(pending):
         try:
-            found.append(decoder.decode(line))
+            found.append(decode(line))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             if index + 1 < len(pending):
                 problems.append(f"line {index + 1}: {error}")

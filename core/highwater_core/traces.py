@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -15,6 +15,27 @@ _ENCODER = msgspec.json.Encoder(order="deterministic")
 _DECODER = msgspec.json.Decoder(TraceEvent)
 
 
+_BROKERS = list[int]
+READ_DETAILS: Mapping[EventKind, Mapping[str, Any]] = {
+    EventKind.BROKERS_CHANGED: {"new": _BROKERS, "dead": _BROKERS, "bounced": _BROKERS},
+    EventKind.SHUTDOWN_BEGUN: {"broker": int, "broker_epoch": int},
+    EventKind.FAILOVER_COMPLETED: {"brokers": _BROKERS},
+    EventKind.LEADER_ELECTED: {"leader": int, "isr": _BROKERS},
+    EventKind.COMMAND_SENT: {"broker": int, "request": str},
+    EventKind.BROKER_REGISTERED: {"broker_epoch": int},
+    EventKind.REQUEST_HANDLED: {"request": str},
+    EventKind.BECAME_LEADER: {"isr": _BROKERS, "high_watermark": int},
+    EventKind.BECAME_FOLLOWER: {"leader": int, "high_watermark": int},
+    EventKind.REPLICA_STARTED: {"high_watermark": int},
+    EventKind.LOG_APPENDED: {"end_offset": int},
+    EventKind.LOG_TRUNCATED: {"from_offset": int, "high_watermark": int, "reason": str},
+    EventKind.HIGH_WATERMARK_ADVANCED: {"isr": _BROKERS},
+    EventKind.ISR_CHANGED: {"isr": _BROKERS},
+    EventKind.FETCHER_STARTED: {"leader": int},
+}
+"""What whoever judges a trace reads of an event's detail: every node writes it."""
+
+
 def encode_event(event: TraceEvent) -> bytes:
     """Return one line of JSON, without its newline; equal events give equal bytes."""
     return _ENCODER.encode(event)
@@ -24,9 +45,18 @@ def decode_events(lines: Iterable[bytes]) -> list[TraceEvent]:
     """Return the events of complete lines; a torn last line (a killed node's) is left out.
 
     Raises:
-        DamagedLines: a line before the last is malformed.
+        DamagedLines: a line before the last is malformed, or lacks a detail that judges read.
     """
-    return decode_lines(_DECODER, lines)
+    return decode_lines(_decode_event, lines)
+
+
+def _decode_event(line: bytes) -> TraceEvent:
+    event = _DECODER.decode(line)
+    for name, kind in READ_DETAILS.get(event.kind, {}).items():
+        if name not in event.detail:
+            raise msgspec.ValidationError(f"{event.kind} without its {name}")
+        msgspec.convert(event.detail[name], kind)
+    return event
 
 
 class TraceRecorder:

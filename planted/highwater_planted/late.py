@@ -11,7 +11,7 @@ from highwater_broker.logic.command_fencing import (
 )
 from highwater_broker.replica_manager import ReplicaManager
 from highwater_controller import alter_partition, election, eligibility
-from highwater_controller.logic.eligible_leaders import next_eligible
+from highwater_controller.logic.eligible_leaders import Eligible, next_eligible
 from highwater_controller.logic.leader_selectors import Brokers
 from highwater_controller.request_batch import RequestBatch
 from highwater_controller.state_reader import min_insync_replicas
@@ -79,11 +79,11 @@ def _set_whatever_is_there(path: str, data: bytes, expected_version: int) -> Set
 
 async def _keep_who_was_eligible(
     term: Term, partition: TopicPartition, before: PartitionLeadership | None, isr: Brokers
-) -> Brokers:
+) -> Eligible:
     if before is None or not set(before.isr + before.elr) - set(isr):
-        return ()
+        return Eligible()
     minimum = await min_insync_replicas(term, partition.topic)
-    return next_eligible(before.isr, before.elr, isr, minimum)
+    return Eligible(next_eligible(before.isr, before.elr, isr, minimum), minimum)
 
 
 BUGS = (

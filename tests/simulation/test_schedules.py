@@ -38,6 +38,10 @@ FOUND_BUGS = (
     Schedule(700_170, Family.DISKS),
     # A disk that refused to remove segments while their log started over.
     Schedule(703_276, Family.JOINS),
+    # An eligible leader that lacked what was committed since min.insync.replicas was lowered.
+    Schedule(800_341, Family.PROCESSES),
+    # A log that opened late, and closed again as the disk refused its topic's id.
+    Schedule(800_309, Family.DISKS),
 )
 CHUNKS.append(Chunk(FOUND_BUGS, Preset.FENCED))
 

@@ -85,7 +85,7 @@ def _first_lacking(begun: Iterable[TraceEvent], epoch: int, offset: int) -> Trac
 
 def _at(appended: Iterable[TraceEvent], offset: int) -> Iterator[TraceEvent]:
     for event in appended:
-        end_offset = int(event.detail.get("end_offset", -1))  # damaged evidence may lack it
+        end_offset = int(event.detail["end_offset"])
         if event.offset is not None and event.offset <= offset < end_offset:
             yield event
 

@@ -340,3 +340,27 @@ def test_a_loss_found_after_registration_leaves_the_log_closed_and_as_it_is(
     assert broker.start()
     assert broker.storage_id != first
     assert list(broker.hosted) == [A, B]
+
+
+def test_a_checkpoint_keeps_what_it_says_of_a_log_until_a_replica_has_it(
+    make_broker: Any, tools: Any
+) -> None:
+    """Between the two the disk may refuse the topic's id: then the log is closed again."""
+    broker = make_broker(tools)
+    broker.machine.crash()
+    real = MortalFiles.open
+
+    def refuse(self: MortalFiles, name: str) -> SimulatedFile:
+        if name.startswith("a-0/"):
+            raise OSError(5, "input/output error", name)
+        return real(self, name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MortalFiles, "open", refuse)
+        assert broker.start()
+    checkpoint = broker.logs.high_watermarks
+    broker.machine.run(broker.logs.create(A, "", CONFIG)).log.close()
+    assert broker.logs.entries_of_unopened(checkpoint) == {A: HIGH_WATERMARK}
+    broker.machine.run(broker.logs.create(A, "", CONFIG))
+    broker.logs.take_as_hosted(A)
+    assert broker.logs.entries_of_unopened(checkpoint) == {}

@@ -7,9 +7,11 @@ import itertools
 import pytest
 
 from highwater_controller.logic.eligible_leaders import (
+    Eligible,
     Survivors,
     elect_eligible,
     next_eligible,
+    still_eligible,
     without_lost,
 )
 from highwater_controller.logic.leader_selectors import Elected, NoLeader
@@ -53,6 +55,25 @@ PATH = znodes.partition_state_path(P0)
 )
 def test_next_eligible(isr, elr, next_isr, minimum, expected):
     assert next_eligible(isr, elr, next_isr, minimum) == expected
+
+
+@pytest.mark.parametrize(
+    ("isr", "elr", "then", "now", "expected"),
+    [
+        ((1,), (2, 3), 2, 2, (2, 3)),  # both may have left at once
+        ((1,), (2, 3), 2, 3, (2, 3)),
+        ((1,), (2, 3), 0, 2, (2, 3)),
+        ((1,), (2,), 2, 1, ()),
+        ((1, 2), (3,), 3, 2, ()),
+        # lowered: a leader that still counts (1, 3) commits with two, without 2
+        ((1,), (2, 3), 3, 2, (3,)),
+        ((1,), (2, 3, 4), 4, 2, (4,)),
+        ((1,), (2, 3, 4), 4, 3, (3, 4)),
+        ((1,), (2,), 4, 3, (2,)),
+    ],
+)
+def test_who_is_still_eligible(isr, elr, then, now, expected):
+    assert still_eligible(isr, Eligible(elr, then), now) == expected
 
 
 @pytest.mark.parametrize(

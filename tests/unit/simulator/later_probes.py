@@ -112,7 +112,10 @@ def identity_after_a_loss(bench: Any) -> object:
 
 def high_watermark_of_a_started_replica(bench: Any) -> object:
     manager: Any = SimpleNamespace(
-        _context=bench.context, _partitions={}, _min_insync_replicas=lambda topic: 1
+        _context=bench.context,
+        _partitions={},
+        _logs=bench.logs,
+        _min_insync_replicas=lambda topic: 1,
     )
     hosted = HostedLog(T0, bench.lead().log, Offset(0), NO_TOPIC_ID)
     return ReplicaManager._host(manager, hosted).high_watermark
@@ -192,7 +195,7 @@ def eligible_after_the_minimum_was_lowered(bench: Any) -> object:
 
     term: Any = SimpleNamespace(store=SimpleNamespace(get=get), settings=_SETTINGS)
     before = PartitionLeadership(ME, LeaderEpoch(3), ControllerEpoch(1), (ME, TWO), elr=(THREE,))
-    return bench.do(eligibility._next_eligible(term, T0, before, (ME,)))
+    return bench.do(eligibility._next_eligible(term, T0, before, (ME,))).brokers
 
 
 LATER: dict[str, tuple[Probe, object, object]] = {

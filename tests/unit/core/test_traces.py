@@ -1,0 +1,32 @@
+"""Which lines of a trace are events: judges read details without asking whether they are there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from highwater_core.events import EventKind, TraceEvent
+from highwater_core.json_lines import DamagedLines
+from highwater_core.traces import READ_DETAILS, decode_events, encode_event
+
+STARTED = TraceEvent(1, 3, 2, 0, EventKind.NODE_STARTED)
+SOUND = {int: 7, str: "x", list[int]: [1, 2]}
+WRONG = {int: True, str: None, list[int]: [1, "2"]}
+
+
+def detail_of(kind: EventKind) -> dict[str, object]:
+    return {name: SOUND[of] for name, of in READ_DETAILS[kind].items()}
+
+
+@pytest.mark.parametrize("kind", READ_DETAILS)
+def test_an_event_comes_with_the_details_that_judges_read(kind: EventKind) -> None:
+    event = TraceEvent(1, 3, 2, 1, kind, detail={**detail_of(kind), "more": None})
+    assert decode_events([encode_event(each) for each in (event, STARTED)]) == [event, STARTED]
+    for name, of in READ_DETAILS[kind].items():
+        without = {key: value for key, value in event.detail.items() if key != name}
+        for detail in (without, {**event.detail, name: WRONG[of]}):
+            damaged = replace(event, detail=detail)
+            with pytest.raises(DamagedLines, match="line 1: ") as told:
+                decode_events([encode_event(each) for each in (damaged, STARTED)])
+            assert told.value.found == [STARTED]
