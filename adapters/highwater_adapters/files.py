@@ -131,7 +131,7 @@ def _drop_front(views: list[memoryview], count: int) -> None:
 class RealFileSystem:
     """See highwater_core.ports.FileSystem."""
 
-    def __init__(self, root: str | Path, sync_threads: int = 8) -> None:
+    def __init__(self, root: str | Path, sync_threads: int = 64) -> None:
         self._root = Path(root)
         self._threads = ThreadPoolExecutor(sync_threads, thread_name_prefix="sync")
 

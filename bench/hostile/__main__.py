@@ -18,6 +18,7 @@ from bench.command import result_name, run_command, write_result
 from bench.hostile.each import measure_each, print_each
 from bench.hostile.greedy import Deed
 from bench.hostile.java_clients import java_consumers_that_leave
+from bench.hostile.many_partitions import measure_creation, print_creation
 from bench.hostile.together import judge, print_together, run_together
 from bench.hostile.troop import DEEDS
 from bench.systems import require_reachable_containers
@@ -38,6 +39,9 @@ def hostile(
     only: Annotated[
         str, typer.Option(help=f"These deeds, with commas between: {', '.join(DEEDS)}.")
     ] = "",
+    partitions: Annotated[
+        int, typer.Option(help="Instead: one topic of as many is created, with 1 and 3 replicas.")
+    ] = 0,
     megabytes_per_s: Annotated[
         float, typer.Option(help="What honest producers send together at most; 0: no bound.")
     ] = 10.0,
@@ -52,6 +56,11 @@ def hostile(
     require_reachable_containers(engine)
     ensure_images(engine, say)
     date, began_s = datetime.now(UTC), time.monotonic()
+    if partitions:
+        created = measure_creation(partitions, (1, 3), say)
+        print_creation(RESULTS, created)
+        say(f"all: {write_result(created, f'hostile-partitions-{result_name(date)}')}")
+        return
     if each:
         measured = measure_each(deeds, seed, each_s, say)
         print_each(RESULTS, measured)

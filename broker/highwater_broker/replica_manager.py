@@ -35,6 +35,7 @@ from highwater_broker.replica_logs import HostedLog, ReplicaLogs
 from highwater_broker.replica_starts import ReplicaStarts
 from highwater_broker.roles import Stopped
 from highwater_broker.topic_settings import TopicSettings
+from highwater_broker.turns import take_turn
 from highwater_core.config import Toggles, UnlistedPartitions
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
@@ -159,7 +160,7 @@ class ReplicaManager:
         if faults:
             request = _without(request, faults)
         if isinstance(request, LeaderAndIsrRequest):
-            # The only waits of a command; a fence that rose meanwhile must be seen below.
+            # A fence that rose meanwhile must be seen below.
             await self._load_topic_settings(request)
         error = self._fence(request)
         if error is not ErrorCode.NONE:
@@ -170,15 +171,12 @@ class ReplicaManager:
         match request:
             case LeaderAndIsrRequest():
                 errors = await self._leader_and_isr(request, is_late=came_late(number, last))
-                if errors is None:
-                    return self._refuse(request, self._fence(request))
             case StopReplicaRequest():
-                errors = {
-                    each.topic_partition: self._stop_replica(each) for each in request.partitions
-                }
-                self._fetchers.drop_idle()
+                errors = await self._stop_replicas(request)
             case UpdateMetadataRequest():
                 errors = self._update_metadata(request)
+        if errors is None:
+            return self._refuse(request, self._fence(request))
         errors |= faults
         self._trace_handled(request, errors)
         return CommandResponse(ErrorCode.NONE, tuple((key, errors[key]) for key in named))
@@ -238,8 +236,8 @@ class ReplicaManager:
     ) -> dict[TopicPartition, ErrorCode] | None:
         """Start missing replicas, then make leaders, then followers.
 
-        None when the broker registered anew while the disk was waited for: the command was meant
-        for the registration before, and nobody takes a role by it.
+        None when the broker registered anew meanwhile: the command was meant for the registration
+        before, and nobody takes a role by it from then on.
         """
         errors: dict[TopicPartition, ErrorCode] = {}
         to_start: list[LeaderAndIsrPartition] = []
@@ -270,15 +268,19 @@ class ReplicaManager:
             await self._write_recovery_points()
         if self._fence(request) is not ErrorCode.NONE:
             return None
-        # From here on nothing waits: the roles change together.
         accepted.sort(key=lambda each: each[1].leader != self._context.broker_id)
-        for partition, command in accepted:
+        for number, (partition, command) in enumerate(accepted):
+            if await self._take_turn(number) and self._fence(request) is not ErrorCode.NONE:
+                return None
             self._take_role(partition, command, request.controller_epoch)
         if request.is_init and self._is_first_init(request):
             self._drop_unlisted(request)
         self.commanded.set()
         self._fetchers.drop_idle()
         return errors
+
+    async def _take_turn(self, number: int) -> bool:
+        return await take_turn(self._ports.runtime, number)
 
     def _take_role(
         self, partition: Partition, command: LeaderAndIsrPartition, told_by: ControllerEpoch
@@ -376,6 +378,18 @@ class ReplicaManager:
         self._delete_strays_of_gone_topics()  # metadata may have come before
 
     # ------------------------------------------------------------ StopReplica, UpdateMetadata
+
+    async def _stop_replicas(
+        self, request: StopReplicaRequest
+    ) -> dict[TopicPartition, ErrorCode] | None:
+        """Stop them one after another; None when the broker registered anew meanwhile."""
+        errors: dict[TopicPartition, ErrorCode] = {}
+        for number, command in enumerate(request.partitions):
+            if await self._take_turn(number) and self._fence(request) is not ErrorCode.NONE:
+                return None
+            errors[command.topic_partition] = self._stop_replica(command)
+        self._fetchers.drop_idle()
+        return errors
 
     def _stop_replica(self, command: StopReplicaPartition) -> ErrorCode:
         """Stop one replica and perhaps delete it; one that is not here is stopped already.

@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.replica_logs import HostedLog, ReplicaLogs
 from highwater_broker.topic_settings import TopicSettings
+from highwater_broker.turns import take_turn
 from highwater_core.ids import NO_TOPIC_ID, TopicId, TopicPartition
 from highwater_core.runtime import Runtime
 
-STARTS_PER_TURN = 8
-"""How many folders are made before whatever else is ready runs."""
-WRITES_AT_ONCE = 32
+WRITES_AT_ONCE = 64
 """A file system commits what waits for it together."""
 
 
@@ -39,8 +38,7 @@ class ReplicaStarts:
         """Return the logs that there are now, each with its topic id on the disk."""
         created: dict[TopicPartition, HostedLog] = {}
         for number, (key, topic_id) in enumerate(wanted.items()):
-            if number and number % STARTS_PER_TURN == 0:
-                await self._runtime.sleep(0)
+            await take_turn(self._runtime, number)
             try:
                 config = self._topics.log_config(key.topic)
                 created[key] = await self._logs.create(key, topic_id, config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -23,6 +24,7 @@ from highwater_broker.replica_logs import ReplicaLogs
 from highwater_broker.replica_manager import ReplicaManager
 from highwater_broker.settings import BrokerSettings
 from highwater_broker.topic_settings import TopicSettings
+from highwater_broker.turns import PARTITIONS_PER_TURN
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
@@ -46,6 +48,7 @@ from highwater_core.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+from highwater_simulator.tasks import NodeRuntime
 
 from .conftest import LAG_MS, ME, T0, THREE, TWO, Bench, batch, command
 
@@ -60,6 +63,7 @@ class Broker:
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
+        self.own_epoch = OWN
         settings = BrokerSettings(node_id=ME)
         runtime, trace = bench.runtime, bench.ports.trace
         topics = TopicSettings(settings, runtime, trace, CurrentSession(), lambda topic: None)
@@ -87,7 +91,7 @@ class Broker:
             topics,
             self.metadata,
             bench.fetchers(),
-            lambda: OWN,
+            lambda: self.own_epoch,
             write_recovery_points,
         )
 
@@ -619,3 +623,66 @@ def test_a_recovery_point_that_fell_is_written_before_the_next_role(
 
 async def flush(log: Log) -> None:
     await log.flush()
+
+
+# ---------------------------------------------------------------- commands of many partitions
+
+
+def at_each_turn(monkeypatch: pytest.MonkeyPatch, look: Callable[[], None]) -> None:
+    """Call it each time that a command lets others run."""
+    real = NodeRuntime.sleep
+
+    async def sleep(self: NodeRuntime, duration_ms: int) -> None:
+        if duration_ms == 0:
+            look()
+        await real(self, duration_ms)
+
+    monkeypatch.setattr(NodeRuntime, "sleep", sleep)
+
+
+MANY = [TopicPartition("many", number) for number in range(60)]
+
+
+def lead_many() -> LeaderAndIsrRequest:
+    return lisr(*(replace(command(ME, 3), topic_partition=key) for key in MANY), number=1)
+
+
+def stop_many(*, delete: bool) -> StopReplicaRequest:
+    stops = tuple(StopReplicaPartition(key, delete, LeaderEpoch(3)) for key in MANY)
+    return StopReplicaRequest(NodeId(1000), ControllerEpoch(1), OWN, stops, 2)
+
+
+def led(broker: Broker) -> int:
+    return sum(broker.role(key) == ("leader", 3) for key in MANY)
+
+
+def test_a_command_of_many_partitions_lets_others_run_meanwhile(
+    make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes some operations of the disk: hundreds at once would hold up every client."""
+    broker = make_broker()
+    counted = [0]
+    at_each_turn(monkeypatch, lambda: counted.append(led(broker)))
+    for request in (lead_many(), stop_many(delete=True)):
+        broker.carry_out(request)
+        counted.append(led(broker))
+    steps = [abs(after - before) for before, after in itertools.pairwise(counted)]
+    assert (sum(steps), max(steps)) == (2 * len(MANY), PARTITIONS_PER_TURN)
+
+
+@pytest.mark.parametrize("is_stop", [False, True])
+def test_a_command_of_many_partitions_ends_as_the_broker_registers_anew(
+    make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch, is_stop: bool
+) -> None:
+    broker = make_broker()
+    if is_stop:
+        broker.carry_out(lead_many())
+
+    def register() -> None:
+        if 0 < led(broker) < len(MANY):
+            broker.own_epoch = BrokerEpoch(OWN + 1)
+
+    at_each_turn(monkeypatch, register)
+    answer = broker.carry_out(stop_many(delete=False) if is_stop else lead_many())
+    assert answer.error is E.STALE_BROKER_EPOCH
+    assert 0 < led(broker) < len(MANY)
