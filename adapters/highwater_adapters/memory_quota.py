@@ -4,13 +4,16 @@ What a connection holds up to FREE_BYTES is not counted, so that small requests 
 others do. Whoever needs more while the limit is reached waits, oldest first; but one connection at
 a time may go beyond the limit until its frame is whole, lest all wait for each other in the middle
 of theirs. Those who hold the memory may be ones that never let go (a client that stops amid its
-frame, or does not read): when somebody has waited for PATIENCE_S, the connections that hold the
-most are closed; at once, when answers, which nobody asks for beforehand, took twice the limit.
+frame, or does not read): when somebody has waited for PATIENCE_S, connections are closed; at once,
+when answers, which nobody asks for beforehand, took twice the limit. They are those of whichever
+address holds the most, by however many connections, and of these the ones that hold on the longest.
 """
 
 from __future__ import annotations
 
 import asyncio
+import heapq
+from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,6 +24,11 @@ _SHED_TO_PERCENT = 75
 
 class Holder(Protocol):
     """A connection."""
+
+    @property
+    def address(self) -> str:
+        """Whose it is."""
+        ...
 
     @property
     def is_amid_frame(self) -> bool:
@@ -36,7 +44,7 @@ class Holder(Protocol):
         ...
 
     def shed(self, why: str) -> None:
-        """Close the connection: it holds the most of what others wait for."""
+        """Close the connection: it holds what others wait for."""
         ...
 
 
@@ -53,6 +61,7 @@ class MemoryQuota:
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
         self._held: dict[Holder, int] = {}
+        """Whoever began to hold first comes first."""
         self._waiting: dict[Holder, _Wait] = {}
         self._beyond: Holder | None = None
         """Who may go beyond the limit, while it is amid its frame."""
@@ -135,7 +144,7 @@ class MemoryQuota:
                 holder.go_on()
 
     def _look(self) -> None:
-        """Close those who hold the most if somebody has waited since the last look."""
+        """Close some of those who hold the memory if somebody has waited since the last look."""
         self._looking = None
         if any(wait.looks for wait in self._waiting.values()):
             self._shed()
@@ -145,10 +154,29 @@ class MemoryQuota:
             self._looking = asyncio.get_running_loop().call_later(PATIENCE_S, self._look)
 
     def _shed(self) -> None:
+        """Close who has held on the longest at the address that holds the most, again and again.
+
+        While somebody waits nobody keeps anything between two requests: who sends requests one
+        after the other, however large, has begun to hold later than who never lets go.
+        """
         limit = self.limit_bytes or 0
-        largest_first = sorted(self._held.items(), key=lambda item: -item[1])
-        for holder, held_bytes in largest_first:
-            if self.used_bytes * 100 <= limit * _SHED_TO_PERCENT:
-                break
+        oldest_first: dict[str, deque[tuple[Holder, int]]] = {}
+        for holder, held_bytes in self._held.items():
+            oldest_first.setdefault(holder.address, deque()).append((holder, held_bytes))
+        most_first = [
+            (-sum(held_bytes for _, held_bytes in of_address), address)
+            for address, of_address in oldest_first.items()
+        ]
+        heapq.heapify(most_first)
+        while most_first and self.used_bytes * 100 > limit * _SHED_TO_PERCENT:
+            total, address = most_first[0]
+            holder, held_bytes = oldest_first[address].popleft()
+            if oldest_first[address]:
+                heapq.heapreplace(most_first, (total + held_bytes, address))
+            else:
+                heapq.heappop(most_first)
             self.forget(holder)
-            holder.shed(f"it holds {held_bytes} bytes of the {limit} that all may hold")
+            holder.shed(
+                f"it holds {held_bytes} bytes of the {limit} that all may hold, and its address "
+                f"{-total}"
+            )

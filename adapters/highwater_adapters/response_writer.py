@@ -23,8 +23,16 @@ SENDFILE_FROM_BYTES = 32 * 1024
 """Below, a read and a write cost less than sendfile (performance.md section 1)."""
 MAX_OPEN_RANGES = 4096
 """Of all connections together, each with a descriptor; records beyond are read at once."""
+MAX_SUSPECTS = 1024
 _WRITE_BYTES = 256 * 1024
 _EMPTY_FILE = os.memfd_create("empty")
+
+_suspects: dict[tuple[int, int, int], None] = {}
+"""Device, inode and position where a sendfile met what cannot be read, or would have: the latest.
+
+The length was promised by then, and the connection had to end. Records that cover such a place are
+read before they are promised, so that no other connection ends by it.
+"""
 
 _LOGGER = logging.getLogger("highwater.listener")
 
@@ -39,19 +47,24 @@ class FileRange:
     reader sees by the batch's CRC or its leader epoch.
     """
 
-    __slots__ = ("_records", "descriptor", "length", "position")
+    __slots__ = ("_records", "descriptor", "is_taken_back", "length", "position")
 
     open_count: ClassVar[int] = 0
 
     def __init__(self, records: RecordsView, file_range: tuple[int, int, int]) -> None:
         descriptor, self.position, self.length = file_range
         self.descriptor = os.dup(descriptor)
+        self.is_taken_back = False
         FileRange.open_count += 1
         self._records = records
         records.borrow(self._take_back)
 
     def _take_back(self) -> None:
+        self.is_taken_back = True
         os.dup2(_EMPTY_FILE, self.descriptor, inheritable=False)
+
+    def __len__(self) -> int:
+        return self.length
 
     def advance(self, count: int) -> None:
         self.position += count
@@ -75,24 +88,45 @@ def own(pieces: Iterable[Piece]) -> list[OwnedPiece]:
     owned: list[OwnedPiece] = []
     try:
         for piece in pieces:
-            owned.append(_own(piece))
+            owned.append(own_piece(piece))
     except OSError:
         release(owned)
         raise
     return owned
 
 
-def _own(piece: Piece) -> OwnedPiece:
-    if isinstance(piece, bytes | bytearray | memoryview):
+def own_piece(piece: Piece | FileRange) -> OwnedPiece:
+    """Return the piece in such a form; what is already stays as it is.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    if isinstance(piece, bytes | bytearray | memoryview | FileRange):
         return piece
     if len(piece) >= SENDFILE_FROM_BYTES and FileRange.open_count < MAX_OPEN_RANGES:
         file_range = piece.file_range()
-        if file_range is not None:
+        if file_range is not None and not (_suspects and _is_suspect(*file_range)):
             try:
                 return FileRange(piece, file_range)
             except OSError:  # no descriptor is left
                 return piece.read()
     return piece.read()
+
+
+def suspect(descriptor: int, position: int) -> None:
+    """Take the file for one that cannot be read there."""
+    status = os.fstat(descriptor)
+    _suspects[status.st_dev, status.st_ino, position] = None
+    if len(_suspects) > MAX_SUSPECTS:
+        del _suspects[next(iter(_suspects))]
+
+
+def _is_suspect(descriptor: int, position: int, length: int) -> bool:
+    status = os.fstat(descriptor)
+    return any(
+        (device, inode) == (status.st_dev, status.st_ino) and 0 <= place - position < length
+        for device, inode, place in _suspects
+    )
 
 
 def release(pieces: Iterable[OwnedPiece]) -> None:
@@ -249,10 +283,16 @@ class ResponseWriter:
         except BlockingIOError:
             self._wait_for_room()
             return
+        except ConnectionError as error:
+            self._abort(f"sendfile: {error}")
+            return
         except OSError as error:
+            self._suspect_what_waits()
             self._abort(f"sendfile: {error}")
             return
         if sent == 0:
+            if not piece.is_taken_back:
+                self._suspect_what_waits()
             self._abort("the file ends before the records that were to be sent")
             return
         self._given_bytes += sent
@@ -262,6 +302,12 @@ class ResponseWriter:
         else:
             self._pieces.popleft()
             piece.close()
+
+    def _suspect_what_waits(self) -> None:
+        """Suspect the file that failed and, where its disk may be failing, those to come next."""
+        for piece in self._pieces:
+            if isinstance(piece, FileRange):
+                suspect(piece.descriptor, piece.position)
 
     def _wait_for_room(self) -> None:
         """Have _has_room called when the client has read on.

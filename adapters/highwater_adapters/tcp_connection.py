@@ -15,6 +15,7 @@ import logging
 from collections import deque
 from typing import Protocol
 
+from highwater_adapters.answers import own_answer
 from highwater_adapters.frames import BadFrame, FrameBuffer, Scratch
 from highwater_adapters.listener_spec import ConnectionContext, ListenerSpec
 from highwater_adapters.memory_quota import FREE_BYTES
@@ -31,7 +32,6 @@ from highwater_wire.kafka.codec import (
     RequestFrame,
     UnencodableResponse,
     decode_request,
-    encode_response,
     encode_unsupported,
     release_records,
 )
@@ -41,6 +41,8 @@ MAX_IN_FLIGHT = 64
 MAX_IN_FLIGHT_BYTES = 32 * 1024 * 1024
 DECODED_WEIGHT = 16
 """Of a byte of a request whose names and numbers become objects: all but a produce's records."""
+PRODUCED_WEIGHT = 400
+"""In bytes, of a produce's partition besides its records, of which there may be none."""
 UNSENT_BYTES = 1024 * 1024
 """With so many bytes of answers in memory, no further request is started."""
 MAX_UNSENT_BYTES = 128 * 1024 * 1024
@@ -83,10 +85,12 @@ class _Exchange:
         self.api_version = frame.api_version
         self.correlation_id = frame.correlation_id
         self.request_type = type(request)
-        # A produce's records stay bytes, and are let go of once they are appended.
-        is_produce = isinstance(request, ProduceRequest)
-        self.in_flight_bytes = request_bytes * (1 if is_produce else DECODED_WEIGHT)
-        self.kept_bytes = 0 if is_produce else request_bytes
+        if isinstance(request, ProduceRequest):
+            # Its records stay bytes, and are let go of once they are appended.
+            self.kept_bytes = len(request.partitions) * PRODUCED_WEIGHT
+            self.in_flight_bytes = request_bytes + self.kept_bytes
+        else:
+            self.in_flight_bytes = self.kept_bytes = request_bytes * DECODED_WEIGHT
         self.pieces: list[OwnedPiece] | None = None
         self.memory_bytes = 0  # of the pieces
 
@@ -325,7 +329,7 @@ class Connection(asyncio.BufferedProtocol):
             return True
         name = exchange.request_type.__name__
         try:
-            pieces = own(encode_response(response, exchange.api_version, exchange.correlation_id))
+            pieces = own_answer(response, exchange.api_version, exchange.correlation_id)
         except UnencodableResponse as error:
             self._refuse(f"the answer to {name} cannot be encoded: {error}")
             return False

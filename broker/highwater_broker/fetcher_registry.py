@@ -1,8 +1,8 @@
 """Which partition is fetched by which fetcher: one fetcher per partition, a leader's in one task.
 
-The Fetch that carries a replica epoch names topics by their ids alone (version 15). So where
-topics have ids, partitions of those without one have a second task: one of them among the others
-would have all fetched without the replica epoch, and the leader refuses that.
+A Fetch names all of its topics by id (version 15) or all by name (version 12). So where topics have
+ids, partitions of those without one have a second task: one of them among the others would have all
+fetched by name, and a leader that has another topic of that name could not tell.
 
 Source: DESIGN section 2 (ReplicaFetcherThread per leader); L8 (a follower has one fetcher).
 """

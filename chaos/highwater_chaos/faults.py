@@ -52,6 +52,10 @@ class FileKind(StrEnum):
     INDEX = "index"
     CHECKPOINT = "checkpoint"
     EPOCHS = "epochs"
+    METADATA = "metadata"
+    """Which topic a log is of."""
+    IDENTITY = "identity"
+    """Which broker's disk it is, and which contents it has."""
 
 
 FILE_SUFFIXES: Mapping[FileKind, tuple[str, ...]] = {
@@ -60,6 +64,8 @@ FILE_SUFFIXES: Mapping[FileKind, tuple[str, ...]] = {
     FileKind.INDEX: (".index", ".timeindex"),
     FileKind.CHECKPOINT: ("-offset-checkpoint",),
     FileKind.EPOCHS: ("/leader-epoch-checkpoint",),
+    FileKind.METADATA: ("/partition.metadata",),
+    FileKind.IDENTITY: ("meta.properties", "storage.properties"),
 }
 """How the paths of each kind's files end."""
 

@@ -87,8 +87,9 @@ def _find_refusal(term: Term, sender: NodeId, item: AlterPartitionItem) -> Error
 
 
 def _find_ineligible(term: Term, item: AlterPartitionItem, isr: tuple[NodeId, ...]) -> ErrorCode:
-    """Refuse members that join although they are dead, shut down or of an earlier registration.
+    """Refuse members that join although they are dead, shut down or of another registration.
 
+    A member whose registration the leader does not know may be of an earlier one: it is refused.
     Those that are in the ISR already may stay: the controller itself removes them when they die.
     """
     if not term.toggles.isr_join_checks_broker_epoch:
@@ -96,9 +97,9 @@ def _find_ineligible(term: Term, item: AlterPartitionItem, isr: tuple[NodeId, ..
     for member in item.new_isr:
         if member.broker_id in isr:
             continue
-        is_current = member.broker_epoch in (
-            NO_BROKER_EPOCH,
-            term.context.broker_epoch(member.broker_id),
+        is_current = (
+            member.broker_epoch != NO_BROKER_EPOCH
+            and member.broker_epoch == term.context.broker_epoch(member.broker_id)
         )
         if member.broker_id not in term.context.electable() or not is_current:
             return ErrorCode.INELIGIBLE_REPLICA

@@ -17,6 +17,10 @@ ConfigValue = bool | int | str
 _INT_MAX = 2**31 - 1
 _LONG_MAX = 2**63 - 1
 
+MAX_VALUE_LENGTH = 32
+"""Characters of a value as it is written, white space included: a number has a sign and 20 digits,
+the longest choice half of that. ZooKeeper and every broker keep the text, not the number."""
+
 
 class ConfigType(Enum):
     """A configuration's type, by the code that DescribeConfigs gives it."""
@@ -48,8 +52,12 @@ class TopicConfigKey:
         """Return the value that the text means.
 
         Raises:
-            BadTopicConfig: it is malformed or out of bounds.
+            BadTopicConfig: it is malformed, too long or out of bounds.
         """
+        if len(text) > MAX_VALUE_LENGTH:
+            raise BadTopicConfig(
+                f"{self.name}: a value of {len(text)} characters (at most {MAX_VALUE_LENGTH})"
+            )
         if self.type is ConfigType.BOOLEAN:
             if text.strip().lower() not in ("true", "false"):
                 raise BadTopicConfig(f"{self.name}: {text!r} is neither true nor false")

@@ -59,6 +59,12 @@ def _keep_the_log(log_start_offset: Offset, log_end_offset: Offset, leader_start
     return False
 
 
+def _start_over_where_the_leader_began(
+    log_start_offset: Offset, log_end_offset: Offset, leader_start: Offset
+) -> bool:
+    return log_start_offset == leader_start < log_end_offset
+
+
 def _believe_any_answer(self: ReplicaFetcher, followed: object) -> bool:
     return True
 
@@ -142,6 +148,14 @@ BUGS = (
         shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
         replacements=(Replacement(replica, "must_start_over", _keep_the_log),),
         is_rare=True,
+    ),
+    PlantedBug(
+        name="follower_starts_over_too_high",
+        summary="a follower whose log begins where its leader's does starts over at its own end",
+        source="own; KIP-101",
+        breaks=("I11",),
+        shows_under=(FaultFamily.NONE,),
+        replacements=(Replacement(replica, "must_start_over", _start_over_where_the_leader_began),),
     ),
     PlantedBug(
         name="late_answer_taken",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from highwater_core.errors import ErrorCode
 from highwater_core.messages import ControlRequest, ControlResponse
 from highwater_simulator.calls import Carriage
 from highwater_simulator.unread import FileRange, Sender, Unread
@@ -65,16 +66,32 @@ class _KafkaByValue:
         """Return it with its records read: a view of a log must not outlive the sending."""
         if not isinstance(response, FetchResponse):
             return response
-        own, is_whole = self._sender.own, True
-        partitions: list[FetchPartitionResult] = []
-        for partition in response.partitions:
-            if type(partition.records) is not bytes:
-                records: Any = own(partition.records)
-                is_whole = is_whole and type(records) is bytes
+        left = _owned(self._sender, response)
+        if any(isinstance(partition.records, FileRange) for partition in left.partitions):
+            return Unread(functools.partial(_read_records, left))
+        return left
+
+
+def _owned(sender: Sender, response: FetchResponse) -> FetchResponse:
+    """Return it with the records that the sender takes, or an error where it cannot read them.
+
+    As the real listener has it: what the disk refuses costs its partition only.
+    """
+    partitions: list[FetchPartitionResult] = []
+    for partition in response.partitions:
+        if type(partition.records) is not bytes:
+            try:
+                records: Any = sender.own(partition.records)
                 partition = replace(partition, records=records)
-            partitions.append(partition)
-        left = FetchResponse(tuple(partitions), response.error)
-        return left if is_whole else Unread(functools.partial(_read_records, left))
+            except OSError:
+                partition = FetchPartitionResult(
+                    partition.topic,
+                    partition.partition,
+                    ErrorCode.KAFKA_STORAGE_ERROR,
+                    topic_id=partition.topic_id,
+                )
+        partitions.append(partition)
+    return FetchResponse(tuple(partitions), response.error)
 
 
 def _read_records(response: FetchResponse) -> FetchResponse:
@@ -96,6 +113,8 @@ class _KafkaByCodec:
     def response(self, request: KafkaRequest, response: KafkaResponse | None) -> Any:
         if response is None:
             return None
+        if isinstance(response, FetchResponse):
+            response = _owned(self._sender, response)
         version = replication_version(request)
         pieces = [self._sender.own(piece) for piece in encode_response(response, version, 0)]
         read = functools.partial(_read_frame, pieces, request, version)

@@ -101,6 +101,10 @@ class Disk:
         """Return the open file, whatever became of its name."""
         return self._opened[descriptor]
 
+    def path_of(self, node: FileNode) -> str:
+        """Return the file's path, nothing once it has no name any more."""
+        return next((path for path, each in self.root.files().items() if each is node), "")
+
     def sync_duration_ns(self) -> int:
         duration_ns = self._rng.randrange(SYNC_MINIMUM_NS, SYNC_MAXIMUM_NS)
         return duration_ns if self.faults is None else self.faults.slowed_ns(duration_ns)
@@ -120,13 +124,21 @@ class Disk:
             self.faults.free_bytes = None
             self._maybe_recover()
 
-    def fail(self, operation: DiskOperation, percent: int = 100, count: int | None = None) -> None:
+    def fail(
+        self,
+        operation: DiskOperation,
+        percent: int = 100,
+        count: int | None = None,
+        within: str = "",
+    ) -> None:
         """Refuse the operation with EIO, each with the probability, or the next `count` ones.
+
+        within: only on files and folders whose paths have that in them.
 
         A sync that fails has lost what it was to make durable: the kernel takes those pages for
         clean and no later sync writes them (fsyncgate). Only reading them from the cache works.
         """
-        self._ail().fail(operation, percent, count)
+        self._ail().fail(operation, percent, count, within)
 
     def mend(self, operation: DiskOperation) -> None:
         """Undo fail."""

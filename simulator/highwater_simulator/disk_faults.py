@@ -15,10 +15,14 @@ _NS_PER_MS = 1_000_000
 
 @dataclass(slots=True)
 class _Failing:
-    """How often an operation fails: with the probability, or the next `left` times."""
+    """How often an operation fails: with the probability, or the next `left` times.
+
+    within: only on files whose paths have that in them.
+    """
 
     percent: int
     left: int | None
+    within: str
 
 
 class DiskFaults:
@@ -42,8 +46,10 @@ class DiskFaults:
 
     # ------------------------------------------------------------ arming
 
-    def fail(self, operation: DiskOperation, percent: int, count: int | None) -> None:
-        self._failing[operation] = _Failing(percent, count)
+    def fail(
+        self, operation: DiskOperation, percent: int, count: int | None, within: str = ""
+    ) -> None:
+        self._failing[operation] = _Failing(percent, count, within)
 
     def mend(self, operation: DiskOperation) -> None:
         self._failing.pop(operation, None)
@@ -60,7 +66,7 @@ class DiskFaults:
             OSError: EIO.
         """
         failing = self._failing.get(operation)
-        if failing is None:
+        if failing is None or failing.within not in path:
             return
         if failing.percent < 100 and self._rng.randrange(0, 100) >= failing.percent:
             return

@@ -1,7 +1,7 @@
 """Motifs of disks: what a start finds, what comes while it looks, and what it may not forget.
 
 See motifs; these came later, and are drawn from streams of their own. In each of them one broker
-alone loses what its disk held, however often: see within_budget.
+alone loses what its disk held, however often: see budget.
 """
 
 from __future__ import annotations
@@ -120,6 +120,15 @@ def failing_removal(t: Targets, at_ms: int) -> list[Step]:
     if t.draw.chance(0.6):
         steps.append(Step(at_ms + 3 * gap_ms, f.CreateTopic("x", 1, factor, records=1)))
     return steps
+
+
+def flipped_identity(t: Targets, broker: str, at_ms: int) -> list[Step]:
+    """A bit flips where a disk says whose it is or what it holds; mostly the others are away."""
+    others = [each for each in t.draw.shuffled(t.brokers) if each != broker]
+    kind = t.draw.of((f.FileKind.METADATA, f.FileKind.METADATA, f.FileKind.IDENTITY))
+    flip_ms, back_ms = at_ms + t.draw.of((5, 400, 1_400)), t.draw.of(_SHORT_MS)
+    leaving = _leave(t, others, at_ms) if t.draw.chance(0.7) else []
+    return [*leaving, Step(flip_ms, f.FlipBit(broker, kind, back_ms))]
 
 
 DISK_MOTIFS: tuple[Motif, ...] = (

@@ -15,7 +15,7 @@ import msgspec
 
 from highwater_chaos.draw import Draw
 from highwater_chaos.plan import Plan, Step, problems_of
-from highwater_simulator.generate import within_budget
+from highwater_simulator.budget import within_budget
 from highwater_simulator.rng import SeededRng
 
 Item = TypeVar("Item")

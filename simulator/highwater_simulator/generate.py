@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from highwater_chaos import faults as f
 from highwater_chaos.draw import Draw
-from highwater_chaos.fault_problems import is_described
 from highwater_chaos.plan import (
     Consumer,
     Latencies,
@@ -33,6 +32,7 @@ from highwater_chaos.plan import (
 )
 from highwater_core.config import Preset
 from highwater_core.fail_points import BROKER_FAIL_POINTS, CONTROLLER_FAIL_POINTS
+from highwater_simulator.budget import within_budget
 from highwater_simulator.draws import Targets
 from highwater_simulator.more_draws import Given, with_more
 from highwater_simulator.motifs import JOIN_MOTIFS, MOTIFS
@@ -318,32 +318,3 @@ _DISK_KINDS: tuple[tuple[Make, int], ...] = (
 
 def _kinds(family: Family) -> tuple[tuple[Make, int], ...]:
     return (*_PROCESS_KINDS, *_DISK_KINDS) if family.may_lose else _PROCESS_KINDS
-
-
-_LOSING = (f.PowerLoss, f.FlipBit)
-
-
-def within_budget(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """Keep the first fault that makes a disk lose something, and those of the same broker's disk.
-
-    Kafka acknowledges before it syncs: it promises to survive fewer such losses than
-    min.insync.replicas, which is two at least in these schedules. One broker's are one, however
-    often: the others have what it lost. A broker that is described may be another each time.
-    """
-    kept: list[Step] = []
-    loser: str | None = None
-    for step in steps:
-        if is_losing(step.do):
-            node = getattr(step.do, "node", "")
-            if loser is not None and (node != loser or is_described(node)):
-                continue
-            loser = node
-        kept.append(step)
-    return tuple(kept)
-
-
-def is_losing(fault: f.Fault) -> bool:
-    """Return whether the fault makes a disk lose what it held."""
-    return isinstance(fault, _LOSING) or (
-        isinstance(fault, f.Kill) and fault.disk is f.DiskAtStart.EMPTY
-    )

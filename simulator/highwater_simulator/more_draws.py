@@ -13,8 +13,10 @@ from msgspec.structs import replace
 
 from highwater_chaos import faults as f
 from highwater_chaos.draw import Draw
+from highwater_chaos.fault_problems import is_described
 from highwater_chaos.plan import Plan, Producer, Step, Topic
-from highwater_simulator.disk_motifs import DISK_MOTIFS
+from highwater_simulator.budget import is_losing
+from highwater_simulator.disk_motifs import DISK_MOTIFS, flipped_identity
 from highwater_simulator.draws import Targets
 from highwater_simulator.late_motifs import LATE_MOTIFS, late_answers
 from highwater_simulator.strangers import EXTREMES, NAMES
@@ -160,6 +162,23 @@ def _more_motifs(plan: Plan, draw: Draw, given: Given) -> Plan:
     )
 
 
+def _flipped_identities(plan: Plan, draw: Draw, given: Given) -> Plan:
+    """The disk that loses something in this plan, or some disk, no longer says whose it is.
+
+    Not where a broker that is described is the first to lose something: see budget.
+    """
+    if not given.may_lose or not draw.chance(0.12):
+        return plan
+    in_order = sorted(plan.steps, key=lambda step: step.at_ms)
+    losers = [getattr(step.do, "node", "") for step in in_order if is_losing(step.do)]
+    if losers and is_described(losers[0]):
+        return plan
+    targets = Targets(draw, plan.topology, plan.workload.topics, may_lose=True)
+    broker = losers[0] if losers else draw.of(targets.brokers)
+    at_ms = draw.between(0, plan.quiet_after_ms // 2)
+    return _with_steps(plan, flipped_identity(targets, broker, at_ms))
+
+
 _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "file answers": _file_answers,
     "many in sync": _many_in_sync,
@@ -170,6 +189,7 @@ _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "long names": _long_names,
     "strangers": _strangers,
     "more motifs": _more_motifs,
+    "flipped identities": _flipped_identities,
 }
 """By the name of its random stream."""
 

@@ -15,6 +15,7 @@ from typing import Any
 from highwater_chaos.faults import DiskOperation
 from highwater_chaos.plan import SENDFILE_FROM_BYTES
 from highwater_simulator.disk import Disk
+from highwater_simulator.disk_tree import FileNode
 from highwater_wire.kafka.messages import RecordsView
 
 
@@ -33,13 +34,29 @@ class FileRange:
     """Bytes [position, position + length) of an open file, whatever becomes of its name.
 
     They are borrowed: a truncation takes them back before it cuts, as from the real listener.
+    note_bad_place is called with the file and the position where they cannot be read.
     """
 
-    __slots__ = ("_disk", "_is_taken_back", "_length", "_node", "_position", "_records")
+    __slots__ = (
+        "_disk",
+        "_is_taken_back",
+        "_length",
+        "_node",
+        "_note_bad_place",
+        "_position",
+        "_records",
+    )
 
-    def __init__(self, disk: Disk, records: RecordsView, place: tuple[int, int, int]) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        records: RecordsView,
+        place: tuple[int, int, int],
+        note_bad_place: Callable[[FileNode, int], None],
+    ) -> None:
         descriptor, self._position, self._length = place
         self._disk, self._node, self._records = disk, disk.opened(descriptor), records
+        self._note_bad_place = note_bad_place
         self._is_taken_back = False
         records.borrow(self._take_back)
 
@@ -56,8 +73,16 @@ class FileRange:
             OSError: EIO, the file ends before, or it was cut.
         """
         self._records.give_back(self._take_back)
+        try:
+            return self._read()
+        except OSError:
+            if not self._is_taken_back:
+                self._note_bad_place(self._node, self._position)
+            raise
+
+    def _read(self) -> bytes:
         if self._disk.faults is not None:
-            self._disk.faults.meet(DiskOperation.READ, "")
+            self._disk.faults.meet(DiskOperation.READ, self._disk.path_of(self._node))
         data = b"" if self._is_taken_back else self._node.pread(self._position, self._length)
         if len(data) < self._length:
             raise OSError(errno.EIO, "the file ends before the records that were to be sent")
@@ -65,13 +90,18 @@ class FileRange:
 
 
 class Sender:
-    """Decides what of an answer stays in its file; without a disk nothing does."""
+    """Decides what of an answer stays in its file; without a disk nothing does.
+
+    Nor does what covers a place that could not be read as it was sent: as in the real listener it
+    is read before it is promised, so that its partition alone meets the error.
+    """
 
     def __init__(
         self, disk: Disk | None = None, sends_file_from_bytes: int = SENDFILE_FROM_BYTES
     ) -> None:
         self._disk = disk
         self._sends_file_from_bytes = sends_file_from_bytes
+        self._bad_places: dict[tuple[FileNode, int], None] = {}
 
     def own(self, records: Any) -> bytes | FileRange:
         """Return the records in a form that outlives the log's closing of their segment.
@@ -79,13 +109,22 @@ class Sender:
         Raises:
             OSError: they cannot be read.
         """
-        if type(records) is bytes:
+        if isinstance(records, bytes | FileRange):
             return records
         if isinstance(records, bytearray | memoryview):
             return bytes(records)
         if self._disk is not None and len(records) >= self._sends_file_from_bytes:
             file_range = records.file_range()
-            if file_range is not None:
-                return FileRange(self._disk, records, file_range)
+            if file_range is not None and not self._is_bad(self._disk, *file_range):
+                return FileRange(self._disk, records, file_range, self._note_bad_place)
         found: bytes = records.read()
         return found
+
+    def _note_bad_place(self, node: FileNode, position: int) -> None:
+        self._bad_places[node, position] = None
+
+    def _is_bad(self, disk: Disk, descriptor: int, position: int, length: int) -> bool:
+        return bool(self._bad_places) and any(
+            node is disk.opened(descriptor) and 0 <= place - position < length
+            for node, place in self._bad_places
+        )

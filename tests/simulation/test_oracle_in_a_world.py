@@ -43,6 +43,26 @@ def test_what_breaks_without_any_fault_is_seen(plan: Plan, bug: str, invariant: 
     assert violation.invariant == invariant
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"retention_bytes": 10**9},
+        {"retention_bytes": 600, "segment_bytes": 300, "log_retention_check_interval_ms": 150},
+    ],
+)
+def test_a_log_start_above_its_leaders_is_seen_whatever_retention_keeps(
+    settings: dict[str, int],
+) -> None:
+    topology = Topology(broker_settings=QUICK | settings)
+    plan = msgspec.structs.replace(PLAN, topology=topology)
+    assert run_plan(plan).violation is None
+    with planted("follower_starts_over_too_high"):
+        violation = run_plan(plan).violation
+    assert violation is not None
+    assert (violation.invariant, "begin at" in violation.message) == ("I11", True)
+
+
 def test_logs_that_retention_cuts_at_their_start_are_compared_all_the_same() -> None:
     """Until the end's checks, which read whole logs: see docs/explanation/simulator.md."""
     settings = QUICK | {

@@ -106,6 +106,19 @@ def test_each_operation_fails_by_itself_and_leaves_things_as_they_were(machine: 
     assert disk.root.durable_entries == {}
 
 
+def test_an_operation_may_fail_within_some_files_only(machine: Machine) -> None:
+    files = [machine.files.open(f"{name}-0.log") for name in ("bad", "sound")]
+    for file in files:
+        file.append([b"abc"])
+    machine.disk.fail(DiskOperation.READ, count=1, within="bad-0")
+    assert [error_of(lambda file=file: file.pread(0, 1)) for file in reversed(files)] == [
+        None,
+        errno.EIO,
+    ]
+    assert machine.disk.faults is not None
+    assert [error_of(lambda file=file: file.pread(0, 1)) for file in files] == [None, None]
+
+
 def test_the_next_operations_fail_and_then_no_more(machine: Machine) -> None:
     file = machine.files.open("log")
     machine.disk.fail(DiskOperation.APPEND, count=2)
@@ -189,6 +202,8 @@ PATHS = {
     FileKind.INDEX: ["t-0/00000000000000000000.index", "t-0/00000000000000000000.timeindex"],
     FileKind.CHECKPOINT: ["recovery-point-offset-checkpoint", "replication-offset-checkpoint"],
     FileKind.EPOCHS: ["t-0/leader-epoch-checkpoint"],
+    FileKind.METADATA: ["t-0/partition.metadata"],
+    FileKind.IDENTITY: ["meta.properties", "storage.properties"],
 }
 
 
@@ -198,7 +213,7 @@ def test_one_durable_bit_of_a_file_of_the_kind_flips(kind: FileKind) -> None:
     for seed in range(12):
         machine = Machine(seed)
         machine.files.make_folder("t-0")
-        for path in sum(PATHS.values(), ["meta.properties", "t-0/partition.metadata"]):
+        for path in sum(PATHS.values(), ["no kind's", "t-0/nor this"]):
             file = machine.files.open(path)
             file.append([b"durable"])
             assert machine.refused(file.sync()) is None

@@ -105,7 +105,8 @@ class Stage:
         except CallFailed as failure:
             self.answers.append(str(failure))
         else:
-            self.answers.append(bytes(response.partitions[0].records))
+            (result,) = response.partitions
+            self.answers.append(result.error.name if result.error else bytes(result.records))
 
     def rewrite(self, length: int = LENGTH) -> None:
         self.file.truncate(0)
@@ -203,6 +204,42 @@ def test_a_disk_that_fails_cuts_the_answer_short(make_stage: MakeStage) -> None:
     stage.disk.fail(DiskOperation.READ)
     stage.kernel.run_for(10)
     assert "input/output" in stage.answers[0]
+
+
+def test_small_records_that_the_disk_refuses_are_answered_with_its_error(
+    make_stage: MakeStage,
+) -> None:
+    stage = make_stage(sends_file_from_bytes=LENGTH + 1)
+    stage.disk.fail(DiskOperation.READ)
+    stage.client.start("fetch", stage.fetch())
+    stage.kernel.run_for(10)
+    assert stage.answers == ["KAFKA_STORAGE_ERROR"]
+
+
+def test_large_records_that_cut_an_answer_short_do_so_once(make_stage: MakeStage) -> None:
+    stage = make_stage()
+    stage.disk.fail(DiskOperation.READ)
+    for _ in range(3):
+        stage.client.start("fetch", stage.fetch())
+        stage.kernel.run_for(10)
+    assert "input/output" in stage.answers[0]
+    assert stage.answers[1:] == ["KAFKA_STORAGE_ERROR"] * 2
+    stage.disk.mend(DiskOperation.READ)
+    stage.client.start("fetch", stage.fetch())
+    stage.kernel.run_for(10)
+    assert stage.answers[3:] == [b"a" * LENGTH]
+
+
+def test_only_the_files_that_are_named_fail_as_they_are_sent(make_stage: MakeStage) -> None:
+    stage = make_stage()
+    stage.disk.fail(DiskOperation.READ, within="other")
+    stage.client.start("fetch", stage.fetch())
+    stage.kernel.run_for(10)
+    stage.disk.fail(DiskOperation.READ, within="log")
+    stage.client.start("fetch", stage.fetch())
+    stage.kernel.run_for(10)
+    assert stage.answers[0] == b"a" * LENGTH
+    assert "input/output" in stage.answers[1]
 
 
 def test_a_sender_that_dies_before_all_is_read_cuts_the_answer_short(

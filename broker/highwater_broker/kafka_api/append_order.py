@@ -8,6 +8,28 @@ from highwater_core.ids import TopicPartition
 from highwater_core.runtime import Event, Runtime
 
 
+class _Place:
+    """One request's place: whom it comes after, by partition, until its turn has come.
+
+    A request that leaves before its turn keeps them, so that whoever waits for it goes on to wait
+    for those.
+    """
+
+    __slots__ = ("earlier", "left")
+
+    def __init__(self, earlier: dict[TopicPartition, _Place], left: Event) -> None:
+        self.earlier = earlier
+        self.left = left
+        """Set when it will append no more."""
+
+    def next_before(self, key: TopicPartition) -> _Place | None:
+        """Return the last of those before it that may still append to the partition."""
+        place = self.earlier.get(key)
+        while place is not None and place.left.is_set():
+            place = place.earlier.get(key)
+        return place
+
+
 class AppendOrder:
     """Which partitions are still to be appended to by requests that came already.
 
@@ -17,8 +39,8 @@ class AppendOrder:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._last: dict[TopicPartition, Event] = {}
-        """By partition the last request that is not done: its event is set then."""
+        self._last: dict[TopicPartition, _Place] = {}
+        """By partition the last request that may still append to it."""
 
     def is_free(self, keys: Sequence[TopicPartition]) -> bool:
         """Return whether nobody has to be waited for."""
@@ -28,15 +50,27 @@ class AppendOrder:
         self, keys: Sequence[TopicPartition], append: Callable[[], Awaitable[None]]
     ) -> None:
         """Run append once all earlier requests for these partitions are done."""
-        earlier = dict.fromkeys(self._last[key] for key in keys if key in self._last)
-        done = self._runtime.event()
-        self._last.update(dict.fromkeys(keys, done))
+        earlier = {key: self._last[key] for key in keys if key in self._last}
+        place = _Place(earlier, self._runtime.event())
+        self._last.update(dict.fromkeys(keys, place))
         try:
-            for event in earlier:
-                await event.wait()
+            for key in earlier:
+                while (before := place.next_before(key)) is not None:
+                    await before.left.wait()
+            place.earlier = {}
             await append()
         finally:
-            done.set()
-            for key in keys:
-                if self._last.get(key) is done:
-                    del self._last[key]
+            self._leave(keys, place)
+
+    def _leave(self, keys: Sequence[TopicPartition], place: _Place) -> None:
+        """Put those in the request's place that it did not wait out."""
+        remaining = {key: place.next_before(key) for key in place.earlier}
+        place.earlier = {key: before for key, before in remaining.items() if before is not None}
+        place.left.set()
+        for key in keys:
+            if self._last.get(key) is not place:
+                continue
+            if key in place.earlier:
+                self._last[key] = place.earlier[key]
+            else:
+                del self._last[key]

@@ -23,7 +23,7 @@ from highwater_broker.kafka_api.turns import CHUNK, Turns
 from highwater_broker.purgatory import Purgatory, Watch
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
-from highwater_core.ids import NO_BROKER_EPOCH, NO_TOPIC_ID, NodeId, TopicPartition
+from highwater_core.ids import NO_TOPIC_ID, NodeId, TopicPartition
 from highwater_core.ports import Trace
 from highwater_core.runtime import Runtime
 from highwater_wire.kafka.messages import (
@@ -68,8 +68,8 @@ class FetchHandler:
         self._limits = limits
         self.sent = SentHighWatermarks()
         self._sessions: dict[tuple[NodeId, bool], FollowerSession] = {}
-        """Each follower's last, while it is not fetching; one for what it fetches with its replica
-        epoch, one for what it fetches without (topics that have no id)."""
+        """Each follower's last, while it is not fetching; one for what it fetches by topic id, one
+        for what it fetches by name (topics that have no id)."""
 
     def forget_topic(self, topic: str) -> None:
         """Drop what followers were told of a topic that is gone."""
@@ -111,7 +111,8 @@ class FetchHandler:
     async def _handle_follower(self, request: FetchRequest, max_bytes: int) -> FetchResponse:
         """Do the same, but for the partitions of which there is nothing new since the last time."""
         # While this fetch is under way, another of the same follower begins a session of its own.
-        key = request.replica_id, request.replica_epoch != NO_BROKER_EPOCH
+        by_id = bool(request.partitions) and request.partitions[0].topic_id != NO_TOPIC_ID
+        key = request.replica_id, by_id
         session = self._sessions.pop(key, None)
         if session is not None and session.replica_epoch != request.replica_epoch:
             session.close()  # of another registration

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Sequence
-from dataclasses import replace
 
 from highwater_broker.kafka_api.append_order import AppendOrder
 from highwater_broker.kafka_api.lookup import PartitionLookup
@@ -31,6 +30,8 @@ ACKS_ALL = -1
 _ACKS = (0, 1, ACKS_ALL)
 APPENDS_PER_TURN = 16
 """Of a request that names more partitions; they take about a millisecond."""
+PARTITION_BYTES = 400
+"""What a partition of a large request takes, besides its records, until it is answered."""
 WAITING_BYTES_MAX = 64 * 1024 * 1024
 """What produces that wait for their turn may keep together; beyond it one is appended at once.
 
@@ -97,9 +98,10 @@ class ProduceHandler:
 
         Ordering: all appends happen before the wait for followers, in the request's order; one
         that fails does not keep the others back. A request of up to APPENDS_PER_TURN partitions
-        appends at once, a larger one in turns; a partition's requests stay in order. Where too many
-        bytes wait for their turn, a large request appends at once as well, or, where it had to wait
-        for an earlier one, is refused with REQUEST_TIMED_OUT.
+        appends at once, a larger one in turns; a partition's requests stay in order. One without
+        any records keeps none and waits for no other. Where too many bytes wait for their turn, a
+        large request appends at once as well, or, where it had to wait for an earlier one, is
+        refused with REQUEST_TIMED_OUT.
         Deviation: Kafka closes the connection when an append with acks=0 fails, so that the
         producer looks for the leader; here the records are lost silently, as acks=0 allows. Of
         a partition that is named twice Kafka appends the last records; here none.
@@ -112,6 +114,10 @@ class ProduceHandler:
         is_free = self._order.is_free(keys)
         if is_free and len(keys) <= APPENDS_PER_TURN:
             self._append_all(request.partitions, appends)
+        elif not any(item.records for item in request.partitions):
+            appends.results += await self._turns.each(
+                lambda key: self._refuse_empty(key, appends.named_twice), keys
+            )
         elif (
             self._waiting_bytes + _size_of(request) <= WAITING_BYTES_MAX or not self._waiting_bytes
         ):
@@ -170,15 +176,10 @@ class ProduceHandler:
     def _append(
         self, item: ProducePartition, now_ms: int, appends: _Appends
     ) -> ProducePartitionResult:
-        topic_partition = TopicPartition(item.topic, item.partition)
-        if topic_partition in appends.named_twice:
-            return ProducePartitionResult(item.topic, item.partition, ErrorCode.INVALID_REQUEST)
-        partition = self._lookup.get(topic_partition)
-        if partition is None:
-            error = self._lookup.error_when_absent(topic_partition)
-            return ProducePartitionResult(item.topic, item.partition, error)
-        if not item.records:
-            return ProducePartitionResult(item.topic, item.partition, ErrorCode.INVALID_RECORD)
+        key = TopicPartition(item.topic, item.partition)
+        partition = self._lookup.get(key)
+        if not item.records or partition is None or key in appends.named_twice:
+            return self._refuse_empty(key, appends.named_twice)
         outcome = partition.append(item.records, appends.acks, now_ms)
         if outcome.error is not ErrorCode.NONE:
             return ProducePartitionResult(item.topic, item.partition, outcome.error)
@@ -192,6 +193,18 @@ class ProduceHandler:
             outcome.base_offset,
             outcome.log_start_offset,
         )
+
+    def _refuse_empty(
+        self, key: TopicPartition, named_twice: Container[TopicPartition]
+    ) -> ProducePartitionResult:
+        """Return what is told of a partition of which there is nothing to append."""
+        if key in named_twice:
+            error = ErrorCode.INVALID_REQUEST
+        elif self._lookup.get(key) is None:
+            error = self._lookup.error_when_absent(key)
+        else:
+            error = ErrorCode.INVALID_RECORD
+        return ProducePartitionResult(key.topic, key.partition, error)
 
     async def _wait_for_all(self, appended: list[_Appended], timeout_ms: int) -> None:
         if len(appended) == 1:
@@ -227,7 +240,8 @@ def _named_twice(items: Sequence[ProducePartition]) -> frozenset[TopicPartition]
 
 
 def _size_of(request: ProduceRequest) -> int:
-    return sum(len(item.records or b"") for item in request.partitions)
+    """Return what the request keeps while it waits for its turn."""
+    return sum(len(item.records or b"") + PARTITION_BYTES for item in request.partitions)
 
 
 def _with_own_records(item: ProducePartition) -> ProducePartition:
@@ -235,7 +249,8 @@ def _with_own_records(item: ProducePartition) -> ProducePartition:
 
     A view of the frame is copied; bytes are not.
     """
-    return replace(item, records=None if item.records is None else bytes(item.records))
+    records = item.records
+    return ProducePartition(item.topic, item.partition, None if records is None else bytes(records))
 
 
 def _committed(result: ProducePartitionResult, status: ErrorCode | None) -> ProducePartitionResult:

@@ -119,11 +119,11 @@ def is_eligible(
 ) -> bool:
     """Return whether the incarnation that fetched is the one that is registered now (KIP-903).
 
-    registered is None for a broker that is not known to be alive. A fetch without an epoch counts
-    for any incarnation.
+    registered is None for a broker that is not known to be alive. A fetch without an epoch may be
+    of any incarnation, one that has lost its disk since included: it counts for none.
     """
     if not checks_broker_epoch:
         return True
     if registered is None:
         return False
-    return fetched_with in (NO_BROKER_EPOCH, registered)
+    return fetched_with != NO_BROKER_EPOCH and fetched_with == registered

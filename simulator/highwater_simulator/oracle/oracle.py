@@ -21,6 +21,7 @@ from highwater_simulator.minima import configured_minimum
 from highwater_simulator.oracle.batches import EMPTY, Batch, parse_batches
 from highwater_simulator.oracle.checkpoints import HIGH_WATERMARKS, CheckpointChecks
 from highwater_simulator.oracle.controllers import ControllerChecks
+from highwater_simulator.oracle.log_starts import LogStartChecks
 from highwater_simulator.oracle.losses import Excuse
 from highwater_simulator.oracle.lost_disks import LostDisks
 from highwater_simulator.oracle.partition_oracle import PartitionOracle
@@ -70,6 +71,7 @@ class Oracle:
         self._restarts = RestartChecks(world, self._report_when_over)
         self._checkpoints = CheckpointChecks(world, self._shadows, self.report)
         self._progress = ProgressChecks(world, self._restarts.registration, self.report)
+        self._log_starts = LogStartChecks(world, self.report)
         for broker, handle in world.brokers.items():
             handle.disk.changed = self._disk_tap(broker)
         world.zookeeper.applied = self._znodes_changed
@@ -186,6 +188,8 @@ class Oracle:
         at = event.topic_partition
         if at is not None:
             self._dirty[event.node, at] = None
+            if kind is EventKind.LOG_START_MOVED:
+                self._log_starts.start_moved(event.node, at, event.offset or 0)
         elif kind is EventKind.CHECKPOINT_WRITTEN:
             self._dirty.update(dict.fromkeys((event.node, at) for at in self.partitions))
             self._judgements.append(lambda: self._checkpoints.written(event))
@@ -210,6 +214,7 @@ class Oracle:
                 self._judgements.append(functools.partial(self._controllers.epoch_written, epoch))
 
     def _config_written(self, topic: str) -> None:
+        self._log_starts.config_written(topic)
         if self._world.zookeeper.data(znodes.topic_config_path(topic)) is None:
             self._minima.pop(topic, None)
             return
@@ -237,6 +242,7 @@ class Oracle:
         Its replicas may go now; what they still hold is no part of a later topic of that name.
         """
         self._minima.pop(topic, None)
+        self._log_starts.topic_forgotten(topic)
         for at in [at for at in self.partitions if at.topic == topic]:
             del self.partitions[at]
             for shadow in self._shadows[str(at)].values():
@@ -377,6 +383,7 @@ class Oracle:
                     self._judge_old_log(broker, at, hosted)
                 elif self._is_of(partition, broker, hosted):
                     self._progress.check(broker, hosted, self._shadows[str(at)])
+                    self._log_starts.check(broker, hosted)
                     partition.check_replica(broker, hosted)
 
     def _is_of(self, partition: PartitionOracle, broker: int, hosted: Partition) -> bool:
@@ -415,6 +422,7 @@ class Oracle:
         """
         if HIGH_WATERMARKS in files:
             self._restarts.checkpoint_lost(broker)
+        self._log_starts.disk_lost(broker)
         found = self._world.zookeeper.data(znodes.broker_path(NodeId(broker)))
         registered = -1 if found is None else found[1].czxid
         self._lost_disks.lost(broker, max(registered, self._restarts.registration(broker)))

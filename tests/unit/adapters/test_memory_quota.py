@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Coroutine
 from typing import Any
 
@@ -15,8 +16,9 @@ LIMIT = 1_000_000
 
 
 class HolderOfTest:
-    def __init__(self, quota: MemoryQuota) -> None:
+    def __init__(self, quota: MemoryQuota, address: str) -> None:
         self.quota = quota
+        self.address = address
         self.is_amid_frame = True
         self.kept_bytes = 0
         self.turns = 0
@@ -47,7 +49,12 @@ def run(body: Coroutine[Any, Any, None]) -> None:
 
 def holders(count: int) -> tuple[MemoryQuota, list[HolderOfTest]]:
     quota = MemoryQuota(LIMIT)
-    return quota, [HolderOfTest(quota) for _ in range(count)]
+    return quota, [HolderOfTest(quota, f"10.0.0.{number}") for number in range(count)]
+
+
+async def eventually_turned(holder: HolderOfTest) -> None:
+    while not holder.turns:  # noqa: ASYNC110 (a poll with a bound)
+        await asyncio.sleep(0.001)
 
 
 def test_what_is_held_is_added_up_and_a_little_is_free() -> None:
@@ -70,7 +77,7 @@ def test_what_is_held_is_added_up_and_a_little_is_free() -> None:
 
 def test_without_a_limit_nobody_waits() -> None:
     quota = MemoryQuota()
-    holder = HolderOfTest(quota)
+    holder = HolderOfTest(quota, "10.0.0.1")
     quota.hold(holder, 10**12)
     assert quota.may_grow(holder, 10**12)
 
@@ -123,11 +130,76 @@ def test_those_who_hold_the_most_are_closed_when_somebody_waits_too_long(
         *_, large, largest = everyone
         assert quota.may_grow(everyone[0], 300_000)
         assert not quota.may_grow(everyone[1], 300_000)
-        while not everyone[1].turns:  # noqa: ASYNC110 (a poll with a bound)
-            await asyncio.sleep(0.001)
-        assert largest.why_shed == "it holds 350000 bytes of the 1000000 that all may hold"
+        await eventually_turned(everyone[1])
+        assert largest.why_shed == (
+            "it holds 350000 bytes of the 1000000 that all may hold, and its address 350000"
+        )
         assert large.why_shed
         assert not any(each.why_shed for each in everyone[:3])
+
+    run(body())
+
+
+def crowd(quota: MemoryQuota, address: str) -> list[HolderOfTest]:
+    """Return thirteen who hold a little more than all may hold together, each of it a little."""
+    many = [HolderOfTest(quota, address) for _ in range(13)]
+    for each in many:
+        each.hold(80_000)
+    return many
+
+
+def test_an_address_that_holds_the_most_by_many_connections_is_shed_from_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory_quota, "PATIENCE_S", 0.001)
+
+    async def body() -> None:
+        quota, (honest, late, beyond) = holders(3)
+        honest.hold(300_000)
+        many = crowd(quota, "10.0.0.9")
+        assert quota.may_grow(beyond, 300_000)
+        assert not quota.may_grow(late, 200_000)
+        await eventually_turned(late)
+        assert not honest.why_shed
+        shed = [each for each in many if each.why_shed]
+        assert shed == many[: len(shed)]  # whoever holds on the longest
+        assert 0 < len(shed) < len(many)
+        assert quota.used_bytes <= 750_000
+
+    run(body())
+
+
+def test_of_one_address_who_has_held_on_the_longest_is_closed_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Behind one address (a gateway, say) there may be others than those who never let go."""
+    monkeypatch.setattr(memory_quota, "PATIENCE_S", 0.001)
+
+    async def body() -> None:
+        quota, (honest, late, beyond) = holders(3)
+        honest.hold(300_000)
+        many = crowd(quota, honest.address)
+        assert quota.may_grow(beyond, 300_000)
+        assert not quota.may_grow(late, 200_000)
+        honest.hold(0)  # its request has arrived whole, and the next one begins
+        honest.hold(300_000)
+        await eventually_turned(late)
+        assert not honest.why_shed
+        assert many[0].why_shed
+
+    run(body())
+
+
+def test_to_shed_from_thousands_of_addresses_takes_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body() -> None:
+        quota = MemoryQuota(100 * 5_000)
+        many = [HolderOfTest(quota, str(number)) for number in range(5_000)]
+        for each in many:
+            each.hold(70_000)
+        began = time.process_time()
+        quota._shed()
+        assert time.process_time() - began < 0.25
+        assert sum(not each.why_shed for each in many) == 5
 
     run(body())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 import struct
@@ -92,6 +93,7 @@ class Reader(asyncio.Protocol):
 @asynccontextmanager
 async def connected() -> AsyncIterator[tuple[Reader, socket.socket]]:
     """A connection over loopback with small buffers; at the end no descriptor may be left."""
+    gc.collect()  # what earlier tests left open
     before = open_descriptors()
     with socket.create_server(("127.0.0.1", 0)) as server:
         client = socket.socket()

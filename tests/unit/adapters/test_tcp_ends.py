@@ -17,7 +17,6 @@ from highwater_adapters.tcp_transport import TcpTransport
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import Endpoint
-from highwater_core.ports import CallFailed
 from highwater_wire.kafka.codec import VERSION_PROFILE
 from highwater_wire.kafka.messages import (
     ConfigResource,
@@ -180,22 +179,6 @@ def test_an_answer_that_cannot_be_encoded_costs_its_connection_only() -> None:
     assert kind is EventKind.BAD_INPUT_MET
     assert "the answer to DescribeConfigsRequest cannot be encoded" in detail["what"]
     assert len(detail["what"]) < 400
-
-
-def test_records_that_the_disk_refuses_cost_their_connection_only() -> None:
-    class Unreadable(FileView):
-        def read(self) -> bytes:
-            raise OSError(5, "Input/output error")
-
-    async def body(
-        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
-    ) -> None:
-        broker.records = Unreadable(0, 0, 100)
-        with pytest.raises(CallFailed):
-            await transport.call(endpoint, "f", fetch(100), 5000)
-        assert (await transport.call(endpoint, "f", ask(2), 1000)).partitions[0].end_offset == 4
-
-    assert run(body).trace.events == []
 
 
 # ---------------------------------------------------------------- stopping

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import logging
 import socket
 import struct
+import tracemalloc
 from typing import Any
 
 import pytest
 
 from highwater_adapters import memory_quota, tcp_connection, tcp_server
 from highwater_adapters.memory_quota import MemoryQuota
-from highwater_adapters.tcp_server import KafkaListener
+from highwater_adapters.tcp_server import ConnectionContext, KafkaListener
 from highwater_adapters.tcp_transport import TcpTransport
-from highwater_core.ids import Endpoint
+from highwater_core.ids import Endpoint, Offset
+from highwater_wire.kafka.codec import VERSION_PROFILE, api_key_of, decode_request
+from highwater_wire.kafka.messages import (
+    CONSUMER,
+    FetchPartition,
+    FetchRequest,
+    KafkaRequest,
+    KafkaResponse,
+    MetadataRequest,
+    ProducePartition,
+    ProduceRequest,
+)
 from tests.unit.adapters.listening import Broker, ask, connect, fetch, frame_of, run, settle
 
 MEBIBYTE = 1024 * 1024
@@ -283,6 +296,99 @@ def test_a_connection_whose_waiting_handlers_all_answer_at_once_has_a_limit(
 
 def half_a_large_frame() -> bytes:
     return struct.pack(">i", 900_000) + bytes(500_000)
+
+
+class BrokerThatWaits(Broker):
+    """Keeps every request until the test lets go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.get_running_loop().create_future()
+        self.kept = 0
+
+    async def handle(
+        self, request: KafkaRequest, context: ConnectionContext
+    ) -> KafkaResponse | None:
+        self.kept += 1
+        await self.gate
+        return None
+
+
+PARTITIONS = 4_000
+MANY = {
+    "a produce without records": ProduceRequest(
+        1, 0, tuple(ProducePartition("t", number, None) for number in range(PARTITIONS))
+    ),
+    "a produce of single bytes": ProduceRequest(
+        1, 0, tuple(ProducePartition("t", number, b"x") for number in range(PARTITIONS))
+    ),
+    "a fetch": FetchRequest(
+        CONSUMER,
+        0,
+        1,
+        1,
+        tuple(FetchPartition("t", number, Offset(0), 1) for number in range(PARTITIONS)),
+    ),
+    "names": MetadataRequest(tuple(f"{number:04}" for number in range(PARTITIONS))),
+}
+
+
+@pytest.mark.parametrize("request_of_many", MANY.values(), ids=MANY)
+def test_requests_weigh_as_much_as_what_they_become(request_of_many: KafkaRequest) -> None:
+    """A partition of seven bytes is an object of hundreds: little on the wire may hold much."""
+    version = max(VERSION_PROFILE.served_versions(api_key_of(request_of_many)))
+    version = min(version, 11)  # the last one with names
+    frame = frame_of(request_of_many, version, 1)
+    quota = MemoryQuota(1 << 40)
+    gc.collect()
+    tracemalloc.start()
+    decoded = decode_request(frame[4:], profile=VERSION_PROFILE)
+    objects_bytes = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert decoded.request == request_of_many
+    assert objects_bytes > 3 * len(frame)
+
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        assert isinstance(broker, BrokerThatWaits)
+        client = await connect(endpoint)
+        sender = asyncio.ensure_future(send(client, frame * 64))
+        await settle(lambda: broker.kept > 0)
+        first = quota.used_bytes
+        assert first >= objects_bytes
+        (connection,) = listener._connections
+        await settle(connection._is_full)
+        await asyncio.sleep(0.01)
+        assert broker.kept * objects_bytes <= tcp_connection.MAX_IN_FLIGHT_BYTES + first
+        assert quota.used_bytes >= broker.kept * objects_bytes
+        sender.cancel()
+        client.close()
+        broker.gate.set_result(None)
+        await settle(lambda: not listener._connections)
+        assert quota.used_bytes == 0
+
+    run(body, quota=quota, profile=VERSION_PROFILE, make_broker=BrokerThatWaits)
+
+
+def test_a_produce_of_one_partition_weighs_little_more_than_its_bytes() -> None:
+    records = bytes(100_000)
+    request = ProduceRequest(1, 0, (ProducePartition("t", 0, records),))
+    quota = MemoryQuota(1 << 40)
+
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        assert isinstance(broker, BrokerThatWaits)
+        client = await connect(endpoint)
+        await send(client, frame_of(request, 8, 1) * 63)
+        await settle(lambda: broker.kept == 63)
+        (connection,) = listener._connections
+        assert 63 * len(records) < connection._in_flight_bytes < 64 * len(records)
+        assert connection._held_bytes < memory_quota.FREE_BYTES
+        client.close()
+
+    run(body, quota=quota, profile=VERSION_PROFILE, make_broker=BrokerThatWaits)
 
 
 def test_small_requests_go_on_while_others_hold_all_the_memory() -> None:

@@ -109,7 +109,9 @@ def test_joining_needs_the_high_watermark_and_with_the_fix_the_epochs_start(
         (BrokerEpoch(4), BrokerEpoch(4), True, True),
         (BrokerEpoch(3), BrokerEpoch(4), True, False),
         (BrokerEpoch(4), None, True, False),
-        (NO_BROKER_EPOCH, BrokerEpoch(4), True, True),
+        (NO_BROKER_EPOCH, BrokerEpoch(4), True, False),
+        (NO_BROKER_EPOCH, NO_BROKER_EPOCH, True, False),
+        (NO_BROKER_EPOCH, BrokerEpoch(4), False, True),
         (BrokerEpoch(3), None, False, True),
     ],
 )

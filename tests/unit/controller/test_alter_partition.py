@@ -98,7 +98,7 @@ def test_a_follower_that_caught_up_joins(led):
         ((), {"members": (IsrMember(NodeId(0)), IsrMember(NodeId(2), BrokerEpoch(1)))},
          ErrorCode.INELIGIBLE_REPLICA),
         ((), {"members": (IsrMember(NodeId(0)), IsrMember(NodeId(2), NO_BROKER_EPOCH))},
-         ErrorCode.NONE),
+         ErrorCode.INELIGIBLE_REPLICA),
     ],
 )  # fmt: skip
 def test_what_may_be_written(led, isr, changes, error):
@@ -143,7 +143,7 @@ def test_a_write_whose_reply_was_lost_is_recognised(led):
             AlterPartitionItem(
                 P0,
                 LeaderEpoch(0),
-                tuple(IsrMember(NodeId(b)) for b in (0, 1, 2)),
+                tuple(IsrMember(NodeId(b), broker_epoch(led, b)) for b in (0, 1, 2)),
                 PartitionEpoch(1),
                 topic_id(led),
             ),

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from highwater_core.topic_configs import TOPIC_CONFIG_KEYS, BadTopicConfig, parse_topic_config
+from highwater_core.topic_configs import (
+    MAX_VALUE_LENGTH,
+    TOPIC_CONFIG_KEYS,
+    BadTopicConfig,
+    parse_topic_config,
+)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +49,37 @@ def test_values_that_are_allowed(name, text, value):
 def test_keys_and_values_that_are_refused_by_name(name, text):
     with pytest.raises(BadTopicConfig, match=name.replace(".", r"\.")):
         parse_topic_config({name: text})
+
+
+PADDED = (
+    ("retention.ms", "{}1000", 1000),
+    ("segment.bytes", "1000{}", 1000),
+    ("unclean.leader.election.enable", "{}true{}", True),
+    ("cleanup.policy", "delete{}", "delete"),
+)
+
+
+@pytest.mark.parametrize(("name", "text", "value"), PADDED)
+def test_white_space_around_a_value_is_no_part_of_it(name, text, value):
+    assert parse_topic_config({name: text.format("  ", "\t")}) == {name: value}
+
+
+@pytest.mark.parametrize("length", [33, 32_767, 900_000])
+@pytest.mark.parametrize(("name", "text", "value"), PADDED)
+def test_a_value_that_is_longer_than_any_need_be_is_refused_in_few_words(name, text, value, length):
+    padded = text.format(" " * (length - len(text.format("", ""))), "")
+    assert len(padded) == length
+    with pytest.raises(BadTopicConfig, match="at most 32") as refused:
+        parse_topic_config({name: padded})
+    assert len(str(refused.value)) < 100
+
+
+def test_the_longest_number_has_room():
+    for name, key in TOPIC_CONFIG_KEYS.items():
+        for number in (key.minimum, key.maximum):
+            if not key.choices and key.default.lstrip("-").isdigit():
+                text = f"{number:+021}".center(MAX_VALUE_LENGTH)
+                assert parse_topic_config({name: text}) == {name: number}
 
 
 def test_every_default_is_allowed():

@@ -477,10 +477,11 @@ def test_a_followers_earlier_registrations_watch_nothing_any_more(world: Any) ->
 
 
 def test_what_a_follower_fetches_by_name_is_remembered_beside_what_it_fetches_by_id(
-    world: Any,
+    world: Any, make_update: Any
 ) -> None:
-    by_id, by_name = world.host("id"), world.host("name")
-    requests = follow(at("id", 0, 0)), follow(at("name", 0, 0), epoch=-1)
+    by_id, by_name = world.host("id", topic_id=TOPIC_ID), world.host("name")
+    world.metadata.update(make_update.request((make_update.partition("id", 0, 0, TOPIC_ID),)))
+    requests = follow(at("", 0, 0, topic_id=TOPIC_ID)), follow(at("name", 0, 0))
     for _ in range(3):
         for request in requests:
             world.ask(request, "REPLICATION")

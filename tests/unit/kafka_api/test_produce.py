@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from highwater_broker.kafka_api.produce import PARTITION_BYTES
 from highwater_core.errors import ErrorCode
 from highwater_wire.kafka.codec import release_records
 from highwater_wire.kafka.messages import ProducePartition, ProduceRequest
@@ -259,17 +260,93 @@ def test_a_large_request_that_is_cancelled_lets_the_next_one_go_on(world: Any) -
         world.api.handle(produce(("t", 98), acks=1), "CLIENT").send(None)
 
 
+@pytest.mark.parametrize("records", [None, b""])
+def test_a_large_request_without_records_keeps_nothing_and_waits_for_nobody(
+    world: Any, monkeypatch: pytest.MonkeyPatch, records: Any
+) -> None:
+    monkeypatch.setattr("highwater_broker.kafka_api.produce.WAITING_BYTES_MAX", 1)
+    count = 1_000
+    hosted = [world.host("t", number) for number in range(count)]
+    names = [("t", number) for number in range(count)]
+    ended: list[str] = []
+
+    async def send(name: str, request: ProduceRequest, expected: list[str]) -> None:
+        work = world.api.handle(request, "CLIENT")
+        world.scope.spawn("release", release(request))
+        response = await work
+        assert [error for *_, error in errors(response)] == expected
+        ended.append(name)
+
+    async def release(request: ProduceRequest) -> None:
+        release_records(request)
+
+    full = produce(*names, acks=1)
+    empty = produce(*names, *[("t", count)] * 2, ("u", 0), acks=1, records=records)
+    refused = ["INVALID_RECORD"] * count + ["INVALID_REQUEST"] * 2 + ["UNKNOWN_TOPIC_OR_PARTITION"]
+    world.scope.spawn("full", send("full", full, ["NONE"] * count))
+    for _ in range(2):
+        world.scope.spawn("empty", send("empty", empty, refused))
+    world.kernel.run_for(0)
+    assert ended == ["empty", "empty", "full"]
+    assert {tuple(each.batches) for each in hosted} == {(b"batch",)}
+
+
+def test_partitions_without_records_among_others_outlast_the_request(world: Any) -> None:
+    hosted = [world.host("t", number) for number in range(100)]
+    items = tuple(
+        ProducePartition("t", number, memoryview(b"batch") if number % 2 else None)
+        for number in range(100)
+    )
+    request = ProduceRequest(1, 1_000, items)
+    answers: list[list[str]] = []
+
+    async def send() -> None:
+        response = await world.api.handle(request, "CLIENT")
+        answers.append([error for *_, error in errors(response)])
+
+    async def release() -> None:
+        release_records(request)
+
+    world.scope.spawn("send", send())
+    world.scope.spawn("release", release())
+    world.kernel.run_for(0)
+    assert answers == [["INVALID_RECORD", "NONE"] * 50]
+    assert [each.batches for each in hosted] == [[], [b"batch"]] * 50
+
+
+def test_records_of_many_partitions_that_wait_weigh_more_than_their_bytes(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a partition becomes is larger than a record of a byte."""
+    waiting_max = 3 * 100 * PARTITION_BYTES
+    monkeypatch.setattr("highwater_broker.kafka_api.produce.WAITING_BYTES_MAX", waiting_max)
+    for number in range(100):
+        world.host("t", number)
+    outcomes: list[set[str]] = []
+
+    async def send() -> None:
+        names = [("t", number) for number in range(100)]
+        response = await world.api.handle(produce(*names, acks=1, records=b"x"), "CLIENT")
+        outcomes.append({error for *_, error in errors(response)})
+
+    for number in range(4):
+        world.scope.spawn(f"{number}", send())
+    world.kernel.run_for(0)
+    assert outcomes == [*[{"REQUEST_TIMED_OUT"}] * 2, *[{"NONE"}] * 2]
+
+
 def test_large_requests_that_wait_for_their_turn_keep_a_bounded_number_of_bytes(
     world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first may be as large as it likes; beyond it one appends at once, or is refused."""
     monkeypatch.setattr("highwater_broker.kafka_api.produce.WAITING_BYTES_MAX", 1_000)
+    """Less than one of them keeps."""
     hosted = [world.host("t", number) for number in range(100)]
     others = [world.host("u", number) for number in range(100)]
 
     def large(topic: str) -> ProduceRequest:
         names = [(topic, number) for number in range(100)]
-        return produce(*names, acks=1, records=memoryview(bytes(11)))
+        return produce(*names, acks=1, records=memoryview(bytes(PARTITION_BYTES)))
 
     outcomes: list[tuple[str, set[str]]] = []
 

@@ -1,4 +1,4 @@
-"""What the mistakes of highwater_planted.starts and .late change in the small, by their names.
+"""What later mistakes of highwater_planted change in the small, by their names.
 
 Each is a probe of a broker's surroundings, with what it gives without the mistake and with it.
 """
@@ -53,6 +53,16 @@ TOGGLES = resolve_toggles(Preset.FENCED)
 _SETTINGS = ControllerSettings(node_id=NodeId(1000))
 
 Probe = Callable[[Any], object]
+
+
+# ---------------------------------------------------------------- truncation
+
+
+def log_start_of_a_follower_whose_leader_begins_where_it_does(bench: Any) -> object:
+    follower = bench.lead(batches=2)
+    bench.follow(epoch=2)
+    follower.append_as_follower(b"", Offset(2), Offset(0), 0)
+    return follower.log_start_offset
 
 
 # ---------------------------------------------------------------- starts
@@ -199,6 +209,11 @@ def eligible_after_the_minimum_was_lowered(bench: Any) -> object:
 
 
 LATER: dict[str, tuple[Probe, object, object]] = {
+    "follower_starts_over_too_high": (
+        log_start_of_a_follower_whose_leader_begins_where_it_does,
+        0,
+        2,
+    ),
     "checkpoint_written_in_place": (checkpointed_after_a_power_loss, {T0: 4}, {}),
     "names_not_synced": (log_end_after_a_flush_and_a_power_loss, True, False),
     "epochs_synced_once": (epoch_after_two_flushes_and_a_power_loss, 2, 1),

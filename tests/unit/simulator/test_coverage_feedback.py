@@ -10,8 +10,9 @@ import pytest
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Plan, encode_plan, problems_of
 from highwater_core.config import Preset
+from highwater_simulator.budget import is_losing
 from highwater_simulator.feedback import CORPUS_SIZE_MAX, Corpus, mutate
-from highwater_simulator.generate import Draw, Family, generate, is_losing
+from highwater_simulator.generate import Draw, Family, generate
 from highwater_simulator.rng import SeededRng
 
 

@@ -14,13 +14,8 @@ from highwater_controller.settings import ControllerSettings
 from highwater_core.config import Preset
 from highwater_core.events import EventKind
 from highwater_core.fail_points import BROKER_FAIL_POINTS, CONTROLLER_FAIL_POINTS, FailPoint
-from highwater_simulator.generate import (
-    _TRIGGERS,
-    Family,
-    generate,
-    is_losing,
-    within_budget,
-)
+from highwater_simulator.budget import is_losing, within_budget
+from highwater_simulator.generate import _TRIGGERS, Family, generate
 
 SEEDS = range(250)
 PLANS: dict[Family, list[Plan]] = {
@@ -61,6 +56,11 @@ def test_every_kind_of_fault_comes_up_and_disks_suffer_in_their_family_only() ->
     assert DISK_FAULTS < found[Family.JOINS] <= every
     assert found[Family.PROCESSES] == every - DISK_FAULTS
     assert not any(is_losing(step.do) for step in steps(Family.PROCESSES))
+
+
+def test_a_bit_flips_in_every_kind_of_file_but_below_recovery_points() -> None:
+    flips = [step.do for step in steps(Family.DISKS) if isinstance(step.do, f.FlipBit)]
+    assert {flip.file for flip in flips} == set(f.FileKind) - {f.FileKind.LOG}
 
 
 def test_every_trigger_comes_up_and_is_an_event_that_nodes_trace() -> None:

@@ -109,16 +109,17 @@ def test_only_followers_are_served_fetch_beyond_eleven() -> None:
         codec.decode_request(frame, profile=REPLICATION_PROFILE)
 
 
-def fetch(topic_id: TopicId) -> FetchRequest:
+def fetch(topic_id: TopicId, epoch: int = 8) -> FetchRequest:
     row = FetchPartition("t", 0, Offset(0), 1, topic_id=topic_id)
-    return FetchRequest(NodeId(1), 0, 0, 0, (row,), BrokerEpoch(8))
+    return FetchRequest(NodeId(1), 0, 0, 0, (row,), BrokerEpoch(epoch))
 
 
 @pytest.mark.parametrize(
     ("request_value", "version"),
     [
         (fetch(TOPIC_ID), 15),
-        (fetch(NO_TOPIC_ID), 11),
+        (fetch(NO_TOPIC_ID), 12),
+        (fetch(NO_TOPIC_ID, epoch=-1), 11),
         (FetchRequest(NodeId(1), 0, 0, 0, ()), 11),
         (OffsetForLeaderEpochRequest(NodeId(1), ()), 3),
         (ListOffsetsRequest(NodeId(1), ()), 5),
@@ -141,6 +142,42 @@ def test_fetch_by_id_carries_the_replica_epoch_and_the_answer_regains_topic_name
     result = FetchPartitionResult("t", 0, ErrorCode.NONE, topic_id=TOPIC_ID)
     answer = joined(codec.encode_response(FetchResponse((result,)), 15, 1))[4:]
     assert codec.decode_response(answer, request, 15) == (1, FetchResponse((result,)))
+
+
+@pytest.mark.parametrize("topic_id", [TOPIC_ID, NO_TOPIC_ID])
+def test_no_followers_fetch_goes_without_its_replica_epoch(topic_id: TopicId) -> None:
+    request = fetch(topic_id, epoch=2**33)
+    version = codec.replication_version(request)
+    sent = joined(codec.encode_request(request, version, 1, "broker-1"))[4:]
+    seen = codec.decode_request(sent, profile=REPLICATION_PROFILE).request
+    assert isinstance(seen, FetchRequest)
+    assert seen.replica_epoch == 2**33
+
+
+def test_a_fetch_by_name_has_its_replica_epoch_in_a_tagged_field_that_others_may_skip() -> None:
+    with_epoch, without = (
+        joined(codec.encode_request(fetch(NO_TOPIC_ID, epoch), 12, 1, None))[4:]
+        for epoch in (8, -1)
+    )
+    assert without[-1:] == b"\x00"  # as Kafka would write it
+    tag, length = b"\xd7\x90\x01", b"\x08"
+    assert with_epoch == without[:-1] + b"\x01" + tag + length + (8).to_bytes(8, "big")
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        b"\x01\xd7\x90\x01\x04" + bytes(4),
+        b"\x01\xd8\x90\x01\x08" + bytes(8),
+        b"\x02\xd7\x90\x01\x08" + bytes(8) + b"\xd7\x90\x01\x08" + bytes(8),
+        b"\x01\xd7\x90\x01\x08" + bytes(9),
+    ],
+    ids=["short", "another tag", "twice", "more after it"],
+)
+def test_a_replica_epoch_that_cannot_be_read_is_malformed_and_not_left_out(tags: bytes) -> None:
+    sent = joined(codec.encode_request(fetch(NO_TOPIC_ID, -1), 12, 1, None))[4:]
+    with pytest.raises(MalformedRequest):
+        codec.decode_request(sent[:-1] + tags, profile=REPLICATION_PROFILE)
 
 
 # ---------------------------------------------------------------- what is not served

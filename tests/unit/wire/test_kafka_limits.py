@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from highwater_core.errors import ErrorCode
-from highwater_core.ids import NodeId, Offset
+from highwater_core.ids import BrokerEpoch, NodeId, Offset
 from highwater_wire.kafka import codec
 from highwater_wire.kafka.bounds import MAX_REQUEST_BYTES, MAX_STRUCTURES, MalformedRequest
 from highwater_wire.kafka.codec import (
@@ -16,7 +16,7 @@ from highwater_wire.kafka.codec import (
     VERSION_PROFILE,
     UnencodableResponse,
 )
-from highwater_wire.kafka.fast_records import MAX_FETCH_STRUCTURES
+from highwater_wire.kafka.fast_fetch import MAX_FETCH_STRUCTURES
 from highwater_wire.kafka.messages import (
     CONSUMER,
     ApiKey,
@@ -126,6 +126,19 @@ def test_a_fetch_is_bounded_in_every_version(version: int, most: int) -> None:
 
 def test_a_follower_may_ask_for_more_partitions_than_others_name() -> None:
     assert len(decode(fetch(11, 25_000)).partitions) == 25_000
+
+
+@pytest.mark.parametrize("version", [12, 15])
+def test_a_follower_may_ask_for_as_many_in_the_versions_with_its_epoch(version: int) -> None:
+    def seen(count: int) -> Any:
+        rows = tuple(FetchPartition("t", n, Offset(0), 1) for n in range(count))
+        request = FetchRequest(NodeId(1), 0, 0, 0, rows, BrokerEpoch(7))
+        sent = joined(codec.encode_request(request, version, 1, None))[4:]
+        return codec.decode_request(sent, profile=REPLICATION_PROFILE).request
+
+    assert len(seen(25_000).partitions) == 25_000
+    with pytest.raises(MalformedRequest, match="costs more to read"):
+        seen(MAX_FETCH_STRUCTURES + 1)
 
 
 @pytest.mark.parametrize("api_key", [key for key in ApiKey if key is not ApiKey.PRODUCE])

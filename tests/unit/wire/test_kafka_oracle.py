@@ -210,7 +210,7 @@ def test_fast_produce_response_equals_kios(version: int) -> None:
     assert joined(codec.encode_response(value, version, 5)) == joined(sink.frame())
 
 
-@pytest.mark.parametrize("version", [*range(4, 12), 15])
+@pytest.mark.parametrize("version", [*range(4, 13), 15])
 def test_fast_fetch_response_equals_kios(version: int) -> None:
     value, schema = fetch_response(version), response_schema(ApiKey.FETCH, version)
     sink = PieceSink((5).to_bytes(4, "big") + (b"\x00" if schema.flexible else b""))
@@ -218,7 +218,7 @@ def test_fast_fetch_response_equals_kios(version: int) -> None:
     assert joined(codec.encode_response(value, version, 5)) == joined(sink.frame())
 
 
-@pytest.mark.parametrize("version", [11, 15])
+@pytest.mark.parametrize("version", [11, 12, 15])
 @pytest.mark.parametrize("who", ["follower", "consumer", "nothing"])
 def test_fast_fetch_request_equals_kios(version: int, who: str) -> None:
     value = fetch_request(version)
@@ -234,10 +234,10 @@ def test_fast_fetch_request_equals_kios(version: int, who: str) -> None:
     assert sent[header:] == joined(sink.frame())[4:]
 
 
-@pytest.mark.parametrize("version", [11, 15])
+@pytest.mark.parametrize("version", [11, 12, 15])
 def test_fast_and_kios_reading_of_fetch_agree(version: int) -> None:
     request, response = fetch_request(version), fetch_response(version)
-    tag = 1 if version == 15 else 0
+    tag = 1 if version >= 12 else 0
     sent = memoryview(joined(codec.encode_request(request, version, 5, None)))[4:]
     entity = read_entity(request_schema(ApiKey.FETCH, version), sent, 10 + tag)
     frame = codec.decode_request(sent, profile=REPLICATION_PROFILE)

@@ -108,7 +108,7 @@ def fetch_requests(version: int) -> st.SearchStrategy[Any]:
         min_bytes=int32s,
         max_bytes=int32s,
         partitions=grouped(partition),
-        replica_epoch=since(version, 15, int64s, -1),
+        replica_epoch=int64s if version == 12 else since(version, 15, int64s, -1),
     )
 
 

@@ -167,8 +167,6 @@ _CORRELATION_ID = struct.Struct(">i")
 _NO_TAGS = b"\x00"
 _RELEASED = memoryview(b"")
 _RELEASED.release()
-_FAST_FETCH_REQUESTS = (fast.BY_NAME, fast.BY_ID)
-_FAST_FETCH_RESPONSES = (*range(4, fast.BY_NAME + 1), fast.BY_ID)
 
 
 # ---------------------------------------------------------------- the server's side
@@ -253,7 +251,7 @@ def _encode_response(response: KafkaResponse, api_version: int, correlation_id: 
     sink = PieceSink(head + _NO_TAGS if _has_header_tags(key, schema) else head)
     if isinstance(response, ProduceResponse):
         fast.write_produce_response(response, api_version, sink)
-    elif isinstance(response, FetchResponse) and api_version in _FAST_FETCH_RESPONSES:
+    elif isinstance(response, FetchResponse) and api_version in fast.FETCH_RESPONSES:
         fast.write_fetch_response(response, api_version, sink)
     elif schema.flexible or not write_answer(response, api_version, sink):
         schema.write(sink, _CONVERTERS[key].write_response(response, schema))
@@ -287,7 +285,7 @@ def encode_request(
         key, api_version, correlation_id, -1 if client_id is None else len(name)
     )
     sink = PieceSink(head + name + _NO_TAGS if schema.flexible else head + name)
-    if isinstance(request, FetchRequest) and api_version in _FAST_FETCH_REQUESTS:
+    if isinstance(request, FetchRequest) and api_version in fast.FETCH_REQUESTS:
         fast.write_fetch_request(request, api_version, sink)
     else:
         schema.write(sink, _CONVERTERS[key].write_request(request, schema))

@@ -10,9 +10,11 @@ from __future__ import annotations
 import struct
 
 from highwater_core.check import check
-from highwater_core.ids import NO_TOPIC_ID, BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicId
-from highwater_wire.kafka.bounds import MalformedRequest, read_varint
+from highwater_core.ids import LeaderEpoch, NodeId, Offset
+from highwater_wire.kafka import fast_fetch as flexible
+from highwater_wire.kafka.bounds import MalformedRequest
 from highwater_wire.kafka.entities import PieceSink, by_topic, known_error
+from highwater_wire.kafka.fast_fetch import check_count
 from highwater_wire.kafka.messages import (
     FetchPartition,
     FetchPartitionResult,
@@ -25,14 +27,11 @@ from highwater_wire.kafka.messages import (
 from highwater_wire.kafka.text import fitting
 
 BY_NAME = 11
-BY_ID = 15
-"""The two versions of Fetch that followers use."""
+FETCH_REQUESTS = (BY_NAME, *flexible.VERSIONS)
+"""Fetch requests that are written here: of the versions that followers use."""
+FETCH_RESPONSES = (*range(4, BY_NAME + 1), *flexible.VERSIONS)
+"""Fetch responses that are written here."""
 
-MAX_FETCH_STRUCTURES = 30_000
-"""Topics and partitions of one fetch: more than elsewhere, since a follower must get by with one
-request for all that a leader leads, and read here it costs a quarter."""
-
-_NO_ID = bytes(16)
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 
@@ -40,28 +39,6 @@ _INT32 = struct.Struct(">i")
 def _name(text: str) -> bytes:
     data = fitting(text).encode()
     return _INT16.pack(len(data)) + data
-
-
-def _varint(value: int) -> bytes:
-    if value < 0x80:
-        return bytes((value,))
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _id_bytes(topic_id: TopicId) -> bytes:
-    data = bytes.fromhex(topic_id) if topic_id else _NO_ID
-    check(len(data) == 16, "a topic id has 32 hex digits")
-    return data
-
-
-def _read_id(data: memoryview, position: int) -> TopicId:
-    raw = bytes(data[position : position + 16])
-    return NO_TOPIC_ID if raw == _NO_ID else TopicId(raw.hex())
 
 
 # ---------------------------------------------------------------- Produce
@@ -134,23 +111,14 @@ _FETCH_HEAD_BY_NAME = struct.Struct(">iiiibiii")
 _FETCH_PARTITION_BY_NAME = struct.Struct(">iiqqi")
 # No forgotten topics, an empty rack.
 _FETCH_TAIL_BY_NAME = bytes(6)
-# Max wait in ms, min and max bytes, isolation level, session, its epoch.
-_FETCH_HEAD_BY_ID = struct.Struct(">iiibii")
-# Partition, current leader epoch, fetch offset, last fetched epoch, log start, max bytes, tags.
-_FETCH_PARTITION_BY_ID = struct.Struct(">iiqiqiB")
-# No forgotten topics, an empty rack; then one tagged field, replica state: id, epoch, no tags.
-_FETCH_TAIL_BY_ID = b"\x01\x01"
-_REPLICA_STATE = struct.Struct(">BBBiqB")
-_REPLICA_STATE_LENGTH = 13
 
 
 def write_fetch_request(value: FetchRequest, version: int, sink: PieceSink) -> None:
-    """Write a request of version 11 or 15."""
+    """Write a request of version 11, 12 or 15."""
     if version == BY_NAME:
         _write_fetch_request_by_name(value, sink)
     else:
-        check(version == BY_ID, f"Fetch version {version}")
-        _write_fetch_request_by_id(value, sink)
+        flexible.write_request(value, version, sink)
 
 
 def _write_fetch_request_by_name(value: FetchRequest, sink: PieceSink) -> None:
@@ -184,47 +152,13 @@ def _write_fetch_request_by_name(value: FetchRequest, sink: PieceSink) -> None:
     sink.write(b"".join(out))
 
 
-def _write_fetch_request_by_id(value: FetchRequest, sink: PieceSink) -> None:
-    groups = by_topic(value.partitions, lambda item: item.topic_id)
-    out = [
-        _FETCH_HEAD_BY_ID.pack(value.max_wait_ms, value.min_bytes, value.max_bytes, 0, 0, -1),
-        _varint(len(groups) + 1),
-    ]
-    for topic_id, items in groups.items():
-        out.append(_id_bytes(TopicId(topic_id)))
-        out.append(_varint(len(items) + 1))
-        out.extend(
-            _FETCH_PARTITION_BY_ID.pack(
-                item.partition,
-                item.current_leader_epoch,
-                item.fetch_offset,
-                -1,
-                item.log_start_offset,
-                item.max_bytes,
-                0,
-            )
-            for item in items
-        )
-        out.append(b"\x00")
-    out.append(_FETCH_TAIL_BY_ID)
-    if value.replica_id == -1 and value.replica_epoch == -1:
-        out.append(b"\x00")
-    else:
-        out.append(
-            _REPLICA_STATE.pack(
-                1, 1, _REPLICA_STATE_LENGTH, value.replica_id, value.replica_epoch, 0
-            )
-        )
-    sink.write(b"".join(out))
-
-
 def read_fetch_request(data: memoryview, position: int, version: int) -> FetchRequest | None:
-    """Return a request of version 11 or 15 without session, rack or unknown tags, else None."""
+    """Return a request of version 11, 12 or 15 without session, rack or unknown tags, else None."""
     try:
         if version == BY_NAME:
             return _read_fetch_request_by_name(data, position)
-        if version == BY_ID:
-            return _read_fetch_request_by_id(data, position)
+        if version in flexible.VERSIONS:
+            return flexible.read_request(data, position, version)
     except (struct.error, IndexError, UnicodeDecodeError, MalformedRequest):
         return None
     return None
@@ -238,7 +172,7 @@ def _read_fetch_request_by_name(data: memoryview, position: int) -> FetchRequest
     partitions: list[FetchPartition] = []
     for _ in range(topics):
         topic, count, position = _read_topic(data, position)
-        _check_count(topics + len(partitions) + count)
+        check_count(topics + len(partitions) + count)
         for _ in range(count):
             partition, epoch, offset, log_start, limit = _FETCH_PARTITION_BY_NAME.unpack_from(
                 data, position
@@ -254,12 +188,6 @@ def _read_fetch_request_by_name(data: memoryview, position: int) -> FetchRequest
     return FetchRequest(NodeId(replica_id), max_wait_ms, min_bytes, max_bytes, tuple(partitions))
 
 
-def _check_count(structures: int) -> None:
-    """Leave what names too much to the walk before kio, which refuses it."""
-    if structures > MAX_FETCH_STRUCTURES:
-        raise MalformedRequest("too many partitions")
-
-
 def _read_topic(data: memoryview, position: int) -> tuple[str, int, int]:
     """Return a topic's name, the number of its partitions and where the first one starts."""
     (length,) = _INT16.unpack_from(data, position)
@@ -270,71 +198,22 @@ def _read_topic(data: memoryview, position: int) -> tuple[str, int, int]:
     return str(data[position + 2 : end], "utf-8"), count, end + 4
 
 
-def _read_fetch_request_by_id(data: memoryview, position: int) -> FetchRequest | None:
-    max_wait_ms, min_bytes, max_bytes, _, _, _ = _FETCH_HEAD_BY_ID.unpack_from(data, position)
-    topics, position = read_varint(data, position + _FETCH_HEAD_BY_ID.size)
-    partitions: list[FetchPartition] = []
-    for _ in range(topics - 1):
-        topic_id = _read_id(data, position)
-        count, position = read_varint(data, position + 16)
-        _check_count(topics + len(partitions) + count)
-        for _ in range(count - 1):
-            partition, epoch, offset, _, log_start, limit, tags = (
-                _FETCH_PARTITION_BY_ID.unpack_from(data, position)
-            )
-            position += _FETCH_PARTITION_BY_ID.size
-            if tags:
-                return None
-            partitions.append(
-                FetchPartition(
-                    "",
-                    partition,
-                    Offset(offset),
-                    limit,
-                    LeaderEpoch(epoch),
-                    Offset(log_start),
-                    topic_id,
-                )
-            )
-        if count == 0 or data[position]:
-            return None
-        position += 1
-    tail = position + len(_FETCH_TAIL_BY_ID)
-    if topics == 0 or data[position:tail] != _FETCH_TAIL_BY_ID:
-        return None
-    if len(data) != tail + _REPLICA_STATE.size:
-        return None
-    tags, tag, length, replica_id, replica_epoch, inner = _REPLICA_STATE.unpack_from(data, tail)
-    if (tags, tag, length, inner) != (1, 1, _REPLICA_STATE_LENGTH, 0):
-        return None
-    return FetchRequest(
-        NodeId(replica_id),
-        max_wait_ms,
-        min_bytes,
-        max_bytes,
-        tuple(partitions),
-        BrokerEpoch(replica_epoch),
-    )
-
-
 # ---------------------------------------------------------------- Fetch responses
 
-# Throttle time; from 7 on error and session; the number of topics (from 12 on a varint).
+# Throttle time; from 7 on error and session; the number of topics.
 _FETCHED_HEAD_V4 = struct.Struct(">ii")
 _FETCHED_HEAD_V7 = struct.Struct(">ihii")
-_FETCHED_HEAD_BY_ID = struct.Struct(">ihi")
 # Partition, error, high watermark, last stable offset, from 5 on log start, no aborted
-# transactions, from 11 on no preferred replica, the length of the records (by id a varint).
+# transactions, from 11 on no preferred replica, the length of the records.
 _FETCHED_V4 = struct.Struct(">ihqqii")
 _FETCHED_V5 = struct.Struct(">ihqqqii")
 _FETCHED_V11 = struct.Struct(">ihqqqiii")
-_FETCHED_BY_ID = struct.Struct(">ihqqqBi")
 
 
 def write_fetch_response(value: FetchResponse, version: int, sink: PieceSink) -> None:
-    """Write a response of versions 4 to 11 or of version 15; records are not copied."""
-    if version == BY_ID:
-        _write_fetch_response_by_id(value, sink)
+    """Write a response of versions 4 to 12 or of version 15; records are not copied."""
+    if version in flexible.VERSIONS:
+        flexible.write_response(value, version, sink)
         return
     check(version <= BY_NAME, f"Fetch version {version}")
     groups = by_topic(value.partitions, lambda item: item.topic)
@@ -363,37 +242,15 @@ def _fetched_row(item: FetchPartitionResult, version: int) -> bytes:
     return _FETCHED_V4.pack(item.partition, item.error, watermark, watermark, -1, size)
 
 
-def _write_fetch_response_by_id(value: FetchResponse, sink: PieceSink) -> None:
-    groups = by_topic(value.partitions, lambda item: item.topic_id)
-    sink.write(_FETCHED_HEAD_BY_ID.pack(0, value.error, 0) + _varint(len(groups) + 1))
-    for topic_id, items in groups.items():
-        sink.write(_id_bytes(TopicId(topic_id)) + _varint(len(items) + 1))
-        for item in items:
-            row = _FETCHED_BY_ID.pack(
-                item.partition,
-                item.error,
-                item.high_watermark,
-                item.high_watermark,
-                item.log_start_offset,
-                0,
-                -1,
-            )
-            sink.write(row + _varint(len(item.records) + 1))
-            sink.write(item.records)
-            sink.write(b"\x00")
-        sink.write(b"\x00")
-    sink.write(b"\x00")
-
-
 def read_fetch_response(
     data: memoryview, position: int, version: int, request: FetchRequest
 ) -> FetchResponse | None:
-    """Return a response of version 11 or 15 without transactions or tags, else None."""
+    """Return a response of version 11, 12 or 15 without transactions or tags, else None."""
     try:
         if version == BY_NAME:
             return _read_fetch_response_by_name(data, position)
-        if version == BY_ID:
-            return _read_fetch_response_by_id(data, position, request)
+        if version in flexible.VERSIONS:
+            return flexible.read_response(data, position, version, request)
     except (struct.error, IndexError, UnicodeDecodeError, MalformedRequest):
         return None
     return None
@@ -424,44 +281,5 @@ def _read_fetch_response_by_name(data: memoryview, position: int) -> FetchRespon
                 )
             )
     if topics < 0 or position != len(data):
-        return None
-    return FetchResponse(tuple(results), known_error(error))
-
-
-def _read_fetch_response_by_id(
-    data: memoryview, position: int, request: FetchRequest
-) -> FetchResponse | None:
-    names = {item.topic_id: item.topic for item in request.partitions}
-    _, error, _ = _FETCHED_HEAD_BY_ID.unpack_from(data, position)
-    topics, position = read_varint(data, position + _FETCHED_HEAD_BY_ID.size)
-    results: list[FetchPartitionResult] = []
-    for _ in range(topics - 1):
-        topic_id = _read_id(data, position)
-        topic = names.get(topic_id, "") if topic_id else ""
-        count, position = read_varint(data, position + 16)
-        for _ in range(count - 1):
-            partition, code, watermark, _, log_start, aborted, _ = _FETCHED_BY_ID.unpack_from(
-                data, position
-            )
-            size, start = read_varint(data, position + _FETCHED_BY_ID.size)
-            position = start + size - 1
-            if aborted > 1 or size == 0 or data[position]:
-                return None
-            results.append(
-                FetchPartitionResult(
-                    topic,
-                    partition,
-                    known_error(code),
-                    Offset(watermark),
-                    Offset(log_start),
-                    bytes(data[start:position]),
-                    topic_id,
-                )
-            )
-            position += 1
-        if count == 0 or data[position]:
-            return None
-        position += 1
-    if topics == 0 or len(data) != position + 1 or data[position]:
         return None
     return FetchResponse(tuple(results), known_error(error))

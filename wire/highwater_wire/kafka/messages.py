@@ -202,7 +202,7 @@ class FetchPartition:
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """replica_id CONSUMER for clients; replica_epoch is the follower's broker epoch (v15)."""
+    """replica_id CONSUMER for clients; replica_epoch is the follower's broker epoch (v12, v15)."""
 
     replica_id: NodeId
     max_wait_ms: int

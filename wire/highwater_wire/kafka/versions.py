@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from highwater_core.ids import NO_BROKER_EPOCH
 from highwater_wire.kafka.messages import (
     ApiKey,
     ApiVersionRange,
@@ -94,6 +95,9 @@ REPLICATION_PROFILE = VersionProfile(
 """The replication listener's: Fetch up to version 15, which carries the follower's broker epoch."""
 
 FETCH_BY_NAME_VERSION = 11
+FETCH_BY_NAME_WITH_REPLICA_EPOCH_VERSION = 12
+"""The last with topic names and the first with tagged fields: the follower's broker epoch is in one
+of Highwater's own. Kafka has none for it before version 15; who does not know a tag skips it."""
 FETCH_BY_TOPIC_ID_VERSION = 13
 """From here on Fetch names topics by their ids (KIP-516)."""
 FETCH_WITH_REPLICA_EPOCH_VERSION = 15
@@ -103,13 +107,15 @@ FETCH_WITH_REPLICA_EPOCH_VERSION = 15
 def replication_version(request: KafkaRequest) -> int:
     """Return the version in which one broker sends this request to another.
 
-    A Fetch whose partitions all have topic ids goes as version 15 with its replica_epoch. Without
-    topic ids (preset v3) it goes by name as version 11, which has no place for a replica_epoch:
-    the leader then sees none, and fences nothing by it.
+    A Fetch whose partitions all have topic ids goes as version 15, else by name: as version 12
+    with its replica_epoch, as version 11 if it has none (preset v3).
     """
     if isinstance(request, FetchRequest):
         by_id = bool(request.partitions) and all(item.topic_id for item in request.partitions)
-        return FETCH_WITH_REPLICA_EPOCH_VERSION if by_id else FETCH_BY_NAME_VERSION
+        if by_id:
+            return FETCH_WITH_REPLICA_EPOCH_VERSION
+        has_epoch = request.replica_epoch != NO_BROKER_EPOCH
+        return FETCH_BY_NAME_WITH_REPLICA_EPOCH_VERSION if has_epoch else FETCH_BY_NAME_VERSION
     if isinstance(request, OffsetForLeaderEpochRequest):
         return 3
     return REPLICATION_PROFILE.offered[api_key_of(request)][1]

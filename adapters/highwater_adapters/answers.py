@@ -1,0 +1,52 @@
+"""Answers as pieces that can be sent; records that the disk refuses cost their partition only.
+
+Whoever fetches many partitions asks for the bad one again and again: if the answer as a whole
+failed, none of the others would ever get there.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Any
+
+from highwater_adapters.response_writer import OwnedPiece, own, own_piece
+from highwater_core.errors import ErrorCode
+from highwater_wire.kafka.codec import encode_response
+from highwater_wire.kafka.messages import FetchPartitionResult, FetchResponse, KafkaResponse
+
+_LOGGER = logging.getLogger("highwater.listener")
+
+
+def own_answer(response: KafkaResponse, api_version: int, correlation_id: int) -> list[OwnedPiece]:
+    """Return the answer in pieces that outlive the log's closing of the segments they lie in.
+
+    A partition whose records cannot be read is answered with KAFKA_STORAGE_ERROR, and no records.
+
+    Raises:
+        UnencodableResponse: a value does not fit its field.
+        OSError: the disk failed, and not in a fetch's records.
+    """
+    try:
+        return own(encode_response(response, api_version, correlation_id))
+    except OSError:
+        if not isinstance(response, FetchResponse):
+            raise
+    results = tuple([_owned(result) for result in response.partitions])
+    readable = FetchResponse(results, response.error)
+    return own(encode_response(readable, api_version, correlation_id))
+
+
+def _owned(result: FetchPartitionResult) -> FetchPartitionResult:
+    """Return the result with its records read or borrowed, or else with an error."""
+    try:
+        records: Any = own_piece(result.records)
+        return replace(result, records=records)
+    except OSError as error:
+        _LOGGER.warning("records of %s-%d: %s", result.topic, result.partition, error)
+    return FetchPartitionResult(
+        result.topic,
+        result.partition,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        topic_id=result.topic_id,
+    )
