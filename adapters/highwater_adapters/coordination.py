@@ -84,6 +84,7 @@ _ERRORS: tuple[tuple[type[Exception], type[CoordinationError]], ...] = (
     (zk.SessionExpiredError, SessionExpired),  # also kazoo's ConnectionClosedError
     (zk.ConnectionLoss, ConnectionLost),
     (zk.OperationTimeoutError, ConnectionLost),
+    (zk.ZookeeperError, ConnectionLost),  # throttled, moved, forbidden: it may be done later
 )
 
 _NOT_AT_FAULT = (zk.RolledBackError, zk.RuntimeInconsistency)
@@ -299,7 +300,9 @@ class KazooCoordination:
         for index, result in enumerate(results):
             if isinstance(result, Exception) and not isinstance(result, _NOT_AT_FAULT):
                 error = _to_error(result, operations[index].path)
-                raise MultiFailed(index, error) if isinstance(error, CoordinationError) else error
+                is_of_one = isinstance(error, CoordinationError)
+                is_of_one &= not isinstance(error, ConnectionLost)
+                raise MultiFailed(index, error) if is_of_one else error
         check(not any(isinstance(result, Exception) for result in results), "a multi blames none")
         return [
             _to_stat(result) if isinstance(operation, SetOp) else None
@@ -385,10 +388,10 @@ def _to_stat(stat: Any) -> Stat:
 
 
 def _to_error(error: Exception, what: str) -> Exception:
-    """Return our error for kazoo's; one that the port does not name is a bug and stays."""
+    """Return our error for kazoo's; one that is none of ZooKeeper's is a bug and stays."""
     for theirs, ours in _ERRORS:
         if isinstance(error, theirs):
-            return ours(what)
+            return ours(f"{what}: {type(error).__name__}" if ours is ConnectionLost else what)
     return error
 
 

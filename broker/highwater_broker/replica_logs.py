@@ -101,22 +101,37 @@ class ReplicaLogs:
             self._read(checkpoint)
         hosted: list[HostedLog] = []
         for key in list_partitions(self._files):
-            try:
-                recovery = self._inspect(key, self._log_config(key.topic), clean=clean_shutdown)
-                if recovery.has_lost_batches and self._storage is not None:
-                    await self._storage.renew()
-                log = await self._recover(key, recovery)
-            except LogRefused as refused:
-                self.bad_input(str(key), str(refused))
+            opened = await self._open_at_start(key, clean=clean_shutdown)
+            if opened is None:
                 self._unopened[key] = None
                 continue
-            metadata = read_partition_metadata(self._files, partition_folder(key))
-            if metadata.problem:
-                self.bad_input(str(key), metadata.problem)
-            high_watermark = self.high_watermarks.offset_of(key) or NO_ENTRY
-            hosted.append(HostedLog(key, log, high_watermark, metadata.topic_id))
+            hosted.append(opened)
             await self._fail_points.reach(FailPoint.DURING_LOG_RECOVERY)
         return hosted
+
+    async def _open_at_start(self, key: TopicPartition, *, clean: bool) -> HostedLog | None:
+        """Return what is in the partition's folder, None where the disk refuses to say.
+
+        Raises:
+            OSError: a loss cannot be written down.
+        """
+        try:
+            metadata = read_partition_metadata(self._files, partition_folder(key))
+        except OSError as error:
+            self.bad_input(str(key), str(error))
+            return None
+        if metadata.problem:
+            self.bad_input(str(key), metadata.problem)
+        try:
+            recovery = self._inspect(key, self._log_config(key.topic), clean=clean)
+            if recovery.has_lost_batches and self._storage is not None:
+                await self._storage.renew()
+            log = await self._recover(key, recovery)
+        except LogRefused as refused:
+            self.bad_input(str(key), str(refused))
+            return None
+        high_watermark = self.high_watermarks.offset_of(key) or NO_ENTRY
+        return HostedLog(key, log, high_watermark, metadata.topic_id)
 
     def _read(self, checkpoint: OffsetCheckpoint) -> None:
         found = checkpoint.read()
@@ -192,6 +207,11 @@ class ReplicaLogs:
     def take_as_hosted(self, key: TopicPartition) -> None:
         """From now on the replica itself says what the checkpoints list of it."""
         self._unopened.pop(key, None)
+
+    @property
+    def are_all_open(self) -> bool:
+        """Whether every log that there is here was opened: nobody knows what others hold."""
+        return not self._unopened
 
     def entries_of_unopened(self, checkpoint: OffsetCheckpoint) -> dict[TopicPartition, Offset]:
         """Return what the checkpoint says of logs that no replica has, to be written again.

@@ -251,6 +251,21 @@ def test_a_topic_id_is_kept_with_its_partition(machine: Any) -> None:
     assert read_partition_metadata(machine.files, "t-0").problem is not None
 
 
+@pytest.mark.parametrize("name", ["t-0/partition.metadata", "meta.properties"])
+def test_no_flipped_bit_makes_another_id_or_another_brokers_folder(machine: Any, name: str) -> None:
+    """With another topic's id a log would be set aside, and an empty one lead in its place."""
+    machine.files.make_folder("t-0")
+    machine.run(write_partition_metadata(machine.files, "t-0", TopicId("ab" * 16)))
+    machine.run(claim_folder(machine.files, NodeId(1), "c"))
+    whole = bytes(machine.disk.content(name))
+    for bit in range(8 * len(whole)):
+        machine.disk.content(name)[:] = whole
+        machine.disk.content(name)[bit // 8] ^= 1 << bit % 8
+        found = read_partition_metadata(machine.files, "t-0")
+        assert found.topic_id in (NO_TOPIC_ID, TopicId("ab" * 16))
+        machine.run(claim_folder(machine.files, NodeId(1), "c"))
+
+
 def test_the_clean_shutdown_marker_counts_once(machine: Any) -> None:
     assert machine.run(take_clean_shutdown_marker(machine.files)) is False
     machine.run(write_clean_shutdown_marker(machine.files))
