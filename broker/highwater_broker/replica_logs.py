@@ -5,7 +5,7 @@ Everything that is found damaged is repaired or left out, and traced as BAD_INPU
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from highwater_broker.log.checkpoints import (
@@ -39,7 +39,7 @@ from highwater_broker.log.storage_identity import StorageIdentity
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint, FailPoints
-from highwater_core.ids import NO_TOPIC_ID, NodeId, Offset, TopicId, TopicPartition
+from highwater_core.ids import NO_TOPIC_ID, NodeId, Offset, StorageId, TopicId, TopicPartition
 from highwater_core.ports import FileSystem, Trace
 
 NO_ENTRY = Offset(0)
@@ -67,6 +67,7 @@ class ReplicaLogs:
         log_config: Callable[[str], LogConfig],
         fail_points: FailPoints,
         storage: StorageIdentity | None = None,
+        registers: Callable[[StorageId], Awaitable[bool]] | None = None,
     ) -> None:
         self._files = files
         self._trace = trace
@@ -75,6 +76,8 @@ class ReplicaLogs:
         self._log_config = log_config
         self._fail_points = fail_points
         self._storage = storage
+        self._registers = registers
+        """Returns whether the broker is registered with the contents; if not, it has begun to."""
         self._lost_no_power = False
         """Whether the page cache that the last process wrote to is known to be still there."""
         self.high_watermarks = OffsetCheckpoint(files, HIGH_WATERMARK_CHECKPOINT)
@@ -179,8 +182,7 @@ class ReplicaLogs:
 
         One that is left of an earlier topic of that name is set aside (KIP-516), and what the
         checkpoints say of that topic is forgotten. One that turns out to have lost batches stays
-        closed, and as it is, when the broker has registered as one that lost nothing: its next
-        start says so.
+        closed, and as it is, while the broker is registered as one that lost nothing.
 
         Ordering: write_topic_id comes next, then take_as_hosted as the replica begins to serve.
         `sync` makes the folder itself durable.
@@ -195,14 +197,25 @@ class ReplicaLogs:
             for checkpoint in (self.high_watermarks, self.recovery_points, self.log_starts):
                 await checkpoint.forget(key)
         recovery = self._inspect(key, config, clean=False)
-        if recovery.has_lost_batches and self._storage is not None and not self._storage.is_new:
+        if recovery.has_lost_batches and not await self._has_told_loss():
             raise LogRefused(
                 ErrorCode.KAFKA_STORAGE_ERROR,
-                f"{key} has lost batches, which this registration does not say: start again",
+                f"{key} has lost batches, which this registration does not say",
             )
         log = await self._recover(key, recovery)
         high_watermark = self.high_watermarks.offset_of(key) or NO_ENTRY
         return HostedLog(key, log, high_watermark, topic_id)
+
+    async def _has_told_loss(self) -> bool:
+        """Write down that something is lost; return whether the registration says so, too.
+
+        Raises:
+            OSError: it cannot be written down.
+        """
+        if self._storage is None:
+            return True
+        await self._storage.renew()
+        return self._registers is None or await self._registers(self._storage.storage_id)
 
     def take_as_hosted(self, key: TopicPartition) -> None:
         """From now on the replica itself says what the checkpoints list of it."""
