@@ -5,7 +5,7 @@ Everything that is found damaged is repaired or left out, and traced as BAD_INPU
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from highwater_broker.log.checkpoints import (
@@ -23,8 +23,9 @@ from highwater_broker.log.folders import (
     DELETE_SUFFIX,
     STRAY_SUFFIX,
     can_be_hosted,
+    deleted_folders,
+    deleted_of,
     list_deleted_folders,
-    list_deleted_of,
     list_partitions,
     list_strays,
     partition_folder,
@@ -193,9 +194,7 @@ class ReplicaLogs:
         if self._holds_other_topic(key, topic_id):
             stray = rename_aside(self._files, partition_folder(key), STRAY_SUFFIX)
             self.bad_input(str(key), f"an earlier topic's folder, now {stray}")
-        if not self._files.exists(partition_folder(key)):
-            for checkpoint in (self.high_watermarks, self.recovery_points, self.log_starts):
-                await checkpoint.forget(key)
+        await self.forget_absent((key,))
         recovery = self._inspect(key, config, clean=False)
         if recovery.has_lost_batches and not await self._has_told_loss():
             raise LogRefused(
@@ -205,6 +204,16 @@ class ReplicaLogs:
         log = await self._recover(key, recovery)
         high_watermark = self.high_watermarks.offset_of(key) or NO_ENTRY
         return HostedLog(key, log, high_watermark, topic_id)
+
+    async def forget_absent(self, keys: Iterable[TopicPartition]) -> None:
+        """Have no checkpoint list those that have no folder: it was an earlier topic's partition.
+
+        Raises:
+            LogRefused: the disk refused.
+        """
+        absent = [key for key in keys if not self._files.exists(partition_folder(key))]
+        for checkpoint in (self.high_watermarks, self.recovery_points, self.log_starts):
+            await checkpoint.forget(absent)
 
     async def _has_told_loss(self) -> bool:
         """Write down that something is lost; return whether the registration says so, too.
@@ -244,7 +253,16 @@ class ReplicaLogs:
         found = read_partition_metadata(self._files, folder).topic_id
         return found not in (NO_TOPIC_ID, topic_id)
 
-    def delete_leftover(self, key: TopicPartition, topic_id: TopicId) -> None:
+    def interrupted_deletions(self) -> Mapping[TopicPartition, list[str]]:
+        """Return what `delete_leftover` is to know: one listing of all that is here."""
+        return deleted_folders(self._files)
+
+    def delete_leftover(
+        self,
+        key: TopicPartition,
+        topic_id: TopicId,
+        interrupted: Mapping[TopicPartition, list[str]],
+    ) -> None:
         """Delete the folder of a partition whose log is not open, if there is one of that topic.
 
         What an earlier deletion left goes too: whoever is told that a replica is deleted asks no
@@ -257,9 +275,9 @@ class ReplicaLogs:
         if not can_be_hosted(key):
             return
         if self._files.exists(folder) and not self._holds_other_topic(key, topic_id):
-            rename_aside(self._files, folder, DELETE_SUFFIX)
+            self._files.remove(rename_aside(self._files, folder, DELETE_SUFFIX))
             self._unopened.pop(key, None)
-        for deleted in list_deleted_of(self._files, key):
+        for deleted in deleted_of(interrupted, key):
             self._files.remove(deleted)
 
     async def write_topic_id(self, key: TopicPartition, topic_id: TopicId) -> None:
@@ -272,9 +290,9 @@ class ReplicaLogs:
         except OSError as error:
             self.bad_input("data folder", str(error))
 
-    def delete_strays(self, topic: str) -> None:
-        """Remove what was set aside of a topic that is now known to be gone."""
-        names = (topic, topic_aside(topic))
+    def delete_strays(self, topics: Iterable[str]) -> None:
+        """Remove what was set aside of topics that are now known to be gone."""
+        names = {name for topic in topics for name in (topic, topic_aside(topic))}
         self._delete_strays(lambda stray, folder: stray.topic in names)
 
     def delete_strays_of_others(self, topics: Mapping[str, TopicId]) -> None:

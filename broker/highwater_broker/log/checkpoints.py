@@ -93,17 +93,18 @@ class OffsetCheckpoint:
         self._contents = {self._begun: entries}
         return Checkpoint(entries)
 
-    async def forget(self, topic_partition: TopicPartition) -> None:
-        """Return once neither the file nor `entries` list the partition.
+    async def forget(self, partitions: Sequence[TopicPartition]) -> None:
+        """Return once neither the file nor `entries` list any of the partitions.
 
-        Ordering: nothing that lists the partition is written meanwhile by whoever calls this.
+        Ordering: nothing that lists them is written meanwhile by whoever calls this.
 
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR.
         """
-        if self.offset_of(topic_partition) is not None:
+        listed = {key for key in partitions if self.offset_of(key) is not None}
+        if listed:
             entries = self.entries
-            await self.write({key: at for key, at in entries.items() if key != topic_partition})
+            await self.write({key: at for key, at in entries.items() if key not in listed})
 
     async def write(self, entries: Mapping[TopicPartition, Offset]) -> bool:
         """Return once the entries, taken when called, are on the disk; whether they were not yet.

@@ -103,11 +103,11 @@ def test_an_entry_is_forgotten_even_while_an_older_write_that_has_it_is_under_wa
     file, (kept, gone) = checkpoint(machine), ENTRIES
     machine.run(file.write(ENTRIES))
     machine.runtime.start("older", file.write({kept: Offset(7), gone: Offset(9)}))
-    machine.runtime.start("forget", file.forget(gone))
+    machine.runtime.start("forget", file.forget([gone]))
     machine.kernel.run_for(1_000)
     assert file.read().entries == {kept: 7}
     before = machine.disk.files()
-    machine.run(file.forget(gone))
+    machine.run(file.forget([gone]))
     assert machine.disk.files() == before
 
 
@@ -121,7 +121,7 @@ def test_a_forgotten_entry_is_not_listed_while_a_newer_write_is_under_way(
     found: list[object] = []
 
     async def forget() -> None:
-        await file.forget(gone)
+        await file.forget([gone])
         found.append(file.entries.get(gone))
 
     async def write_later() -> None:
@@ -143,7 +143,7 @@ def test_an_entry_that_could_not_be_forgotten_for_certain_is_still_listed(machin
 
     async def forget() -> ErrorCode | None:
         try:
-            await file.forget(gone)
+            await file.forget([gone])
         except LogRefused as refused:
             return refused.error
         return None
