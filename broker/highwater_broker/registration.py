@@ -70,7 +70,13 @@ class Registration:
         """Set once the first registration succeeded."""
 
     async def run(self) -> None:
+        """Ordering: a session begins RETRY_MS after the last one began, or later.
+
+        What ends sessions at once must not have the broker open thousands of them.
+        """
+        now_ms = self._ports.runtime.now_ms
         while True:
+            next_ms = now_ms() + RETRY_MS
             session = await self._ports.coordination.open(self._settings.session_timeout_ms)
             self._session.put(session)
             self._trace(EventKind.SESSION_OPENED, session)
@@ -78,6 +84,8 @@ class Registration:
                 await self._follow(session)
             self._old_session_ids.append(session.session_id)
             self._trace(EventKind.SESSION_LOST, session)
+            if (left_ms := next_ms - now_ms()) > 0:
+                await self._ports.runtime.sleep(left_ms)
 
     async def close(self) -> None:
         """End the session, so that the controller need not wait for its expiry."""

@@ -29,6 +29,7 @@ from highwater_core.ports import (
     NoNode,
     NotEmpty,
     Ports,
+    SessionExpired,
     TooLarge,
 )
 from highwater_core.request_sizes import MAX_REQUEST_BYTES, size_of_create
@@ -145,6 +146,14 @@ def test_a_registration_whose_znode_goes_registers_again_though_its_parent_is_go
     scene.runtime.start("operator", remove())
     scene.kernel.run_until(lambda: registration.broker_epoch > first, 10_000, "the next one")
     assert znodes.broker_path(ME) in scene.zookeeper.dump()
+
+
+def test_sessions_that_end_at_once_are_not_opened_all_the_time(scene: Scene) -> None:
+    """A server may answer what its client does not understand, and so end each session."""
+    scene.faults = {"ensure_path": [SessionExpired("at once")] * 1_000}
+    scene.runtime.start("registration", scene.registration().run())
+    scene.kernel.run_for(10_000)
+    assert 10 <= len(scene.trace.events(EventKind.SESSION_OPENED)) <= 21
 
 
 @pytest.mark.parametrize("error", [None, ConnectionLost, CoordinationError])
