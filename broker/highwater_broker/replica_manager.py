@@ -140,10 +140,8 @@ class ReplicaManager:
         """Give the topic's partitions their changed configuration."""
         for partition in self.partitions():
             if partition.topic_partition.topic == topic:
-                partition.min_insync_replicas = self._min_insync_replicas(topic)
                 partition.log.config = self._topics.log_config(topic)
-                if partition.maybe_advance_high_watermark():
-                    partition.changed()
+                partition.take_min_insync_replicas(self._min_insync_replicas(topic))
 
     def _min_insync_replicas(self, topic: str) -> int:
         """Return how many in sync suffice to commit; while nobody could say, none do."""
@@ -484,6 +482,7 @@ class ReplicaManager:
         for partition in self.partitions():
             if partition.is_leader:
                 partition.maybe_shrink_isr(now_ms)
+                partition.maybe_propose_thaw()
                 if partition.maybe_advance_high_watermark():
                     partition.changed()
 
