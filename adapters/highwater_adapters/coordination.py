@@ -24,7 +24,9 @@ import errno
 import functools
 import logging
 import select
+import socket
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,6 +70,9 @@ _RECONNECT_MAX_DELAY_S = 0.15
 _CONNECT_TIMEOUT_S = 0.5
 """For one TCP connection: after a cut has healed, no attempt waits for a lost SYN's backoff."""
 
+_CLOSE_TIMEOUT_S = 2.0
+"""How long a server may take to answer the session's end; without it the session expires."""
+
 _SILENCE_SHARE = 2 / 3
 """Of the session timeout: so long kazoo waits for a server's word, and the port for it to read."""
 
@@ -84,6 +89,7 @@ _ERRORS: tuple[tuple[type[Exception], type[CoordinationError]], ...] = (
     (zk.SessionExpiredError, SessionExpired),  # also kazoo's ConnectionClosedError
     (zk.ConnectionLoss, ConnectionLost),
     (zk.OperationTimeoutError, ConnectionLost),
+    (zk.ZookeeperError, ConnectionLost),  # throttled, moved, forbidden: it may be done later
 )
 
 _NOT_AT_FAULT = (zk.RolledBackError, zk.RuntimeInconsistency)
@@ -108,6 +114,15 @@ class _LoopHandler(SequentialThreadingHandler):  # type: ignore[misc]
 
     def stop(self) -> None:
         pass
+
+    def spawn(self, func: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run kazoo's loop; what it does not understand ends it, and the session with it."""
+
+        def run() -> None:
+            with suppress(Exception):
+                func(*args, **kwargs)
+
+        return super().spawn(run)
 
     def dispatch_callback(self, callback: Any) -> None:
         callback.func(*callback.args)
@@ -152,6 +167,8 @@ class KazooCoordination:
         self._events: AsyncioQueue[CoordinationEvent] = AsyncioQueue(self._loop)
         self._connected: asyncio.Future[int] = self._loop.create_future()
         self._lost_watches: dict[CoordinationEvent, None] = {}
+        self._awaited: dict[asyncio.Future[Any], None] = {}
+        """Answers under way."""
         self._is_over = False
         self._stopping: asyncio.Task[None] | None = None
         self._had_session = False  # kazoo's thread alone touches it
@@ -190,7 +207,18 @@ class KazooCoordination:
             raise
 
     async def close(self) -> None:
-        await asyncio.shield(self._begin_stop())
+        stopping = self._begin_stop()
+        _, running = await asyncio.wait({stopping}, timeout=_CLOSE_TIMEOUT_S)
+        if running:
+            self._drop_connection()
+        await asyncio.shield(stopping)
+
+    def _drop_connection(self) -> None:
+        """Have kazoo wait no more for a server that does not answer the session's end."""
+        connection = self._client._connection._socket
+        if connection is not None:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def _begin_stop(self) -> asyncio.Task[None]:
         """End the session, where it still exists, and kazoo's thread."""
@@ -234,6 +262,8 @@ class KazooCoordination:
         if not self._is_over:
             self._events.put(CoordinationEvent(_KIND.SESSION_EXPIRED))
             self._begin_stop()
+            for answer in tuple(self._awaited):  # a thread that has died answers no more
+                _settle(answer, (zk.ConnectionLoss(), None))
 
     # ------------------------------------------------------------ calls
 
@@ -299,7 +329,9 @@ class KazooCoordination:
         for index, result in enumerate(results):
             if isinstance(result, Exception) and not isinstance(result, _NOT_AT_FAULT):
                 error = _to_error(result, operations[index].path)
-                raise MultiFailed(index, error) if isinstance(error, CoordinationError) else error
+                if not isinstance(error, CoordinationError) or isinstance(error, ConnectionLost):
+                    raise error
+                raise MultiFailed(index, error)
         check(not any(isinstance(result, Exception) for result in results), "a multi blames none")
         return [
             _to_stat(result) if isinstance(operation, SetOp) else None
@@ -321,7 +353,11 @@ class KazooCoordination:
         except ValueError as fault:
             raise _to_error(fault, what) from fault
         started.rawlink(functools.partial(self._answered, answer))
-        error, value = await answer
+        self._awaited[answer] = None
+        try:
+            error, value = await answer
+        finally:
+            del self._awaited[answer]
         if error is None:
             return value
         if self._is_over and isinstance(error, zk.ConnectionLoss):
@@ -385,10 +421,10 @@ def _to_stat(stat: Any) -> Stat:
 
 
 def _to_error(error: Exception, what: str) -> Exception:
-    """Return our error for kazoo's; one that the port does not name is a bug and stays."""
+    """Return our error for kazoo's; one that is none of ZooKeeper's is a bug and stays."""
     for theirs, ours in _ERRORS:
         if isinstance(error, theirs):
-            return ours(what)
+            return ours(f"{what}: {type(error).__name__}" if ours is ConnectionLost else what)
     return error
 
 

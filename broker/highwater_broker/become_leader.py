@@ -44,6 +44,7 @@ def become_leader(
         first_epoch=earlier.first_epoch if earlier else command.leader_epoch,
         epoch_start_offset=epoch_start_offset,
         isr=command.isr,
+        elr=command.elr,
         followers={
             replica: _progress_at_start(replica, command.isr, trusted, now_ms)
             for replica in command.assigned_replicas

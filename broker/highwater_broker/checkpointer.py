@@ -170,9 +170,13 @@ class Checkpointer:
         return True
 
     async def finish(self) -> None:
-        """Flush and close everything; leave the clean-shutdown marker if all of it worked."""
+        """Flush and close everything; leave the clean-shutdown marker if all of it worked.
+
+        There is none where a log could not be opened: it may be damaged, or an earlier process
+        may have left parts of it in the page cache alone.
+        """
         await self.write_high_watermarks()
-        is_clean = await self.flush()
+        is_clean = await self.flush() and self._logs.are_all_open
         for partition in self._replicas.partitions():
             try:
                 partition.log.close()

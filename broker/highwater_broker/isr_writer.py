@@ -185,7 +185,7 @@ class AlterPartitionWriter:
         match result.error:
             case ErrorCode.NONE:
                 if result.leader_epoch == proposal.leader_epoch:
-                    partition.adopt_isr(proposal, result.isr, result.partition_epoch)
+                    partition.adopt_isr(proposal, result.isr, result.partition_epoch, result.elr)
                 # Else a newer leadership: its command is on its way, and replaces the role.
                 return True
             case ErrorCode.INELIGIBLE_REPLICA:
@@ -222,7 +222,7 @@ class AlterPartitionWriter:
             self._settings.broker_id,
             proposal.leader_epoch,
         ):
-            partition.adopt_isr(proposal, written.isr, version)
+            partition.adopt_isr(proposal, written.isr, version, written.elr)
         return True
 
 

@@ -82,6 +82,7 @@ class BrokerNode:
             self._topics.log_config,
             points,
             storage,
+            self._registration.names,
         )
         self._fetchers = FetcherRegistry(self._fetcher_context(), self._scope)
         self._replicas = ReplicaManager(

@@ -246,6 +246,24 @@ class Partition(Replica):
 
     # ------------------------------------------------------------ leader: ISR proposals
 
+    def take_min_insync_replicas(self, min_insync_replicas: int) -> None:
+        """Commit with so many in sync from now on, and what may be committed by now."""
+        self.min_insync_replicas = min_insync_replicas
+        self.maybe_propose_thaw()
+        if self.maybe_advance_high_watermark():
+            self.changed()
+
+    def maybe_propose_thaw(self) -> None:
+        """Have the controller look again at an ISR that is large enough by now to commit.
+
+        min.insync.replicas was lowered: with the next state nobody outside the ISR is eligible.
+        """
+        role = self.role
+        if not isinstance(role, Leading) or role.proposal is not None or not role.elr:
+            return
+        if len(role.isr) >= self._needed_in_sync(role):
+            self._propose(role, role.isr, "large enough by now")
+
     def _propose(self, role: Leading, isr: tuple[NodeId, ...], reason: str) -> None:
         role.proposal = IsrProposal(
             members=tuple(self._member(role, broker) for broker in isr),
@@ -264,7 +282,11 @@ class Partition(Replica):
         return self.role.proposal if isinstance(self.role, Leading) else None
 
     def adopt_isr(
-        self, proposal: IsrProposal, isr: tuple[NodeId, ...], partition_epoch: PartitionEpoch
+        self,
+        proposal: IsrProposal,
+        isr: tuple[NodeId, ...],
+        partition_epoch: PartitionEpoch,
+        elr: tuple[NodeId, ...] = (),
     ) -> bool:
         """Take over what is now written; False when the proposal is no longer ours."""
         role = self.role
@@ -274,6 +296,7 @@ class Partition(Replica):
             return False
         role.proposal = None
         role.isr = isr
+        role.elr = elr
         self.partition_epoch = partition_epoch
         self._trace(EventKind.ISR_CHANGED, None, isr=isr, partition_epoch=partition_epoch)
         # A smaller ISR may let the high watermark rise without any further fetch (KAFKA-13091).
@@ -315,6 +338,7 @@ class Partition(Replica):
             frozen=is_frozen(
                 len(role.isr),
                 self._needed_in_sync(role),
+                len(role.elr),
                 waits_for_min_isr=self._context.toggles.high_watermark_waits_for_min_isr,
             ),
         )

@@ -18,7 +18,7 @@ from highwater_broker.settings import BrokerSettings
 from highwater_core.config import Toggles
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint, FailPoints
-from highwater_core.ids import NO_BROKER_EPOCH, NO_STORAGE_ID, BrokerEpoch
+from highwater_core.ids import NO_BROKER_EPOCH, NO_STORAGE_ID, BrokerEpoch, StorageId
 from highwater_core.messages import BrokerEndpoints
 from highwater_core.ports import (
     ConnectionLost,
@@ -63,12 +63,20 @@ class Registration:
         self._storage = storage
         self._path = broker_path(settings.broker_id)
         self._old_session_ids: list[int] = []
+        self._named: StorageId = NO_STORAGE_ID
+        """Which contents the last registration that succeeded names."""
         self.broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
         self.registered: Event = ports.runtime.event()
         """Set once the first registration succeeded."""
 
     async def run(self) -> None:
+        """Ordering: a session begins RETRY_MS after the last one began, or later.
+
+        What ends sessions at once must not have the broker open thousands of them.
+        """
+        now_ms = self._ports.runtime.now_ms
         while True:
+            next_ms = now_ms() + RETRY_MS
             session = await self._ports.coordination.open(self._settings.session_timeout_ms)
             self._session.put(session)
             self._trace(EventKind.SESSION_OPENED, session)
@@ -76,6 +84,8 @@ class Registration:
                 await self._follow(session)
             self._old_session_ids.append(session.session_id)
             self._trace(EventKind.SESSION_LOST, session)
+            if (left_ms := next_ms - now_ms()) > 0:
+                await self._ports.runtime.sleep(left_ms)
 
     async def close(self) -> None:
         """End the session, so that the controller need not wait for its expiry."""
@@ -83,6 +93,17 @@ class Registration:
             await self._session.get().close()
         except CoordinationError:
             return  # it is over, or will expire
+
+    async def names(self, storage_id: StorageId) -> bool:
+        """Return whether the broker is registered with these contents; else begin anew.
+
+        It is another registration then, of the same session: controllers see it by its epoch.
+        """
+        if self._named == storage_id:
+            return True
+        with suppress(CoordinationError):  # whoever asks again tries again
+            await self._session.get().delete(self._path)
+        return False
 
     async def _follow(self, session: Coordination) -> None:
         """Hand the session's events over; return when it has expired."""
@@ -138,8 +159,10 @@ class Registration:
     async def _try_once(self, session: Coordination) -> BrokerEpoch | None:
         """Return our registration's czxid, None when an earlier incarnation's is in the way."""
         await self._fail_points.reach(FailPoint.BEFORE_BROKER_REGISTRATION)
+        storage_id = NO_STORAGE_ID if self._storage is None else self._storage.storage_id
         with suppress(NodeExists):
-            await session.create(self._path, self._content(), ephemeral=True)
+            await session.create(self._path, self._content(storage_id), ephemeral=True)
+            self._named = storage_id
         found = await session.exists(self._path, watch=True)
         if found is None:
             return None
@@ -150,7 +173,7 @@ class Registration:
                 await session.delete(self._path)
         return None
 
-    def _content(self) -> bytes:
+    def _content(self, storage_id: StorageId) -> bytes:
         settings = self._settings
         endpoints = BrokerEndpoints(
             broker_id=settings.broker_id,
@@ -160,7 +183,6 @@ class Registration:
             replication=settings.replication,
             control=settings.control,
         )
-        storage_id = NO_STORAGE_ID if self._storage is None else self._storage.storage_id
         return encode_broker(endpoints, self._ports.runtime.wall_clock_ms(), storage_id)
 
     def _take_epoch(self, epoch: BrokerEpoch) -> None:

@@ -5,7 +5,7 @@ Everything that is found damaged is repaired or left out, and traced as BAD_INPU
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from highwater_broker.log.checkpoints import (
@@ -23,8 +23,9 @@ from highwater_broker.log.folders import (
     DELETE_SUFFIX,
     STRAY_SUFFIX,
     can_be_hosted,
+    deleted_folders,
+    deleted_of,
     list_deleted_folders,
-    list_deleted_of,
     list_partitions,
     list_strays,
     partition_folder,
@@ -39,7 +40,7 @@ from highwater_broker.log.storage_identity import StorageIdentity
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint, FailPoints
-from highwater_core.ids import NO_TOPIC_ID, NodeId, Offset, TopicId, TopicPartition
+from highwater_core.ids import NO_TOPIC_ID, NodeId, Offset, StorageId, TopicId, TopicPartition
 from highwater_core.ports import FileSystem, Trace
 
 NO_ENTRY = Offset(0)
@@ -67,6 +68,7 @@ class ReplicaLogs:
         log_config: Callable[[str], LogConfig],
         fail_points: FailPoints,
         storage: StorageIdentity | None = None,
+        registers: Callable[[StorageId], Awaitable[bool]] | None = None,
     ) -> None:
         self._files = files
         self._trace = trace
@@ -75,6 +77,8 @@ class ReplicaLogs:
         self._log_config = log_config
         self._fail_points = fail_points
         self._storage = storage
+        self._registers = registers
+        """Returns whether the broker is registered with the contents; if not, it has begun to."""
         self._lost_no_power = False
         """Whether the page cache that the last process wrote to is known to be still there."""
         self.high_watermarks = OffsetCheckpoint(files, HIGH_WATERMARK_CHECKPOINT)
@@ -101,22 +105,37 @@ class ReplicaLogs:
             self._read(checkpoint)
         hosted: list[HostedLog] = []
         for key in list_partitions(self._files):
-            try:
-                recovery = self._inspect(key, self._log_config(key.topic), clean=clean_shutdown)
-                if recovery.has_lost_batches and self._storage is not None:
-                    await self._storage.renew()
-                log = await self._recover(key, recovery)
-            except LogRefused as refused:
-                self.bad_input(str(key), str(refused))
+            opened = await self._open_at_start(key, clean=clean_shutdown)
+            if opened is None:
                 self._unopened[key] = None
                 continue
-            metadata = read_partition_metadata(self._files, partition_folder(key))
-            if metadata.problem:
-                self.bad_input(str(key), metadata.problem)
-            high_watermark = self.high_watermarks.offset_of(key) or NO_ENTRY
-            hosted.append(HostedLog(key, log, high_watermark, metadata.topic_id))
+            hosted.append(opened)
             await self._fail_points.reach(FailPoint.DURING_LOG_RECOVERY)
         return hosted
+
+    async def _open_at_start(self, key: TopicPartition, *, clean: bool) -> HostedLog | None:
+        """Return what is in the partition's folder, None where the disk refuses to say.
+
+        Raises:
+            OSError: a loss cannot be written down.
+        """
+        try:
+            metadata = read_partition_metadata(self._files, partition_folder(key))
+        except OSError as error:
+            self.bad_input(str(key), str(error))
+            return None
+        if metadata.problem:
+            self.bad_input(str(key), metadata.problem)
+        try:
+            recovery = self._inspect(key, self._log_config(key.topic), clean=clean)
+            if recovery.has_lost_batches and self._storage is not None:
+                await self._storage.renew()
+            log = await self._recover(key, recovery)
+        except LogRefused as refused:
+            self.bad_input(str(key), str(refused))
+            return None
+        high_watermark = self.high_watermarks.offset_of(key) or NO_ENTRY
+        return HostedLog(key, log, high_watermark, metadata.topic_id)
 
     def _read(self, checkpoint: OffsetCheckpoint) -> None:
         found = checkpoint.read()
@@ -164,8 +183,7 @@ class ReplicaLogs:
 
         One that is left of an earlier topic of that name is set aside (KIP-516), and what the
         checkpoints say of that topic is forgotten. One that turns out to have lost batches stays
-        closed, and as it is, when the broker has registered as one that lost nothing: its next
-        start says so.
+        closed, and as it is, while the broker is registered as one that lost nothing.
 
         Ordering: write_topic_id comes next, then take_as_hosted as the replica begins to serve.
         `sync` makes the folder itself durable.
@@ -176,22 +194,46 @@ class ReplicaLogs:
         if self._holds_other_topic(key, topic_id):
             stray = rename_aside(self._files, partition_folder(key), STRAY_SUFFIX)
             self.bad_input(str(key), f"an earlier topic's folder, now {stray}")
-        if not self._files.exists(partition_folder(key)):
-            for checkpoint in (self.high_watermarks, self.recovery_points, self.log_starts):
-                await checkpoint.forget(key)
+        await self.forget_absent((key,))
         recovery = self._inspect(key, config, clean=False)
-        if recovery.has_lost_batches and self._storage is not None and not self._storage.is_new:
+        if recovery.has_lost_batches and not await self._has_told_loss():
             raise LogRefused(
                 ErrorCode.KAFKA_STORAGE_ERROR,
-                f"{key} has lost batches, which this registration does not say: start again",
+                f"{key} has lost batches, which this registration does not say",
             )
         log = await self._recover(key, recovery)
         high_watermark = self.high_watermarks.offset_of(key) or NO_ENTRY
         return HostedLog(key, log, high_watermark, topic_id)
 
+    async def forget_absent(self, keys: Iterable[TopicPartition]) -> None:
+        """Have no checkpoint list those that have no folder: it was an earlier topic's partition.
+
+        Raises:
+            LogRefused: the disk refused.
+        """
+        absent = [key for key in keys if not self._files.exists(partition_folder(key))]
+        for checkpoint in (self.high_watermarks, self.recovery_points, self.log_starts):
+            await checkpoint.forget(absent)
+
+    async def _has_told_loss(self) -> bool:
+        """Write down that something is lost; return whether the registration says so, too.
+
+        Raises:
+            OSError: it cannot be written down.
+        """
+        if self._storage is None:
+            return True
+        await self._storage.renew()
+        return self._registers is None or await self._registers(self._storage.storage_id)
+
     def take_as_hosted(self, key: TopicPartition) -> None:
         """From now on the replica itself says what the checkpoints list of it."""
         self._unopened.pop(key, None)
+
+    @property
+    def are_all_open(self) -> bool:
+        """Whether every log that there is here was opened: nobody knows what others hold."""
+        return not self._unopened
 
     def entries_of_unopened(self, checkpoint: OffsetCheckpoint) -> dict[TopicPartition, Offset]:
         """Return what the checkpoint says of logs that no replica has, to be written again.
@@ -211,7 +253,16 @@ class ReplicaLogs:
         found = read_partition_metadata(self._files, folder).topic_id
         return found not in (NO_TOPIC_ID, topic_id)
 
-    def delete_leftover(self, key: TopicPartition, topic_id: TopicId) -> None:
+    def interrupted_deletions(self) -> Mapping[TopicPartition, list[str]]:
+        """Return what `delete_leftover` is to know: one listing of all that is here."""
+        return deleted_folders(self._files)
+
+    def delete_leftover(
+        self,
+        key: TopicPartition,
+        topic_id: TopicId,
+        interrupted: Mapping[TopicPartition, list[str]],
+    ) -> None:
         """Delete the folder of a partition whose log is not open, if there is one of that topic.
 
         What an earlier deletion left goes too: whoever is told that a replica is deleted asks no
@@ -224,9 +275,9 @@ class ReplicaLogs:
         if not can_be_hosted(key):
             return
         if self._files.exists(folder) and not self._holds_other_topic(key, topic_id):
-            rename_aside(self._files, folder, DELETE_SUFFIX)
+            self._files.remove(rename_aside(self._files, folder, DELETE_SUFFIX))
             self._unopened.pop(key, None)
-        for deleted in list_deleted_of(self._files, key):
+        for deleted in deleted_of(interrupted, key):
             self._files.remove(deleted)
 
     async def write_topic_id(self, key: TopicPartition, topic_id: TopicId) -> None:
@@ -239,9 +290,9 @@ class ReplicaLogs:
         except OSError as error:
             self.bad_input("data folder", str(error))
 
-    def delete_strays(self, topic: str) -> None:
-        """Remove what was set aside of a topic that is now known to be gone."""
-        names = (topic, topic_aside(topic))
+    def delete_strays(self, topics: Iterable[str]) -> None:
+        """Remove what was set aside of topics that are now known to be gone."""
+        names = {name for topic in topics for name in (topic, topic_aside(topic))}
         self._delete_strays(lambda stray, folder: stray.topic in names)
 
     def delete_strays_of_others(self, topics: Mapping[str, TopicId]) -> None:

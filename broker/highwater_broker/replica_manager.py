@@ -140,10 +140,8 @@ class ReplicaManager:
         """Give the topic's partitions their changed configuration."""
         for partition in self.partitions():
             if partition.topic_partition.topic == topic:
-                partition.min_insync_replicas = self._min_insync_replicas(topic)
                 partition.log.config = self._topics.log_config(topic)
-                if partition.maybe_advance_high_watermark():
-                    partition.changed()
+                partition.take_min_insync_replicas(self._min_insync_replicas(topic))
 
     def _min_insync_replicas(self, topic: str) -> int:
         """Return how many in sync suffice to commit; while nobody could say, none do."""
@@ -195,11 +193,9 @@ class ReplicaManager:
         return CommandResponse(error)
 
     def _trace_handled(
-        self, request: BrokerCommand, errors: dict[TopicPartition, ErrorCode]
+        self, request: BrokerCommand, errors: Mapping[TopicPartition, ErrorCode]
     ) -> None:
-        refused = {
-            str(key): error.name for key, error in errors.items() if error is not ErrorCode.NONE
-        }
+        refused = {str(key): error.name for key, error in errors.items() if error}
         self._trace(
             EventKind.REQUEST_HANDLED,
             request,
@@ -384,14 +380,18 @@ class ReplicaManager:
     ) -> dict[TopicPartition, ErrorCode] | None:
         """Stop them one after another; None when the broker registered anew meanwhile."""
         errors: dict[TopicPartition, ErrorCode] = {}
+        is_left = any(each.topic_partition not in self._partitions for each in request.partitions)
+        interrupted = self._logs.interrupted_deletions() if is_left else {}
         for number, command in enumerate(request.partitions):
             if await self._take_turn(number) and self._fence(request) is not ErrorCode.NONE:
                 return None
-            errors[command.topic_partition] = self._stop_replica(command)
+            errors[command.topic_partition] = self._stop_replica(command, interrupted)
         self._fetchers.drop_idle()
         return errors
 
-    def _stop_replica(self, command: StopReplicaPartition) -> ErrorCode:
+    def _stop_replica(
+        self, command: StopReplicaPartition, interrupted: Mapping[TopicPartition, list[str]]
+    ) -> ErrorCode:
         """Stop one replica and perhaps delete it; one that is not here is stopped already.
 
         A folder may be left of it, which the disk refused to open or to delete.
@@ -399,7 +399,8 @@ class ReplicaManager:
         self._refused.pop(command.topic_partition, None)
         partition = self._partitions.get(command.topic_partition)
         if partition is None:
-            return self._delete_leftover(command) if command.delete_partition else ErrorCode.NONE
+            is_asked = command.delete_partition
+            return self._delete_leftover(command, interrupted) if is_asked else ErrorCode.NONE
         error = judge_stop_replica(command, _known(partition), self._toggles)
         if error is not ErrorCode.NONE:
             return error
@@ -411,10 +412,12 @@ class ReplicaManager:
         partition.trace(EventKind.REPLICA_STOPPED, deleted=False)
         return ErrorCode.NONE
 
-    def _delete_leftover(self, command: StopReplicaPartition) -> ErrorCode:
+    def _delete_leftover(
+        self, command: StopReplicaPartition, interrupted: Mapping[TopicPartition, list[str]]
+    ) -> ErrorCode:
         topic_id = command.topic_id if self._toggles.topic_id else NO_TOPIC_ID
         try:
-            self._logs.delete_leftover(command.topic_partition, topic_id)
+            self._logs.delete_leftover(command.topic_partition, topic_id, interrupted)
         except OSError as error:
             self._logs.bad_input(str(command.topic_partition), str(error))
             return ErrorCode.KAFKA_STORAGE_ERROR
@@ -440,14 +443,17 @@ class ReplicaManager:
     def _update_metadata(self, request: UpdateMetadataRequest) -> dict[TopicPartition, ErrorCode]:
         """Hand the controller's view to the cache, and let leaders look who lives now."""
         removed = self._metadata.update(request)
+        gone: list[str] = []
         for topic in dict.fromkeys(key.topic for key in removed):
             if self._metadata.has_topic(topic):
                 self._topics.reread(topic)  # it may be another topic's
             else:
                 self._topics.forget(topic)
-                self._logs.delete_strays(topic)
+                gone.append(topic)
         if request.is_full or removed:
             self._delete_strays_of_gone_topics()
+        if gone and not self._metadata.is_complete:
+            self._logs.delete_strays(gone)
         for partition in self._partitions.values():
             if partition.is_leader and partition.maybe_advance_high_watermark():
                 partition.changed()
@@ -476,6 +482,7 @@ class ReplicaManager:
         for partition in self.partitions():
             if partition.is_leader:
                 partition.maybe_shrink_isr(now_ms)
+                partition.maybe_propose_thaw()
                 if partition.maybe_advance_high_watermark():
                     partition.changed()
 

@@ -8,6 +8,7 @@ nor the disk's patience make a command last longer than it must.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.replica_logs import HostedLog, ReplicaLogs
@@ -37,6 +38,8 @@ class ReplicaStarts:
     ) -> dict[TopicPartition, HostedLog]:
         """Return the logs that there are now, each with its topic id on the disk."""
         created: dict[TopicPartition, HostedLog] = {}
+        with suppress(LogRefused):  # each asks for itself again
+            await self._logs.forget_absent(wanted)
         for number, (key, topic_id) in enumerate(wanted.items()):
             await take_turn(self._runtime, number)
             try:

@@ -39,6 +39,9 @@ class Leading:
     epoch_start_offset: Offset
     isr: tuple[NodeId, ...]
     """As last known to be written."""
+    elr: tuple[NodeId, ...] = ()
+    """Eligible leader replicas outside the ISR, as written with it: whoever of them leads next
+    leads with the log that it has. While there are any nothing is committed (KIP-966)."""
     followers: dict[NodeId, FollowerProgress] = field(default_factory=dict)
     proposal: IsrProposal | None = None
 

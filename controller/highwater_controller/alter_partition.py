@@ -6,7 +6,7 @@ Source: KIP-497; KIP-841 and KIP-903 (who may join); Kafka's KafkaController.pro
 from __future__ import annotations
 
 from highwater_controller.context import VersionedLeadership
-from highwater_controller.eligibility import next_leadership
+from highwater_controller.eligibility import eligible_leaders, is_thawed, next_leadership
 from highwater_controller.request_batch import RequestBatch
 from highwater_controller.state_reader import read_leadership
 from highwater_controller.term import Term
@@ -31,7 +31,7 @@ async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> Alte
     for item in request.partitions:
         partition = item.topic_partition
         error = _find_refusal(term, request.broker_id, item)
-        if error is ErrorCode.NONE and not _is_done(term, item):
+        if error is ErrorCode.NONE and await _is_to_be_written(term, item):
             error = await _write(term, item)
             if error is ErrorCode.NONE:
                 written.append(partition)
@@ -113,6 +113,15 @@ def _is_done(term: Term, item: AlterPartitionItem) -> bool:
     return item.leader_epoch == last.leader_epoch and asked_for == set(last.isr)
 
 
+async def _is_to_be_written(term: Term, item: AlterPartitionItem) -> bool:
+    """Return whether the state changes: the ISR does, or it may commit without the ELR by now."""
+    known = term.context.leaderships[item.topic_partition]
+    if not _is_done(term, item):
+        return True
+    is_present = item.partition_epoch == known.partition_epoch
+    return is_present and await is_thawed(term, item.topic_partition, known.leadership)
+
+
 async def _write(term: Term, item: AlterPartitionItem) -> ErrorCode:
     partition = item.topic_partition
     known = term.context.leaderships[partition]
@@ -159,4 +168,5 @@ def _to_result(term: Term, partition: TopicPartition, error: ErrorCode) -> Alter
         leader_epoch=known.leadership.leader_epoch,
         isr=known.leadership.isr,
         partition_epoch=known.partition_epoch,
+        elr=eligible_leaders(term, known.leadership),
     )

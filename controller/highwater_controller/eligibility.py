@@ -13,13 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from highwater_controller.context import ControllerContext, VersionedLeadership
-from highwater_controller.logic.eligible_leaders import (
-    Eligible,
-    Survivors,
-    next_eligible,
-    still_eligible,
-    without_lost,
-)
+from highwater_controller.logic.eligible_leaders import Survivors, next_eligible, without_lost
 from highwater_controller.logic.leader_selectors import Brokers
 from highwater_controller.state_reader import min_insync_replicas, read_leadership
 from highwater_controller.term import Term
@@ -45,7 +39,7 @@ async def next_leadership(
     leader: NodeId,
     leader_epoch: LeaderEpoch,
     isr: Brokers,
-    elr: Eligible | None = None,
+    elr: Brokers | None = None,
 ) -> PartitionLeadership:
     """Return the state to be written after `before`; elr None follows from the ISRs."""
     written = PartitionLeadership(leader, leader_epoch, term.epoch.controller_epoch, isr)
@@ -55,28 +49,32 @@ async def next_leadership(
         elr = await _next_eligible(term, partition, before, isr)
     return replace(
         written,
-        elr=elr.brokers,
-        elr_min_insync_replicas=elr.min_insync_replicas if elr.brokers else 0,
+        elr=elr,
         leader_broker_epoch=_leader_broker_epoch(term.context, before, leader),
         storage_ids=tuple(
             (broker, storage_id)
-            for broker in sorted((*isr, *elr.brokers))
+            for broker in sorted((*isr, *elr))
             if (storage_id := _storage_id(term.context, before, broker)) != NO_STORAGE_ID
         ),
     )
 
 
-async def eligible_leaders(
-    term: Term, partition: TopicPartition, leadership: PartitionLeadership
-) -> Eligible:
-    """Return the ELR without those that leaders may have committed without by now.
+def eligible_leaders(term: Term, leadership: PartitionLeadership) -> Brokers:
+    """Return the ELR, all of which holds what is committed.
 
-    There may be such where min.insync.replicas was lowered since.
+    Whatever became of min.insync.replicas since: leaders commit nothing in a state with an ELR.
     """
-    if not leadership.elr or not term.toggles.eligible_leader_replicas:
-        return Eligible()
-    minimum = await min_insync_replicas(term, partition.topic)
-    return Eligible(still_eligible(leadership.isr, _elr_of(leadership), minimum), minimum)
+    return leadership.elr if term.toggles.eligible_leader_replicas else ()
+
+
+async def is_thawed(term: Term, partition: TopicPartition, leadership: PartitionLeadership) -> bool:
+    """Return whether the ISR is large enough by now to commit without those that are eligible.
+
+    That is so where min.insync.replicas was lowered since the state was written.
+    """
+    if not eligible_leaders(term, leadership):
+        return False
+    return len(leadership.isr) >= await min_insync_replicas(term, partition.topic)
 
 
 async def renounce_lost(term: Term, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
@@ -104,16 +102,11 @@ async def renounce_lost(term: Term, partitions: Iterable[TopicPartition]) -> lis
 
 async def _next_eligible(
     term: Term, partition: TopicPartition, before: PartitionLeadership | None, isr: Brokers
-) -> Eligible:
+) -> Brokers:
     if before is None or not set(before.isr + before.elr) - set(isr):
-        return Eligible()
+        return ()
     minimum = await min_insync_replicas(term, partition.topic)
-    elr = still_eligible(before.isr, _elr_of(before), minimum)
-    return Eligible(next_eligible(before.isr, elr, isr, minimum), minimum)
-
-
-def _elr_of(leadership: PartitionLeadership) -> Eligible:
-    return Eligible(leadership.elr, leadership.elr_min_insync_replicas)
+    return next_eligible(before.isr, before.elr, isr, minimum)
 
 
 def _leader_broker_epoch(
@@ -170,11 +163,11 @@ async def _renounce(term: Term, partition: TopicPartition) -> bool:
         context.leaderships[partition] = current
         last = current.leadership
         lost = _lost(context, last)
-        elr = await eligible_leaders(term, partition, last)
-        left = without_lost(last.leader, last.isr, elr.brokers, lost)
+        elr = eligible_leaders(term, last)
+        left = without_lost(last.leader, last.isr, elr, lost)
         if left is None and not _has_restarted(context, last):
             return False
-        left = left or Survivors(NO_LEADER, last.isr, elr.brokers)
+        left = left or Survivors(NO_LEADER, last.isr, elr)
         leadership = await next_leadership(
             term,
             partition,
@@ -182,7 +175,7 @@ async def _renounce(term: Term, partition: TopicPartition) -> bool:
             leader=NO_LEADER if _has_restarted(context, last) else left.leader,
             leader_epoch=LeaderEpoch(last.leader_epoch + 1),
             isr=left.isr,
-            elr=elr._replace(brokers=left.elr),
+            elr=left.elr,
         )
         term.emit(
             EventKind.REPLICAS_RENOUNCED,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from highwater_controller.context import VersionedLeadership
 from highwater_controller.eligibility import eligible_leaders, next_leadership
-from highwater_controller.logic.eligible_leaders import Eligible, elect_eligible
+from highwater_controller.logic.eligible_leaders import elect_eligible
 from highwater_controller.logic.leader_selectors import (
     Elected,
     Election,
@@ -222,8 +222,8 @@ async def _decide(
         case Selector.OFFLINE:
             clean = elect_offline(assigned, isr, electable, unclean=False)
             if isinstance(clean, NoLeader) and current is not None:
-                elr = await eligible_leaders(term, partition, current.leadership)
-                clean = elect_eligible(assigned, elr.brokers, electable) if elr.brokers else clean
+                elr = eligible_leaders(term, current.leadership)
+                clean = elect_eligible(assigned, elr, electable) if elr else clean
             if isinstance(clean, NoLeader) and await allows_unclean_election(term, partition.topic):
                 return elect_offline(assigned, isr, electable, unclean=True)
             return clean
@@ -244,7 +244,7 @@ async def _decided(
         leader=decision.leader,
         leader_epoch=LeaderEpoch(last_epoch + 1),
         isr=decision.isr,
-        elr=Eligible() if decision.unclean else None,
+        elr=() if decision.unclean else None,
     )
     term.emit(
         EventKind.LEADERSHIP_DECIDED,

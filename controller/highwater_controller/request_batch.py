@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from highwater_controller.broker_channels import BrokerChannel
 from highwater_controller.context import Replica
+from highwater_controller.eligibility import eligible_leaders
 from highwater_controller.logic.replica_states import ReplicaState
 from highwater_controller.term import Term
 from highwater_core.ids import (
@@ -193,6 +194,7 @@ class RequestBatch:
             assigned_replicas=self._term.context.assignments[partition],
             is_new=is_new,
             topic_id=self._topic_id(partition),
+            elr=eligible_leaders(self._term, known.leadership),
         )
 
     def _partition_metadata(self, partition: TopicPartition) -> PartitionMetadata | None:

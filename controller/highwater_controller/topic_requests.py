@@ -69,8 +69,8 @@ async def on_create_topics(
     for topic in request.topics:
         try:
             _refuse_repeated(counts, topic.name)
-            assignment = _plan(term, topic)
-            _refuse_too_large(term, topic, assignment, partition_count)
+            assignment = _plan(term, topic, partition_count)
+            _refuse_too_large(topic, assignment)
             if not request.validate_only:
                 await _write_topic(term, topic, assignment)
         except Refused as fault:
@@ -130,8 +130,10 @@ def _refuse_too_many(
     return [TopicOutcome(TopicResult(name, fault.error, str(fault))) for name in names]
 
 
-def _plan(term: Term, topic: NewTopic) -> Assignment:
+def _plan(term: Term, topic: NewTopic, before: int) -> Assignment:
     """Return the assignment that the topic gets.
+
+    before: how many partitions the same request creates already.
 
     Raises:
         Refused: something about it is not allowed.
@@ -148,15 +150,15 @@ def _plan(term: Term, topic: NewTopic) -> Assignment:
     except BadTopicConfig as fault_in_config:
         raise Refused(ErrorCode.INVALID_CONFIG, str(fault_in_config)) from None
     if topic.assignment:
-        _refuse_partition_count(len(topic.assignment))
+        _refuse_partition_count(term, len(topic.assignment), before)
         fault = find_assignment_fault(topic.assignment, frozenset(term.context.live_brokers))
         if fault:
             raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, fault)
         return topic.assignment
-    return _assign(term, topic)
+    return _assign(term, topic, before)
 
 
-def _assign(term: Term, topic: NewTopic) -> Assignment:
+def _assign(term: Term, topic: NewTopic, before: int) -> Assignment:
     settings = term.settings
     partition_count = topic.partition_count
     if partition_count == -1:
@@ -164,7 +166,7 @@ def _assign(term: Term, topic: NewTopic) -> Assignment:
     factor = topic.replication_factor
     if factor == -1:
         factor = settings.default_replication_factor
-    _refuse_partition_count(partition_count)
+    _refuse_partition_count(term, partition_count, before)
     brokers = sorted(term.context.electable())
     if not 0 < factor <= len(brokers):
         raise Refused(
@@ -176,20 +178,17 @@ def _assign(term: Term, topic: NewTopic) -> Assignment:
     return assign_replicas(brokers, partition_count, factor, start_index, start_shift)
 
 
-def _refuse_partition_count(partition_count: int) -> None:
+def _refuse_partition_count(term: Term, partition_count: int, before: int) -> None:
+    """Refuse what the topic, the request or the cluster has no room for.
+
+    Ordering: before anything is computed or looked at for each of the partitions.
+    """
     if not 0 < partition_count <= MAX_PARTITION_COUNT:
         raise Refused(
             ErrorCode.INVALID_PARTITIONS,
             f"{partition_count} partitions: there must be 1 to {MAX_PARTITION_COUNT}",
         )
-
-
-def _refuse_too_large(term: Term, topic: NewTopic, assignment: Assignment, before: int) -> None:
-    """Refuse what the request, the cluster or ZooKeeper's largest request has no room for.
-
-    before: how many partitions the same request creates already.
-    """
-    total = before + len(assignment)
+    total = before + partition_count
     if total > MAX_PARTITION_COUNT:
         raise Refused(
             ErrorCode.POLICY_VIOLATION,
@@ -200,6 +199,10 @@ def _refuse_too_large(term: Term, topic: NewTopic, assignment: Assignment, befor
             ErrorCode.POLICY_VIOLATION,
             f"the cluster would have more than {term.settings.max_partitions} partitions",
         )
+
+
+def _refuse_too_large(topic: NewTopic, assignment: Assignment) -> None:
+    """Refuse what ZooKeeper's largest request has no room for."""
     path = znodes.topic_path(topic.name)
     longest_id = TopicId("0" * 32)
     data = znodes.encode_topic(dict(enumerate(assignment)), longest_id)

@@ -49,6 +49,8 @@ class LeaderAndIsrPartition:
     assigned_replicas: tuple[NodeId, ...]
     is_new: bool = False
     topic_id: TopicId = NO_TOPIC_ID
+    elr: tuple[NodeId, ...] = ()
+    """While there are any, the leader commits nothing: they may lead, as they are (KIP-966)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +246,7 @@ class AlterPartitionResult:
     leader_epoch: LeaderEpoch = NO_EPOCH
     isr: tuple[NodeId, ...] = ()
     partition_epoch: PartitionEpoch = NO_PARTITION_EPOCH
+    elr: tuple[NodeId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

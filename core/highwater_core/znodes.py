@@ -178,7 +178,6 @@ class PartitionStateZnode:
     elr: Replicas | UnsetType = UNSET
     leader_broker_epoch: BrokerEpochNumber | UnsetType = UNSET
     storage_ids: dict[str, StorageIdText] | UnsetType = UNSET
-    elr_min_insync_replicas: int | UnsetType = UNSET
     version: int = 1
 
 
@@ -274,7 +273,7 @@ def _is_id(name: str) -> bool:
 class PartitionLeadership:
     """A partition state znode's content with the field's types.
 
-    The last four are written with the toggle eligible_leader_replicas only. Invariant: no broker
+    The last three are written with the toggle eligible_leader_replicas only. Invariant: no broker
     is in both isr and elr.
     """
 
@@ -283,15 +282,11 @@ class PartitionLeadership:
     controller_epoch: ControllerEpoch
     isr: tuple[NodeId, ...]
     elr: tuple[NodeId, ...] = ()
-    """Eligible leader replicas: they left the ISR, and hold all that is committed (KIP-966).
-
-    In the order in which they left."""
+    """Eligible leader replicas: they left the ISR, and hold all that is committed (KIP-966)."""
     leader_broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
     """The registration with which the leader got its leader epoch."""
     storage_ids: tuple[tuple[NodeId, StorageId], ...] = ()
     """Which contents of the members of isr and elr were meant, by broker, ascending."""
-    elr_min_insync_replicas: int = 0
-    """With how many in sync leaders committed when the ELR was written, 0 where there is none."""
 
     def storage_id(self, broker_id: NodeId) -> StorageId:
         """Return the member's, NO_STORAGE_ID where it is not known."""
@@ -308,7 +303,6 @@ def encode_partition_state(leadership: PartitionLeadership) -> bytes:
             controller_epoch=leadership.controller_epoch,
             isr=list(leadership.isr),
             elr=list(leadership.elr) or UNSET,
-            elr_min_insync_replicas=leadership.elr_min_insync_replicas or UNSET,
             leader_broker_epoch=UNSET if broker_epoch == NO_BROKER_EPOCH else broker_epoch,
             storage_ids=storage_ids or UNSET,
         )
@@ -339,7 +333,6 @@ def decode_partition_state(data: bytes, path: str) -> PartitionLeadership:
         controller_epoch=ControllerEpoch(znode.controller_epoch),
         isr=tuple(NodeId(broker) for broker in znode.isr),
         elr=tuple(NodeId(broker) for broker in elr),
-        elr_min_insync_replicas=znode.elr_min_insync_replicas or 0,
         leader_broker_epoch=BrokerEpoch(
             NO_BROKER_EPOCH if znode.leader_broker_epoch is UNSET else znode.leader_broker_epoch
         ),

@@ -32,9 +32,10 @@ def _keep_version(
     proposal: IsrProposal,
     isr: tuple[NodeId, ...],
     partition_epoch: PartitionEpoch,
+    elr: tuple[NodeId, ...] = (),
 ) -> bool:
     known = self.partition_epoch
-    is_adopted = _adopt_isr(self, proposal, isr, partition_epoch)
+    is_adopted = _adopt_isr(self, proposal, isr, partition_epoch, elr)
     self.partition_epoch = known
     return is_adopted
 

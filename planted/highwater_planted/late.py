@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from highwater_broker import partition as partitions
 from highwater_broker import replica_manager
 from highwater_broker.logic.command_fencing import (
     CommandNumber,
@@ -10,11 +11,8 @@ from highwater_broker.logic.command_fencing import (
     judge_stop_replica,
 )
 from highwater_broker.replica_manager import ReplicaManager
-from highwater_controller import alter_partition, election, eligibility
-from highwater_controller.logic.eligible_leaders import Eligible, next_eligible
-from highwater_controller.logic.leader_selectors import Brokers
+from highwater_controller import alter_partition, election
 from highwater_controller.request_batch import RequestBatch
-from highwater_controller.state_reader import min_insync_replicas
 from highwater_controller.term import Term
 from highwater_core.config import Toggles
 from highwater_core.errors import ErrorCode
@@ -27,7 +25,6 @@ from highwater_core.messages import (
     StopReplicaPartition,
 )
 from highwater_core.ports import SetOp
-from highwater_core.znodes import PartitionLeadership
 from highwater_planted.bug import FaultFamily, PlantedBug, Replacement
 
 _carry_out = ReplicaManager.carry_out
@@ -77,13 +74,10 @@ def _set_whatever_is_there(path: str, data: bytes, expected_version: int) -> Set
     return SetOp(path, data)
 
 
-async def _keep_who_was_eligible(
-    term: Term, partition: TopicPartition, before: PartitionLeadership | None, isr: Brokers
-) -> Eligible:
-    if before is None or not set(before.isr + before.elr) - set(isr):
-        return Eligible()
-    minimum = await min_insync_replicas(term, partition.topic)
-    return Eligible(next_eligible(before.isr, before.elr, isr, minimum), minimum)
+def _wait_for_the_own_minimum_only(
+    in_sync_count: int, needed: int, eligible_count: int, *, waits_for_min_isr: bool
+) -> bool:
+    return waits_for_min_isr and in_sync_count < needed
 
 
 BUGS = (
@@ -134,12 +128,12 @@ BUGS = (
         is_rare=True,
     ),
     PlantedBug(
-        name="eligible_for_ever",
-        summary="who was eligible to lead stays so when a lowered minimum commits without it",
+        name="eligible_not_waited_for",
+        summary="a leader commits by the minimum that it has read, whoever is eligible to lead",
         source="own; KIP-966",
         breaks=("I4", "I2", "I1"),
         shows_under=(FaultFamily.PROCESS,),
-        replacements=(Replacement(eligibility, "_next_eligible", _keep_who_was_eligible),),
+        replacements=(Replacement(partitions, "is_frozen", _wait_for_the_own_minimum_only),),
         is_rare=True,
     ),
 )

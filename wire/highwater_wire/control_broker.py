@@ -106,6 +106,7 @@ def _write_leader_and_isr_partition(value: LeaderAndIsrPartition) -> pb.LeaderAn
         assigned_replicas=value.assigned_replicas,
         is_new=value.is_new,
         topic_id=value.topic_id,
+        elr=value.elr,
     )
 
 
@@ -119,6 +120,7 @@ def _read_leader_and_isr_partition(message: pb.LeaderAndIsrPartition) -> LeaderA
         assigned_replicas=read_ids(message.assigned_replicas),
         is_new=message.is_new,
         topic_id=TopicId(message.topic_id),
+        elr=read_ids(message.elr),
     )
 
 

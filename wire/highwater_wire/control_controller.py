@@ -198,6 +198,7 @@ def write_alter_partition_response(value: AlterPartitionResponse) -> pb.AlterPar
                 leader_epoch=result.leader_epoch,
                 isr=result.isr,
                 partition_epoch=result.partition_epoch,
+                elr=result.elr,
             )
             for result in value.results
         ],
@@ -215,6 +216,7 @@ def read_alter_partition_response(message: pb.AlterPartitionResponse) -> AlterPa
                 leader_epoch=LeaderEpoch(result.leader_epoch),
                 isr=read_ids(result.isr),
                 partition_epoch=PartitionEpoch(result.partition_epoch),
+                elr=read_ids(result.elr),
             )
             for result in message.results
         ),

@@ -2,7 +2,7 @@
 
 All are written to a temporary file, synced, renamed and their folder synced, so that a reader
 finds the old or the new content whole. Reading never fails on content: what is missing is empty,
-what is corrupt is empty with `problem` saying why.
+what is corrupt is empty with `problem` saying why. A checksum tells whether a bit has flipped.
 Source: Kafka's CheckpointFile, PartitionMetadataFile, BrokerMetadataCheckpoint.
 """
 
@@ -29,7 +29,7 @@ PARTITION_METADATA = "partition.metadata"
 BROKER_IDENTITY = "meta.properties"
 TEMPORARY_SUFFIX = ".tmp"
 CHECKSUM_NAME = "#crc32c"
-"""What the last row of a checkpoint begins with: no topic's name."""
+"""What the last row or line of a file begins with: no topic's name, no key."""
 
 _VERSION = "0"
 
@@ -93,17 +93,18 @@ class OffsetCheckpoint:
         self._contents = {self._begun: entries}
         return Checkpoint(entries)
 
-    async def forget(self, topic_partition: TopicPartition) -> None:
-        """Return once neither the file nor `entries` list the partition.
+    async def forget(self, partitions: Sequence[TopicPartition]) -> None:
+        """Return once neither the file nor `entries` list any of the partitions.
 
-        Ordering: nothing that lists the partition is written meanwhile by whoever calls this.
+        Ordering: nothing that lists them is written meanwhile by whoever calls this.
 
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR.
         """
-        if self.offset_of(topic_partition) is not None:
+        listed = {key for key in partitions if self.offset_of(key) is not None}
+        if listed:
             entries = self.entries
-            await self.write({key: at for key, at in entries.items() if key != topic_partition})
+            await self.write({key: at for key, at in entries.items() if key not in listed})
 
     async def write(self, entries: Mapping[TopicPartition, Offset]) -> bool:
         """Return once the entries, taken when called, are on the disk; whether they were not yet.
@@ -160,7 +161,8 @@ def read_partition_metadata(files: FileSystem, folder: str) -> PartitionMetadata
         return PartitionMetadata(NO_TOPIC_ID)
     topic_id = properties.get("topic_id", "")
     if properties.get("version") != _VERSION or not topic_id:
-        return PartitionMetadata(NO_TOPIC_ID, f"{path}: no version {_VERSION} or no topic_id")
+        problem = f"{path}: no version {_VERSION}, no topic_id, or not what was written"
+        return PartitionMetadata(NO_TOPIC_ID, problem)
     return PartitionMetadata(TopicId(topic_id))
 
 
@@ -170,9 +172,8 @@ async def write_partition_metadata(files: FileSystem, folder: str, topic_id: Top
     Raises:
         OSError: it is not certain to survive.
     """
-    await write_durably(
-        files, folder, PARTITION_METADATA, f"version: {_VERSION}\ntopic_id: {topic_id}\n"
-    )
+    text = encode_properties({"version": _VERSION, "topic_id": topic_id}, ": ")
+    await write_durably(files, folder, PARTITION_METADATA, text)
 
 
 class WrongBrokerFolder(CannotStart):
@@ -197,8 +198,7 @@ async def claim_folder(files: FileSystem, broker_id: NodeId, cluster_id: str) ->
         if any(found[key] != value for key, value in ours.items()):
             raise WrongBrokerFolder(f"folder of {found}, this is {ours}")
         return
-    text = "".join(f"{key}={value}\n" for key, value in ours.items())
-    await write_durably(files, "", BROKER_IDENTITY, text)
+    await write_durably(files, "", BROKER_IDENTITY, encode_properties(ours, "="))
 
 
 async def take_clean_shutdown_marker(files: FileSystem) -> bool:
@@ -230,8 +230,7 @@ def encode_rows(rows: Sequence[tuple[str, ...]], columns: int) -> str:
 
 
 def _checksum_row(lines: Sequence[str], columns: int) -> list[str]:
-    checksum = crc32c("\n".join(lines).encode())
-    return [CHECKSUM_NAME, *["0"] * (columns - 2), str(checksum)]
+    return [CHECKSUM_NAME, *["0"] * (columns - 2), str(_checksum_of(lines))]
 
 
 def parse_rows(text: str, columns: int) -> list[list[str]]:
@@ -284,13 +283,35 @@ async def _write_synced(files: FileSystem, path: str, text: str) -> None:
         file.close()
 
 
+def encode_properties(properties: Mapping[str, str], separator: str) -> str:
+    """Return one line for each key, then their checksum.
+
+    Deviation: Kafka writes none. One flipped bit would make a log another topic's, to be replaced
+    by an empty one.
+    """
+    lines = [f"{key}{separator}{value}" for key, value in properties.items()]
+    lines.append(f"{CHECKSUM_NAME}{separator}{_checksum_of(lines)}")
+    return "\n".join(lines) + "\n"
+
+
 def read_properties(files: FileSystem, path: str, separator: str) -> dict[str, str] | None:
-    """Return the file's keys and values, None when there is no such file."""
+    """Return the file's keys and values, None when there is no such file.
+
+    There are none where the checksum does not match; a file of former times has no checksum.
+    """
     text = read_text(files, path)
     if text is None:
         return None
-    pairs = (line.partition(separator) for line in text.splitlines())
-    return {key.strip(): value.strip() for key, _, value in pairs}
+    lines = text.splitlines()
+    pairs = (line.partition(separator) for line in lines)
+    found = {key.strip(): value.strip() for key, _, value in pairs}
+    if CHECKSUM_NAME in text and found.pop(CHECKSUM_NAME, "") != str(_checksum_of(lines[:-1])):
+        return {}
+    return found
+
+
+def _checksum_of(lines: Sequence[str]) -> int:
+    return int(crc32c("\n".join(lines).encode()))
 
 
 def _quoted(topic: str) -> str:

@@ -9,6 +9,7 @@ topic's first characters, `~` (of which no topic's name has one), and a hash of 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from hashlib import sha256
 
 from highwater_core.ids import TopicPartition
@@ -85,13 +86,19 @@ def list_deleted_folders(files: FileSystem) -> list[str]:
     return [folder for _, folder in _list_aside(files, DELETE_SUFFIX)]
 
 
-def list_deleted_of(files: FileSystem, key: TopicPartition) -> list[str]:
+def deleted_folders(files: FileSystem) -> dict[TopicPartition, list[str]]:
+    """Return them by partition, its topic as `list_strays` has it; look with `deleted_of`."""
+    found: dict[TopicPartition, list[str]] = {}
+    for partition, folder in _list_aside(files, DELETE_SUFFIX):
+        found.setdefault(partition, []).append(folder)
+    return found
+
+
+def deleted_of(deleted: Mapping[TopicPartition, list[str]], key: TopicPartition) -> list[str]:
     """Return those of one partition, whichever topic of that name it was of."""
-    asides = (key.topic, topic_aside(key.topic))
+    names = dict.fromkeys((key.topic, topic_aside(key.topic)))
     return [
-        folder
-        for partition, folder in _list_aside(files, DELETE_SUFFIX)
-        if partition.topic in asides and partition.partition == key.partition
+        folder for name in names for folder in deleted.get(TopicPartition(name, key.partition), ())
     ]
 
 

@@ -9,12 +9,16 @@ without marker for a loss.
 
 from __future__ import annotations
 
-from highwater_broker.log.checkpoints import read_properties, write_durably
+import re
+
+from highwater_broker.log.checkpoints import encode_properties, read_properties, write_durably
 from highwater_core.ids import NO_STORAGE_ID, StorageId
 from highwater_core.ports import FileSystem, Rng
 
 STORAGE_IDENTITY = "storage.properties"
 _VERSION = "0"
+_STORAGE_ID = re.compile(r"[0-9a-f]{32}")
+"""As a registration may name it."""
 
 
 class StorageIdentity:
@@ -44,7 +48,7 @@ class StorageIdentity:
         stored = StorageId(found.get("storage.id", ""))
         is_same_boot = bool(self._boot_id) and found.get("boot.id") == self._boot_id
         is_whole = found.get("version") == _VERSION and (stopped_cleanly or is_same_boot)
-        if not stored or not is_whole:
+        if not _STORAGE_ID.fullmatch(stored) or not is_whole:
             await self.renew()
             return
         if not is_same_boot:
@@ -67,5 +71,5 @@ class StorageIdentity:
         self.is_new = True
 
     async def _write(self, storage_id: StorageId) -> None:
-        text = f"version={_VERSION}\nboot.id={self._boot_id}\nstorage.id={storage_id}\n"
-        await write_durably(self._files, "", STORAGE_IDENTITY, text)
+        named = {"version": _VERSION, "boot.id": self._boot_id, "storage.id": storage_id}
+        await write_durably(self._files, "", STORAGE_IDENTITY, encode_properties(named, "="))

@@ -62,7 +62,10 @@ def find_fault(
 
 
 def _fault_of_leadership(command: LeaderAndIsrPartition) -> ErrorCode:
-    """An ISR member outside the assignment is no fault: it will lag and be taken out."""
+    """An ISR member outside the assignment is no fault: it will lag and be taken out.
+
+    Nor is an eligible replica that is in the ISR: the leader waits, and is told better.
+    """
     isr = command.isr
     if not _are_distinct_ids(command.assigned_replicas):
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT
@@ -70,6 +73,7 @@ def _fault_of_leadership(command: LeaderAndIsrPartition) -> ErrorCode:
         0 <= command.leader_epoch <= _MAX_INT32
         and 0 <= command.partition_epoch <= _MAX_INT32
         and _are_distinct_ids(isr)
+        and _are_distinct_ids(command.elr)
         and (command.leader == NO_LEADER or command.leader in isr)
     )
     return ErrorCode.NONE if is_sound else ErrorCode.INVALID_REQUEST

@@ -40,9 +40,16 @@ def needed_in_sync(min_insync_replicas: int, replication_factor: int) -> int:
     return min(min_insync_replicas, replication_factor)
 
 
-def is_frozen(in_sync_count: int, needed: int, *, waits_for_min_isr: bool) -> bool:
-    """Return whether the high watermark must stay: the ISR is too small to commit (KAFKA-15583)."""
-    return waits_for_min_isr and in_sync_count < needed
+def is_frozen(
+    in_sync_count: int, needed: int, eligible_count: int, *, waits_for_min_isr: bool
+) -> bool:
+    """Return whether the high watermark must stay.
+
+    The ISR is too small to commit (KAFKA-15583), or was so by the min.insync.replicas that the
+    controller knew when it wrote the ISR: then those who left are eligible to lead as they are
+    (KIP-966), whatever this broker has read of the topic's configuration, and when.
+    """
+    return waits_for_min_isr and (in_sync_count < needed or eligible_count > 0)
 
 
 def follower_high_watermark(leader_high_watermark: Offset, log_end_offset: Offset) -> Offset:

@@ -8,31 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from highwater_controller.logic.leader_selectors import Brokers, Elected, Election, NoLeader
 from highwater_core.ids import NO_LEADER, NodeId
-
-
-class Eligible(NamedTuple):
-    """The ELR, in the order of leaving the ISR, and with how many in sync leaders commit."""
-
-    brokers: Brokers = ()
-    min_insync_replicas: int = 0
-
-
-def still_eligible(isr: Brokers, elr: Eligible, min_insync_replicas: int) -> Brokers:
-    """Return those of the ELR that hold all that is committed now, in its order.
-
-    Where min.insync.replicas was lowered since, a leader that has not heard how its ISR shrank
-    may have committed with the ISR and those that left last: only whoever left when fewer than
-    the new minimum stayed is sure to hold that.
-    """
-    if len(isr) >= min_insync_replicas:
-        return ()
-    if min_insync_replicas >= elr.min_insync_replicas:
-        return elr.brokers
-    return elr.brokers[len(isr) - min_insync_replicas :]
 
 
 def next_eligible(

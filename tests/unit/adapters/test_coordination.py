@@ -7,10 +7,14 @@ import logging
 import socket
 import struct
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import IO
 
 import pytest
 from kazoo import exceptions as zk
 
+from highwater_adapters import coordination
 from highwater_adapters.coordination import (
     KazooCoordinationFactory,
     _LoopHandler,
@@ -38,6 +42,9 @@ from highwater_core.ports import (
         (zk.NotEmptyError, NotEmpty),
         (zk.ConnectionLoss, ConnectionLost),
         (zk.OperationTimeoutError, ConnectionLost),
+        (zk.NoAuthError, ConnectionLost),
+        (zk.APIError, ConnectionLost),
+        (zk.InvalidACLError, ConnectionLost),
         (zk.SessionExpiredError, SessionExpired),
         (zk.ConnectionClosedError, SessionExpired),
     ],
@@ -49,7 +56,7 @@ def test_operating_errors_have_a_type_of_the_port(
 
 
 def test_an_error_that_the_port_does_not_name_stays_a_bug() -> None:
-    error = zk.InvalidACLError()
+    error = TypeError("ours")
     assert _to_error(error, "/path") is error
 
 
@@ -143,3 +150,96 @@ def test_a_server_that_closes_while_it_is_written_to_is_left_at_once() -> None:
         asyncio.run(main())
     finally:
         server.close()
+
+
+class StubbornServer:
+    """Grants sessions and answers pings; requests with one error code, or never."""
+
+    def __init__(self, code: int | None) -> None:
+        self._code = code
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self._listener.accept()
+                threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def _answer(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rwb") as stream, suppress(OSError, struct.error):
+            connect = stream.read(*struct.unpack(">i", stream.read(4)))
+            (timeout_ms,) = struct.unpack_from(">i", connect, 12)
+            self._send(stream, struct.pack(">iiqi16s?", 0, timeout_ms, 7, 16, bytes(16), False))
+            while True:
+                request = stream.read(*struct.unpack(">i", stream.read(4)))
+                xid, operation = struct.unpack_from(">ii", request)
+                if operation != _PING and self._code is None:
+                    continue
+                code = 0 if operation in (_PING, _CLOSE) else self._code
+                self._send(stream, struct.pack(">iqi", xid, 1, code))
+                if operation == _CLOSE:
+                    return
+
+    def _send(self, stream: IO[bytes], answer: bytes) -> None:
+        stream.write(struct.pack(">i", len(answer)) + answer)
+        stream.flush()
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+_PING, _CLOSE = 11, -11
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[int | None], StubbornServer]]:
+    servers: list[StubbornServer] = []
+
+    def make(code: int | None) -> StubbornServer:
+        servers.append(StubbornServer(code))
+        return servers[-1]
+
+    yield make
+    for server in servers:
+        server.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (-102, ConnectionLost),  # no authority
+        (-118, ConnectionLost),  # the session has moved
+        (-127, ConnectionLost),  # throttled
+        (-130, SessionExpired),  # a code that kazoo does not know ends its thread
+    ],
+)
+def test_whatever_zookeeper_answers_is_an_error_of_the_port(
+    serve: Callable[[int | None], StubbornServer], code: int, expected: type[Exception]
+) -> None:
+    silent = logging.getLogger("test.zookeeper")
+
+    async def main() -> None:
+        session = await KazooCoordinationFactory(serve(code).address, silent).open(4_000)
+        with pytest.raises(expected):
+            await asyncio.wait_for(session.create("/a", b""), 20)
+        await asyncio.wait_for(session.close(), 20)
+
+    asyncio.run(main())
+
+
+def test_a_server_that_never_answers_the_end_of_a_session_is_left(
+    serve: Callable[[int | None], StubbornServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordination, "_CLOSE_TIMEOUT_S", 0.1)
+
+    async def main() -> None:
+        session = await KazooCoordinationFactory(serve(None).address).open(4_000)
+        waiting = asyncio.ensure_future(session.create("/a", b""))
+        await asyncio.sleep(0.05)
+        await asyncio.wait_for(session.close(), 20)
+        with pytest.raises(SessionExpired):
+            await asyncio.wait_for(waiting, 20)
+
+    asyncio.run(main())

@@ -46,7 +46,8 @@ def test_frozen_only_below_min_isr_and_only_with_the_toggle(
     in_sync: int, minimum: int, factor: int, waits: bool, expected: bool
 ) -> None:
     needed = needed_in_sync(minimum, factor)
-    assert is_frozen(in_sync, needed, waits_for_min_isr=waits) is expected
+    assert is_frozen(in_sync, needed, 0, waits_for_min_isr=waits) is expected
+    assert is_frozen(in_sync, needed, 1, waits_for_min_isr=waits) is waits
 
 
 @pytest.mark.parametrize(("told", "end", "expected"), [(5, 9, 5), (12, 9, 9), (0, 9, 0)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -306,6 +307,30 @@ def test_a_smaller_isr_lets_the_high_watermark_rise_without_a_fetch(make_bench: 
     assert partition.high_watermark == 0
     partition.adopt_isr(proposal, (ME, TWO), PartitionEpoch(1))
     assert partition.high_watermark == 1, "KAFKA-13091"
+
+
+def test_nothing_is_committed_while_others_are_eligible_to_lead_as_they_are(
+    make_bench: MakeBench,
+) -> None:
+    """The controller knew a higher min.insync.replicas, or this broker knows a lower one by now."""
+    bench = make_bench()
+    partition = bench.partition(min_insync_replicas=3)
+    lead(bench, partition, replace(command(ME, 0, isr=(ME, TWO)), elr=(THREE,)))
+    partition.append(batch("a"), 1, 0)
+    fetch(bench, partition, TWO, 1)
+    assert (partition.high_watermark, bench.proposed) == (0, [])
+    partition.take_min_insync_replicas(2)
+    assert partition.high_watermark == 0, "three may lead without the record"
+    proposal = partition.proposal()
+    assert proposal is not None
+    assert proposal.isr == (ME, TWO)
+    partition.adopt_isr(proposal, (ME, TWO), PartitionEpoch(1), (THREE,))
+    assert (partition.high_watermark, len(bench.proposed)) == (0, 1), "the controller said no"
+    partition.maybe_propose_thaw()
+    proposal = partition.proposal()
+    assert proposal is not None
+    partition.adopt_isr(proposal, (ME, TWO), PartitionEpoch(2))
+    assert partition.high_watermark == 1
 
 
 def test_v3_lets_a_follower_join_that_has_not_reached_the_epochs_start(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from highwater_broker import isr_change_notifier
 from highwater_broker.current_session import CurrentSession
 from highwater_broker.isr_change_notifier import IsrChangeNotifier
+from highwater_broker.log.storage_identity import StorageIdentity
 from highwater_broker.registration import Registration
 from highwater_broker.settings import BrokerSettings
 from highwater_broker.topic_settings import TopicSettings
@@ -17,7 +19,7 @@ from highwater_core import znodes
 from highwater_core.config import Preset, resolve_toggles
 from highwater_core.events import EventKind
 from highwater_core.fail_points import BROKER_FAIL_POINTS, FailPoints
-from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.ids import NodeId, StorageId, TopicPartition
 from highwater_core.ports import (
     ConnectionLost,
     Coordination,
@@ -27,6 +29,7 @@ from highwater_core.ports import (
     NoNode,
     NotEmpty,
     Ports,
+    SessionExpired,
     TooLarge,
 )
 from highwater_core.request_sizes import MAX_REQUEST_BYTES, size_of_create
@@ -77,7 +80,7 @@ class Scene:
         session = await self.zookeeper.factory(self.runtime).open(session_timeout_ms)
         return Faulty(session, self.faults)
 
-    def registration(self) -> Registration:
+    def registration(self, storage: StorageIdentity | None = None) -> Registration:
         ports = Ports(
             runtime=self.runtime,
             coordination=self,
@@ -90,7 +93,9 @@ class Scene:
         )
         points = FailPoints(self.runtime, self.recorder, ports.exit_now, BROKER_FAIL_POINTS)
         toggles = resolve_toggles(Preset.FENCED)
-        return Registration(self.settings, toggles, ports, self.current, lambda event: None, points)
+        return Registration(
+            self.settings, toggles, ports, self.current, lambda event: None, points, storage
+        )
 
     def put(self, path: str, data: bytes) -> None:
         async def write() -> None:
@@ -141,6 +146,44 @@ def test_a_registration_whose_znode_goes_registers_again_though_its_parent_is_go
     scene.runtime.start("operator", remove())
     scene.kernel.run_until(lambda: registration.broker_epoch > first, 10_000, "the next one")
     assert znodes.broker_path(ME) in scene.zookeeper.dump()
+
+
+def test_sessions_that_end_at_once_are_not_opened_all_the_time(scene: Scene) -> None:
+    """A server may answer what its client does not understand, and so end each session."""
+    scene.faults = {"ensure_path": [SessionExpired("at once")] * 1_000}
+    scene.runtime.start("registration", scene.registration().run())
+    scene.kernel.run_for(10_000)
+    assert 10 <= len(scene.trace.events(EventKind.SESSION_OPENED)) <= 21
+
+
+@pytest.mark.parametrize("error", [None, ConnectionLost, CoordinationError])
+def test_other_contents_are_registered_anew_in_the_same_session(
+    scene: Scene, error: type[CoordinationError] | None
+) -> None:
+    """Something turned out to be lost: controllers must hear of it before anything is cut."""
+    contents = SimpleNamespace(storage_id=StorageId("a" * 32))
+    registration = scene.registration(contents)  # type: ignore[arg-type]
+    scene.runtime.start("registration", registration.run())
+    scene.kernel.run_until(registration.registered.is_set, 10_000, "the registration")
+    first = registration.broker_epoch
+    session_id = scene.current.get().session_id
+    contents.storage_id = StorageId("b" * 32)
+    scene.faults["delete"] = [error("odd")] if error else []
+    answers: list[bool] = []
+
+    async def ask() -> None:
+        answers.append(await registration.names(StorageId("a" * 32)))
+        while not await registration.names(contents.storage_id):
+            answers.append(False)
+            await scene.runtime.sleep(1_000)
+
+    task = scene.runtime.start("ask", ask())
+    scene.kernel.run_until(task.is_done, 30_000, "the next registration")
+    assert answers == [True] + [False] * (2 if error else 1)
+    assert registration.broker_epoch > first
+    assert scene.current.get().session_id == session_id
+    data, _ = scene.zookeeper.dump()[znodes.broker_path(ME)]
+    assert znodes.decode_storage_id(data, ME) == "b" * 32
 
 
 # ---------------------------------------------------------------- what else a broker writes

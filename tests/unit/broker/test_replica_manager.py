@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from highwater_broker.current_session import CurrentSession
-from highwater_broker.log.checkpoints import read_partition_metadata
+from highwater_broker.log.checkpoints import (
+    HIGH_WATERMARK_CHECKPOINT,
+    read_partition_metadata,
+)
 from highwater_broker.log.folders import (
     STRAY_SUFFIX,
     list_strays,
@@ -29,6 +32,7 @@ from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import (
+    LEADER_DURING_DELETE,
     BrokerEpoch,
     ControllerEpoch,
     LeaderEpoch,
@@ -82,12 +86,13 @@ class Broker:
             bench.written_recovery_points += 1
 
         self.metadata = MetadataCache()
+        self.logs = ReplicaLogs(
+            bench.ports.files, trace, ME, "cluster", topics.log_config, bench.fail_points()
+        )
         self.manager = ReplicaManager(
             context,
             bench.ports,
-            ReplicaLogs(
-                bench.ports.files, trace, ME, "cluster", topics.log_config, bench.fail_points()
-            ),
+            self.logs,
             topics,
             self.metadata,
             bench.fetchers(),
@@ -686,3 +691,48 @@ def test_a_command_of_many_partitions_ends_as_the_broker_registers_anew(
     answer = broker.carry_out(stop_many(delete=False) if is_stop else lead_many())
     assert answer.error is E.STALE_BROKER_EPOCH
     assert 0 < led(broker) < len(MANY)
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, broker: Broker, method: str, path: str) -> list[str]:
+    """Return a list that grows by each call of the disk's method whose first path it is."""
+    calls: list[str] = []
+    files = broker.bench.ports.files
+    real = getattr(files, method)
+
+    def call(first: str, *more: Any) -> Any:
+        calls.extend([first] if first.startswith(path) else [])
+        return real(first, *more)
+
+    monkeypatch.setattr(files, method, call)
+    return calls
+
+
+def test_a_command_of_many_deletions_lists_the_data_folder_once(
+    make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names a folder for every partition of the broker."""
+    broker = make_broker()
+    topics = [TopicPartition(f"t-{number}", 0) for number in range(60)]
+    broker.carry_out(update(*(metadata(key, ID_A) for key in topics), number=1))
+    listed = counted(monkeypatch, broker, "list", "")
+    gone = (replace(metadata(key, ID_A), leader=LEADER_DURING_DELETE) for key in topics)
+    broker.carry_out(update(*gone, number=2))
+    assert len(listed) == 1
+    broker.carry_out(stop_many(delete=True))
+    assert len(listed) == 2
+
+
+def test_a_command_of_many_partitions_forgets_what_was_checkpointed_of_earlier_ones_at_once(
+    make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = make_broker()
+    checkpoint = broker.logs.high_watermarks
+    scope = broker.bench.runtime.scope("checkpoint")
+    scope.spawn("write", checkpoint.write(dict.fromkeys((*MANY, T0), Offset(9))))
+    broker.bench.kernel.run_for(500)
+    written = counted(monkeypatch, broker, "rename", HIGH_WATERMARK_CHECKPOINT)
+    broker.carry_out(lead_many())
+    assert led(broker) == len(MANY)
+    assert len(written) == 1
+    assert checkpoint.entries == {T0: 9}
+    assert {partition.high_watermark for partition in broker.manager.partitions()} == {0}

@@ -103,11 +103,11 @@ def test_an_entry_is_forgotten_even_while_an_older_write_that_has_it_is_under_wa
     file, (kept, gone) = checkpoint(machine), ENTRIES
     machine.run(file.write(ENTRIES))
     machine.runtime.start("older", file.write({kept: Offset(7), gone: Offset(9)}))
-    machine.runtime.start("forget", file.forget(gone))
+    machine.runtime.start("forget", file.forget([gone]))
     machine.kernel.run_for(1_000)
     assert file.read().entries == {kept: 7}
     before = machine.disk.files()
-    machine.run(file.forget(gone))
+    machine.run(file.forget([gone]))
     assert machine.disk.files() == before
 
 
@@ -121,7 +121,7 @@ def test_a_forgotten_entry_is_not_listed_while_a_newer_write_is_under_way(
     found: list[object] = []
 
     async def forget() -> None:
-        await file.forget(gone)
+        await file.forget([gone])
         found.append(file.entries.get(gone))
 
     async def write_later() -> None:
@@ -143,7 +143,7 @@ def test_an_entry_that_could_not_be_forgotten_for_certain_is_still_listed(machin
 
     async def forget() -> ErrorCode | None:
         try:
-            await file.forget(gone)
+            await file.forget([gone])
         except LogRefused as refused:
             return refused.error
         return None
@@ -249,6 +249,21 @@ def test_a_topic_id_is_kept_with_its_partition(machine: Any) -> None:
     assert read_partition_metadata(machine.files, "t-0") == PartitionMetadata(TopicId("ab" * 16))
     put(machine, "t-0/partition.metadata", b"version: 0\n")
     assert read_partition_metadata(machine.files, "t-0").problem is not None
+
+
+@pytest.mark.parametrize("name", ["t-0/partition.metadata", "meta.properties"])
+def test_no_flipped_bit_makes_another_id_or_another_brokers_folder(machine: Any, name: str) -> None:
+    """With another topic's id a log would be set aside, and an empty one lead in its place."""
+    machine.files.make_folder("t-0")
+    machine.run(write_partition_metadata(machine.files, "t-0", TopicId("ab" * 16)))
+    machine.run(claim_folder(machine.files, NodeId(1), "c"))
+    whole = bytes(machine.disk.content(name))
+    for bit in range(8 * len(whole)):
+        machine.disk.content(name)[:] = whole
+        machine.disk.content(name)[bit // 8] ^= 1 << bit % 8
+        found = read_partition_metadata(machine.files, "t-0")
+        assert found.topic_id in (NO_TOPIC_ID, TopicId("ab" * 16))
+        machine.run(claim_folder(machine.files, NodeId(1), "c"))
 
 
 def test_the_clean_shutdown_marker_counts_once(machine: Any) -> None:

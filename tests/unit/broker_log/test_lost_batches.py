@@ -112,6 +112,8 @@ class Broker:
         self.starts = 0
         self.storage_id: StorageId | None = None
         """What the last start that came to its end would register."""
+        self.registered: StorageId | None = None
+        self.to_register: list[StorageId] = []
         self.logs: ReplicaLogs
         self.hosted: dict[TopicPartition, HostedLog] = {}
         self.trace = SilentTrace()
@@ -131,6 +133,7 @@ class Broker:
             lambda topic: CONFIG,
             NoFailPoints(),  # type: ignore[arg-type]
             storage,
+            self.registers,
         )
 
         async def load() -> list[HostedLog] | None:
@@ -146,6 +149,10 @@ class Broker:
         self.hosted = {each.topic_partition: each for each in hosted}
         self.storage_id = storage.storage_id
         return True
+
+    async def registers(self, storage_id: StorageId) -> bool:
+        self.to_register.append(storage_id)
+        return self.registered == storage_id
 
     def fill(self, tools: Any, recovery_point: int, high_watermark: int) -> None:
         """Give both logs their records; what is below the recovery point is on the disk."""
@@ -334,8 +341,15 @@ def test_a_loss_found_after_registration_leaves_the_log_closed_and_as_it_is(
         except LogRefused as refused:
             return refused.error
 
-    assert broker.machine.run(create()) is ErrorCode.KAFKA_STORAGE_ERROR
-    assert broker.machine.disk.files()[path] == damaged
+    for _ in range(2):
+        assert broker.machine.run(create()) is ErrorCode.KAFKA_STORAGE_ERROR
+        assert broker.machine.disk.files()[path] == damaged
+    (second,) = set(broker.to_register)
+    assert second != first, "the loss is on the disk, and to be registered"
+    broker.registered = second
+    opened = broker.machine.run(create())
+    assert isinstance(opened, HostedLog)
+    assert opened.log.log_end_offset < HIGH_WATERMARK
     broker.machine.crash()
     assert broker.start()
     assert broker.storage_id != first

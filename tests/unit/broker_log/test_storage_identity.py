@@ -31,8 +31,8 @@ def test_an_empty_folder_gets_an_id_that_survives_a_power_loss(
 ) -> None:
     assert len(first) == 32
     machine.lose_power()
-    assert machine.disk.content(STORAGE_IDENTITY) == (
-        f"version=0\nboot.id={BOOT}\nstorage.id={first}\n".encode()
+    assert machine.disk.content(STORAGE_IDENTITY).startswith(
+        f"version=0\nboot.id={BOOT}\nstorage.id={first}\n#crc32c=".encode()
     )
 
 
@@ -76,12 +76,29 @@ def test_a_flipped_bit_never_makes_other_contents_pass_for_these(
 ) -> None:
     content = machine.disk.content(STORAGE_IDENTITY)
     whole = bytes(content)
-    for bit in range(0, 8 * len(whole), 5):
+    for bit in range(8 * whole.index(b"#crc32c")):
         content = machine.disk.content(STORAGE_IDENTITY)
         content[:] = whole
         content[bit // 8] ^= 1 << bit % 8
         if bytes(content).split() != whole.split():  # of the line ends, any white space will do
             assert start(machine, BOOT, seed=2) != first
+
+
+@pytest.mark.parametrize("stored", ["", "x", "A" * 32, "a" * 31, "a" * 33, "a" * 31 + "*"])
+def test_an_id_that_no_registration_may_name_is_drawn_anew(machine: Any, stored: str) -> None:
+    """Else every controller would call the registration malformed, for the whole boot."""
+    text = f"version=0\nboot.id={BOOT}\nstorage.id={stored}\n"
+    machine.files.open(STORAGE_IDENTITY).append([text.encode()])
+    found = start(machine, BOOT, seed=2)
+    assert found != stored
+    assert len(found) == 32
+    assert start(machine, BOOT, seed=3) == found
+
+
+def test_an_id_of_former_times_without_a_checksum_is_kept(machine: Any) -> None:
+    text = f"version=0\nboot.id={BOOT}\nstorage.id={'a' * 32}\n"
+    machine.files.open(STORAGE_IDENTITY).append([text.encode()])
+    assert start(machine, BOOT, seed=2) == "a" * 32
 
 
 def test_an_id_that_the_disk_refused_is_not_used(machine: Any) -> None:

@@ -29,8 +29,9 @@ NONE = ErrorCode.NONE
 P0 = TopicPartition("t", 0)
 
 
-def create(cluster, *topics):
-    return [result.error for result in cluster.ask(CreateTopicsRequest(topics)).results]
+def create(cluster, *topics, validate_only=False):
+    request = CreateTopicsRequest(topics, validate_only)
+    return [result.error for result in cluster.ask(request).results]
 
 
 def delete(cluster, *names):
@@ -75,6 +76,22 @@ def test_one_request_creates_a_bounded_number_of_partitions(running, monkeypatch
     monkeypatch.setattr(topic_requests, "MAX_PARTITION_COUNT", 10)
     topics = [NewTopic("a", 6, 1), NewTopic("b", 6, 1), NewTopic("c", 4, 1)]
     assert create(running, *topics) == [NONE, ErrorCode.POLICY_VIOLATION, NONE]
+
+
+def test_what_is_refused_for_its_count_is_not_computed_first(running, monkeypatch):
+    """Thousands of topics of 10,000 partitions fit a request: assigning them takes minutes."""
+    assigned = []
+    real = topic_requests.assign_replicas
+
+    def assign(brokers, partition_count, *more):
+        assigned.append(partition_count)
+        return real(brokers, partition_count, *more)
+
+    monkeypatch.setattr(topic_requests, "assign_replicas", assign)
+    topics = [NewTopic(f"t{number}", 6_000, 1) for number in range(9)]
+    refused = [ErrorCode.POLICY_VIOLATION] * 8
+    assert create(running, *topics, validate_only=True) == [NONE, *refused]
+    assert assigned == [6_000]
 
 
 def test_the_cluster_has_a_bounded_number_of_partitions(cluster):

@@ -7,11 +7,9 @@ import itertools
 import pytest
 
 from highwater_controller.logic.eligible_leaders import (
-    Eligible,
     Survivors,
     elect_eligible,
     next_eligible,
-    still_eligible,
     without_lost,
 )
 from highwater_controller.logic.leader_selectors import Elected, NoLeader
@@ -55,25 +53,6 @@ PATH = znodes.partition_state_path(P0)
 )
 def test_next_eligible(isr, elr, next_isr, minimum, expected):
     assert next_eligible(isr, elr, next_isr, minimum) == expected
-
-
-@pytest.mark.parametrize(
-    ("isr", "elr", "then", "now", "expected"),
-    [
-        ((1,), (2, 3), 2, 2, (2, 3)),  # both may have left at once
-        ((1,), (2, 3), 2, 3, (2, 3)),
-        ((1,), (2, 3), 0, 2, (2, 3)),
-        ((1,), (2,), 2, 1, ()),
-        ((1, 2), (3,), 3, 2, ()),
-        # lowered: a leader that still counts (1, 3) commits with two, without 2
-        ((1,), (2, 3), 3, 2, (3,)),
-        ((1,), (2, 3, 4), 4, 2, (4,)),
-        ((1,), (2, 3, 4), 4, 3, (3, 4)),
-        ((1,), (2,), 4, 3, (2,)),
-    ],
-)
-def test_who_is_still_eligible(isr, elr, then, now, expected):
-    assert still_eligible(isr, Eligible(elr, then), now) == expected
 
 
 @pytest.mark.parametrize(
@@ -210,15 +189,18 @@ def test_nobody_is_eligible_while_the_topics_configuration_is_unreadable(held, c
     assert of(held.state("t")) == (0, (0,), ())
 
 
-def test_eligible_replicas_are_so_no_more_once_fewer_in_sync_commit(held):
+def lower(cluster, minimum):
+    config = znodes.TopicConfigZnode(config={"min.insync.replicas": str(minimum)})
+    cluster.write(znodes.topic_config_path("t"), znodes.encode(config))
+
+
+def test_eligible_replicas_stay_so_whatever_becomes_of_the_minimum(held):
+    """Nothing was committed in the state that names them: its leader waits."""
     die(held, 2, 1, 0)
     assert of(held.state("t")) == (NOBODY, (0,), (1,))
-    lowered = znodes.TopicConfigZnode(config={"min.insync.replicas": "1"})
-    held.write(znodes.topic_config_path("t"), znodes.encode(lowered))
+    lower(held, 1)
     come_back(held, 1, "s1")
-    assert held.state("t").leader == NOBODY
-    come_back(held, 0, "s0")
-    assert of(held.state("t")) == (0, (0,), ())
+    assert of(held.state("t")) == (1, (1,), ())
 
 
 def test_the_last_in_sync_that_lost_records_gives_way_to_the_eligible_ones(held):
@@ -348,7 +330,7 @@ def test_v3_writes_the_state_as_it_always_did(cluster):
 # ---------------------------------------------------------------- AlterPartition
 
 
-def alter(cluster, *isr):
+def alter(cluster, *isr, partition_epoch=None):
     path = znodes.topic_path("t")
     _, topic_id = znodes.decode_topic(cluster.data(path), "t")
     dump = cluster.zookeeper.dump()
@@ -357,11 +339,15 @@ def alter(cluster, *isr):
         topic_partition=P0,
         leader_epoch=LeaderEpoch(0),
         new_isr=tuple(IsrMember(NodeId(b), epochs[b]) for b in isr),
-        partition_epoch=PartitionEpoch(dump[PATH][1].node_version),
+        partition_epoch=PartitionEpoch(
+            dump[PATH][1].node_version if partition_epoch is None else partition_epoch
+        ),
         topic_id=topic_id,
     )
     response = cluster.ask(AlterPartitionRequest(NodeId(0), epochs[0], (item,)))
-    assert response.results[0].error is ErrorCode.NONE
+    (result,) = response.results
+    assert result.error is ErrorCode.NONE
+    return result
 
 
 def test_who_a_leader_takes_out_of_the_isr_is_eligible_until_enough_are_in_sync(held):
@@ -374,7 +360,26 @@ def test_who_a_leader_takes_out_of_the_isr_is_eligible_until_enough_are_in_sync(
     assert held.state("t").storage_ids == ((0, "s0"), (2, "s2"))
 
 
-def test_who_was_eligible_is_so_no_more_once_a_lowered_minimum_commits_without_it(cluster):
+def test_an_isr_that_is_large_enough_by_a_lowered_minimum_commits_from_its_next_state_on(cluster):
+    for broker_id in range(3):
+        cluster.start_broker(broker_id, f"s{broker_id}")
+    cluster.start_controller()
+    cluster.until_failed_over()
+    cluster.create_topic("t", (0, 1, 2), config={"min.insync.replicas": "3"})
+    cluster.settle()
+    assert alter(cluster, 0, 1).elr == (2,)
+    known = cluster.data(PATH)
+    assert alter(cluster, 1, 0).elr == (2,), "nothing has changed"
+    assert cluster.data(PATH) == known
+    lower(cluster, 2)
+    late = alter(cluster, 0, 1, partition_epoch=0)
+    assert (late.elr, cluster.data(PATH)) == ((2,), known), "a repeat from before"
+    assert alter(cluster, 0, 1).elr == ()
+    assert of(cluster.state("t")) == (0, (0, 1), ())
+    assert alter(cluster, 0).elr == (1,)
+
+
+def test_who_was_eligible_stays_so_while_nothing_is_committed_by_a_lowered_minimum(cluster):
     for broker_id in range(3):
         cluster.start_broker(broker_id, f"s{broker_id}")
     cluster.start_controller()
@@ -382,9 +387,6 @@ def test_who_was_eligible_is_so_no_more_once_a_lowered_minimum_commits_without_i
     cluster.create_topic("t", (0, 1, 2), config={"min.insync.replicas": "3"})
     cluster.settle()
     alter(cluster, 0, 1)
-    assert of(cluster.state("t")) == (0, (0, 1), (2,))
-    # From here on 0 and 1 commit by themselves: 2 may lack what they commit.
-    lowered = znodes.TopicConfigZnode(config={"min.insync.replicas": "2"})
-    cluster.write(znodes.topic_config_path("t"), znodes.encode(lowered))
+    lower(cluster, 2)
     alter(cluster, 0)
-    assert of(cluster.state("t")) == (0, (0,), (1,))
+    assert of(cluster.state("t")) == (0, (0,), (2, 1))

@@ -113,7 +113,6 @@ def test_the_largest_state_fits_a_request() -> None:
         tuple(NodeId(each - znodes.MAX_REPLICAS) for each in ids),
         BrokerEpoch(2**63 - 1),
         tuple((each, StorageId("x" * 64)) for each in ids),
-        2**31 - 1,
     )
     data = znodes.encode_partition_state(largest)
     assert znodes.decode_partition_state(data, "path").leader == NO_LEADER

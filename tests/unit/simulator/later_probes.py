@@ -20,10 +20,9 @@ from highwater_broker.replica_logs import HostedLog
 from highwater_broker.replica_manager import ReplicaManager
 from highwater_broker.settings import BrokerSettings
 from highwater_chaos.faults import DiskOperation
-from highwater_controller import alter_partition, election, eligibility
+from highwater_controller import alter_partition, election
 from highwater_controller.context import VersionedLeadership
 from highwater_controller.request_batch import RequestBatch
-from highwater_controller.settings import ControllerSettings
 from highwater_core import znodes
 from highwater_core.config import Preset, resolve_toggles
 from highwater_core.errors import ErrorCode
@@ -43,14 +42,14 @@ from highwater_core.messages import (
     StopReplicaPartition,
     UpdateMetadataRequest,
 )
-from highwater_core.ports import ANY_VERSION, Stat
+from highwater_core.ports import ANY_VERSION
 from highwater_core.znodes import PartitionLeadership
+from highwater_wire.kafka.record_batch import build_batch
 
 ME, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 ALL = (ME, TWO, THREE)
 T0 = TopicPartition("t", 0)
 TOGGLES = resolve_toggles(Preset.FENCED)
-_SETTINGS = ControllerSettings(node_id=NodeId(1000))
 
 Probe = Callable[[Any], object]
 
@@ -198,14 +197,11 @@ def version_with_which_an_epoch_is_set(bench: Any) -> object:
     return election.SetOp(znodes.CONTROLLER_EPOCH, b"2", 3).expected_version
 
 
-def eligible_after_the_minimum_was_lowered(bench: Any) -> object:
-    async def get(path: str) -> tuple[bytes, Stat]:
-        config = znodes.TopicConfigZnode({"min.insync.replicas": "2"})
-        return znodes.encode(config), Stat(1, 1, 0, 0)
-
-    term: Any = SimpleNamespace(store=SimpleNamespace(get=get), settings=_SETTINGS)
-    before = PartitionLeadership(ME, LeaderEpoch(3), ControllerEpoch(1), (ME, TWO), elr=(THREE,))
-    return bench.do(eligibility._next_eligible(term, T0, before, (ME,))).brokers
+def high_watermark_while_another_is_eligible(bench: Any) -> object:
+    leader = bench.lead(isr=(ME,))
+    leader.role.elr = (TWO,)
+    leader.append(build_batch([(None, b"value", 1_000)]), 1, 0)
+    return leader.high_watermark
 
 
 LATER: dict[str, tuple[Probe, object, object]] = {
@@ -235,9 +231,5 @@ LATER: dict[str, tuple[Probe, object, object]] = {
         ErrorCode.NONE,
     ),
     "controller_epoch_unconditional": (version_with_which_an_epoch_is_set, 3, ANY_VERSION),
-    "eligible_for_ever": (
-        eligible_after_the_minimum_was_lowered,
-        (TWO,),
-        (THREE, TWO),
-    ),
+    "eligible_not_waited_for": (high_watermark_while_another_is_eligible, 2, 3),
 }

@@ -104,6 +104,7 @@ class LeaderAndIsrPartition(_message.Message):
     ASSIGNED_REPLICAS_FIELD_NUMBER: _builtins.int
     IS_NEW_FIELD_NUMBER: _builtins.int
     TOPIC_ID_FIELD_NUMBER: _builtins.int
+    ELR_FIELD_NUMBER: _builtins.int
     leader: _builtins.int
     """V3: the leading broker's id; -1 when there is none."""
     leader_epoch: _builtins.int
@@ -126,6 +127,10 @@ class LeaderAndIsrPartition(_message.Message):
     def assigned_replicas(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The assigned replicas' ids, the preferred leader first."""
 
+    @_builtins.property
+    def elr(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The eligible leader replicas' ids (KIP-966); while there are any the leader commits nothing."""
+
     def __init__(
         self,
         *,
@@ -137,10 +142,11 @@ class LeaderAndIsrPartition(_message.Message):
         assigned_replicas: _abc.Iterable[_builtins.int] | None = ...,
         is_new: _builtins.bool = ...,
         topic_id: _builtins.str = ...,
+        elr: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["topic_partition", b"topic_partition"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assigned_replicas", b"assigned_replicas", "is_new", b"is_new", "isr", b"isr", "leader", b"leader", "leader_epoch", b"leader_epoch", "topic_id", b"topic_id", "topic_partition", b"topic_partition", "zk_version", b"zk_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assigned_replicas", b"assigned_replicas", "elr", b"elr", "is_new", b"is_new", "isr", b"isr", "leader", b"leader", "leader_epoch", b"leader_epoch", "topic_id", b"topic_id", "topic_partition", b"topic_partition", "zk_version", b"zk_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

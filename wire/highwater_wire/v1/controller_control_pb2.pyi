@@ -379,6 +379,7 @@ class AlterPartitionResult(_message.Message):
     LEADER_EPOCH_FIELD_NUMBER: _builtins.int
     ISR_FIELD_NUMBER: _builtins.int
     PARTITION_EPOCH_FIELD_NUMBER: _builtins.int
+    ELR_FIELD_NUMBER: _builtins.int
     error_code: _builtins.int
     """Kafka's error code; 0 is success."""
     leader: _builtins.int
@@ -395,6 +396,10 @@ class AlterPartitionResult(_message.Message):
     def isr(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The in-sync replicas' ids as written."""
 
+    @_builtins.property
+    def elr(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The eligible leader replicas' ids (KIP-966); while there are any the leader commits nothing."""
+
     def __init__(
         self,
         *,
@@ -404,10 +409,11 @@ class AlterPartitionResult(_message.Message):
         leader_epoch: _builtins.int = ...,
         isr: _abc.Iterable[_builtins.int] | None = ...,
         partition_epoch: _builtins.int = ...,
+        elr: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["topic_partition", b"topic_partition"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "isr", b"isr", "leader", b"leader", "leader_epoch", b"leader_epoch", "partition_epoch", b"partition_epoch", "topic_partition", b"topic_partition"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["elr", b"elr", "error_code", b"error_code", "isr", b"isr", "leader", b"leader", "leader_epoch", b"leader_epoch", "partition_epoch", b"partition_epoch", "topic_partition", b"topic_partition"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
