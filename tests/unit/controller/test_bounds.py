@@ -109,10 +109,10 @@ def test_the_cluster_has_a_bounded_number_of_partitions(cluster):
     assert create(cluster, NewTopic("d", 3, 1)) == [NONE]
 
 
-def test_a_configuration_that_fits_no_znode_is_refused(running):
+def test_a_configuration_that_would_fit_no_znode_is_refused(running):
     padded = " " * MAX_REQUEST_BYTES + "5"
     topic = NewTopic("t", 1, 1, (), (("retention.ms", padded),))
-    assert create(running, topic) == [ErrorCode.POLICY_VIOLATION]
+    assert create(running, topic) == [ErrorCode.INVALID_CONFIG]
     assert running.data(znodes.topic_path("t")) is None
     assert create(running, NewTopic("t", 1, 1)) == [NONE]
 
