@@ -226,8 +226,12 @@ def _follower(
         role = "no replica" if replica is None else f"{replica.role} in {replica.leader_epoch}"
         yield Missing("L8", f"broker {broker} does not follow the leader: {role}", at)
         return
+    if leader is None:
+        return
+    # Too few in sync, a new leader's may stay below where an earlier leader had records removed.
+    high_watermark = max(leader.high_watermark, replica.log_start_offset)
     ends = replica.log_end_offset, replica.high_watermark
-    if leader is not None and ends != (leader.log_end_offset, leader.high_watermark):
+    if ends != (leader.log_end_offset, high_watermark):
         yield Missing("L8", f"broker {broker} has end and high watermark {ends}", at)
 
 

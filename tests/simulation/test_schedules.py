@@ -42,6 +42,8 @@ FOUND_BUGS = (
     Schedule(800_341, Family.PROCESSES),
     # A log that opened late, and closed again as the disk refused its topic's id.
     Schedule(800_309, Family.DISKS),
+    # A truncation that the disk refused in its middle.
+    Schedule(920_016, Family.JOINS),
 )
 CHUNKS.append(Chunk(FOUND_BUGS, Preset.FENCED))
 

@@ -25,7 +25,7 @@ from highwater_broker.log.record_batch import (
 from highwater_broker.log.recovery import Recovery, RecoveryReport
 from highwater_broker.log.refusing import refused_by_disk, refusing
 from highwater_broker.log.retention import count_deletable, must_roll
-from highwater_broker.log.retired_segments import RetiredSegments, remove_newest_first
+from highwater_broker.log.retired_segments import RetiredSegments, remove_newest
 from highwater_broker.log.segment import Segment, SegmentRecords
 from highwater_broker.log.syncing import SyncFailed, synced
 from highwater_broker.log.time_lookup import FoundOffset, Steps, look_up_timestamp
@@ -311,7 +311,7 @@ class Log:
         appended; else a power loss could leave unchecked bytes below the checkpointed one.
 
         Raises:
-            LogRefused: KAFKA_STORAGE_ERROR.
+            LogRefused: KAFKA_STORAGE_ERROR; the log ends with what the disk did not let go of.
         """
         if offset >= self.log_end_offset:
             self._set_epochs(self.epoch_cache.truncate_from_end(self.log_end_offset))
@@ -323,10 +323,8 @@ class Log:
         self._name_changes += 1
         try:
             count = bisect_right(self._segments, offset, key=_BASE_OFFSET)
-            self._segments[count - 1].truncate_to(offset)
-            removed = self._segments[count:]
-            del self._segments[count:]
-            remove_newest_first(removed)
+            remove_newest(self._segments, down_to=count)
+            self._segments[-1].truncate_to(offset)
         except OSError as error:
             raise refused_by_disk(self.folder, error) from error
         finally:
@@ -355,7 +353,7 @@ class Log:
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
         self._set_epochs(EpochCache())
         with refusing(self.folder):
-            remove_newest_first(removed)
+            remove_newest(removed, down_to=0)
 
     def start_over_at(self, offset: Offset) -> None:
         """Retire all that there is; the log is empty and begins at the offset, not below its end.

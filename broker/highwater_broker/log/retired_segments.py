@@ -7,8 +7,6 @@ damage, and the newer, good segments would be set aside.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from highwater_broker.log.segment import Segment
 from highwater_core.ids import Offset
 
@@ -44,7 +42,15 @@ class RetiredSegments:
         return removed
 
 
-def remove_newest_first(segments: Sequence[Segment]) -> None:
-    """Remove the segments' files; what a power loss leaves of them is contiguous."""
-    for segment in reversed(segments):
-        segment.remove()
+def remove_newest(segments: list[Segment], *, down_to: int) -> None:
+    """Remove the newest segments and their files until so many are left.
+
+    What a power loss leaves of them is contiguous. So is what the disk does not let go of, and it
+    stays listed: else a log that has grown again to where such a file begins would go on with it.
+
+    Raises:
+        OSError: the disk refused.
+    """
+    while len(segments) > down_to:
+        segments[-1].remove()
+        del segments[-1]

@@ -180,6 +180,23 @@ def test_truncation_that_met_an_error_is_done_or_undone_and_the_log_stays_true(
     assert is_true(machine, tools, log)
 
 
+def test_a_segment_that_the_disk_keeps_stays_the_logs(new_machine: Any, tools: Any) -> None:
+    """Else a log that grows to where the segment begins would go on with it after a crash."""
+    machine = new_machine(SMALL)
+    log = filled(machine, tools)
+    held = tools.all_bytes(log)
+    machine.disk.fail(DiskOperation.REMOVE)
+    assert refusal(lambda: log.truncate_to(Offset(1))) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert tools.all_bytes(log) == held
+    machine.disk.heal()
+    machine.crash()
+    log = machine.open()[0]
+    assert tools.all_bytes(log) == held
+    log.truncate_to(Offset(1))
+    assert log.log_end_offset == 1
+    assert is_true(machine, tools, log)
+
+
 def segment_ends(config: LogConfig) -> tuple[int, ...]:
     """A truncation over several segments may stop between two of them."""
     return (8,) if config is SMALL else ()
