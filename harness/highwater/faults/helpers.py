@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import docker
+from docker.errors import APIError
 from requests.exceptions import RequestException
 
 from highwater.labels import RunLabels
 
 HELPER_KIND = "fault"
 HELPER_WITHIN_S = 30
+START_TRIES = 3
+START_PAUSE_S = 0.2
+NOT_MADE = "OCI runtime create failed"
 
 
 def run_helper(
@@ -31,7 +36,7 @@ def run_helper(
     """
     helper = engine.containers.create(image, list(command), **_as_helper(run), **place)
     try:
-        helper.start()
+        _start(helper)
         code = int(helper.wait(timeout=HELPER_WITHIN_S)["StatusCode"])
         return code, helper.logs(stderr=False), helper.logs(stdout=False)
     finally:
@@ -48,11 +53,27 @@ def begin_helper(engine: docker.DockerClient, image: str, run: RunLabels, **plac
     """
     helper = engine.containers.create(image, auto_remove=True, **_as_helper(run), **place)
     try:
-        helper.start()
+        _start(helper)
     except RequestException:  # it is refused (an APIError is one), or not answered in time
         helper.remove(v=True, force=True)
         raise
     return str(helper.id)
+
+
+def _start(helper: Any) -> None:
+    """Start it; where the engine could not make its process, once more: nothing of it has run.
+
+    That happens on a busy machine, and where the node whose namespace it joins is just going.
+    """
+    for left in reversed(range(START_TRIES)):
+        try:
+            helper.start()
+        except APIError as error:
+            if not left or NOT_MADE not in str(error.explanation):
+                raise
+            time.sleep(START_PAUSE_S)
+        else:
+            return
 
 
 def _as_helper(run: RunLabels) -> dict[str, Any]:
