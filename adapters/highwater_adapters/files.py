@@ -8,6 +8,7 @@ Nothing here retries: OSError goes to the caller.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -17,6 +18,8 @@ from pathlib import Path
 from highwater_core.check import check
 from highwater_core.ports import Buffer
 
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_SYNCED_ONE_BY_ONE_MAX = 16
 _MAX_BUFFERS = os.sysconf("SC_IOV_MAX")
 
 RunBlocking = Callable[[Callable[[], None]], "asyncio.Future[None]"]
@@ -131,7 +134,7 @@ def _drop_front(views: list[memoryview], count: int) -> None:
 class RealFileSystem:
     """See highwater_core.ports.FileSystem."""
 
-    def __init__(self, root: str | Path, sync_threads: int = 64) -> None:
+    def __init__(self, root: str | Path, sync_threads: int = 8) -> None:
         self._root = Path(root)
         self._threads = ThreadPoolExecutor(sync_threads, thread_name_prefix="sync")
 
@@ -165,6 +168,10 @@ class RealFileSystem:
         place = self._at(path)
         await asyncio.shield(self._run_blocking(lambda: sync_folder(place)))
 
+    async def sync_many(self, files: Sequence[str], folders: Sequence[str]) -> None:
+        places = [self._at(path) for path in (*files, *folders)]
+        await asyncio.shield(self._run_blocking(lambda: sync_all(self._root, places)))
+
     def close(self) -> None:
         """Wait for the syncs that run; the port is not used any more."""
         self._threads.shutdown()
@@ -180,8 +187,34 @@ class RealFileSystem:
 
 def sync_folder(folder: Path) -> None:
     """Make the folder's entries survive a power loss (blocks)."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    _with_descriptor(folder, os.fsync)
+
+
+def sync_all(root: Path, places: Sequence[Path]) -> None:
+    """Make files and folders below the root survive a power loss (blocks).
+
+    Many of them with all else that waits on their file system: each sync of its own is a commit
+    of the journal, for which whatever makes or renames a file waits meanwhile.
+    """
+    if len(places) > _SYNCED_ONE_BY_ONE_MAX:
+        _with_descriptor(root, _sync_file_system)
+        return
+    for place in places:
+        _with_descriptor(place, os.fsync)
+
+
+def _with_descriptor(place: Path, act: Callable[[int], None]) -> None:
+    descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(descriptor)
+        act(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _sync_file_system(descriptor: int) -> None:
+    """syncfs(2), which Python has not; elsewhere than on Linux all file systems."""
+    if not hasattr(_LIBC, "syncfs"):
+        os.sync()
+    elif _LIBC.syncfs(descriptor):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))

@@ -5,7 +5,7 @@ Everything that is found damaged is repaired or left out, and traced as BAD_INPU
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from highwater_broker.log.checkpoints import (
@@ -15,6 +15,7 @@ from highwater_broker.log.checkpoints import (
     RECOVERY_POINT_CHECKPOINT,
     OffsetCheckpoint,
     claim_folder,
+    metadata_path,
     read_partition_metadata,
     take_clean_shutdown_marker,
     write_partition_metadata,
@@ -185,7 +186,7 @@ class ReplicaLogs:
         checkpoints say of that topic is forgotten. One that turns out to have lost batches stays
         closed, and as it is, while the broker is registered as one that lost nothing.
 
-        Ordering: write_topic_id comes next, then take_as_hosted as the replica begins to serve.
+        Ordering: the topic's id comes next, then take_as_hosted as the replica begins to serve.
         `sync` makes the folder itself durable.
 
         Raises:
@@ -280,8 +281,23 @@ class ReplicaLogs:
         for deleted in deleted_of(interrupted, key):
             self._files.remove(deleted)
 
-    async def write_topic_id(self, key: TopicPartition, topic_id: TopicId) -> None:
-        await write_partition_metadata(self._files, partition_folder(key), topic_id)
+    def write_topic_id(self, key: TopicPartition, topic_id: TopicId) -> None:
+        """Write the id of a partition that has a folder; `sync_topic_ids` comes next.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        write_partition_metadata(self._files, partition_folder(key), topic_id)
+
+    async def sync_topic_ids(self, keys: Sequence[TopicPartition]) -> bool:
+        """Return whether the partitions' ids survive a power loss."""
+        folders = [partition_folder(key) for key in keys]
+        try:
+            await self._files.sync_many([metadata_path(each) for each in folders], folders)
+        except OSError as error:
+            self.bad_input(f"the topic ids of {len(keys)} partitions", str(error))
+            return False
+        return True
 
     async def sync(self) -> None:
         """Make creations, removals and renames of partition folders durable."""

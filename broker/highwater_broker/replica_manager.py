@@ -469,7 +469,6 @@ class ReplicaManager:
 
     def stop_all(self) -> None:
         """Take every replica out of service: nothing is appended or read any more."""
-        self._starts.stop()
         for partition in self.partitions():
             partition.stop(partition.leader_epoch)
             partition.trace(EventKind.REPLICA_STOPPED, deleted=False)

@@ -348,6 +348,13 @@ class FileSystem(Protocol):
 
     async def sync_folder(self, path: str) -> None: ...
 
+    async def sync_many(self, files: Sequence[str], folders: Sequence[str]) -> None:
+        """Return once the files' contents and the folders' entries survive a power loss.
+
+        Of many it is one wait for the disk, not one for each.
+        """
+        ...
+
 
 # ---------------------------------------------------------------- randomness and traces
 

@@ -206,14 +206,48 @@ class SimulatedFileSystem:
                 raise
 
     async def sync_folder(self, path: str) -> None:
-        node = self._disk.find(path)
-        if not isinstance(node, FolderNode):
-            raise FileNotFoundError(errno.ENOENT, "no such folder", path)
+        node = self._folder(path)
         change_count = node.change_count
         await self._runtime.sleep_ns(self._disk.sync_duration_ns())
         if self._disk.faults is not None:
             self._disk.faults.meet(DiskOperation.SYNC, path)
         node.mark_synced(change_count)
+
+    async def sync_many(self, files: Sequence[str], folders: Sequence[str]) -> None:
+        """As much becomes durable as is asked for, at once; the real one may do more."""
+        nodes = [self._file(path) for path in files]
+        covered = [[len(node.content)] for node in nodes]
+        for node, sizes in zip(nodes, covered, strict=True):
+            node.syncs.append(sizes)
+        changes = [(node, node.change_count) for node in map(self._folder, folders)]
+        try:
+            await self._runtime.sleep_ns(self._disk.sync_duration_ns())
+        finally:
+            for node, sizes in zip(nodes, covered, strict=True):
+                node.syncs.remove(sizes)
+        try:
+            if self._disk.faults is not None:
+                self._disk.faults.meet(DiskOperation.SYNC, files[0])
+        except OSError:
+            for node, sizes in zip(nodes, covered, strict=True):
+                node.mark_sync_failed(sizes[0], self._runtime.incarnation)
+            raise
+        for node, sizes in zip(nodes, covered, strict=True):
+            node.mark_synced(sizes[0])
+        for folder, count in changes:
+            folder.mark_synced(count)
+
+    def _file(self, path: str) -> FileNode:
+        node = self._disk.find(path)
+        if not isinstance(node, FileNode):
+            raise FileNotFoundError(errno.ENOENT, "no such file", path)
+        return node
+
+    def _folder(self, path: str) -> FolderNode:
+        node = self._disk.find(path)
+        if not isinstance(node, FolderNode):
+            raise FileNotFoundError(errno.ENOENT, "no such folder", path)
+        return node
 
     def _name_changed(self, path: str) -> None:
         if self._disk.changed is not None:

@@ -110,6 +110,23 @@ def test_sync_leaves_content_and_later_appends_alone(run: Run) -> None:
     run(body)
 
 
+@pytest.mark.parametrize("count", [1, 40])
+def test_many_are_synced_at_once_and_a_missing_one_is_told(run: Run, count: int) -> None:
+    async def body(files: FileSystem) -> None:
+        names = [f"f-{number}" for number in range(count)]
+        for name in names:
+            files.make_folder(name)
+            file = files.open(f"{name}/x")
+            file.append([b"abc"])
+            file.close()
+        await files.sync_many([f"{name}/x" for name in names], names)
+        assert [files.open(f"{name}/x").pread(0, 9) for name in names] == [b"abc"] * count
+        with pytest.raises(FileNotFoundError):
+            await files.sync_many(["f-0/y"], ["f-0"])
+
+    run(body)
+
+
 def test_closed_file_refuses_everything(run: Run) -> None:
     async def body(files: FileSystem) -> None:
         file = files.open("log")

@@ -87,7 +87,7 @@ def sound_folder(*, is_clean: bool) -> Folder:
         await claim_folder(files, NodeId(0), "highwater")
         await StorageIdentity(files, SeededRng(1), "boot").settle(stopped_cleanly=False)
         log, _ = Log.open(files, LOG_FOLDER, CONFIG, clean_shutdown=False, recovery_point=Offset(0))
-        await write_partition_metadata(files, LOG_FOLDER, TopicId("a" * 32))
+        write_partition_metadata(files, LOG_FOLDER, TopicId("a" * 32))
         for number in range(BATCHES):
             _append(log, number)
             if number == BATCHES // 2:

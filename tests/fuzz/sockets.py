@@ -12,7 +12,7 @@ import logging
 import socket
 import struct
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -132,6 +132,9 @@ class _KernelFiles(RealFileSystem):
         return file  # type: ignore[return-value]
 
     async def sync_folder(self, path: str) -> None:
+        await self._node_runtime.sleep(1)
+
+    async def sync_many(self, files: Sequence[str], folders: Sequence[str]) -> None:
         await self._node_runtime.sleep(1)
 
 

@@ -27,11 +27,11 @@ BUSY = {
     "retention_bytes": 600,
     "index_interval_bytes": 100,
 }
-ASYNC = ("sync", "sync_folder")
+ASYNC = ("sync", "sync_folder", "sync_many")
 OPERATIONS: dict[type, tuple[str, ...]] = {
     SimulatedFile: ("append", "pread", "truncate", "sync"),
     SimulatedFileSystem: (
-        "open", "make_folder", "exists", "list", "rename", "remove", "sync_folder",
+        "open", "make_folder", "exists", "list", "rename", "remove", "sync_folder", "sync_many",
     ),
 }  # fmt: skip
 

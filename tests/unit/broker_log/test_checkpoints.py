@@ -245,7 +245,7 @@ def test_a_failed_write_keeps_the_former_content(machine: Any) -> None:
 def test_a_topic_id_is_kept_with_its_partition(machine: Any) -> None:
     machine.files.make_folder("t-0")
     assert read_partition_metadata(machine.files, "t-0") == PartitionMetadata(NO_TOPIC_ID)
-    machine.run(write_partition_metadata(machine.files, "t-0", TopicId("ab" * 16)))
+    write_partition_metadata(machine.files, "t-0", TopicId("ab" * 16))
     assert read_partition_metadata(machine.files, "t-0") == PartitionMetadata(TopicId("ab" * 16))
     put(machine, "t-0/partition.metadata", b"version: 0\n")
     assert read_partition_metadata(machine.files, "t-0").problem is not None
@@ -255,7 +255,7 @@ def test_a_topic_id_is_kept_with_its_partition(machine: Any) -> None:
 def test_no_flipped_bit_makes_another_id_or_another_brokers_folder(machine: Any, name: str) -> None:
     """With another topic's id a log would be set aside, and an empty one lead in its place."""
     machine.files.make_folder("t-0")
-    machine.run(write_partition_metadata(machine.files, "t-0", TopicId("ab" * 16)))
+    write_partition_metadata(machine.files, "t-0", TopicId("ab" * 16))
     machine.run(claim_folder(machine.files, NodeId(1), "c"))
     whole = bytes(machine.disk.content(name))
     for bit in range(8 * len(whole)):

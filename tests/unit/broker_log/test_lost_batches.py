@@ -73,6 +73,10 @@ class MortalFiles(SimulatedFileSystem):
         self.step()
         await super().sync_folder(path)
 
+    async def sync_many(self, files: Sequence[str], folders: Sequence[str]) -> None:
+        self.step()
+        await super().sync_many(files, folders)
+
 
 class MortalFile(SimulatedFile):
     files: MortalFiles
