@@ -182,11 +182,6 @@ _PREMISES: tuple[tuple[Callable[[Toggles], bool], str], ...] = (
         "eligible_leader_replicas needs isr_write alter_partition: a leader that writes the ISR"
         " itself leaves out who is eligible, and whose contents are meant",
     ),
-    (
-        lambda t: t.isr_join_checks_broker_epoch and not t.topic_id,
-        "isr_join_checks_broker_epoch needs topic_id: a fetch by name has no place for the"
-        " follower's registration, and then none is checked",
-    ),
 )
 """Pairs of toggles that are refused: the one promises what the other takes away. Pairs that bring
 a historical bug back are not: that is what toggles are for."""

@@ -20,8 +20,6 @@ def test_a_preset_gives_up_none_of_its_own_premises(preset: Preset) -> None:
         ("fenced", '{"high_watermark_waits_for_min_isr": false}', "waits_for_min_isr"),
         ("v3", '{"eligible_leader_replicas": true}', "waits_for_min_isr"),
         ("fenced", '{"isr_write": "leader_conditional_write"}', "isr_write alter_partition"),
-        ("fenced", '{"topic_id": false}', "topic_id"),
-        ("v3", '{"isr_join_checks_broker_epoch": true}', "topic_id"),
     ],
 )
 def test_a_toggle_that_takes_away_what_another_promises_is_refused(
@@ -36,7 +34,7 @@ def test_a_toggle_that_takes_away_what_another_promises_is_refused(
     [
         '{"high_watermark_waits_for_min_isr": false, "eligible_leader_replicas": false}',
         '{"isr_write": "leader_conditional_write", "eligible_leader_replicas": false}',
-        '{"topic_id": false, "isr_join_checks_broker_epoch": false}',
+        '{"topic_id": false}',
     ],
 )
 def test_without_the_promise_its_premise_may_go(overrides: str) -> None:
