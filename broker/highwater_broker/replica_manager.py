@@ -28,6 +28,7 @@ from highwater_broker.logic.command_fencing import (
     judge_leader_and_isr,
     judge_stop_replica,
 )
+from highwater_broker.logic.refused_commands import together
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.partition import Partition
 from highwater_broker.partition_context import PartitionContext
@@ -192,9 +193,7 @@ class ReplicaManager:
         self._trace(EventKind.REQUEST_REFUSED, request, error=error.name)
         return CommandResponse(error)
 
-    def _trace_handled(
-        self, request: BrokerCommand, errors: Mapping[TopicPartition, ErrorCode]
-    ) -> None:
+    def _trace_handled(self, request: BrokerCommand, errors: Mapping[Any, ErrorCode]) -> None:
         refused = {str(key): error.name for key, error in errors.items() if error}
         self._trace(
             EventKind.REQUEST_HANDLED,
@@ -305,8 +304,10 @@ class ReplicaManager:
 
         The controller does not repeat them: it takes a refused partition for a commanded one.
         """
-        for key, request in tuple(self._refused.items()):
+        refused = dict(self._refused)
+        for request in together(refused.values()):
             await self.carry_out(request)
+        for key, request in refused.items():
             if self._refused.get(key) is request:  # it was fenced meanwhile
                 del self._refused[key]
 
