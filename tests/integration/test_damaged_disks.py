@@ -225,7 +225,8 @@ def test_a_folder_of_another_broker_is_refused_and_said_so(
     assert brisk.terminate(DAMAGED) == 0
     files = BrokerFiles(brisk, DAMAGED)
     sound = files.read("meta.properties")
-    files.write("meta.properties", sound.replace(b"broker.id=0", b"broker.id=9"))
+    others = b"version=0\nbroker.id=9\n" + sound.splitlines(keepends=True)[2]
+    files.write("meta.properties", others)
     brisk.start_node(DAMAGED)
     eventually(lambda: brisk.exit_code(DAMAGED) is not None, within=60, what="the broker gives up")
     assert brisk.exit_code(DAMAGED) == 1
