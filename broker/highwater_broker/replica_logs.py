@@ -276,8 +276,9 @@ class ReplicaLogs:
         if not can_be_hosted(key):
             return
         if self._files.exists(folder) and not self._holds_other_topic(key, topic_id):
-            self._files.remove(rename_aside(self._files, folder, DELETE_SUFFIX))
+            deleted = rename_aside(self._files, folder, DELETE_SUFFIX)
             self._unopened.pop(key, None)
+            self._files.remove(deleted)
         for deleted in deleted_of(interrupted, key):
             self._files.remove(deleted)
 

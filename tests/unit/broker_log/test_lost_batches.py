@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater_broker.log.checkpoints import OffsetCheckpoint
+from highwater_broker.log.folders import DELETE_SUFFIX
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.log.storage_identity import StorageIdentity
@@ -317,16 +318,8 @@ def test_a_log_that_ends_below_its_high_watermark_is_a_loss_however_it_was_stopp
     assert f"below its high watermark {HIGH_WATERMARK}" in told[-1]
 
 
-def test_a_loss_found_after_registration_leaves_the_log_closed_and_as_it_is(
-    make_broker: Any, tools: Any
-) -> None:
-    """The disk refused to read the log at the start, and the broker registered as whole."""
-    broker = make_broker(tools)
-    first = broker.storage_id
-    broker.machine.crash()
-    path = broker.segments()[1]
-    broker.machine.disk.content(path)[8] ^= 0x40
-    damaged = broker.machine.disk.files()[path]
+def start_without_a(broker: Any) -> None:
+    """Start it while the disk refuses to open the first log's files."""
     real = MortalFiles.open
 
     def refuse(self: MortalFiles, name: str) -> SimulatedFile:
@@ -337,6 +330,19 @@ def test_a_loss_found_after_registration_leaves_the_log_closed_and_as_it_is(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MortalFiles, "open", refuse)
         assert broker.start()
+
+
+def test_a_loss_found_after_registration_leaves_the_log_closed_and_as_it_is(
+    make_broker: Any, tools: Any
+) -> None:
+    """The disk refused to read the log at the start, and the broker registered as whole."""
+    broker = make_broker(tools)
+    first = broker.storage_id
+    broker.machine.crash()
+    path = broker.segments()[1]
+    broker.machine.disk.content(path)[8] ^= 0x40
+    damaged = broker.machine.disk.files()[path]
+    start_without_a(broker)
     assert (broker.storage_id, list(broker.hosted)) == (first, [B])
 
     async def create() -> HostedLog | ErrorCode:
@@ -366,19 +372,35 @@ def test_a_checkpoint_keeps_what_it_says_of_a_log_until_a_replica_has_it(
     """Between the two the disk may refuse the topic's id: then the log is closed again."""
     broker = make_broker(tools)
     broker.machine.crash()
-    real = MortalFiles.open
-
-    def refuse(self: MortalFiles, name: str) -> SimulatedFile:
-        if name.startswith("a-0/"):
-            raise OSError(5, "input/output error", name)
-        return real(self, name)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(MortalFiles, "open", refuse)
-        assert broker.start()
+    start_without_a(broker)
     checkpoint = broker.logs.high_watermarks
     broker.machine.run(broker.logs.create(A, "", CONFIG)).log.close()
     assert broker.logs.entries_of_unopened(checkpoint) == {A: HIGH_WATERMARK}
     broker.machine.run(broker.logs.create(A, "", CONFIG))
     broker.logs.take_as_hosted(A)
     assert broker.logs.entries_of_unopened(checkpoint) == {}
+
+
+def test_a_log_that_was_deleted_unopened_is_missed_by_nobody(
+    make_broker: Any, tools: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its folder is aside, and the disk may keep it: no clean stop has to wait for it."""
+    broker = make_broker(tools)
+    broker.machine.crash()
+    start_without_a(broker)
+    assert not broker.logs.are_all_open
+    real = MortalFiles.remove
+
+    def refuse(self: MortalFiles, path: str) -> None:
+        if path.endswith(DELETE_SUFFIX):
+            raise OSError(5, "input/output error", path)
+        real(self, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MortalFiles, "remove", refuse)
+        with pytest.raises(OSError, match="input/output"):
+            broker.logs.delete_leftover(A, "", broker.logs.interrupted_deletions())
+    assert broker.logs.are_all_open
+    assert broker.logs.entries_of_unopened(broker.logs.high_watermarks) == {}
+    broker.logs.delete_leftover(A, "", broker.logs.interrupted_deletions())
+    assert not any(name.startswith("a-0") for name in broker.machine.files.list(""))
