@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 from highwater_adapters.response_writer import OwnedPiece, own, own_piece
-from highwater_core.errors import ErrorCode
 from highwater_wire.kafka.codec import encode_response
 from highwater_wire.kafka.messages import FetchPartitionResult, FetchResponse, KafkaResponse
 
@@ -44,9 +43,4 @@ def _owned(result: FetchPartitionResult) -> FetchPartitionResult:
         return replace(result, records=records)
     except OSError as error:
         _LOGGER.warning("records of %s-%d: %s", result.topic, result.partition, error)
-    return FetchPartitionResult(
-        result.topic,
-        result.partition,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        topic_id=result.topic_id,
-    )
+    return result.unreadable()

@@ -87,9 +87,7 @@ _ERRORS: tuple[tuple[type[Exception], type[CoordinationError]], ...] = (
     (zk.BadVersionError, BadVersion),
     (zk.NotEmptyError, NotEmpty),
     (zk.SessionExpiredError, SessionExpired),  # also kazoo's ConnectionClosedError
-    (zk.ConnectionLoss, ConnectionLost),
-    (zk.OperationTimeoutError, ConnectionLost),
-    (zk.ZookeeperError, ConnectionLost),  # throttled, moved, forbidden: it may be done later
+    (zk.ZookeeperError, ConnectionLost),  # also throttled, moved, forbidden: it may be done later
 )
 
 _NOT_AT_FAULT = (zk.RolledBackError, zk.RuntimeInconsistency)

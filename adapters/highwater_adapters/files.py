@@ -20,6 +20,7 @@ from highwater_core.ports import Buffer
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SYNCED_ONE_BY_ONE_MAX = 16
+"""Files and folders: of more than that the whole file system is synced."""
 _MAX_BUFFERS = os.sysconf("SC_IOV_MAX")
 
 RunBlocking = Callable[[Callable[[], None]], "asyncio.Future[None]"]
@@ -187,14 +188,14 @@ class RealFileSystem:
 
 def sync_folder(folder: Path) -> None:
     """Make the folder's entries survive a power loss (blocks)."""
-    _with_descriptor(folder, os.fsync)
+    _with_descriptor(folder, os.fsync, os.O_DIRECTORY)
 
 
 def sync_all(root: Path, places: Sequence[Path]) -> None:
     """Make files and folders below the root survive a power loss (blocks).
 
-    Many of them with all else that waits on their file system: each sync of its own is a commit
-    of the journal, for which whatever makes or renames a file waits meanwhile.
+    Many are synced together with all else on their file system. A sync of each would be a commit
+    of its journal each, and whoever makes or renames a file waits for every commit.
     """
     if len(places) > _SYNCED_ONE_BY_ONE_MAX:
         _with_descriptor(root, _sync_file_system)
@@ -203,8 +204,8 @@ def sync_all(root: Path, places: Sequence[Path]) -> None:
         _with_descriptor(place, os.fsync)
 
 
-def _with_descriptor(place: Path, act: Callable[[int], None]) -> None:
-    descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+def _with_descriptor(place: Path, act: Callable[[int], None], flags: int = 0) -> None:
+    descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | flags)
     try:
         act(descriptor)
     finally:

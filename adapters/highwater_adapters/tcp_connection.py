@@ -35,14 +35,17 @@ from highwater_wire.kafka.codec import (
     encode_unsupported,
     release_records,
 )
-from highwater_wire.kafka.messages import KafkaResponse, ProduceRequest, UnsupportedRequest
+from highwater_wire.kafka.messages import (
+    PRODUCE_PARTITION_BYTES,
+    KafkaResponse,
+    ProduceRequest,
+    UnsupportedRequest,
+)
 
 MAX_IN_FLIGHT = 64
 MAX_IN_FLIGHT_BYTES = 32 * 1024 * 1024
 DECODED_WEIGHT = 16
 """Of a byte of a request whose names and numbers become objects: all but a produce's records."""
-PRODUCED_WEIGHT = 400
-"""In bytes, of a produce's partition besides its records, of which there may be none."""
 UNSENT_BYTES = 1024 * 1024
 """With so many bytes of answers in memory, no further request is started."""
 MAX_UNSENT_BYTES = 128 * 1024 * 1024
@@ -87,7 +90,7 @@ class _Exchange:
         self.request_type = type(request)
         if isinstance(request, ProduceRequest):
             # Its records stay bytes, and are let go of once they are appended.
-            self.kept_bytes = len(request.partitions) * PRODUCED_WEIGHT
+            self.kept_bytes = len(request.partitions) * PRODUCE_PARTITION_BYTES
             self.in_flight_bytes = request_bytes + self.kept_bytes
         else:
             self.in_flight_bytes = self.kept_bytes = request_bytes * DECODED_WEIGHT

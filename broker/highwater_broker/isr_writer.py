@@ -325,7 +325,7 @@ class ConditionalWriter:
     def _adopt(
         self, partition: Partition, proposal: IsrProposal, partition_epoch: PartitionEpoch
     ) -> None:
-        if partition.adopt_isr(proposal, proposal.isr, partition_epoch):
+        if partition.adopt_isr(proposal, proposal.isr, partition_epoch, elr=()):
             self._notifier.changed(partition.topic_partition)
 
 

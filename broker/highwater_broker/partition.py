@@ -286,7 +286,7 @@ class Partition(Replica):
         proposal: IsrProposal,
         isr: tuple[NodeId, ...],
         partition_epoch: PartitionEpoch,
-        elr: tuple[NodeId, ...] = (),
+        elr: tuple[NodeId, ...],
     ) -> bool:
         """Take over what is now written; False when the proposal is no longer ours."""
         role = self.role

@@ -32,6 +32,7 @@ from highwater_core.ports import (
     SessionExpired,
 )
 from highwater_core.runtime import Event, TimedOut
+from highwater_core.session_pace import SessionPace
 from highwater_core.znodes import PERSISTENT_PATHS, broker_path, encode_broker
 
 RETRY_MS = 500
@@ -64,19 +65,15 @@ class Registration:
         self._path = broker_path(settings.broker_id)
         self._old_session_ids: list[int] = []
         self._named: StorageId = NO_STORAGE_ID
-        """Which contents the last registration that succeeded names."""
+        """Which contents the last znode names that this broker is known to have created."""
         self.broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
         self.registered: Event = ports.runtime.event()
         """Set once the first registration succeeded."""
 
     async def run(self) -> None:
-        """Ordering: a session begins RETRY_MS after the last one began, or later.
-
-        What ends sessions at once must not have the broker open thousands of them.
-        """
-        now_ms = self._ports.runtime.now_ms
+        pace = SessionPace(self._ports.runtime)
         while True:
-            next_ms = now_ms() + RETRY_MS
+            await pace.wait()
             session = await self._ports.coordination.open(self._settings.session_timeout_ms)
             self._session.put(session)
             self._trace(EventKind.SESSION_OPENED, session)
@@ -84,8 +81,6 @@ class Registration:
                 await self._follow(session)
             self._old_session_ids.append(session.session_id)
             self._trace(EventKind.SESSION_LOST, session)
-            if (left_ms := next_ms - now_ms()) > 0:
-                await self._ports.runtime.sleep(left_ms)
 
     async def close(self) -> None:
         """End the session, so that the controller need not wait for its expiry."""
@@ -95,9 +90,9 @@ class Registration:
             return  # it is over, or will expire
 
     async def names(self, storage_id: StorageId) -> bool:
-        """Return whether the broker is registered with these contents; else begin anew.
+        """Return whether the registration names these contents; else begin another one.
 
-        It is another registration then, of the same session: controllers see it by its epoch.
+        The next registration is of the same session. Controllers see it by its broker epoch.
         """
         if self._named == storage_id:
             return True

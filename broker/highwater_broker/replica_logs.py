@@ -23,9 +23,8 @@ from highwater_broker.log.checkpoints import (
 from highwater_broker.log.folders import (
     DELETE_SUFFIX,
     STRAY_SUFFIX,
+    DeletedFolders,
     can_be_hosted,
-    deleted_folders,
-    deleted_of,
     list_deleted_folders,
     list_partitions,
     list_strays,
@@ -79,7 +78,9 @@ class ReplicaLogs:
         self._fail_points = fail_points
         self._storage = storage
         self._registers = registers
-        """Returns whether the broker is registered with the contents; if not, it has begun to."""
+        """Returns whether the broker is registered with the contents, else begins to register so.
+
+        Without it no loss is ever registered, and a log that lost batches stays closed."""
         self._lost_no_power = False
         """Whether the page cache that the last process wrote to is known to be still there."""
         self.high_watermarks = OffsetCheckpoint(files, HIGH_WATERMARK_CHECKPOINT)
@@ -225,7 +226,7 @@ class ReplicaLogs:
         if self._storage is None:
             return True
         await self._storage.renew()
-        return self._registers is None or await self._registers(self._storage.storage_id)
+        return self._registers is not None and await self._registers(self._storage.storage_id)
 
     def take_as_hosted(self, key: TopicPartition) -> None:
         """From now on the replica itself says what the checkpoints list of it."""
@@ -254,15 +255,12 @@ class ReplicaLogs:
         found = read_partition_metadata(self._files, folder).topic_id
         return found not in (NO_TOPIC_ID, topic_id)
 
-    def interrupted_deletions(self) -> Mapping[TopicPartition, list[str]]:
-        """Return what `delete_leftover` is to know: one listing of all that is here."""
-        return deleted_folders(self._files)
+    def interrupted_deletions(self) -> DeletedFolders:
+        """Return what earlier deletions left, for all that one command deletes."""
+        return DeletedFolders(self._files)
 
     def delete_leftover(
-        self,
-        key: TopicPartition,
-        topic_id: TopicId,
-        interrupted: Mapping[TopicPartition, list[str]],
+        self, key: TopicPartition, topic_id: TopicId, interrupted: DeletedFolders
     ) -> None:
         """Delete the folder of a partition whose log is not open, if there is one of that topic.
 
@@ -279,7 +277,7 @@ class ReplicaLogs:
             deleted = rename_aside(self._files, folder, DELETE_SUFFIX)
             self._unopened.pop(key, None)
             self._files.remove(deleted)
-        for deleted in deleted_of(interrupted, key):
+        for deleted in interrupted.of(key):
             self._files.remove(deleted)
 
     def write_topic_id(self, key: TopicPartition, topic_id: TopicId) -> None:

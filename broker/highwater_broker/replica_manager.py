@@ -14,7 +14,7 @@ from typing import Any
 from highwater_broker.become_follower import become_follower
 from highwater_broker.become_leader import become_leader
 from highwater_broker.fetcher_registry import FetcherRegistry
-from highwater_broker.log.folders import can_be_hosted
+from highwater_broker.log.folders import DeletedFolders, can_be_hosted
 from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.logic.command_faults import find_faults
 from highwater_broker.logic.command_fencing import (
@@ -193,7 +193,9 @@ class ReplicaManager:
         self._trace(EventKind.REQUEST_REFUSED, request, error=error.name)
         return CommandResponse(error)
 
-    def _trace_handled(self, request: BrokerCommand, errors: Mapping[Any, ErrorCode]) -> None:
+    def _trace_handled(
+        self, request: BrokerCommand, errors: Mapping[TopicPartition, ErrorCode]
+    ) -> None:
         refused = {str(key): error.name for key, error in errors.items() if error}
         self._trace(
             EventKind.REQUEST_HANDLED,
@@ -265,7 +267,7 @@ class ReplicaManager:
             return None
         accepted.sort(key=lambda each: each[1].leader != self._context.broker_id)
         for number, (partition, command) in enumerate(accepted):
-            if await self._take_turn(number) and self._fence(request) is not ErrorCode.NONE:
+            if not await self._may_go_on(request, number):
                 return None
             self._take_role(partition, command, request.controller_epoch)
         if request.is_init and self._is_first_init(request):
@@ -274,8 +276,10 @@ class ReplicaManager:
         self._fetchers.drop_idle()
         return errors
 
-    async def _take_turn(self, number: int) -> bool:
-        return await take_turn(self._ports.runtime, number)
+    async def _may_go_on(self, request: BrokerCommand, number: int) -> bool:
+        """Let others run now and then; return whether the command still counts after that."""
+        has_waited = await take_turn(self._ports.runtime, number)
+        return not has_waited or self._fence(request) is ErrorCode.NONE
 
     def _take_role(
         self, partition: Partition, command: LeaderAndIsrPartition, told_by: ControllerEpoch
@@ -381,18 +385,15 @@ class ReplicaManager:
     ) -> dict[TopicPartition, ErrorCode] | None:
         """Stop them one after another; None when the broker registered anew meanwhile."""
         errors: dict[TopicPartition, ErrorCode] = {}
-        is_left = any(each.topic_partition not in self._partitions for each in request.partitions)
-        interrupted = self._logs.interrupted_deletions() if is_left else {}
+        deleted = self._logs.interrupted_deletions()
         for number, command in enumerate(request.partitions):
-            if await self._take_turn(number) and self._fence(request) is not ErrorCode.NONE:
+            if not await self._may_go_on(request, number):
                 return None
-            errors[command.topic_partition] = self._stop_replica(command, interrupted)
+            errors[command.topic_partition] = self._stop_replica(command, deleted)
         self._fetchers.drop_idle()
         return errors
 
-    def _stop_replica(
-        self, command: StopReplicaPartition, interrupted: Mapping[TopicPartition, list[str]]
-    ) -> ErrorCode:
+    def _stop_replica(self, command: StopReplicaPartition, deleted: DeletedFolders) -> ErrorCode:
         """Stop one replica and perhaps delete it; one that is not here is stopped already.
 
         A folder may be left of it, which the disk refused to open or to delete.
@@ -400,8 +401,9 @@ class ReplicaManager:
         self._refused.pop(command.topic_partition, None)
         partition = self._partitions.get(command.topic_partition)
         if partition is None:
-            is_asked = command.delete_partition
-            return self._delete_leftover(command, interrupted) if is_asked else ErrorCode.NONE
+            if not command.delete_partition:
+                return ErrorCode.NONE
+            return self._delete_leftover(command, deleted)
         error = judge_stop_replica(command, _known(partition), self._toggles)
         if error is not ErrorCode.NONE:
             return error
@@ -413,12 +415,10 @@ class ReplicaManager:
         partition.trace(EventKind.REPLICA_STOPPED, deleted=False)
         return ErrorCode.NONE
 
-    def _delete_leftover(
-        self, command: StopReplicaPartition, interrupted: Mapping[TopicPartition, list[str]]
-    ) -> ErrorCode:
+    def _delete_leftover(self, command: StopReplicaPartition, deleted: DeletedFolders) -> ErrorCode:
         topic_id = command.topic_id if self._toggles.topic_id else NO_TOPIC_ID
         try:
-            self._logs.delete_leftover(command.topic_partition, topic_id, interrupted)
+            self._logs.delete_leftover(command.topic_partition, topic_id, deleted)
         except OSError as error:
             self._logs.bad_input(str(command.topic_partition), str(error))
             return ErrorCode.KAFKA_STORAGE_ERROR

@@ -42,10 +42,8 @@ from highwater_core.ports import (
     SessionExpired,
 )
 from highwater_core.runtime import TimedOut
+from highwater_core.session_pace import SessionPace
 from highwater_core.znodes import ControllerEndpointZnode
-
-SESSION_RETRY_MS = 500
-"""The least time from one session's begin to the next one's: something may end them at once."""
 
 
 class ControllerNode:
@@ -87,9 +85,9 @@ class ControllerNode:
     # ------------------------------------------------------------ sessions
 
     async def _run_sessions(self) -> None:
-        now_ms = self._ports.runtime.now_ms
+        pace = SessionPace(self._ports.runtime)
         while True:
-            next_ms = now_ms() + SESSION_RETRY_MS
+            await pace.wait()
             session = await self._ports.coordination.open(self._settings.session_timeout_ms)
             self._session = session
             trace = self._ports.trace
@@ -104,8 +102,6 @@ class ControllerNode:
             trace.emit(EventKind.SESSION_LOST, session_id=session.session_id)
             self._session = None
             self._end_session("the session is lost")
-            if (left_ms := next_ms - now_ms()) > 0:
-                await self._ports.runtime.sleep(left_ms)
 
     async def _watch_session(self, session: Coordination, controller: Controller) -> None:
         """Hand fired watches to the controller until the session expires."""

@@ -32,7 +32,7 @@ def _keep_version(
     proposal: IsrProposal,
     isr: tuple[NodeId, ...],
     partition_epoch: PartitionEpoch,
-    elr: tuple[NodeId, ...] = (),
+    elr: tuple[NodeId, ...],
 ) -> bool:
     known = self.partition_epoch
     is_adopted = _adopt_isr(self, proposal, isr, partition_epoch, elr)
@@ -43,7 +43,7 @@ def _keep_version(
 async def _take_unknown_for_done(self: AlterPartitionWriter, batch: list[Pending]) -> list[Pending]:
     for unresolved, proposal in await _write(self, batch):
         next_version = PartitionEpoch(proposal.partition_epoch + 1)
-        unresolved.adopt_isr(proposal, proposal.isr, next_version)
+        unresolved.adopt_isr(proposal, proposal.isr, next_version, ())
     return []
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from highwater_core.errors import ErrorCode
 from highwater_core.messages import ControlRequest, ControlResponse
 from highwater_simulator.calls import Carriage
 from highwater_simulator.unread import FileRange, Sender, Unread
@@ -84,12 +83,7 @@ def _owned(sender: Sender, response: FetchResponse) -> FetchResponse:
                 records: Any = sender.own(partition.records)
                 partition = replace(partition, records=records)
             except OSError:
-                partition = FetchPartitionResult(
-                    partition.topic,
-                    partition.partition,
-                    ErrorCode.KAFKA_STORAGE_ERROR,
-                    topic_id=partition.topic_id,
-                )
+                partition = partition.unreadable()
         partitions.append(partition)
     return FetchResponse(tuple(partitions), response.error)
 

@@ -20,6 +20,7 @@ from highwater_core.ids import LeaderEpoch, Offset, TopicPartition
 from highwater_core.ports import Trace
 from highwater_core.runtime import Runtime
 from highwater_wire.kafka.messages import (
+    PRODUCE_PARTITION_BYTES,
     ProducePartition,
     ProducePartitionResult,
     ProduceRequest,
@@ -30,8 +31,6 @@ ACKS_ALL = -1
 _ACKS = (0, 1, ACKS_ALL)
 APPENDS_PER_TURN = 16
 """Of a request that names more partitions; they take about a millisecond."""
-PARTITION_BYTES = 400
-"""What a partition of a large request takes, besides its records, until it is answered."""
 WAITING_BYTES_MAX = 64 * 1024 * 1024
 """What produces that wait for their turn may keep together; beyond it one is appended at once.
 
@@ -241,7 +240,7 @@ def _named_twice(items: Sequence[ProducePartition]) -> frozenset[TopicPartition]
 
 def _size_of(request: ProduceRequest) -> int:
     """Return what the request keeps while it waits for its turn."""
-    return sum(len(item.records or b"") + PARTITION_BYTES for item in request.partitions)
+    return sum(len(item.records or b"") + PRODUCE_PARTITION_BYTES for item in request.partitions)
 
 
 def _with_own_records(item: ProducePartition) -> ProducePartition:

@@ -8,8 +8,8 @@ Source: Kafka's CheckpointFile, PartitionMetadataFile, BrokerMetadataCheckpoint.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
@@ -18,7 +18,7 @@ from crc32c import crc32c
 from highwater_broker.log.record_batch import LogRefused
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NO_TOPIC_ID, NodeId, Offset, TopicId, TopicPartition
-from highwater_core.ports import CannotStart, FileSystem
+from highwater_core.ports import CannotStart, File, FileSystem
 from highwater_wire.kafka.record_batch import MAX_INT64
 
 HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
@@ -181,7 +181,8 @@ def write_partition_metadata(files: FileSystem, folder: str, topic_id: TopicId) 
     """
     path = metadata_path(folder)
     text = encode_properties({"version": _VERSION, "topic_id": topic_id}, ": ")
-    _write(files, path + TEMPORARY_SUFFIX, text)
+    with _filled(files, path + TEMPORARY_SUFFIX, text):
+        pass
     files.rename(path + TEMPORARY_SUFFIX, path)
 
 
@@ -282,23 +283,21 @@ async def write_durably(files: FileSystem, folder: str, name: str, text: str) ->
     await files.sync_folder(folder)
 
 
-def _write(files: FileSystem, path: str, text: str) -> None:
+@contextmanager
+def _filled(files: FileSystem, path: str, text: str) -> Iterator[File]:
+    """Give the file, open, with the text and nothing else in it."""
     file = files.open(path)
     try:
         file.truncate(0)
         file.append([text.encode()])
+        yield file
     finally:
         file.close()
 
 
 async def _write_synced(files: FileSystem, path: str, text: str) -> None:
-    file = files.open(path)
-    try:
-        file.truncate(0)
-        file.append([text.encode()])
+    with _filled(files, path, text) as file:
         await file.sync()
-    finally:
-        file.close()
 
 
 def encode_properties(properties: Mapping[str, str], separator: str) -> str:

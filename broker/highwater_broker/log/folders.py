@@ -9,7 +9,6 @@ topic's first characters, `~` (of which no topic's name has one), and a hash of 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from hashlib import sha256
 
 from highwater_core.ids import TopicPartition
@@ -86,20 +85,23 @@ def list_deleted_folders(files: FileSystem) -> list[str]:
     return [folder for _, folder in _list_aside(files, DELETE_SUFFIX)]
 
 
-def deleted_folders(files: FileSystem) -> dict[TopicPartition, list[str]]:
-    """Return them by partition, its topic as `list_strays` has it; look with `deleted_of`."""
-    found: dict[TopicPartition, list[str]] = {}
-    for partition, folder in _list_aside(files, DELETE_SUFFIX):
-        found.setdefault(partition, []).append(folder)
-    return found
+class DeletedFolders:
+    """The same by partition, for many of them: the data folder is listed once, when first asked."""
 
+    def __init__(self, files: FileSystem) -> None:
+        self._files = files
+        self._folders: dict[TopicPartition, list[str]] | None = None
 
-def deleted_of(deleted: Mapping[TopicPartition, list[str]], key: TopicPartition) -> list[str]:
-    """Return those of one partition, whichever topic of that name it was of."""
-    names = dict.fromkeys((key.topic, topic_aside(key.topic)))
-    return [
-        folder for name in names for folder in deleted.get(TopicPartition(name, key.partition), ())
-    ]
+    def of(self, key: TopicPartition) -> list[str]:
+        """Return those of one partition, whichever topic of that name it was of."""
+        if self._folders is None:
+            self._folders = {}
+            for partition, folder in _list_aside(self._files, DELETE_SUFFIX):
+                self._folders.setdefault(partition, []).append(folder)
+        found: list[str] = []
+        for name in dict.fromkeys((key.topic, topic_aside(key.topic))):
+            found += self._folders.get(TopicPartition(name, key.partition), ())
+        return found
 
 
 def rename_aside(files: FileSystem, folder: str, suffix: str) -> str:

@@ -161,3 +161,9 @@ def test_folders_and_names(files: RealFileSystem) -> None:
 def test_a_path_cannot_leave_the_nodes_folder(files: RealFileSystem, path: str) -> None:
     with pytest.raises(BugFound):
         files.exists(path)
+
+
+def test_a_file_is_no_folder_to_be_synced(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    with pytest.raises(NotADirectoryError):
+        asyncio.run(RealFileSystem(tmp_path).sync_folder("file"))

@@ -263,9 +263,9 @@ def test_a_caught_up_follower_is_proposed_and_counts_until_the_write_is_known(
     partition.append(batch("a"), 1, 0)
     fetch(bench, partition, TWO, 1)
     assert partition.high_watermark == 0, "the proposed member may be in the written ISR"
-    assert partition.adopt_isr(proposal, proposal.isr, PartitionEpoch(1))
+    assert partition.adopt_isr(proposal, proposal.isr, PartitionEpoch(1), ())
     assert (partition.isr, partition.partition_epoch) == ((ME, TWO, THREE), 1)
-    assert not partition.adopt_isr(proposal, (ME,), PartitionEpoch(2)), "an answer counts once"
+    assert not partition.adopt_isr(proposal, (ME,), PartitionEpoch(2), ()), "an answer counts once"
 
 
 def test_a_restarted_followers_old_incarnation_is_not_proposed(make_bench: MakeBench) -> None:
@@ -305,7 +305,7 @@ def test_a_smaller_isr_lets_the_high_watermark_rise_without_a_fetch(make_bench: 
     assert proposal is not None
     assert proposal.isr == (ME, TWO)
     assert partition.high_watermark == 0
-    partition.adopt_isr(proposal, (ME, TWO), PartitionEpoch(1))
+    partition.adopt_isr(proposal, (ME, TWO), PartitionEpoch(1), ())
     assert partition.high_watermark == 1, "KAFKA-13091"
 
 
@@ -329,7 +329,7 @@ def test_nothing_is_committed_while_others_are_eligible_to_lead_as_they_are(
     partition.maybe_propose_thaw()
     proposal = partition.proposal()
     assert proposal is not None
-    partition.adopt_isr(proposal, (ME, TWO), PartitionEpoch(2))
+    partition.adopt_isr(proposal, (ME, TWO), PartitionEpoch(2), ())
     assert partition.high_watermark == 1
 
 

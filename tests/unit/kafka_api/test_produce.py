@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from highwater_broker.kafka_api.produce import PARTITION_BYTES
 from highwater_core.errors import ErrorCode
 from highwater_wire.kafka.codec import release_records
-from highwater_wire.kafka.messages import ProducePartition, ProduceRequest
+from highwater_wire.kafka.messages import PRODUCE_PARTITION_BYTES, ProducePartition, ProduceRequest
 
 
 def produce(
@@ -318,7 +317,7 @@ def test_records_of_many_partitions_that_wait_weigh_more_than_their_bytes(
     world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a partition becomes is larger than a record of a byte."""
-    waiting_max = 3 * 100 * PARTITION_BYTES
+    waiting_max = 3 * 100 * PRODUCE_PARTITION_BYTES
     monkeypatch.setattr("highwater_broker.kafka_api.produce.WAITING_BYTES_MAX", waiting_max)
     for number in range(100):
         world.host("t", number)
@@ -346,7 +345,7 @@ def test_large_requests_that_wait_for_their_turn_keep_a_bounded_number_of_bytes(
 
     def large(topic: str) -> ProduceRequest:
         names = [(topic, number) for number in range(100)]
-        return produce(*names, acks=1, records=memoryview(bytes(PARTITION_BYTES)))
+        return produce(*names, acks=1, records=memoryview(bytes(PRODUCE_PARTITION_BYTES)))
 
     outcomes: list[tuple[str, set[str]]] = []
 

@@ -352,7 +352,7 @@ def version_after_an_isr_was_written(bench: Bench) -> object:
     bench.fetch(TWO, 2)
     proposal = leader.proposal()
     assert proposal is not None
-    leader.adopt_isr(proposal, proposal.isr, PartitionEpoch(5))
+    leader.adopt_isr(proposal, proposal.isr, PartitionEpoch(5), ())
     return leader.isr, leader.partition_epoch
 
 

@@ -145,6 +145,10 @@ class MetadataResponse:
 # ---------------------------------------------------------------- Produce
 
 
+PRODUCE_PARTITION_BYTES = 400
+"""About what a partition of a decoded request takes in memory besides its records."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProducePartition:
     """records: a view can be read until the request's handler waits for the first time."""
@@ -221,6 +225,12 @@ class FetchPartitionResult:
     log_start_offset: Offset = NO_OFFSET
     records: Records = b""
     topic_id: TopicId = NO_TOPIC_ID
+
+    def unreadable(self) -> FetchPartitionResult:
+        """Return the answer in place of this one when its records cannot be read."""
+        return FetchPartitionResult(
+            self.topic, self.partition, ErrorCode.KAFKA_STORAGE_ERROR, topic_id=self.topic_id
+        )
 
 
 @dataclass(frozen=True, slots=True)
