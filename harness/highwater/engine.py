@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
+import warnings
 from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import urlparse
@@ -44,14 +46,28 @@ def connect_engine() -> docker.DockerClient:
         client = docker.from_env(timeout=CALL_TIMEOUT_S)
         client.ping()
     except DockerException as error:
-        where = os.environ.get("DOCKER_HOST")
-        remedy = (
-            f"no Docker engine answers at DOCKER_HOST={where}: start it, or unset DOCKER_HOST"
-            if where
-            else "no Docker engine answers: run scripts/docker-engine"
-        )
-        raise EngineMissing(remedy) from error
-    return client
+        reason = str(error)
+    else:
+        return client
+    _collect_failed_connection()
+    where = os.environ.get("DOCKER_HOST")
+    missing = EngineMissing(
+        f"no Docker engine answers at DOCKER_HOST={where}: start it, or unset DOCKER_HOST"
+        if where
+        else "no Docker engine answers: run scripts/docker-engine"
+    )
+    missing.add_note(reason)
+    raise missing
+
+
+def _collect_failed_connection() -> None:
+    """Let go of the socket that the client leaves open when it cannot connect.
+
+    Otherwise it is collected amid another test, which fails where warnings are errors.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 def engine_facts(engine: docker.DockerClient) -> EngineFacts:
