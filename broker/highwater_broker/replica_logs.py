@@ -36,7 +36,7 @@ from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.log.recovery import Recovery
-from highwater_broker.log.storage_identity import StorageIdentity
+from highwater_broker.log.storage_identity import STORAGE_IDENTITY, StorageIdentity
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint, FailPoints
@@ -81,8 +81,8 @@ class ReplicaLogs:
         """Returns whether the broker is registered with the contents, else begins to register so.
 
         Without it no loss is ever registered, and a log that lost batches stays closed."""
-        self._lost_no_power = False
-        """Whether the page cache that the last process wrote to is known to be still there."""
+        self._epochs_are_known = False
+        """Whether epoch files tell what this broker wrote: see `Recovery.inspect`."""
         self.high_watermarks = OffsetCheckpoint(files, HIGH_WATERMARK_CHECKPOINT)
         self.recovery_points = OffsetCheckpoint(files, RECOVERY_POINT_CHECKPOINT)
         self.log_starts = OffsetCheckpoint(files, LOG_START_CHECKPOINT)
@@ -99,7 +99,7 @@ class ReplicaLogs:
         await claim_folder(self._files, self._broker_id, self._cluster_id)
         if self._storage is not None:
             await self._storage.settle(stopped_cleanly=self._files.exists(CLEAN_SHUTDOWN_MARKER))
-            self._lost_no_power = not self._storage.is_new
+            self._epochs_are_known = self._storage.were_opened
         clean_shutdown = await take_clean_shutdown_marker(self._files)
         for folder in list_deleted_folders(self._files):
             self._remove_folder(folder)
@@ -113,7 +113,17 @@ class ReplicaLogs:
                 continue
             hosted.append(opened)
             await self._fail_points.reach(FailPoint.DURING_LOG_RECOVERY)
+        if not self._unopened:
+            await self._note_opened()
         return hosted
+
+    async def _note_opened(self) -> None:
+        if self._storage is None:
+            return
+        try:
+            await self._storage.note_opened()
+        except OSError as error:
+            self.bad_input(STORAGE_IDENTITY, str(error))
 
     async def _open_at_start(self, key: TopicPartition, *, clean: bool) -> HostedLog | None:
         """Return what is in the partition's folder, None where the disk refuses to say.
@@ -153,7 +163,7 @@ class ReplicaLogs:
             recovery_point=self.recovery_points.offset_of(key) or NO_ENTRY,
             log_start_offset=self.log_starts.offset_of(key) or NO_ENTRY,
             high_watermark=self.high_watermarks.offset_of(key) or NO_ENTRY,
-            lost_no_power=self._lost_no_power,
+            epochs_are_known=self._epochs_are_known,
         )
 
     async def _recover(self, key: TopicPartition, recovery: Recovery) -> Log:

@@ -90,12 +90,13 @@ class Recovery:
         recovery_point: Offset,
         log_start_offset: Offset,
         high_watermark: Offset,
-        lost_no_power: bool = False,
+        epochs_are_known: bool = False,
     ) -> Recovery:
         """Return what there is and what is to be done; the offsets are the checkpointed ones.
 
-        No CRC covers a batch's leader epoch. As long as the machine kept its power (lost_no_power),
-        the epoch file tells it.
+        No CRC covers a batch's leader epoch. The epoch file tells it, where the log was opened
+        before in this boot of the machine (epochs_are_known). At the first time a power loss may
+        have taken the file back and left the batches.
 
         A log that ends below its checkpointed high watermark has lost batches, however it ended.
         So has one that begins after its checkpointed start, which is written before a segment is
@@ -118,7 +119,7 @@ class Recovery:
         )
         try:
             files.make_folder(folder)
-            if lost_no_power:
+            if epochs_are_known:
                 with suppress(CorruptCheckpoint):  # it is rebuilt, and said, in carry_out
                     self.stored_epochs = EpochFile(files, folder).load()
             self._load_segments()

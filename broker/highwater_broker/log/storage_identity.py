@@ -24,6 +24,10 @@ _STORAGE_ID = re.compile(r"[0-9a-f]{32}")
 class StorageIdentity:
     """The file that names the contents and the boot in which they were last known to be whole.
 
+    Also the boot, if there is one, in which every log was opened: from then on until the boot ends
+    whatever the logs' files say of one another is what this broker wrote. Before that a power loss
+    may have taken one file back and left the other.
+
     Invariant: storage_id is on the disk, with the present boot, once `settle` or `renew` returned.
     """
 
@@ -34,6 +38,8 @@ class StorageIdentity:
         self.storage_id: StorageId = NO_STORAGE_ID
         self.is_new = False
         """Whether the id was drawn by this process: nobody knows what the logs held before."""
+        self.were_opened = False
+        """Whether every log was opened before in this boot."""
 
     async def settle(self, *, stopped_cleanly: bool) -> None:
         """Keep the stored id if nothing can have been lost since, else draw another one.
@@ -48,6 +54,7 @@ class StorageIdentity:
         stored = StorageId(found.get("storage.id", ""))
         is_same_boot = bool(self._boot_id) and found.get("boot.id") == self._boot_id
         is_whole = found.get("version") == _VERSION and (stopped_cleanly or is_same_boot)
+        self.were_opened = is_same_boot and found.get("opened.boot.id") == self._boot_id
         if not _STORAGE_ID.fullmatch(stored) or not is_whole:
             await self.renew()
             return
@@ -70,6 +77,18 @@ class StorageIdentity:
         self.storage_id = storage_id
         self.is_new = True
 
+    async def note_opened(self) -> None:
+        """Write down that every log was opened, where that is not known of this boot.
+
+        Raises:
+            OSError: the disk refused; the next start will not know it.
+        """
+        if self._boot_id and not self.were_opened:
+            self.were_opened = True
+            await self._write(self.storage_id)
+
     async def _write(self, storage_id: StorageId) -> None:
         named = {"version": _VERSION, "boot.id": self._boot_id, "storage.id": storage_id}
+        if self.were_opened:
+            named["opened.boot.id"] = self._boot_id
         await write_durably(self._files, "", STORAGE_IDENTITY, encode_properties(named, "="))

@@ -13,15 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater_broker.log.checkpoints import OffsetCheckpoint
+from highwater_broker.log.epoch_file import EpochFile
 from highwater_broker.log.folders import DELETE_SUFFIX
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.log.storage_identity import StorageIdentity
+from highwater_broker.logic.epoch_cache import EpochCache
 from highwater_broker.replica_logs import HostedLog, ReplicaLogs
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint
-from highwater_core.ids import NodeId, Offset, StorageId, TopicPartition
+from highwater_core.ids import LeaderEpoch, NodeId, Offset, StorageId, TopicPartition
 from highwater_core.ports import Buffer
 from highwater_simulator.files import SimulatedFile, SimulatedFileSystem
 from highwater_simulator.rng import SeededRng
@@ -282,6 +284,29 @@ def test_deaths_during_recovery_alone_lose_nothing_and_change_no_id(
     assert broker.storage_id == first
     assert broker.batches(tools, A) == original[:-1]
     assert broker.batches(tools, B) == original
+
+
+@given(st.integers(0, 40))
+def test_deaths_after_a_power_loss_do_not_have_older_epoch_files_believed(
+    make_broker: Any, tools: Any, changes: int
+) -> None:
+    """What the power loss left of a log that the first start never came to is no less than it was.
+
+    Seed 1000360 of the family disks found it.
+    """
+    broker = make_broker(tools)
+    original = broker.batches(tools, A)
+    broker.machine.crash()
+    disk = broker.machine.disk
+    disk.power_losses += 1
+    for key in (A, B):
+        EpochFile(broker.machine.files, str(key)).store(
+            EpochCache().assign(LeaderEpoch(0), Offset(0))
+        )
+    broker.start(changes=changes)
+    broker.machine.crash()
+    assert broker.start()
+    assert broker.batches(tools, A) == broker.batches(tools, B) == original
 
 
 @pytest.mark.parametrize("position", [0, 8, 9, 10, 12, 15, 16, 70])

@@ -71,6 +71,23 @@ def test_another_id_is_kept_from_then_on(machine: Any, first: StorageId) -> None
     assert start(machine, NEXT_BOOT, seed=3) == second
 
 
+@pytest.mark.parametrize(
+    ("boot_id", "noted", "is_known"),
+    [(BOOT, True, True), (BOOT, False, False), (NEXT_BOOT, True, False), ("", True, False)],
+)
+def test_that_all_logs_were_opened_counts_for_the_boot_in_which_it_is_noted(
+    machine: Any, boot_id: str, noted: bool, is_known: bool
+) -> None:
+    first = StorageIdentity(machine.files, SeededRng(1), BOOT if boot_id else "")
+    machine.run(first.settle(stopped_cleanly=False))
+    if noted:
+        machine.run(first.note_opened())
+    machine.lose_power()  # it is on the disk
+    later = StorageIdentity(machine.files, SeededRng(2), boot_id)
+    machine.run(later.settle(stopped_cleanly=True))
+    assert later.were_opened == is_known
+
+
 def test_a_flipped_bit_never_makes_other_contents_pass_for_these(
     machine: Any, first: StorageId
 ) -> None:
