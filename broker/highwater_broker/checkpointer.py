@@ -6,14 +6,14 @@ Source: replication.md section 4 (checkpointed every 5 s; shrink every lag/2); V
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 
 from highwater_broker.log.checkpoints import (
     CLEAN_SHUTDOWN_MARKER,
     OffsetCheckpoint,
     write_clean_shutdown_marker,
 )
-from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.log.record_batch import LogRefused, NoSpaceLeft
 from highwater_broker.partition import Partition
 from highwater_broker.replica_logs import ReplicaLogs
 from highwater_broker.replica_manager import ReplicaManager
@@ -91,13 +91,13 @@ class Checkpointer:
         high watermark is then lost.
         """
         await self._fail_points.reach(FailPoint.BEFORE_HIGH_WATERMARK_CHECKPOINT)
-        listed = [
-            partition
+        listed = {
+            partition: partition.high_watermark
             for partition in self._replicas.partitions()
             if self._toggles.checkpoint_every_hosted_partition
             or not isinstance(partition.role, Offline)
-        ]
-        await self._write(self._logs.high_watermarks, listed, lambda each: each.high_watermark)
+        }
+        await self._write(self._logs.high_watermarks, listed)
         await self._fail_points.reach(FailPoint.AFTER_HIGH_WATERMARK_CHECKPOINT)
 
     async def flush(self) -> bool:
@@ -117,17 +117,25 @@ class Checkpointer:
         """Write where each log starts, then remove the segments that lie below; return whether
         the starts are on the disk.
 
-        Where the disk refuses to write they go all the same: a full disk must not stay full.
+        On a full disk the segments go first, and make room. A broker that dies before it has
+        written then says that it lost them. Where the disk refuses for another reason they stay.
         """
         listed = self._replicas.partitions()
-        starts = [partition.log_start_offset for partition in listed]
-        done = await self._write(self._logs.log_starts, listed, lambda each: each.log_start_offset)
-        for partition, log_start_offset in zip(listed, starts, strict=True):
+        starts = {partition: partition.log_start_offset for partition in listed}
+        refused = await self._write(self._logs.log_starts, starts)
+        is_full = isinstance(refused, NoSpaceLeft)
+        if refused is None or is_full:
+            self._remove_retired(starts)
+        if is_full:
+            refused = await self._write(self._logs.log_starts, starts)
+        return refused is None
+
+    def _remove_retired(self, starts: Mapping[Partition, Offset]) -> None:
+        for partition, log_start_offset in starts.items():
             try:
                 partition.log.remove_retired(log_start_offset)
             except LogRefused as refused:
                 self._logs.bad_input(str(partition.topic_partition), str(refused))
-        return done
 
     async def write_recovery_points(self) -> None:
         """Write where each log starts, and up to where it is known to be on the disk.
@@ -141,33 +149,30 @@ class Checkpointer:
         for partition in waiting:
             partition.must_checkpoint = False
         points = {partition: partition.log.recovery_point for partition in listed}
-        done = await self.write_log_starts() and await self._write(
-            self._logs.recovery_points,
-            listed,
-            lambda each: min(points[each], each.log.recovery_point),
-        )
-        if not done:
+        is_written = await self.write_log_starts()
+        if is_written:
+            now = {each: min(point, each.log.recovery_point) for each, point in points.items()}
+            is_written = await self._write(self._logs.recovery_points, now) is None
+        if not is_written:
             for partition in waiting:
                 partition.must_checkpoint = True
 
     async def _write(
-        self,
-        checkpoint: OffsetCheckpoint,
-        partitions: list[Partition] | tuple[Partition, ...],
-        offset_of: Callable[[Partition], Offset],
-    ) -> bool:
+        self, checkpoint: OffsetCheckpoint, offsets: Mapping[Partition, Offset]
+    ) -> LogRefused | None:
+        """Write the partitions' offsets; return why the disk refused to."""
         entries = self._logs.entries_of_unopened(checkpoint)
-        entries.update((each.topic_partition, offset_of(each)) for each in partitions)
+        entries.update((each.topic_partition, offset) for each, offset in offsets.items())
         try:
             is_news = await checkpoint.write(entries)
         except LogRefused as refused:
             self._logs.bad_input(checkpoint.name, str(refused))
-            return False
+            return refused
         if is_news:
             self._trace.emit(
                 EventKind.CHECKPOINT_WRITTEN, file=checkpoint.name, entries=len(entries)
             )
-        return True
+        return None
 
     async def finish(self) -> None:
         """Flush and close everything; leave the clean-shutdown marker if all of it worked.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from highwater_broker.checkpointer import Checkpointer
 from highwater_broker.log.checkpoints import HIGH_WATERMARK_CHECKPOINT, Checkpoint, OffsetCheckpoint
 from highwater_broker.log.log import Log
+from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.log.segment import Segment
 from highwater_broker.partition import Partition
 from highwater_broker.replica_logs import ReplicaLogs
@@ -22,12 +23,11 @@ _scan = Segment.scan
 async def _list_led_only(
     self: Checkpointer,
     checkpoint: OffsetCheckpoint,
-    partitions: Sequence[Partition],
-    offset_of: Callable[[Partition], Offset],
-) -> bool:
+    offsets: Mapping[Partition, Offset],
+) -> LogRefused | None:
     if checkpoint.name == HIGH_WATERMARK_CHECKPOINT:
-        partitions = [partition for partition in partitions if partition.is_leader]
-    return await _write(self, checkpoint, list(partitions), offset_of)
+        offsets = {each: offset for each, offset in offsets.items() if each.is_leader}
+    return await _write(self, checkpoint, offsets)
 
 
 async def _write_no_high_watermarks(self: Checkpointer) -> None:

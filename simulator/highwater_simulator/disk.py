@@ -114,7 +114,7 @@ class Disk:
     def fill(self, free_bytes: int = 0) -> None:
         """Let the disk be full once free_bytes more are written: ENOSPC.
 
-        Nothing is created any more from now on.
+        Nothing is created any more from now on, but in place of what is removed.
         """
         self._ail().free_bytes = free_bytes
 

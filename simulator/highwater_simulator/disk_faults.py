@@ -31,6 +31,8 @@ class DiskFaults:
     def __init__(self, rng: Rng) -> None:
         self.free_bytes: int | None = None
         """How much can be written until the disk is full; None: it never is."""
+        self._free_names = 0
+        """How many files and folders a full disk lets be created."""
         self._rng = rng
         self._failing: dict[DiskOperation, _Failing] = {}
         self._delay_ns = 0
@@ -94,8 +96,17 @@ class DiskFaults:
         Raises:
             OSError: ENOSPC.
         """
-        if self.free_bytes is not None:
+        if self.free_bytes is None:
+            return
+        if not self._free_names:
             raise OSError(errno.ENOSPC, "no space left on device", path)
+        self._free_names -= 1
+
+    def give_back(self, size_bytes: int) -> None:
+        """Make room on a full disk: something of that size was removed, and its name."""
+        if self.free_bytes is not None:
+            self.free_bytes += size_bytes
+            self._free_names += 1
 
     def slowed_ns(self, duration_ns: int) -> int:
         return duration_ns * self._factor + self._delay_ns

@@ -183,7 +183,7 @@ class SimulatedFileSystem:
         if node is not None and self._runtime.is_alive:
             if isinstance(node, FolderNode):
                 self._remove_all_in(node, path)
-            self._meet_removal(path)
+            self._meet_removal(path, node)
             folder, name = self._disk.folder_of(path)
             folder.assign((name, None))
             self._name_changed(path)
@@ -193,17 +193,20 @@ class SimulatedFileSystem:
         for name, node in list(folder.entries.items()):
             if isinstance(node, FolderNode):
                 self._remove_all_in(node, f"{path}/{name}")
-            self._meet_removal(f"{path}/{name}")
+            self._meet_removal(f"{path}/{name}", node)
             folder.assign((name, None))
             self._name_changed(f"{path}/{name}")
 
-    def _meet_removal(self, path: str) -> None:
-        if self._disk.faults is not None:
-            try:
-                self._disk.faults.meet(DiskOperation.REMOVE, path)
-            except OSError:
-                self._disk.unremoved.add(path.split("/", 1)[0])
-                raise
+    def _meet_removal(self, path: str, node: FileNode | FolderNode) -> None:
+        faults = self._disk.faults
+        if faults is None:
+            return
+        try:
+            faults.meet(DiskOperation.REMOVE, path)
+        except OSError:
+            self._disk.unremoved.add(path.split("/", 1)[0])
+            raise
+        faults.give_back(len(node.content) if isinstance(node, FileNode) else 0)
 
     async def sync_folder(self, path: str) -> None:
         node = self._folder(path)

@@ -41,7 +41,10 @@ class Plane(StrEnum):
 
 
 class Latency(Protocol):
-    """How long one way over a link takes."""
+    """How long one way over a link takes: more than maximum_ns seldom or never."""
+
+    @property
+    def maximum_ns(self) -> int: ...
 
     def draw_ns(self, rng: Rng) -> int: ...
 
@@ -197,8 +200,16 @@ class Pipe:
 
     @property
     def is_whole(self) -> bool:
-        """Whether what is sent now arrives, and no later than it should."""
-        return not self.is_reset and self.link.is_whole
+        """Whether what is sent now arrives, and no later than it should.
+
+        It is late also where what was sent before is: a heartbeat does not overtake that.
+        """
+        return not self.is_reset and self.link.is_whole and not self._is_late
+
+    @property
+    def _is_late(self) -> bool:
+        left_ns = self._last_arrival_ns - self.link.kernel.time_ns
+        return left_ns > self.link.latency.maximum_ns
 
     def send(self, deliver: Callable[[], None]) -> None:
         if not self.is_reset:

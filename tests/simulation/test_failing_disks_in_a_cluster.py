@@ -94,6 +94,38 @@ def test_recovery_points_advance_again_once_a_full_disk_has_room(
     cluster.run(story)
 
 
+@pytest.mark.parametrize("is_full", [False, True])
+def test_retention_on_a_disk_that_refuses_to_write_is_no_loss_after_a_kill(
+    is_full: bool, make_cluster: MakeCluster
+) -> None:
+    """A log that begins after its written start has lost something. Seed 1000525, disks."""
+    settings = {"segment_bytes": 300, "retention_bytes": 900}
+    seldom = {"log_retention_check_interval_ms": 5_000}
+    cluster = make_cluster(broker_settings=OFTEN | settings | seldom)
+
+    async def story(c: Cluster) -> None:
+        await c.begin()
+        victim = c.follower()
+        handle = c.world.brokers[victim]
+        segments = [path for path in handle.disk.files() if path.endswith(".log")]
+        await c.send(20)
+        if is_full:
+            handle.disk.fill()
+        else:
+            handle.disk.fail(DiskOperation.TRUNCATE)
+        await c.world.sleep(6_000)
+        remaining = [path for path in segments if path in handle.disk.files()]
+        assert len(remaining) == (0 if is_full else len(segments)), "a full disk gets room"
+        c.world.kill(victim)
+        handle.disk.heal()
+        c.world.start(victim)
+        await c.full_isr()
+        met = [event.detail["what"] for event in c.world.trace.events(EventKind.BAD_INPUT_MET)]
+        assert not [what for what in met if "log begins" in what]
+
+    cluster.world.run(story(cluster), 60_000)
+
+
 @pytest.mark.parametrize("preset", list(Preset))
 @pytest.mark.parametrize("operation", list(DiskOperation))
 def test_disks_that_answer_with_errors_end_no_broker_and_all_recovers_with_them(

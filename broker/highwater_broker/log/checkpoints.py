@@ -8,6 +8,7 @@ Source: Kafka's CheckpointFile, PartitionMetadataFile, BrokerMetadataCheckpoint.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from urllib.parse import quote, unquote
 
 from crc32c import crc32c
 
-from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.log.record_batch import LogRefused, NoSpaceLeft
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NO_TOPIC_ID, NodeId, Offset, TopicId, TopicPartition
 from highwater_core.ports import CannotStart, File, FileSystem
@@ -112,7 +113,8 @@ class OffsetCheckpoint:
         Those of a later write may be there instead.
 
         Raises:
-            LogRefused: KAFKA_STORAGE_ERROR; the former content stays, or this one is there.
+            NoSpaceLeft, LogRefused: KAFKA_STORAGE_ERROR; the former content stays, or this one is
+                there.
         """
         if self._durable == self._begun and entries == self.entries:
             return False
@@ -135,7 +137,9 @@ class OffsetCheckpoint:
                 self._contents.pop(number, None)
             with suppress(OSError):  # else it is removed at the next start
                 self._files.remove(temporary)
-            raise LogRefused(ErrorCode.KAFKA_STORAGE_ERROR, f"{self._name}: {error}") from error
+            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            refused = NoSpaceLeft if is_full else LogRefused
+            raise refused(ErrorCode.KAFKA_STORAGE_ERROR, f"{self._name}: {error}") from error
         for earlier in [each for each in self._contents if each < renamed]:
             del self._contents[earlier]
         if number == self._begun:

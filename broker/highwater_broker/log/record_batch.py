@@ -46,6 +46,10 @@ class LogRefused(Exception):
         self.error = error
 
 
+class NoSpaceLeft(LogRefused):
+    """The disk is full: there is room again once something is removed."""
+
+
 class TornBatch(LogRefused):
     """The bytes end within a batch: without a power loss, one whose append never ended."""
 
