@@ -37,6 +37,8 @@ class ReplicaShadow:
         self.chain = Chain()
         self._places: list[str] = []
         self._parsed: dict[str, int] = {}
+        self._verifies = False
+        """Whether its disk may have damaged it."""
         self.is_of_deleted_topic = False
         self.is_stale = False
         """Whether names changed since it was read: several may, one after the other."""
@@ -123,27 +125,38 @@ class ReplicaShadow:
             self.is_stale = True
 
     def rescan(self, added: Callable[[Batch, int], None], *, verify: bool = False) -> None:
-        """Read the folder anew; with verify, up to the first batch whose CRC is wrong."""
+        """Read the folder anew; with verify, up to the first batch whose CRC is wrong.
+
+        With verify also from then on, since names may change before the broker cuts the damage.
+        Segments wholly below where the log began are left out: a power loss brought them back.
+        """
         self.is_stale = False
-        self._read_folder(added, verify=verify)
+        self._verifies |= verify
+        self._read_folder(added, verify=self._verifies)
         if not self.chain.batches:
             self.is_of_deleted_topic = False
 
     def _read_folder(self, added: Callable[[Batch, int], None], *, verify: bool) -> None:
         folder = self._disk.find(self._folder)
-        names = sorted(folder.entries) if isinstance(folder, FolderNode) else []
+        entries = folder.entries if isinstance(folder, FolderNode) else {}
         before = self.chain
         self.chain, self._places, self._parsed = Chain(), [], {}
+        names = sorted(
+            name
+            for name, node in entries.items()
+            if name.endswith(LOG_SUFFIX) and isinstance(node, FileNode)
+        )
+        while verify and len(names) > 1 and _base_offset(names[1]) <= before.start_offset:
+            del names[0]
         for name in names:
             path = f"{self._folder}/{name}"
-            if name.endswith(LOG_SUFFIX) and isinstance(self._disk.find(path), FileNode):
-                if verify and self._parsed and self._leaves_a_gap(name):
-                    self._parsed[path] = 0
-                    return
-                self._begin_segment(path, before)
-                self.appended(path, added)
-                if verify and self._drop_damaged(path):
-                    return
+            if verify and self._parsed and self._leaves_a_gap(name):
+                self._parsed[path] = 0
+                return
+            self._begin_segment(path, before)
+            self.appended(path, added)
+            if verify and self._drop_damaged(path):
+                return
 
     def _leaves_a_gap(self, segment: str) -> bool:
         """Return whether the segment does not begin where the ones before it end."""

@@ -284,6 +284,40 @@ def test_an_undone_truncation_loses_what_was_written_since_though_the_log_is_lon
     assert f.shadow.lost_from == 1
 
 
+def test_damage_is_not_forgotten_when_names_change_before_it_is_cut() -> None:
+    """Seed 1011290, disks: a later segment was set aside, and the disk refused the cut."""
+    f = Followed(whole())
+    f.write(FIRST, written(0, 0, "a", "b"), written(2, 0, "c", "d"))
+    f.write(SECOND, written(4, 1, "e"))
+    before, content = f.shadow.chain, f.disk.content(FIRST)
+    assert content is not None
+    content[before.batches[1].position + HEADER_BYTES - 20] ^= 4
+    f.shadow.rescan(f._note, verify=True)
+    f.shadow.note_lost_by_disk(before)
+    f.files.rename(SECOND, SECOND + ".detached")
+    f.shadow.rescan(f._note)
+    f.shadow.note_held(whole())
+    assert (f.offsets(), f.shadow.lost_from, f.shadow.held_end) == ([0], 2, 2)
+
+
+def test_a_torn_segment_below_the_logs_start_that_is_back_hides_nothing_of_the_log() -> None:
+    """Seed 1001375, disks: what was lost was noted from the torn segment's end on."""
+    f = Followed(whole())
+    first = f.write(FIRST, written(0, 0, "a", "b"))
+    f.sync(first)
+    first.append([written(2, 0, "c", "d")])
+    second = f.write(SECOND, written(4, 1, "e"))
+    f.sync(second)
+    second.append([written(5, 1, "f")])
+    f.files.remove(FIRST)
+    f.shadow.rescan(f._note)
+    before = f.shadow.chain
+    f.disk.lose_power(spares_nothing=True)
+    f.shadow.rescan(f._note, verify=True)
+    f.shadow.note_lost_by_disk(before)
+    assert (f.offsets(), f.shadow.lost_from) == ([4], 5)
+
+
 def test_a_removed_segment_that_is_back_without_the_next_one_lost_all_from_its_end_on() -> None:
     f = Followed(whole())
     first = f.write(FIRST, written(0, 0, "a", "b"))
