@@ -21,6 +21,7 @@ _BOUNDS: Mapping[str, Bounds] = {
     "partitions": (1, None),
     "replication_factor": (1, None),
     "records": (0, None),
+    "min_insync_replicas": (1, None),
 }
 """Of a fault's numbers, by their fields."""
 _OF_DISKS = (f.PowerLoss, f.DiskFull, f.DiskErrors, f.SlowDisk, f.FlipBit)

@@ -320,6 +320,13 @@ class CreateTopic(_Fault, frozen=True, tag="create_topic"):
     replication_factor: int = 3
     records: int = 0
     """So many are then written to its first partition."""
+    min_insync_replicas: int = 1
+
+    @property
+    def configs(self) -> tuple[tuple[str, str | None], ...]:
+        """What the topic's configuration sets: nothing that is the default."""
+        minimum = self.min_insync_replicas
+        return (("min.insync.replicas", str(minimum)),) if minimum > 1 else ()
 
 
 class DeleteTopic(_Fault, frozen=True, tag="delete_topic"):

@@ -99,7 +99,17 @@ def generate(seed: int, preset: Preset = Preset.FENCED, family: Family = Family.
     given = Given(may_lose=family.may_lose, is_about_joins=family is Family.JOINS)
     more = with_more(plan, lambda name: Draw(rng.stream(name)), given)
     in_order = tuple(sorted(more.steps, key=lambda step: step.at_ms))
+    if family.may_lose:
+        in_order = tuple(map(_with_two_in_sync, in_order))
     return replace(more, steps=within_budget(in_order))
+
+
+def _with_two_in_sync(step: Step) -> Step:
+    """Have a topic that is created promise to survive the loss of one disk."""
+    match step.do:
+        case f.CreateTopic(replication_factor=factor) if factor > 1:
+            return replace(step, do=replace(step.do, min_insync_replicas=2))
+    return step
 
 
 # ---------------------------------------------------------------- the cluster

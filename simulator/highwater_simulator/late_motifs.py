@@ -56,17 +56,18 @@ def late_isr_writes(t: Targets, at_ms: int) -> list[Step]:
 def late_expansion(t: Targets, at_ms: int) -> list[Step]:
     """A leader's wish to let a follower in comes again after the follower has gone once more.
 
-    It was sent on a connection that was given up, to a controller that could not be reached.
+    The first copy is under way for long; the second, on another connection, is not. Source:
+    KIP-497.
     """
     at, follower = t.partition(), t.draw.of(t.brokers)
-    leader, behind_ms = f"leader of {at}", t.draw.of((700, 1_200, 2_500))
-    held_ms = t.draw.of((1_200, 2_500))
-    held_from_ms = at_ms + behind_ms - t.draw.of((5, 100))
-    again_ms = held_from_ms + held_ms + t.draw.of((5, 60, 200))
+    leader, away_ms = f"leader of {at}", t.draw.of((1_200, 2_500, 2_500))
+    late_ms, slow_ms = t.draw.of((2_000, 3_500)), t.draw.of((250, 1_100, 1_100))
+    back_ms, again_ms = at_ms + away_ms, t.draw.of((5, 60))
+    written = When(Observed.EVENT, event="isr_written", partition=at, then_after_ms=again_ms)
     return [
-        Step(at_ms, f.Cut(leader, follower, "replication", True, behind_ms)),
-        Step(held_from_ms, f.Cut(leader, "active controller", "control", False, held_ms)),
-        Step(again_ms, f.Cut(leader, follower, "replication", True, 4_000)),
+        Step(at_ms, f.Cut(leader, follower, "replication", True, away_ms)),
+        Step(back_ms - 20, f.SlowLink(leader, "active controller", "control", late_ms, 0, slow_ms)),
+        Step(back_ms, f.Cut(leader, follower, "replication", True, 4_000), written),
     ]
 
 
@@ -94,17 +95,19 @@ def copies_of_commands(t: Targets, at_ms: int) -> list[Step]:
 def contested_election(t: Targets, at_ms: int) -> list[Step]:
     """Controllers that reach ZooKeeper unequally late stand for one election; who wins is gone.
 
-    What the slower ones write was decided before. Source: KAFKA-6082.
+    What the slower ones write was decided before, if each is slower than the last by about half:
+    it reads before the quicker one has written, and writes once that is gone. Source: KAFKA-6082.
     """
-    gone = When(Observed.EVENT, event="controller_elected", then_after_ms=t.draw.of((0, 10, 60)))
+    gone = When(Observed.EVENT, event="controller_elected", then_after_ms=t.draw.of((0, 0, 10)))
+    quickest_ms, slower = t.draw.of((40, 70, 120)), t.draw.of((1.3, 1.5, 1.8))
     ends: tuple[f.Fault, ...] = (
         f.ExpireSession("active controller"),
         f.Kill("active controller", 400),
     )
     steps = [
         Step(at_ms, f.SlowLink(each, "zookeeper", "zookeeper", late_ms, 0, 3_000))
-        for each in t.controllers
-        if (late_ms := t.draw.of((50, 70, 100, 140)))
+        for place, each in enumerate(t.draw.shuffled(t.controllers))
+        if (late_ms := int(quickest_ms * slower**place))
     ]
     return [
         *steps,

@@ -40,7 +40,7 @@ class Operators:
         try:
             match work:
                 case f.CreateTopic(topic=topic, partitions=partitions, replication_factor=factor):
-                    await client.create_topic(topic, partitions, factor, WITHIN_MS)
+                    await client.create_topic(topic, partitions, factor, WITHIN_MS, work.configs)
                     for number in range(work.records):
                         await client.send(topic, 0, f"{name}-{number}", WITHIN_MS)
                 case f.DeleteTopic(topic=topic):

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 
+from highwater_chaos.plan import decode_plan
 from highwater_core.config import Preset
 from highwater_simulator.generate import Family
+from highwater_simulator.runner import run_plan
 from highwater_simulator.search import Chunk, Schedule, chunks_of, schedules_of
 
 COUNT = int(os.environ.get("HIGHWATER_SCHEDULES", "24"))
@@ -26,6 +29,9 @@ CHUNKS = [
     )
 ]
 
+FOUND_PLANS = sorted((Path(__file__).parent / "found").glob("*.json"))
+"""Found by seeds from which other plans are drawn by now."""
+
 
 def name_of(chunk: Chunk) -> str:
     return f"{chunk.preset}-from-{chunk.schedules[0].seed}"
@@ -34,16 +40,10 @@ def name_of(chunk: Chunk) -> str:
 FOUND_BUGS = (
     # A log with two pasts under its leader's start, which retention had moved beyond them.
     Schedule(2055, Family.PROCESSES),
-    # A folder whose removal a power loss had undone was set aside, and stayed.
-    Schedule(700_170, Family.DISKS),
-    # A disk that refused to remove segments while their log started over.
-    Schedule(703_276, Family.JOINS),
     # An eligible leader that lacked what was committed since min.insync.replicas was lowered.
     Schedule(800_341, Family.PROCESSES),
     # A log that opened late, and closed again as the disk refused its topic's id.
     Schedule(800_309, Family.DISKS),
-    # A truncation that the disk refused in its middle.
-    Schedule(920_016, Family.JOINS),
 )
 CHUNKS.append(Chunk(FOUND_BUGS, Preset.FENCED))
 
@@ -59,3 +59,8 @@ def test_schedules_show_nothing_but_documented_flaws_of_their_preset(chunk: Chun
     ]
     assert failing == []
     assert sum(summary.acknowledged for summary in summaries) > 0, "nothing was tried"
+
+
+@pytest.mark.parametrize("path", FOUND_PLANS, ids=lambda path: path.stem)
+def test_plans_that_once_showed_a_bug_run_clean(path: Path) -> None:
+    assert run_plan(decode_plan(path.read_bytes(), path)).violation is None

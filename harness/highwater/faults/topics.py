@@ -43,7 +43,9 @@ class TopicWork:
         Raises:
             NotDone: no broker answered that it is, and ZooKeeper does not have it either.
         """
-        new = TopicToCreate(fault.topic, fault.partitions, fault.replication_factor)
+        new = TopicToCreate(
+            fault.topic, fault.partitions, fault.replication_factor, configs=fault.configs
+        )
         error = self._ask(
             lambda timeout_ms: CreateTopicsRequest((new,), timeout_ms), ErrorCode.NONE
         )

@@ -32,6 +32,8 @@ class CheckpointChecks:
         self._report = report
         self._hosted: dict[int, tuple[int, tuple[Partition, ...]]] = {}
         """Incarnation and hosted replicas at a broker's last high watermark checkpoint."""
+        self._points: dict[int, tuple[bytes, dict[TopicPartition, int]]] = {}
+        """A broker's recovery points, as its file had them when it was last read."""
 
     def written(self, event: TraceEvent) -> None:
         """Judge a checkpoint that a broker has just written."""
@@ -39,6 +41,22 @@ class CheckpointChecks:
             self._check_listed(event)
         elif event.detail["file"] == RECOVERY_POINTS:
             self._check_durable(event)
+
+    def appended(self, broker: int, at: TopicPartition, base_offset: int) -> None:
+        """Nothing is appended below what the recovery point calls durable: a power loss may leave
+        anything there, and no start looks at it.
+        """
+        content = bytes(self._world.brokers[broker].disk.content(RECOVERY_POINTS) or b"")
+        if broker not in self._points or self._points[broker][0] != content:
+            self._points[broker] = content, read_checkpoint(content)
+        recovery_point = self._points[broker][1].get(at, 0)
+        if base_offset < recovery_point:
+            self._report(
+                at,
+                "I15",
+                f"broker {broker} appends below its recovery point {recovery_point}",
+                base_offset,
+            )
 
     def _check_listed(self, event: TraceEvent) -> None:
         """What was hosted when the last one was done, and still is, is in this one."""

@@ -151,7 +151,7 @@ class Oracle:
                 return
             shadow, at = shadows[broker], TopicPartition.named(folder)
             if operation == "append":
-                shadow.appended(path, self._batch_taps(broker, at))
+                shadow.appended(path, self._batch_taps(broker, at, are_appended=True))
             elif operation == "truncate":
                 shadow.truncated(path)
             else:
@@ -161,14 +161,19 @@ class Oracle:
 
         return changed
 
-    def _batch_taps(self, broker: int, at: TopicPartition) -> Callable[[Batch, int], None]:
-        """Return what is told of each batch that a replica gains."""
+    def _batch_taps(
+        self, broker: int, at: TopicPartition, *, are_appended: bool = False
+    ) -> Callable[[Batch, int], None]:
+        """Return what is told of each batch that a replica gains, or is found to have."""
         partition = self.partitions.get(at)
         if partition is None or self._shadows[str(at)][broker].is_of_deleted_topic:
             return lambda batch, chain: None
 
         def added(batch: Batch, chain: int) -> None:
             self._judgements.append(lambda: partition.batch_added(broker, batch, chain))
+            if are_appended:
+                offset = batch.base_offset
+                self._judgements.append(lambda: self._checkpoints.appended(broker, at, offset))
 
         return added
 

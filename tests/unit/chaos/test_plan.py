@@ -72,7 +72,7 @@ FIELDS = {
     "clock_jump": {"node", "by_ms"},
     "clock_rate": {"node", "ppm", "for_ms"},
     "kill_client": {"client", "for_ms"},
-    "create_topic": {"topic", "partitions", "replication_factor", "records"},
+    "create_topic": {"topic", "partitions", "replication_factor", "records", "min_insync_replicas"},
     "delete_topic": {"topic"},
     "change_config": {"topic", "key", "value"},
     "strange_requests": {"kind", "count"},

@@ -406,6 +406,19 @@ def test_i15_nothing_is_called_durable_that_is_not(
     assert broker.reports == broken
 
 
+@pytest.mark.parametrize(("base_offset", "broken"), [(6, []), (5, []), (4, ["I15"])])
+def test_i15_nothing_is_appended_below_the_recovery_point(
+    base_offset: int, broken: list[str]
+) -> None:
+    broker = Broker()
+    checks = CheckpointChecks(broker.world, {}, broker.report)
+    checks.appended(1, AT, base_offset)
+    assert broker.reports == [], "there is no recovery point yet"
+    broker.files[RECOVERY_POINTS] = checkpoint(t0=5)
+    checks.appended(1, AT, base_offset)
+    assert broker.reports == broken
+
+
 def test_i15_an_epoch_that_the_disk_may_forget_is_as_bad() -> None:
     broker = Broker()
     broker.files[RECOVERY_POINTS] = checkpoint(t0=5)
