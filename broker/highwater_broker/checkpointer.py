@@ -142,20 +142,18 @@ class Checkpointer:
 
         Ordering: where logs start comes first. What lies below was never synced, perhaps, and is
         no part of what a recovery point speaks for; a log that was begun anew may start elsewhere.
+        Whoever waits for this may be cancelled: a partition's checkpoint is due until it is done.
         """
         await self._fail_points.reach(FailPoint.BEFORE_RECOVERY_POINT_WRITE)
         listed = self._replicas.partitions()
-        waiting = [partition for partition in listed if partition.must_checkpoint]
-        for partition in waiting:
-            partition.must_checkpoint = False
+        due = {partition: partition.checkpoints_due for partition in listed}
         points = {partition: partition.log.recovery_point for partition in listed}
-        is_written = await self.write_log_starts()
-        if is_written:
-            now = {each: min(point, each.log.recovery_point) for each, point in points.items()}
-            is_written = await self._write(self._logs.recovery_points, now) is None
-        if not is_written:
-            for partition in waiting:
-                partition.must_checkpoint = True
+        if not await self.write_log_starts():
+            return
+        now = {each: min(point, each.log.recovery_point) for each, point in points.items()}
+        if await self._write(self._logs.recovery_points, now) is None:
+            for partition, count in due.items():
+                partition.checkpointed(count)
 
     async def _write(
         self, checkpoint: OffsetCheckpoint, offsets: Mapping[Partition, Offset]

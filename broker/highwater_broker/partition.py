@@ -69,6 +69,10 @@ class Partition(Replica):
             return AppendOutcome(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if acks == -1 and len(role.isr) < self._needed_in_sync(role):
             return AppendOutcome(ErrorCode.NOT_ENOUGH_REPLICAS)
+        if self.must_checkpoint:
+            error = ErrorCode.KAFKA_STORAGE_ERROR
+            self._refuse("produce", error, what="the disk does not take the recovery points")
+            return AppendOutcome(error)
         try:
             base_offset, end_offset, _ = self.log.append_as_leader(
                 records, self.leader_epoch, now_ms

@@ -70,11 +70,12 @@ class Replica:
         self.controller_epoch: ControllerEpoch = NO_CONTROLLER_EPOCH
         self.partition_epoch: PartitionEpoch = NO_PARTITION_EPOCH
         self.assigned_replicas: tuple[NodeId, ...] = ()
-        self.must_checkpoint = False
-        """Whether recovery points and log starts are to be checkpointed before the next append.
+        self.checkpoints_due = 0
+        """How often recovery point or log start came to need a checkpoint before the next append.
 
         A truncation lowered the recovery point: a power loss could leave unchecked bytes below the
         checkpointed one. Or the log started over: a kill could bring back what it let go of."""
+        self._checkpoints_done = 0
         self._high_watermark = Offset(
             max(log.log_start_offset, min(high_watermark, log.log_end_offset))
         )
@@ -227,7 +228,7 @@ class Replica:
         Raises:
             LogRefused: the disk refused.
         """
-        self.must_checkpoint = True
+        self.checkpoints_due += 1
         self._truncate(lambda: self.log.start_over_at(start_offset), reason)
 
     def _truncate(self, truncate: Callable[[], object], reason: str) -> None:
@@ -245,7 +246,7 @@ class Replica:
         self._high_watermark = Offset(
             max(self.log_start_offset, min(self._high_watermark, self.log_end_offset))
         )
-        self.must_checkpoint |= self.log.recovery_point < recovery_point
+        self.checkpoints_due += self.log.recovery_point < recovery_point
         self._trace(
             EventKind.LOG_TRUNCATED,
             self.log_end_offset,
@@ -254,6 +255,15 @@ class Replica:
             reason=reason,
         )
         self.changed()
+
+    @property
+    def must_checkpoint(self) -> bool:
+        """Whether recovery points and log starts are to be written before the next append."""
+        return self._checkpoints_done < self.checkpoints_due
+
+    def checkpointed(self, due: int) -> None:
+        """Take note that both are on the disk as they were when so many were due, or newer."""
+        self._checkpoints_done = max(self._checkpoints_done, due)
 
     # ------------------------------------------------------------ retention
 
@@ -266,7 +276,7 @@ class Replica:
         return count
 
     def _start_over_at_end(self) -> None:
-        self.must_checkpoint = True
+        self.checkpoints_due += 1
         self.log.start_over_at(self.log_end_offset)
         self._high_watermark = self.log_end_offset
         self._trace(EventKind.LOG_START_MOVED, self.log_start_offset)

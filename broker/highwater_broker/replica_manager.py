@@ -7,7 +7,7 @@ Source: V3 C; replication.md section 4 "LISR".
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from highwater_broker.become_leader import become_leader
 from highwater_broker.fetcher_registry import FetcherRegistry
 from highwater_broker.log.folders import DeletedFolders, can_be_hosted
 from highwater_broker.log.record_batch import LogRefused
-from highwater_broker.logic.command_faults import find_faults
+from highwater_broker.logic.command_faults import find_faults, without
 from highwater_broker.logic.command_fencing import (
     NO_COMMAND,
     CommandNumber,
@@ -157,7 +157,7 @@ class ReplicaManager:
         named = dict.fromkeys(each.topic_partition for each in request.partitions)
         faults = find_faults(request)
         if faults:
-            request = _without(request, faults)
+            request = without(request, faults)
         if isinstance(request, LeaderAndIsrRequest):
             # A fence that rose meanwhile must be seen below.
             await self._load_topic_settings(request)
@@ -261,8 +261,7 @@ class ReplicaManager:
             await self._logs.sync()
         for leader in request.live_leaders:
             self._fetchers.learn_endpoint(leader.broker_id, leader.replication)
-        if any(partition.must_checkpoint for partition, _ in accepted):
-            await self._write_recovery_points()
+        await self._write_what_is_due(started.values())
         if self._fence(request) is not ErrorCode.NONE:
             return None
         accepted.sort(key=lambda each: each[1].leader != self._context.broker_id)
@@ -270,11 +269,16 @@ class ReplicaManager:
             if not await self._may_go_on(request, number):
                 return None
             self._take_role(partition, command, request.controller_epoch)
+        await self._write_what_is_due(started.values())  # fetchers cut logs until now
         if request.is_init and self._is_first_init(request):
             self._drop_unlisted(request)
         self.commanded.set()
         self._fetchers.drop_idle()
         return errors
+
+    async def _write_what_is_due(self, partitions: Iterable[Partition]) -> None:
+        if any(partition.must_checkpoint for partition in partitions):
+            await self._write_recovery_points()
 
     async def _may_go_on(self, request: BrokerCommand, number: int) -> bool:
         """Let others run now and then; return whether the command still counts after that."""
@@ -485,12 +489,6 @@ class ReplicaManager:
                 partition.maybe_propose_thaw()
                 if partition.maybe_advance_high_watermark():
                     partition.changed()
-
-
-def _without(request: BrokerCommand, faults: Mapping[TopicPartition, ErrorCode]) -> BrokerCommand:
-    """Return the command without the partitions that are refused."""
-    kept: Any = tuple(each for each in request.partitions if each.topic_partition not in faults)
-    return replace(request, partitions=kept)
 
 
 def _known(partition: Partition) -> KnownReplica:

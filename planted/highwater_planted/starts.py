@@ -94,7 +94,7 @@ def _start_at_the_logs_end(self: ReplicaManager, hosted: HostedLog) -> Partition
 
 def _forget_that_it_fell(self: Replica, offset: Offset, reason: str) -> None:
     _truncate_to(self, offset, reason)
-    self.must_checkpoint = False
+    self.checkpointed(self.checkpoints_due)
 
 
 BUGS = (

@@ -134,6 +134,27 @@ def lowered_minimum(t: Targets, at_ms: int) -> list[Step]:
     ]
 
 
+def unread_minimum(t: Targets, at_ms: int) -> list[Step]:
+    """How many must be in sync is raised; a replica leaves before its leader has read that.
+
+    The controller has, and takes the replica for eligible. Then it alone is left. Source: KIP-966.
+    """
+    at, late_ms = t.partition(), t.draw.of((250, 600))
+    leader, gone_ms = f"leader of {at}", t.draw.of((1_500, 2_500))
+    leaves: tuple[f.Fault, ...] = (
+        f.Terminate(f"follower of {at}", gone_ms),
+        f.ExpireSession(f"follower of {at}"),
+    )
+    all_gone_ms = at_ms + gone_ms - t.draw.of((100, 600))
+    return [
+        Step(at_ms, f.SlowLink("zookeeper", leader, "zookeeper", late_ms, 0, gone_ms)),
+        Step(at_ms + 50, f.ChangeConfig(t.topic(), "min.insync.replicas", "3")),
+        Step(at_ms + t.draw.of((60, 120)), t.draw.of(leaves)),
+        Step(all_gone_ms, f.Kill(leader, 4_000)),
+        Step(all_gone_ms, f.Kill(f"last follower of {at}", 4_000)),
+    ]
+
+
 def leaving_clients(t: Targets, at_ms: int) -> list[Step]:
     """Clients die in the middle of what they ask, and come back; a leader does as well."""
     steps = [
@@ -154,5 +175,6 @@ LATE_MOTIFS: tuple[Motif, ...] = (
     copies_of_commands,
     contested_election,
     lowered_minimum,
+    unread_minimum,
     leaving_clients,
 )

@@ -19,6 +19,7 @@ from highwater_simulator.budget import is_losing
 from highwater_simulator.disk_motifs import DISK_MOTIFS, flipped_identity
 from highwater_simulator.draws import Targets
 from highwater_simulator.late_motifs import LATE_MOTIFS, late_answers
+from highwater_simulator.motifs import zombie_leader
 from highwater_simulator.strangers import EXTREMES, NAMES
 
 LONGEST_NAME = 249
@@ -48,7 +49,7 @@ def _many_in_sync(plan: Plan, draw: Draw, given: Given) -> Plan:
 
 
 def _retention(plan: Plan, draw: Draw, given: Given) -> Plan:
-    """Segments are small, and old ones go."""
+    """Segments are small, and old ones go: perhaps from where a deposed leader's log parts."""
     if not draw.chance(0.15):
         return plan
     kept = draw.of((("retention_bytes", 700), ("retention_bytes", 2_500), ("retention_ms", 1_200)))
@@ -57,7 +58,12 @@ def _retention(plan: Plan, draw: Draw, given: Given) -> Plan:
         "log_retention_check_interval_ms": draw.of((90, 400)),
         kept[0]: kept[1],
     }
-    return _with_settings(plan, settings)
+    plan = _with_settings(plan, settings)
+    if not draw.chance(0.4):
+        return plan
+    targets = Targets(draw, plan.topology, plan.workload.topics, may_lose=given.may_lose)
+    at_ms = draw.between(0, plan.quiet_after_ms // 2)
+    return _with_steps(plan, zombie_leader(targets, at_ms))
 
 
 def _large_records(plan: Plan, draw: Draw, given: Given) -> Plan:

@@ -30,7 +30,7 @@ CHUNKS = [
 ]
 
 FOUND_PLANS = sorted((Path(__file__).parent / "found").glob("*.json"))
-"""Found by seeds from which other plans are drawn by now."""
+"""Found by seeds from which other plans are drawn by now, or shrunk from what a seed found."""
 
 
 def name_of(chunk: Chunk) -> str:

@@ -8,6 +8,9 @@ broker, nor the command's other partitions.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import (
@@ -81,3 +84,9 @@ def _fault_of_leadership(command: LeaderAndIsrPartition) -> ErrorCode:
 
 def _are_distinct_ids(brokers: tuple[NodeId, ...]) -> bool:
     return len(set(brokers)) == len(brokers) and all(0 <= each <= _MAX_INT32 for each in brokers)
+
+
+def without(request: BrokerCommand, faults: Mapping[TopicPartition, ErrorCode]) -> BrokerCommand:
+    """Return the command without the partitions that are refused."""
+    kept: Any = tuple(each for each in request.partitions if each.topic_partition not in faults)
+    return replace(request, partitions=kept)

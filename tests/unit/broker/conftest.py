@@ -118,7 +118,8 @@ class Bench:
             self.written_recovery_points += 1
             newest = self.hosted[-1]
             self.saved.append((newest.log_start_offset, newest.log_end_offset))
-            newest.must_checkpoint &= self.disk_refuses_checkpoints
+            if not self.disk_refuses_checkpoints:
+                newest.checkpointed(newest.checkpoints_due)
 
         context = FetcherContext(
             settings=BrokerSettings(node_id=ME),

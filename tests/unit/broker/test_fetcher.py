@@ -279,7 +279,7 @@ def test_the_recovery_point_is_checkpointed_between_truncation_and_the_next_appe
     def leader(request: object) -> object:
         if isinstance(request, FetchRequest):
             assert bench.written_recovery_points > 0
-            partition.must_checkpoint = False
+            partition.checkpointed(partition.checkpoints_due)
         return Leader(LEADERS, 2)(request)
 
     bench.transport.leader = leader

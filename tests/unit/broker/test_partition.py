@@ -85,6 +85,16 @@ def test_without_fencing_any_epoch_may_ask_the_leader(make_bench: MakeBench) -> 
     assert partition.check_leadership(LeaderEpoch(2)) is E.NONE
 
 
+def test_a_leader_appends_nothing_while_its_recovery_point_is_to_be_written(
+    make_bench: MakeBench,
+) -> None:
+    _, partition = leading(make_bench)
+    partition.checkpoints_due += 1
+    assert partition.append(batch("a"), -1, 1_000).error is E.KAFKA_STORAGE_ERROR
+    partition.checkpointed(partition.checkpoints_due)
+    assert partition.append(batch("a"), -1, 1_000).error is E.NONE
+
+
 def test_a_record_is_committed_once_every_isr_member_has_it(make_bench: MakeBench) -> None:
     bench, partition = leading(make_bench)
     outcome = partition.append(batch("a", "b"), -1, 1_000)
