@@ -54,6 +54,8 @@ class HostedLog:
     log: Log
     high_watermark: Offset
     topic_id: TopicId
+    must_checkpoint: bool = False
+    """Whether its written recovery point is beyond its end: see `Replica.must_checkpoint`."""
 
 
 class ReplicaLogs:
@@ -146,8 +148,12 @@ class ReplicaLogs:
         except LogRefused as refused:
             self.bad_input(str(key), str(refused))
             return None
+        return self._hosted(key, log, metadata.topic_id)
+
+    def _hosted(self, key: TopicPartition, log: Log, topic_id: TopicId) -> HostedLog:
         high_watermark = self.high_watermarks.offset_of(key) or NO_ENTRY
-        return HostedLog(key, log, high_watermark, metadata.topic_id)
+        recovery_point = self.recovery_points.offset_of(key) or NO_ENTRY
+        return HostedLog(key, log, high_watermark, topic_id, recovery_point > log.recovery_point)
 
     def _read(self, checkpoint: OffsetCheckpoint) -> None:
         found = checkpoint.read()
@@ -214,8 +220,7 @@ class ReplicaLogs:
                 f"{key} has lost batches, which this registration does not say",
             )
         log = await self._recover(key, recovery)
-        high_watermark = self.high_watermarks.offset_of(key) or NO_ENTRY
-        return HostedLog(key, log, high_watermark, topic_id)
+        return self._hosted(key, log, topic_id)
 
     async def forget_absent(self, keys: Iterable[TopicPartition]) -> None:
         """Have no checkpoint list those that have no folder: it was an earlier topic's partition.

@@ -128,6 +128,7 @@ class ReplicaManager:
             min_insync_replicas=self._min_insync_replicas(key.topic),
             topic_id=hosted.topic_id,
         )
+        partition.checkpoints_due += hosted.must_checkpoint
         self._partitions[key] = partition
         self._logs.take_as_hosted(key)
         partition.trace(

@@ -156,6 +156,8 @@ class ReplicaShadow:
             self._begin_segment(path, before)
             self.appended(path, added)
             if verify and self._drop_damaged(path):
+                if not self.chain.batches:  # nor is the first one's offset to be believed
+                    self._begin_at(_base_offset(names[0]), before)
                 return
 
     def _leaves_a_gap(self, segment: str) -> bool:

@@ -322,6 +322,20 @@ def test_a_flipped_bit_is_a_loss_also_where_no_crc_covers_it(
     assert broker.storage_id != first
 
 
+def test_a_log_that_ends_below_its_recovery_point_must_be_checkpointed_before_an_append(
+    make_broker: Any, tools: Any
+) -> None:
+    """It was cut, and its process killed before the checkpoint. Seed 1013222, disks, found it."""
+    broker = make_broker(tools, recovery_point=HIGH_WATERMARK, high_watermark=0)
+    assert broker.start()
+    assert not any(hosted.must_checkpoint for hosted in broker.hosted.values())
+    broker.hosted[A].log.truncate_to(Offset(HIGH_WATERMARK - 2))
+    broker.machine.crash()
+    assert broker.start()
+    assert broker.hosted[A].must_checkpoint
+    assert not broker.hosted[B].must_checkpoint
+
+
 @pytest.mark.parametrize("is_clean", [False, True])
 def test_a_log_that_ends_below_its_high_watermark_is_a_loss_however_it_was_stopped(
     is_clean: bool, make_broker: Any, tools: Any

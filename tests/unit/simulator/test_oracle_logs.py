@@ -258,6 +258,19 @@ def test_what_a_disk_damaged_is_lost_from_the_first_bad_batch_on() -> None:
     assert f.shadow.cut_from is None
 
 
+def test_a_first_batch_whose_offset_is_damaged_is_lost_like_another() -> None:
+    """Seed 1013924, disks: the log seemed to begin far beyond its end."""
+    f = Followed()
+    f.write(FIRST, written(0, 0, "a"), written(1, 0, "b"))
+    before, content = f.shadow.chain, f.disk.content(FIRST)
+    assert content is not None
+    content[1] ^= 4
+    f.shadow.held_end = 2
+    f.shadow.rescan(f._note, verify=True)
+    f.shadow.note_lost_by_disk(before)
+    assert (f.offsets(), f.shadow.lost_from, f.shadow.held_end) == ([], 0, 0)
+
+
 def test_a_segment_that_a_disk_lost_takes_the_later_ones_with_it() -> None:
     f = Followed()
     f.write(FIRST, written(0, 0, "a", "b"), written(2, 0, "c", "d"))
