@@ -55,6 +55,7 @@ class Checkpointer:
         scope.spawn("LogFlusher", self._flush_logs())
         scope.spawn("LogRetention", self._apply_retention())
         scope.spawn("IsrExpiration", self._expire_isrs())
+        scope.spawn("LateCheckpoints", self._write_what_is_due())
 
     # ------------------------------------------------------------ tasks
 
@@ -81,6 +82,13 @@ class Checkpointer:
         while True:
             await self._runtime.sleep(max(1, self._settings.replica_lag_time_max_ms // 2))
             self._replicas.maybe_shrink_isrs()
+
+    async def _write_what_is_due(self) -> None:
+        """Try again what the disk refused: until then a leader appends nothing."""
+        while True:
+            await self._runtime.sleep(self._settings.replica_fetch_backoff_max_ms)
+            if any(partition.must_checkpoint for partition in self._replicas.partitions()):
+                await self.write_recovery_points()
 
     # ------------------------------------------------------------ what they do
 
@@ -120,15 +128,21 @@ class Checkpointer:
         On a full disk the segments go first, and make room. A broker that dies before it has
         written then says that it lost them. Where the disk refuses for another reason they stay.
         """
-        listed = self._replicas.partitions()
-        starts = {partition: partition.log_start_offset for partition in listed}
-        refused = await self._write(self._logs.log_starts, starts)
-        is_full = isinstance(refused, NoSpaceLeft)
-        if refused is None or is_full:
-            self._remove_retired(starts)
-        if is_full:
-            refused = await self._write(self._logs.log_starts, starts)
+        refused = await self._write_log_starts_once()
+        if isinstance(refused, NoSpaceLeft):
+            self._remove_retired(self._log_starts())
+            refused = await self._write_log_starts_once()
         return refused is None
+
+    async def _write_log_starts_once(self) -> LogRefused | None:
+        starts = self._log_starts()
+        refused = await self._write(self._logs.log_starts, starts)
+        if refused is None:
+            self._remove_retired(starts)
+        return refused
+
+    def _log_starts(self) -> dict[Partition, Offset]:
+        return {partition: partition.log_start_offset for partition in self._replicas.partitions()}
 
     def _remove_retired(self, starts: Mapping[Partition, Offset]) -> None:
         for partition, log_start_offset in starts.items():
@@ -150,7 +164,11 @@ class Checkpointer:
         points = {partition: partition.log.recovery_point for partition in listed}
         if not await self.write_log_starts():
             return
-        now = {each: min(point, each.log.recovery_point) for each, point in points.items()}
+        now = {
+            each: min(point, each.log.recovery_point)
+            for each, point in points.items()
+            if self._replicas.get(each.topic_partition) is each  # not another topic's by now
+        }
         if await self._write(self._logs.recovery_points, now) is None:
             for partition, count in due.items():
                 partition.checkpointed(count)

@@ -183,6 +183,7 @@ class ReplicaFetcher:
                     await self._woken.wait(self._backoff_ms(self._failures))
 
     async def _write_recovery_points(self, unsaved: list[_Followed]) -> None:
+        """Write what must be on the disk before the next append; nothing is fetched meanwhile."""
         await self._context.write_recovery_points()
         if any(each.partition.must_checkpoint for each in unsaved):
             await self._woken.wait(self._context.settings.replica_fetch_backoff_max_ms)

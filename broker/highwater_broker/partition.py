@@ -71,7 +71,7 @@ class Partition(Replica):
             return AppendOutcome(ErrorCode.NOT_ENOUGH_REPLICAS)
         if self.must_checkpoint:
             error = ErrorCode.KAFKA_STORAGE_ERROR
-            self._refuse("produce", error, what="the disk does not take the recovery points")
+            self._refuse("produce", error, what="its recovery point is not yet written")
             return AppendOutcome(error)
         try:
             base_offset, end_offset, _ = self.log.append_as_leader(

@@ -71,10 +71,7 @@ class Replica:
         self.partition_epoch: PartitionEpoch = NO_PARTITION_EPOCH
         self.assigned_replicas: tuple[NodeId, ...] = ()
         self.checkpoints_due = 0
-        """How often recovery point or log start came to need a checkpoint before the next append.
-
-        A truncation lowered the recovery point: a power loss could leave unchecked bytes below the
-        checkpointed one. Or the log started over: a kill could bring back what it let go of."""
+        """How often `need_checkpoint` was called."""
         self._checkpoints_done = 0
         self._high_watermark = Offset(
             max(log.log_start_offset, min(high_watermark, log.log_end_offset))
@@ -228,7 +225,7 @@ class Replica:
         Raises:
             LogRefused: the disk refused.
         """
-        self.checkpoints_due += 1
+        self.need_checkpoint()
         self._truncate(lambda: self.log.start_over_at(start_offset), reason)
 
     def _truncate(self, truncate: Callable[[], object], reason: str) -> None:
@@ -246,7 +243,8 @@ class Replica:
         self._high_watermark = Offset(
             max(self.log_start_offset, min(self._high_watermark, self.log_end_offset))
         )
-        self.checkpoints_due += self.log.recovery_point < recovery_point
+        if self.log.recovery_point < recovery_point:
+            self.need_checkpoint()
         self._trace(
             EventKind.LOG_TRUNCATED,
             self.log_end_offset,
@@ -260,6 +258,14 @@ class Replica:
     def must_checkpoint(self) -> bool:
         """Whether recovery points and log starts are to be written before the next append."""
         return self._checkpoints_done < self.checkpoints_due
+
+    def need_checkpoint(self) -> None:
+        """Have recovery point and log start written before the next append.
+
+        A truncation lowered the recovery point: a power loss could leave unchecked bytes below the
+        written one. Or the log started over: a kill could bring back what it let go of.
+        """
+        self.checkpoints_due += 1
 
     def checkpointed(self, due: int) -> None:
         """Take note that both are on the disk as they were when so many were due, or newer."""
@@ -276,7 +282,7 @@ class Replica:
         return count
 
     def _start_over_at_end(self) -> None:
-        self.checkpoints_due += 1
+        self.need_checkpoint()
         self.log.start_over_at(self.log_end_offset)
         self._high_watermark = self.log_end_offset
         self._trace(EventKind.LOG_START_MOVED, self.log_start_offset)

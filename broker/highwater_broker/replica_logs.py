@@ -101,7 +101,7 @@ class ReplicaLogs:
         await claim_folder(self._files, self._broker_id, self._cluster_id)
         if self._storage is not None:
             await self._storage.settle(stopped_cleanly=self._files.exists(CLEAN_SHUTDOWN_MARKER))
-            self._epochs_are_known = self._storage.were_opened
+            self._epochs_are_known = self._storage.were_opened  # before this start: it stays so
         clean_shutdown = await take_clean_shutdown_marker(self._files)
         for folder in list_deleted_folders(self._files):
             self._remove_folder(folder)

@@ -7,7 +7,7 @@ Source: V3 C; replication.md section 4 "LISR".
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -128,7 +128,8 @@ class ReplicaManager:
             min_insync_replicas=self._min_insync_replicas(key.topic),
             topic_id=hosted.topic_id,
         )
-        partition.checkpoints_due += hosted.must_checkpoint
+        if hosted.must_checkpoint:
+            partition.need_checkpoint()
         self._partitions[key] = partition
         self._logs.take_as_hosted(key)
         partition.trace(
@@ -262,7 +263,6 @@ class ReplicaManager:
             await self._logs.sync()
         for leader in request.live_leaders:
             self._fetchers.learn_endpoint(leader.broker_id, leader.replication)
-        await self._write_what_is_due(started.values())
         if self._fence(request) is not ErrorCode.NONE:
             return None
         accepted.sort(key=lambda each: each[1].leader != self._context.broker_id)
@@ -270,16 +270,15 @@ class ReplicaManager:
             if not await self._may_go_on(request, number):
                 return None
             self._take_role(partition, command, request.controller_epoch)
-        await self._write_what_is_due(started.values())  # fetchers cut logs until now
+        if any(partition.must_checkpoint for partition in started.values()):
+            await self._write_recovery_points()
+            if self._fence(request) is not ErrorCode.NONE:
+                return None
         if request.is_init and self._is_first_init(request):
             self._drop_unlisted(request)
         self.commanded.set()
         self._fetchers.drop_idle()
         return errors
-
-    async def _write_what_is_due(self, partitions: Iterable[Partition]) -> None:
-        if any(partition.must_checkpoint for partition in partitions):
-            await self._write_recovery_points()
 
     async def _may_go_on(self, request: BrokerCommand, number: int) -> bool:
         """Let others run now and then; return whether the command still counts after that."""

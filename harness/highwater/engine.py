@@ -42,13 +42,9 @@ def connect_engine() -> docker.DockerClient:
     Raises:
         EngineMissing: it does not answer; the message says what to do.
     """
-    try:
-        client = docker.from_env(timeout=CALL_TIMEOUT_S)
-        client.ping()
-    except DockerException as error:
-        reason = str(error)
-    else:
-        return client
+    found = _client_or_reason()
+    if not isinstance(found, str):
+        return found
     _collect_failed_connection()
     where = os.environ.get("DOCKER_HOST")
     missing = EngineMissing(
@@ -56,8 +52,17 @@ def connect_engine() -> docker.DockerClient:
         if where
         else "no Docker engine answers: run scripts/docker-engine"
     )
-    missing.add_note(reason)
+    missing.add_note(found)
     raise missing
+
+
+def _client_or_reason() -> docker.DockerClient | str:
+    try:
+        client = docker.from_env(timeout=CALL_TIMEOUT_S)
+        client.ping()
+    except DockerException as error:
+        return str(error)
+    return client
 
 
 def _collect_failed_connection() -> None:

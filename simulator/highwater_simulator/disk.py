@@ -83,6 +83,13 @@ class Disk:
         node = self.find(path)
         return node.content if isinstance(node, FileNode) else None
 
+    def durable_content(self, name: str) -> bytes:
+        """Return what a power loss surely leaves of a file at the root; nothing without a name."""
+        node = self.root.durable_entries.get(name)
+        if not isinstance(node, FileNode):
+            return b""
+        return bytes(node.content[: node.synced_size]) + node.lost_tail
+
     def read(self, path: str, position: int, length: int) -> bytes:
         """Return up to length bytes of the file; nothing when there is none."""
         content = self.content(path)
@@ -116,7 +123,7 @@ class Disk:
 
         Nothing is created any more from now on, but in place of what is removed.
         """
-        self._ail().free_bytes = free_bytes
+        self._ail().fill(free_bytes)
 
     def make_room(self) -> None:
         """Undo fill."""

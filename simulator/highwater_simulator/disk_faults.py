@@ -48,6 +48,9 @@ class DiskFaults:
 
     # ------------------------------------------------------------ arming
 
+    def fill(self, free_bytes: int) -> None:
+        self.free_bytes, self._free_names = free_bytes, 0
+
     def fail(
         self, operation: DiskOperation, percent: int, count: int | None, within: str = ""
     ) -> None:
@@ -102,11 +105,11 @@ class DiskFaults:
             raise OSError(errno.ENOSPC, "no space left on device", path)
         self._free_names -= 1
 
-    def give_back(self, size_bytes: int) -> None:
-        """Make room on a full disk: something of that size was removed, and its name."""
+    def give_back(self, size_bytes: int, *, names: int = 1) -> None:
+        """Make room on a full disk: so much was removed, and so many names with it."""
         if self.free_bytes is not None:
             self.free_bytes += size_bytes
-            self._free_names += 1
+            self._free_names += names
 
     def slowed_ns(self, duration_ns: int) -> int:
         return duration_ns * self._factor + self._delay_ns

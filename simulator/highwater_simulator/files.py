@@ -70,6 +70,7 @@ class SimulatedFile:
         if self._runtime.is_alive:
             if self._disk.faults is not None:
                 self._disk.faults.meet(DiskOperation.TRUNCATE, self._path)
+                self._disk.faults.give_back(self.size_bytes - size_bytes, names=0)
             self._node.truncate(size_bytes)
             if self._disk.changed is not None:
                 self._disk.changed(self._path, "truncate")
@@ -169,6 +170,8 @@ class SimulatedFileSystem:
             return
         if self._disk.faults is not None:
             self._disk.faults.meet(DiskOperation.RENAME, source)
+            if isinstance(replaced, FileNode):
+                self._disk.faults.give_back(len(replaced.content))
         if source_folder is target_folder:
             source_folder.assign((source_name, None), (target_name, node))
         else:

@@ -5,6 +5,8 @@ See motifs; these came later, and are drawn from streams of their own.
 
 from __future__ import annotations
 
+from itertools import count
+
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Step, When
 from highwater_simulator.draws import Targets
@@ -100,14 +102,14 @@ def contested_election(t: Targets, at_ms: int) -> list[Step]:
     """
     gone = When(Observed.EVENT, event="controller_elected", then_after_ms=t.draw.of((0, 0, 10)))
     quickest_ms, slower = t.draw.of((40, 70, 120)), t.draw.of((1.3, 1.5, 1.8))
+    lateness = (quickest_ms * slower**place for place in count())
     ends: tuple[f.Fault, ...] = (
         f.ExpireSession("active controller"),
         f.Kill("active controller", 400),
     )
     steps = [
-        Step(at_ms, f.SlowLink(each, "zookeeper", "zookeeper", late_ms, 0, 3_000))
-        for place, each in enumerate(t.draw.shuffled(t.controllers))
-        if (late_ms := int(quickest_ms * slower**place))
+        Step(at_ms, f.SlowLink(each, "zookeeper", "zookeeper", int(late_ms), 0, 3_000))
+        for each, late_ms in zip(t.draw.shuffled(t.controllers), lateness, strict=False)
     ]
     return [
         *steps,

@@ -19,6 +19,7 @@ Report = Callable[[TopicPartition | None, str, str, int], None]
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
+_CONTENTS_MAX = 64
 
 
 class CheckpointChecks:
@@ -32,8 +33,8 @@ class CheckpointChecks:
         self._report = report
         self._hosted: dict[int, tuple[int, tuple[Partition, ...]]] = {}
         """Incarnation and hosted replicas at a broker's last high watermark checkpoint."""
-        self._points: dict[int, tuple[bytes, dict[TopicPartition, int]]] = {}
-        """A broker's recovery points, as its file had them when it was last read."""
+        self._points: dict[bytes, dict[TopicPartition, int]] = {}
+        """What recovery points the file's last contents say, of whichever broker."""
 
     def written(self, event: TraceEvent) -> None:
         """Judge a checkpoint that a broker has just written."""
@@ -44,12 +45,15 @@ class CheckpointChecks:
 
     def appended(self, broker: int, at: TopicPartition, base_offset: int) -> None:
         """Nothing is appended below what the recovery point calls durable: a power loss may leave
-        anything there, and no start looks at it.
+        anything there, and no start looks at it. Nor below the one that a power loss would bring
+        back.
         """
-        content = bytes(self._world.brokers[broker].disk.content(RECOVERY_POINTS) or b"")
-        if broker not in self._points or self._points[broker][0] != content:
-            self._points[broker] = content, read_checkpoint(content)
-        recovery_point = self._points[broker][1].get(at, 0)
+        disk = self._world.brokers[broker].disk
+        visible = bytes(disk.content(RECOVERY_POINTS) or b"")
+        recovery_point = max(
+            self._recovery_points(content).get(at, 0)
+            for content in (visible, disk.durable_content(RECOVERY_POINTS))
+        )
         if base_offset < recovery_point:
             self._report(
                 at,
@@ -57,6 +61,13 @@ class CheckpointChecks:
                 f"broker {broker} appends below its recovery point {recovery_point}",
                 base_offset,
             )
+
+    def _recovery_points(self, content: bytes) -> dict[TopicPartition, int]:
+        if content not in self._points:
+            if len(self._points) > _CONTENTS_MAX:
+                self._points.clear()
+            self._points[content] = read_checkpoint(content)
+        return self._points[content]
 
     def _check_listed(self, event: TraceEvent) -> None:
         """What was hosted when the last one was done, and still is, is in this one."""

@@ -165,7 +165,11 @@ class ReplicaShadow:
         return _base_offset(segment) != self.end_offset
 
     def _drop_damaged(self, path: str) -> bool:
-        """Drop the segment's batches from the first damaged one on; return whether there is one."""
+        """Drop the segment's batches from the first damaged one on; return whether there is one.
+
+        What is appended before the broker cuts the damage would be read from there on without its
+        CRCs. No broker appends before that: only what every start checks is damaged by plans.
+        """
         content = self._disk.content(path) or b""
         first = self._places.index(path) if path in self._places else len(self._places)
         next_offset = _base_offset(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any
@@ -9,11 +10,17 @@ from typing import Any
 import pytest
 
 from highwater_broker.checkpointer import Checkpointer
-from highwater_broker.log.checkpoints import RECOVERY_POINT_CHECKPOINT, OffsetCheckpoint
+from highwater_broker.log.checkpoints import (
+    LOG_START_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    OffsetCheckpoint,
+)
 from highwater_broker.partition import Partition
 from highwater_broker.replica_logs import ReplicaLogs
 from highwater_broker.settings import BrokerSettings
+from highwater_chaos.faults import DiskOperation
 from highwater_core.ids import LeaderEpoch, Offset
+from highwater_simulator.files import SimulatedFile
 
 from .conftest import ME, T0, Bench, batch
 
@@ -23,11 +30,19 @@ class Broker:
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
+        self.disk = bench.ports.files._disk  # type: ignore[attr-defined]
         self.partition: Partition = bench.partition()
         files, trace, points = bench.ports.files, bench.ports.trace, bench.fail_points()
         config = self.partition.log.config
         logs = ReplicaLogs(files, trace, ME, "cluster", lambda topic: config, points)
-        hosted: Any = SimpleNamespace(partitions=lambda: (self.partition,))
+        self.logs = logs
+        self.hosted = {T0: self.partition}
+        hosted: Any = SimpleNamespace(
+            partitions=lambda: tuple(self.hosted.values()),
+            get=self.hosted.get,
+            commanded=bench.runtime.event(),
+            maybe_shrink_isrs=lambda: None,
+        )
         self.checkpointer = Checkpointer(
             BrokerSettings(node_id=ME),
             bench.toggles,
@@ -43,6 +58,15 @@ class Broker:
         self.do(self.partition.log.flush())
         self.do(self.checkpointer.write_recovery_points())
         assert self.written() == 3
+
+    def begin_to_write(self, file: str) -> None:
+        """Write recovery points up to where the file is being written."""
+        self.bench.runtime.start("test", self.checkpointer.write_recovery_points())
+        self.bench.kernel.run_until(lambda: self.is_being_written(file), 500)
+
+    def is_being_written(self, file: str) -> bool:
+        names = self.bench.ports.files.list("")
+        return any(name.startswith(file) and name != file for name in names)
 
     def do(self, work: Coroutine[Any, Any, None]) -> None:
         self.bench.runtime.start("test", work)
@@ -71,7 +95,8 @@ def test_a_write_that_is_cancelled_leaves_it_due(broker: Broker) -> None:
     broker.partition.truncate_to(Offset(1), "a test's")
     scope = broker.bench.runtime.scope("fetcher")
     scope.spawn("fetcher", broker.checkpointer.write_recovery_points())
-    broker.bench.kernel.run_until(lambda: len(broker.bench.ports.files.list("")) > 3, 500)
+    being_written = lambda: broker.is_being_written(RECOVERY_POINT_CHECKPOINT)  # noqa: E731
+    broker.bench.kernel.run_until(being_written, 500)
     scope.cancel()
     broker.bench.kernel.run_for(500)
     assert broker.written() == 3
@@ -80,11 +105,65 @@ def test_a_write_that_is_cancelled_leaves_it_due(broker: Broker) -> None:
 
 def test_one_that_falls_while_it_is_written_is_due_again(broker: Broker) -> None:
     broker.partition.truncate_to(Offset(2), "a test's")
-    broker.bench.runtime.start("test", broker.checkpointer.write_recovery_points())
+    broker.begin_to_write(RECOVERY_POINT_CHECKPOINT)
     assert broker.partition.must_checkpoint
-    broker.bench.kernel.run_until(lambda: len(broker.bench.ports.files.list("")) > 3, 500)
     broker.partition.truncate_to(Offset(1), "a test's")
     broker.bench.kernel.run_for(500)
     assert broker.partition.must_checkpoint
     broker.do(broker.checkpointer.write_recovery_points())
     assert (broker.written(), broker.partition.must_checkpoint) == (1, False)
+
+
+def test_what_falls_while_log_starts_are_written_is_not_written_as_it_was(broker: Broker) -> None:
+    broker.partition.log.advance_log_start(Offset(1))
+    broker.begin_to_write(LOG_START_CHECKPOINT)
+    broker.partition.truncate_to(Offset(2), "a test's")
+    broker.bench.kernel.run_for(500)
+    assert (broker.written(), broker.partition.must_checkpoint) == (2, True)
+
+
+def test_the_recovery_point_of_a_topic_that_goes_meanwhile_is_not_the_next_ones(
+    broker: Broker,
+) -> None:
+    broker.partition.log.advance_log_start(Offset(1))
+    broker.begin_to_write(LOG_START_CHECKPOINT)
+    broker.hosted.clear()
+    broker.partition.log.delete()
+    broker.hosted[T0] = broker.bench.partition()
+    broker.bench.kernel.run_for(500)
+    assert broker.written() in (None, 0)
+
+
+def test_what_the_disk_refused_once_is_written_soon(broker: Broker) -> None:
+    """Until then a leader appends nothing."""
+    broker.checkpointer.start(broker.bench.runtime.scope("tasks"))
+    broker.partition.truncate_to(Offset(1), "a test's")
+    broker.disk.fail(DiskOperation.RENAME, count=1)
+    broker.do(broker.checkpointer.write_recovery_points())
+    assert broker.partition.must_checkpoint
+    broker.bench.kernel.run_for(BrokerSettings(node_id=ME).replica_fetch_backoff_max_ms)
+    assert (broker.written(), broker.partition.must_checkpoint) == (1, False)
+
+
+def test_a_full_disk_does_not_have_older_log_starts_written_over_newer_ones(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ENOSPC may come with a sync: where space is allocated late, or another has a quota."""
+    is_first, sync = [True], SimulatedFile.sync
+
+    async def refuse_the_first_late(self: SimulatedFile) -> None:
+        await sync(self)
+        if is_first:
+            is_first.clear()
+            await broker.bench.runtime.sleep(50)
+            raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr(SimulatedFile, "sync", refuse_the_first_late)
+    write = broker.checkpointer.write_log_starts
+    broker.partition.log.advance_log_start(Offset(1))
+    broker.bench.runtime.start("first", write())
+    broker.bench.kernel.run_for(20)
+    broker.partition.log.advance_log_start(Offset(2))
+    broker.bench.runtime.start("second", write())
+    broker.bench.kernel.run_for(500)
+    assert OffsetCheckpoint(broker.bench.ports.files, LOG_START_CHECKPOINT).read().entries[T0] == 2

@@ -17,7 +17,7 @@ from highwater_broker.log.epoch_file import EpochFile
 from highwater_broker.log.folders import DELETE_SUFFIX
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import LogRefused
-from highwater_broker.log.storage_identity import StorageIdentity
+from highwater_broker.log.storage_identity import STORAGE_IDENTITY, StorageIdentity
 from highwater_broker.logic.epoch_cache import EpochCache
 from highwater_broker.replica_logs import HostedLog, ReplicaLogs
 from highwater_core.errors import ErrorCode
@@ -32,6 +32,7 @@ from highwater_wire.kafka.record_batch import Batch, split_batches
 CONFIG = LogConfig(segment_bytes=500, index_interval_bytes=200)
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 BATCHES = 12
+_BAD_INPUT = EventKind.BAD_INPUT_MET
 HIGH_WATERMARK = 20
 """What is committed of the 24 records, two a batch. The checkpoint may say less."""
 
@@ -403,6 +404,47 @@ def test_a_loss_found_after_registration_leaves_the_log_closed_and_as_it_is(
     assert broker.start()
     assert broker.storage_id != first
     assert list(broker.hosted) == [A, B]
+
+
+def believes_epoch_files(broker: Any) -> bool:
+    """Return whether the next start would hold batches against them."""
+    content = broker.machine.disk.content(STORAGE_IDENTITY)
+    return f"opened.boot.id=boot-{broker.machine.disk.power_losses}".encode() in content
+
+
+def test_a_start_that_could_not_open_every_log_leaves_their_epoch_files_unbelieved(
+    make_broker: Any, tools: Any
+) -> None:
+    broker = make_broker(tools)
+    assert believes_epoch_files(broker)
+    broker.machine.crash()
+    broker.machine.disk.power_losses += 1
+    start_without_a(broker)
+    broker.machine.crash()
+    assert not believes_epoch_files(broker)
+    assert broker.start()
+    assert believes_epoch_files(broker)
+
+
+def test_a_disk_that_refuses_to_note_the_boot_ends_no_start(
+    make_broker: Any, tools: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = make_broker(tools)
+    broker.machine.crash()
+    broker.machine.disk.power_losses += 1
+
+    async def refuse(self: StorageIdentity) -> None:
+        raise OSError(5, "input/output error", STORAGE_IDENTITY)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StorageIdentity, "note_opened", refuse)
+        assert broker.start()
+    assert [where for where in bad_inputs(broker) if where == STORAGE_IDENTITY]
+    assert not believes_epoch_files(broker)
+
+
+def bad_inputs(broker: Any) -> list[str]:
+    return [detail["where"] for kind, detail in broker.trace.events if kind is _BAD_INPUT]
 
 
 def test_a_checkpoint_keeps_what_it_says_of_a_log_until_a_replica_has_it(

@@ -59,7 +59,10 @@ class Broker:
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.hosted: dict[TopicPartition, Any] = {}
-        disk = SimpleNamespace(content=self.files.get)
+        self.durable: dict[str, bytes] = {}
+        disk = SimpleNamespace(
+            content=self.files.get, durable_content=lambda name: self.durable.get(name, b"")
+        )
         node = SimpleNamespace(
             replicas=SimpleNamespace(
                 partitions=lambda: tuple(self.hosted.values()), get=self.hosted.get
@@ -417,6 +420,18 @@ def test_i15_nothing_is_appended_below_the_recovery_point(
     broker.files[RECOVERY_POINTS] = checkpoint(t0=5)
     checks.appended(1, AT, base_offset)
     assert broker.reports == broken
+
+
+def test_i15_a_recovery_point_that_a_power_loss_would_bring_back_counts_as_well() -> None:
+    broker = Broker()
+    checks = CheckpointChecks(broker.world, {}, broker.report)
+    broker.files[RECOVERY_POINTS] = checkpoint(t0=5)
+    broker.durable[RECOVERY_POINTS] = checkpoint(t0=9)
+    checks.appended(1, AT, 7)
+    assert broker.reports == ["I15"]
+    broker.durable[RECOVERY_POINTS] = checkpoint(t0=5)
+    checks.appended(1, AT, 7)
+    assert broker.reports == ["I15"]
 
 
 def test_i15_an_epoch_that_the_disk_may_forget_is_as_bad() -> None:
