@@ -18,7 +18,7 @@ from highwater_chaos.plan import Plan, Producer, Step, Topic
 from highwater_simulator.budget import is_losing
 from highwater_simulator.disk_motifs import DISK_MOTIFS, flipped_identity
 from highwater_simulator.draws import Targets
-from highwater_simulator.late_motifs import LATE_MOTIFS, late_answers
+from highwater_simulator.late_motifs import LATE_MOTIFS, contested_election, late_answers
 from highwater_simulator.motifs import zombie_leader
 from highwater_simulator.strangers import EXTREMES, NAMES
 
@@ -150,9 +150,11 @@ def _strangers(plan: Plan, draw: Draw, given: Given) -> Plan:
 def _more_motifs(plan: Plan, draw: Draw, given: Given) -> Plan:
     if not draw.chance(0.5 if given.may_lose else 0.35):
         return plan
-    targets = Targets(draw, plan.topology, plan.workload.topics, may_lose=given.may_lose)
     motifs = (*LATE_MOTIFS, *DISK_MOTIFS, *DISK_MOTIFS) if given.may_lose else LATE_MOTIFS
     motif = draw.of(motifs)
+    if motif is contested_election and not plan.core:  # the active one has lost its session
+        plan = replace(plan, topology=replace(plan.topology, controllers=3))
+    targets = Targets(draw, plan.topology, plan.workload.topics, may_lose=given.may_lose)
     more = _with_steps(plan, motif(targets, draw.between(0, plan.quiet_after_ms // 2)))
     if motif is not late_answers:
         return more

@@ -40,8 +40,6 @@ def name_of(chunk: Chunk) -> str:
 FOUND_BUGS = (
     # A log with two pasts under its leader's start, which retention had moved beyond them.
     Schedule(2055, Family.PROCESSES),
-    # An eligible leader that lacked what was committed since min.insync.replicas was lowered.
-    Schedule(800_341, Family.PROCESSES),
     # A log that opened late, and closed again as the disk refused its topic's id.
     Schedule(800_309, Family.DISKS),
 )
