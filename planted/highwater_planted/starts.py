@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any, cast
 
 from highwater_broker.checkpointer import Checkpointer
 from highwater_broker.log.checkpoints import (
@@ -20,10 +21,12 @@ from highwater_broker.replica import Replica
 from highwater_broker.replica_logs import HostedLog
 from highwater_broker.replica_manager import ReplicaManager
 from highwater_core.ids import LeaderEpoch, Offset, TopicPartition
+from highwater_core.ports import FileSystem
 from highwater_planted.bug import FaultFamily, PlantedBug, Replacement
 
 _MOST_EPOCHS = 3
 
+_begin = OffsetCheckpoint.__init__
 _write = OffsetCheckpoint.write
 _flush = Checkpointer.flush
 _host = ReplicaManager._host
@@ -45,6 +48,23 @@ async def _write_in_place(self: OffsetCheckpoint, entries: Mapping[TopicPartitio
         file.close()
     self._contents = {self._begun: dict(entries)}
     return True
+
+
+class _NamesUnsynced:
+    """A file system that takes a folder for synced as it is."""
+
+    def __init__(self, files: FileSystem) -> None:
+        self._files = files
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._files, name)
+
+    async def sync_folder(self, path: str) -> None:
+        return
+
+
+def _begin_without_names(self: OffsetCheckpoint, files: FileSystem, name: str) -> None:
+    _begin(self, cast(FileSystem, _NamesUnsynced(files)), name)
 
 
 async def _sync_no_names(self: Log) -> None:
@@ -105,6 +125,14 @@ BUGS = (
         breaks=("I15",),
         shows_under=(FaultFamily.POWER_LOSS,),
         replacements=(Replacement(OffsetCheckpoint, "write", _write_in_place),),
+    ),
+    PlantedBug(
+        name="checkpoint_renamed_unsynced",
+        summary="offset checkpoints are renamed into place, and their folder is not synced",
+        source="own",
+        breaks=("I15",),
+        shows_under=(FaultFamily.POWER_LOSS, FaultFamily.PROCESS),
+        replacements=(Replacement(OffsetCheckpoint, "__init__", _begin_without_names),),
     ),
     PlantedBug(
         name="names_not_synced",

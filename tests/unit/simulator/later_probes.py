@@ -211,6 +211,7 @@ LATER: dict[str, tuple[Probe, object, object]] = {
         2,
     ),
     "checkpoint_written_in_place": (checkpointed_after_a_power_loss, {T0: 4}, {}),
+    "checkpoint_renamed_unsynced": (checkpointed_after_a_power_loss, {T0: 4}, {}),
     "names_not_synced": (log_end_after_a_flush_and_a_power_loss, True, False),
     "epochs_synced_once": (epoch_after_two_flushes_and_a_power_loss, 2, 1),
     "epochs_forgotten": (epochs_of_five, [0, 1, 2, 3, 4], [0, 3, 4]),
