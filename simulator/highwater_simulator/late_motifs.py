@@ -5,8 +5,6 @@ See motifs; these came later, and are drawn from streams of their own.
 
 from __future__ import annotations
 
-from itertools import count
-
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Step, When
 from highwater_simulator.draws import Targets
@@ -101,16 +99,15 @@ def contested_election(t: Targets, at_ms: int) -> list[Step]:
     it reads before the quicker one has written, and writes once that is gone. Source: KAFKA-6082.
     """
     gone = When(Observed.EVENT, event="controller_elected", then_after_ms=t.draw.of((0, 0, 10)))
-    quickest_ms, slower = t.draw.of((40, 70, 120)), t.draw.of((1.3, 1.5, 1.8))
-    lateness = (quickest_ms * slower**place for place in count())
+    late_ms, percent = t.draw.of((40, 70, 120)), t.draw.of((130, 150, 180))
     ends: tuple[f.Fault, ...] = (
         f.ExpireSession("active controller"),
         f.Kill("active controller", 400),
     )
-    steps = [
-        Step(at_ms, f.SlowLink(each, "zookeeper", "zookeeper", int(late_ms), 0, 3_000))
-        for each, late_ms in zip(t.draw.shuffled(t.controllers), lateness, strict=False)
-    ]
+    steps: list[Step] = []
+    for place, each in enumerate(t.draw.shuffled(t.controllers)):
+        latency_ms = late_ms * percent**place // 100**place
+        steps.append(Step(at_ms, f.SlowLink(each, "zookeeper", "zookeeper", latency_ms, 0, 3_000)))
     return [
         *steps,
         Step(at_ms + 50, f.ExpireSession("active controller")),

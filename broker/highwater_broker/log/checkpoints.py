@@ -183,11 +183,8 @@ def write_partition_metadata(files: FileSystem, folder: str, topic_id: TopicId) 
     Raises:
         OSError: the disk refused.
     """
-    path = metadata_path(folder)
     text = encode_properties({"version": _VERSION, "topic_id": topic_id}, ": ")
-    with _filled(files, path + TEMPORARY_SUFFIX, text):
-        pass
-    files.rename(path + TEMPORARY_SUFFIX, path)
+    write_renamed(files, metadata_path(folder), text)
 
 
 class WrongBrokerFolder(CannotStart):
@@ -285,6 +282,17 @@ async def write_durably(files: FileSystem, folder: str, name: str, text: str) ->
     await _write_synced(files, path + TEMPORARY_SUFFIX, text)
     files.rename(path + TEMPORARY_SUFFIX, path)
     await files.sync_folder(folder)
+
+
+def write_renamed(files: FileSystem, path: str, text: str) -> None:
+    """Replace the file's content, in the page cache.
+
+    Raises:
+        OSError: the file is as it was.
+    """
+    with _filled(files, path + TEMPORARY_SUFFIX, text):
+        pass
+    files.rename(path + TEMPORARY_SUFFIX, path)
 
 
 @contextmanager

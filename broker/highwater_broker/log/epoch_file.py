@@ -13,11 +13,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 from highwater_broker.log.checkpoints import (
-    TEMPORARY_SUFFIX,
     CorruptCheckpoint,
     encode_rows,
     parse_rows,
     read_text,
+    write_renamed,
 )
 from highwater_broker.log.syncing import synced
 from highwater_broker.logic.epoch_cache import EpochCache, EpochStart
@@ -74,13 +74,7 @@ class EpochFile:
         """
         self.is_stale = True
         rows = [(str(epoch), str(offset)) for epoch, offset in cache.entries]
-        file = self._files.open(self._path + TEMPORARY_SUFFIX)
-        try:
-            file.truncate(0)
-            file.append([encode_rows(rows, columns=2).encode()])
-        finally:
-            file.close()
-        self._files.rename(self._path + TEMPORARY_SUFFIX, self._path)
+        write_renamed(self._files, self._path, encode_rows(rows, columns=2))
         self.is_stale = False
         self._writes += 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from highwater_core.events import TraceEvent
@@ -19,7 +20,6 @@ Report = Callable[[TopicPartition | None, str, str, int], None]
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
-_CONTENTS_MAX = 64
 
 
 class CheckpointChecks:
@@ -33,8 +33,6 @@ class CheckpointChecks:
         self._report = report
         self._hosted: dict[int, tuple[int, tuple[Partition, ...]]] = {}
         """Incarnation and hosted replicas at a broker's last high watermark checkpoint."""
-        self._points: dict[bytes, dict[TopicPartition, int]] = {}
-        """What recovery points the file's last contents say, of whichever broker."""
 
     def written(self, event: TraceEvent) -> None:
         """Judge a checkpoint that a broker has just written."""
@@ -51,7 +49,7 @@ class CheckpointChecks:
         disk = self._world.brokers[broker].disk
         visible = bytes(disk.content(RECOVERY_POINTS) or b"")
         recovery_point = max(
-            self._recovery_points(content).get(at, 0)
+            _read_again(content).get(at, 0)
             for content in (visible, disk.durable_content(RECOVERY_POINTS))
         )
         if base_offset < recovery_point:
@@ -61,13 +59,6 @@ class CheckpointChecks:
                 f"broker {broker} appends below its recovery point {recovery_point}",
                 base_offset,
             )
-
-    def _recovery_points(self, content: bytes) -> dict[TopicPartition, int]:
-        if content not in self._points:
-            if len(self._points) > _CONTENTS_MAX:
-                self._points.clear()
-            self._points[content] = read_checkpoint(content)
-        return self._points[content]
 
     def _check_listed(self, event: TraceEvent) -> None:
         """What was hosted when the last one was done, and still is, is in this one."""
@@ -139,3 +130,9 @@ def read_checkpoint(content: bytes) -> dict[TopicPartition, int]:
     """Return the offsets of a whole offset checkpoint, nothing of a broken one."""
     rows = read_rows(content) or []
     return {TopicPartition(topic, int(number)): int(offset) for topic, number, offset in rows}
+
+
+@lru_cache(maxsize=64)
+def _read_again(content: bytes) -> Mapping[TopicPartition, int]:
+    """Return what `read_checkpoint` does; each append asks for it, and it seldom changes."""
+    return read_checkpoint(content)
