@@ -204,6 +204,16 @@ def _without_effect(module: str) -> str:
     return json.dumps(operators)
 
 
+def _is_annotation(module: str, line: int, column: int) -> bool:
+    tree = ast.parse((ROOT / module).read_text(encoding="utf-8"))
+    return any(
+        (note.lineno, note.col_offset) <= (line, column) < (note.end_lineno, note.end_col_offset)
+        for node in ast.walk(tree)
+        for note in _annotations(node)
+        if note.end_lineno is not None and note.end_col_offset is not None
+    )
+
+
 def _annotations(node: ast.AST) -> list[ast.expr]:
     found = [getattr(node, name, None) for name in ("annotation", "returns")]
     return [each for each in found if each is not None]
@@ -225,6 +235,7 @@ def _report(module: str) -> int:
         for item, result in results
         if result is not None and result["test_outcome"] == "survived"
         for mutation in item["mutations"]
+        if not _is_annotation(module, *mutation["start_pos"])
     ]
     text = EXPLAINED.read_text(encoding="utf-8")
     unexplained = [

@@ -149,8 +149,8 @@ class PlanRun:
             self._settle(core)  # again: a replica that only seemed to follow has not the probe
             if self.plan.probes_shrinking:
                 self._probe_shrinking(core)
-            self._read_to_the_end(core)
             self._await_checkpoints(core)
+            self._read_to_the_end(core)  # last: what comes late is committed until then
             self._check_end(core)
         except InvariantBroken as broken:
             violation = broken.violation

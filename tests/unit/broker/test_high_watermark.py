@@ -38,6 +38,7 @@ def test_high_watermark_is_the_least_end_and_only_rises(
         (2, 2, 3, True, False),
         (1, 2, 3, False, False),
         (1, 1, 3, True, False),
+        (3, 2, 3, True, False),
         pytest.param(3, 4, 3, True, False, id="a minimum that no ISR can reach"),
         pytest.param(2, 4, 3, True, True, id="but all replicas there are must be in sync"),
     ],

@@ -29,11 +29,14 @@ def cache(*entries: tuple[int, int]) -> EpochCache:
         (cache(), (0, 0), cache((0, 0))),
         (cache((0, 0)), (0, 5), cache((0, 0))),
         (cache((0, 0)), (2, 5), cache((0, 0), (2, 5))),
+        (cache((0, 0), (2, 5)), (2, 7), cache((0, 0), (2, 5))),
         (cache((0, 0), (2, 5)), (3, 5), cache((0, 0), (3, 5))),
         (cache((0, 0), (2, 5)), (3, 4), cache((0, 0), (3, 4))),
         (cache((0, 0), (2, 5)), (1, 7), cache((0, 0), (1, 7))),
         (cache((0, 0), (2, 5)), (2, 3), cache((0, 0), (2, 3))),
         (cache((3, 8)), (1, 2), cache((1, 2))),
+        (cache((0, 0), (2, 5), (4, 7), (6, 9)), (5, 12), cache((0, 0), (2, 5), (4, 7), (5, 12))),
+        (cache((0, 0), (2, 5), (4, 7), (6, 9)), (8, 8), cache((0, 0), (2, 5), (4, 7), (8, 8))),
     ],
 )
 def test_assigning_an_epoch_keeps_the_cache_strictly_increasing(
@@ -42,22 +45,30 @@ def test_assigning_an_epoch_keeps_the_cache_strictly_increasing(
     assert before.assign(LeaderEpoch(assigned[0]), Offset(assigned[1])) == after
 
 
+def test_a_change_that_changes_nothing_returns_the_same_cache() -> None:
+    known = cache((2, 3), (5, 10))
+    assert known.assign(LeaderEpoch(5), Offset(10)) is known
+    assert known.truncate_from_start(Offset(3)) is known
+    assert known.truncate_from_end(Offset(11)) is known
+
+
 @pytest.mark.parametrize(
     ("asked", "end"),
     [
-        (7, (7, 30)),  # the latest epoch ends at the log's end
-        (5, (5, 20)),  # a known one where the next begins
-        (6, (5, 20)),  # an unknown one: the largest below it (KIP-279)
+        (9, (9, 30)),  # the latest epoch ends at the log's end
+        (7, (7, 25)),  # a known one where the next begins
+        (8, (7, 25)),  # an unknown one: the largest below it (KIP-279)
+        (6, (5, 20)),
         (4, (2, 10)),
         (2, (2, 10)),
         (1, (1, 3)),  # below the first entry: its start (KAFKA-7415)
         (0, (0, 3)),
-        (8, None),  # above all: undefined
+        (10, None),  # above all: undefined
         (-1, None),
     ],
 )
 def test_end_offset_for_an_epoch(asked: int, end: tuple[int, int] | None) -> None:
-    known = cache((2, 3), (5, 10), (7, 20))
+    known = cache((2, 3), (5, 10), (7, 20), (9, 25))
     expected = UNDEFINED_END if end is None else EpochEnd(LeaderEpoch(end[0]), Offset(end[1]))
     assert known.end_offset_for(LeaderEpoch(asked), Offset(30)) == expected
 
@@ -104,9 +115,9 @@ def test_truncating_the_start_keeps_the_epoch_that_holds_it(start: int, after: E
 
 
 def test_epoch_of_offset() -> None:
-    known = cache((2, 3), (5, 10))
-    epochs = [known.epoch_of_offset(Offset(offset)) for offset in (2, 3, 9, 10, 99)]
-    assert epochs == [-1, 2, 2, 5, 5]
+    known = cache((2, 3), (5, 10), (7, 20))
+    epochs = [known.epoch_of_offset(Offset(offset)) for offset in (2, 3, 9, 10, 19, 20, 99)]
+    assert epochs == [-1, 2, 2, 5, 5, 7, 7]
 
 
 changes = st.one_of(

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater_controller.logic.assignments import assign_replicas, find_assignment_fault
+from highwater_core.check import BugFound
 
 
 def test_assignment_equals_kafkas_documented_example():
@@ -21,6 +22,26 @@ def test_assignment_equals_kafkas_documented_example():
 
 def test_brokers_are_taken_in_ascending_order():
     assert assign_replicas([7, 3, 5], 3, 1, 0, 0) == ((3,), (5,), (7,))
+
+
+def test_the_shift_grows_by_one_each_time_the_first_replicas_went_round():
+    # AdminUtils' rule from start index 2 and shift 1: three rounds of four brokers.
+    assert assign_replicas(range(4), 12, 2, 2, 1) == (
+        (2, 0), (3, 1), (0, 2), (1, 3),
+        (2, 1), (3, 2), (0, 3), (1, 0),
+        (2, 3), (3, 0), (0, 1), (1, 2),
+    )  # fmt: skip
+
+
+def test_a_topic_has_a_replica_and_not_more_than_there_are_brokers():
+    for factor in (-1, 0, 4):
+        with pytest.raises(BugFound, match="more replicas than brokers"):
+            assign_replicas(range(3), 1, factor, 0, 0)
+
+
+def test_a_fault_names_at_most_ten_brokers():
+    found = find_assignment_fault((tuple(range(20, 32)),), set())
+    assert found.endswith("12 brokers that are not live: 20, 21, 22, 23, 24, 25, 26, 27, 28, 29")
 
 
 @given(data=st.data(), count=st.integers(1, 7), partitions=st.integers(1, 40))
@@ -39,6 +60,7 @@ def test_replicas_are_distinct_and_first_replicas_spread_evenly(data, count, par
     ("assignment", "fault"),
     [
         (((0, 1), (1, 2)), ""),
+        ((), ""),
         (((0, 1), ()), "no replica"),
         (((0, 1), (2,)), "different numbers"),
         (((0, 0),), "twice"),

@@ -37,6 +37,8 @@ PATH = znodes.partition_state_path(P0)
     [
         # large enough to commit: nobody else holds all of it for long
         ((1, 2, 3), (), (1, 2), 2, ()),
+        ((1, 2), (), (1, 2, 3), 2, ()),
+        ((1, 2, 3, 4), (), (1, 2, 3), 2, ()),
         ((1,), (2,), (1, 2), 2, ()),
         # too small: whoever leaves now, or left since it is, holds all that is committed
         ((1, 2), (), (1,), 2, (2,)),

@@ -97,6 +97,7 @@ def test_state_in_which_a_new_controller_finds_a_partition(
     ("leader", "isr", "offline", "expected"),
     [
         (1, (1, 2, 3), (3,), (1, (1, 2))),
+        (1, (1, 2, 3), (2,), (1, (1, 3))),
         (1, (1, 2, 3), (1,), (NO_LEADER, (2, 3))),
         (1, (1, 2, 3), (2, 3), (1, (1,))),
         (1, (1,), (1,), (NO_LEADER, (1,))),  # never below one
