@@ -55,7 +55,8 @@ class HostedLog:
     high_watermark: Offset
     topic_id: TopicId
     must_checkpoint: bool = False
-    """Whether its written recovery point is beyond its end: see `Replica.must_checkpoint`."""
+    """Whether its written recovery point is beyond its end, or may be after a power loss: see
+    `Replica.must_checkpoint`."""
 
 
 class ReplicaLogs:
@@ -85,6 +86,7 @@ class ReplicaLogs:
         Without it no loss is ever registered, and a log that lost batches stays closed."""
         self._epochs_are_known = False
         """Whether epoch files tell what this broker wrote: see `Recovery.inspect`."""
+        self._checkpoints_are_durable = True
         self.high_watermarks = OffsetCheckpoint(files, HIGH_WATERMARK_CHECKPOINT)
         self.recovery_points = OffsetCheckpoint(files, RECOVERY_POINT_CHECKPOINT)
         self.log_starts = OffsetCheckpoint(files, LOG_START_CHECKPOINT)
@@ -102,6 +104,7 @@ class ReplicaLogs:
         if self._storage is not None:
             await self._storage.settle(stopped_cleanly=self._files.exists(CLEAN_SHUTDOWN_MARKER))
             self._epochs_are_known = self._storage.were_opened  # before this start: it stays so
+        self._checkpoints_are_durable = await self._sync_names()
         clean_shutdown = await take_clean_shutdown_marker(self._files)
         for folder in list_deleted_folders(self._files):
             self._remove_folder(folder)
@@ -118,6 +121,19 @@ class ReplicaLogs:
         if not self._unopened:
             await self._note_opened()
         return hosted
+
+    async def _sync_names(self) -> bool:
+        """Make durable what the checkpoints' names stand for; return whether the disk did.
+
+        A process that was killed between a rename and its sync leaves a checkpoint that is seen,
+        and which a power loss would replace by the one before.
+        """
+        try:
+            await self._files.sync_folder("")
+        except OSError as error:
+            self.bad_input("data folder", str(error))
+            return False
+        return True
 
     async def _note_opened(self) -> None:
         if self._storage is None:
@@ -153,7 +169,8 @@ class ReplicaLogs:
     def _hosted(self, key: TopicPartition, log: Log, topic_id: TopicId) -> HostedLog:
         high_watermark = self.high_watermarks.offset_of(key) or NO_ENTRY
         recovery_point = self.recovery_points.offset_of(key) or NO_ENTRY
-        return HostedLog(key, log, high_watermark, topic_id, recovery_point > log.recovery_point)
+        must_checkpoint = recovery_point > log.recovery_point or not self._checkpoints_are_durable
+        return HostedLog(key, log, high_watermark, topic_id, must_checkpoint)
 
     def _read(self, checkpoint: OffsetCheckpoint) -> None:
         found = checkpoint.read()

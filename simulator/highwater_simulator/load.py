@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 from highwater_chaos.faults import ANY
@@ -14,6 +15,7 @@ from highwater_client.planned import consumer_settings, process_name, producer_s
 from highwater_client.producer import Producer
 from highwater_client.settings import ConsumerSettings, ProducerSettings
 from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.ports import ConnectionLost
 from highwater_simulator.client import SimulatedClient
 from highwater_simulator.final_checks import ReadBy, SentBy
 from highwater_simulator.operators import create_in_zookeeper
@@ -149,7 +151,11 @@ class Load:
                 )
                 for number in range(topic.partitions)
             }
-            await create_in_zookeeper(session, topic.name, assignment, dict(configs))
+            is_created = False
+            while not is_created:
+                with suppress(ConnectionLost):
+                    await create_in_zookeeper(session, topic.name, assignment, dict(configs))
+                    is_created = True
             await session.close()
             return
         await self.admin.create_topic(

@@ -6,6 +6,7 @@ Each has a client of its own, so that its links can be cut and its wishes time o
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from highwater_chaos import faults as f
@@ -75,10 +76,9 @@ async def create_in_zookeeper(
     """Write a topic without an id; the controller finds it there."""
     await session.ensure_path(znodes.TOPICS)
     await session.ensure_path(znodes.TOPIC_CONFIGS)
-    try:
-        data = znodes.encode(znodes.TopicConfigZnode(config))
-        await session.create(znodes.topic_config_path(topic), data)
-        data = znodes.encode_topic(assignment, NO_TOPIC_ID)
-        await session.create(znodes.topic_path(topic), data)
-    except NodeExists:
-        pass  # written by an earlier try whose answer was lost
+    for path, data in (
+        (znodes.topic_config_path(topic), znodes.encode(znodes.TopicConfigZnode(config))),
+        (znodes.topic_path(topic), znodes.encode_topic(assignment, NO_TOPIC_ID)),
+    ):
+        with suppress(NodeExists):  # written by an earlier try whose answer was lost
+            await session.create(path, data)

@@ -5,6 +5,7 @@ Each start is ReplicaLogs.load over a simulated disk, and may die at any change 
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater_broker.log.checkpoints import OffsetCheckpoint
+from highwater_broker.log.checkpoints import RECOVERY_POINT_CHECKPOINT, OffsetCheckpoint
 from highwater_broker.log.epoch_file import EpochFile
 from highwater_broker.log.folders import DELETE_SUFFIX
 from highwater_broker.log.log_config import LogConfig
@@ -335,6 +336,43 @@ def test_a_log_that_ends_below_its_recovery_point_must_be_checkpointed_before_an
     assert broker.start()
     assert broker.hosted[A].must_checkpoint
     assert not broker.hosted[B].must_checkpoint
+
+
+async def refuse_to_sync(path: str) -> None:
+    raise OSError(errno.EIO, path)
+
+
+def test_a_start_makes_the_checkpoints_durable_that_it_believes(
+    make_broker: Any, tools: Any, monkeypatch: Any
+) -> None:
+    """A process was killed between rename and sync. Seed 2022870, disks, found it."""
+    broker = make_broker(tools)
+    files = broker.machine.files
+    assert broker.machine.run(OffsetCheckpoint(files, RECOVERY_POINT_CHECKPOINT).write({A: 9}))
+    monkeypatch.setattr(files, "sync_folder", refuse_to_sync)
+
+    async def write() -> None:
+        with pytest.raises(LogRefused):
+            await OffsetCheckpoint(files, RECOVERY_POINT_CHECKPOINT).write({A: 2})
+
+    broker.machine.run(write())
+    broker.machine.crash()
+    assert broker.start()
+    broker.machine.lose_power()
+    read = OffsetCheckpoint(broker.machine.files, RECOVERY_POINT_CHECKPOINT).read()
+    assert read.entries == {A: 2}
+
+
+def test_checkpoints_that_a_start_cannot_make_durable_are_due_before_an_append(
+    make_broker: Any, tools: Any, monkeypatch: Any
+) -> None:
+    broker = make_broker(tools)
+    assert broker.start()
+    assert not any(hosted.must_checkpoint for hosted in broker.hosted.values())
+    broker.machine.crash()
+    monkeypatch.setattr(MortalFiles, "sync_folder", lambda files, path: refuse_to_sync(path))
+    assert broker.start()
+    assert all(hosted.must_checkpoint for hosted in broker.hosted.values())
 
 
 @pytest.mark.parametrize("is_clean", [False, True])
