@@ -483,10 +483,21 @@ class Segment:
         self._is_gone = True
 
     def remove(self) -> None:
-        """Remove the segment's files; views of it stay readable."""
+        """Remove the segment's files; views of it stay readable.
+
+        The log goes last: where the disk refuses, all batches are still there and may be added to.
+        What is left of the indexes is rebuilt at the next start.
+
+        Raises:
+            OSError: the disk refused.
+        """
         self._is_gone = True
-        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            self._files.remove(segment_path(self._folder, self.base_offset, suffix))
+        try:
+            for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, LOG_SUFFIX):
+                self._files.remove(segment_path(self._folder, self.base_offset, suffix))
+        except OSError:
+            self._is_gone = False
+            raise
 
     def detach(self) -> None:
         """Set the segment aside under a name that is never read again."""

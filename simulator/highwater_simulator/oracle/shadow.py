@@ -35,6 +35,8 @@ class ReplicaShadow:
         self._committed_below = committed_below
         """The chain value of what is committed below an offset."""
         self.chain = Chain()
+        self._former = Chain()
+        """What was there before the log was begun anew: a power loss may bring it back."""
         self._places: list[str] = []
         self._parsed: dict[str, int] = {}
         self._verifies = False
@@ -77,11 +79,13 @@ class ReplicaShadow:
 
     def _begin_at(self, offset: int, before: Chain) -> None:
         """Let the log begin there; before: what was known of it until now."""
-        is_left = offset < before.end_offset or (offset == before.end_offset and not before.batches)
-        if before.start_offset <= offset and is_left:
-            seed = before.chain_below(offset)
+        known = before if _tells_of(before, offset) else self._former
+        if _tells_of(known, offset):
+            seed = known.chain_below(offset)
         else:
             seed = self._committed_below(offset)
+        if before.batches and known is not before:
+            self._former = before
         self.chain = Chain(offset, seed)
 
     def _begin_segment(self, path: str, before: Chain) -> None:
@@ -309,3 +313,10 @@ def _synced_as_told(node: FileNode, incarnation: int) -> int:
 
 def _lower(known: int | None, offset: int) -> int:
     return offset if known is None else min(known, offset)
+
+
+def _tells_of(chain: Chain, offset: int) -> bool:
+    """Return whether what lies below the offset is known from the chain."""
+    if chain.batches:
+        return chain.start_offset <= offset < chain.end_offset
+    return chain.start_offset == offset

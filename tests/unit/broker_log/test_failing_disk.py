@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from typing import Any
 
@@ -252,3 +253,28 @@ def test_timestamp_is_not_looked_up_in_a_batch_that_went_bad(machine: Any, tools
     assert refusal(lambda: tools.look_up(log, 1_000)) is ErrorCode.CORRUPT_MESSAGE
     machine.disk.fail(DiskOperation.READ)
     assert refusal(lambda: tools.look_up(log, 1_000)) is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex"])
+def test_a_segment_whose_removal_is_refused_midway_keeps_its_batches(
+    new_machine: Any, tools: Any, monkeypatch: Any, suffix: str
+) -> None:
+    """Else the log goes on in a file that has no name any more. Seed 2024995, disks, found it."""
+    machine = new_machine(SMALL)
+    log = filled(machine, tools)
+    remove = machine.files.remove
+
+    def refuse(path: str) -> None:
+        if path.endswith(suffix):
+            raise OSError(errno.EIO, path)
+        remove(path)
+
+    monkeypatch.setattr(machine.files, "remove", refuse)
+    assert refusal(lambda: log.truncate_to(Offset(2))) is ErrorCode.KAFKA_STORAGE_ERROR
+    monkeypatch.undo()
+    assert log.log_end_offset == 10
+    tools.append(log, b"next", epoch=9)
+    assert flush_refusal(machine, log) is None
+    held = tools.all_bytes(log)
+    machine.lose_power()
+    assert tools.all_bytes(machine.open()[0]) == held

@@ -347,6 +347,24 @@ def test_a_removed_segment_that_is_back_without_the_next_one_lost_all_from_its_e
     assert (f.offsets(), f.shadow.lost_from, f.shadow.held_end) == ([0], 2, 0)
 
 
+def test_a_log_that_was_begun_anew_and_is_back_has_its_own_past() -> None:
+    """A log of one past was cut whole and began above its end, and a power loss undid part of it.
+
+    Seed 2004312, joins: what came back was taken to follow on what is committed.
+    """
+    f = Followed(whole())
+    f.sync(f.write(FIRST, written(0, 7, "x", "y", "z", "w")))
+    f.sync(f.write(SECOND, written(4, 7, "v")))
+    chains = f.shadow.chain.chains
+    f.write("t-0/00000000000000000009.log")
+    f.files.remove(SECOND)
+    f.files.remove(FIRST)
+    f.shadow.rescan(f._note)
+    f.disk.lose_power(spares_nothing=True)
+    f.shadow.rescan(f._note, verify=True)
+    assert (f.offsets(), f.shadow.chain.chains) == ([4], chains[-1:])
+
+
 def test_durable_is_what_lies_below_the_last_sync_of_each_segment_in_turn() -> None:
     f = Followed()
     first = f.write(FIRST, written(0, 0, "a", "b"))
