@@ -36,6 +36,8 @@ class MetadataCache:
         self._controller_epoch = NO_CONTROLLER_EPOCH
         self._last_number: tuple[ControllerEpoch, int] = (NO_CONTROLLER_EPOCH, 0)
         self._listeners: list[Callable[[str], None]] = []
+        self.partition_count = 0
+        """How many partitions are known, of all topics."""
         self.is_complete = False
         """Whether it lists all partitions that there are: a full update was taken over."""
 
@@ -85,7 +87,9 @@ class MetadataCache:
         if is_other_incarnation:
             # The topic was deleted and created again while this broker heard nothing.
             removed = self._remove(topic, self.partitions(topic))
-        self._topics.setdefault(topic, {})[partition.topic_partition.partition] = partition
+        known = self._topics.setdefault(topic, {})
+        self.partition_count += partition.topic_partition.partition not in known
+        known[partition.topic_partition.partition] = partition
         if topic_id != NO_TOPIC_ID:
             self._names[topic_id] = topic
         return removed
@@ -111,6 +115,7 @@ class MetadataCache:
             for partition in partitions
             if known.pop(partition.topic_partition.partition, None) is not None
         ]
+        self.partition_count -= len(removed)
         if not known:
             self._topics.pop(topic, None)
             self._names.pop(topic_id, None)
@@ -169,6 +174,5 @@ class MetadataCache:
     def partition(self, topic: str, partition: int) -> PartitionMetadata | None:
         return self._topics.get(topic, {}).get(partition)
 
-    def partition_count(self) -> int:
-        """Return how many partitions are known, of all topics."""
-        return sum(len(known) for known in self._topics.values())
+    def partition_count_of(self, topic: str) -> int:
+        return len(self._topics.get(topic, ()))

@@ -9,7 +9,7 @@ from collections import Counter
 
 from highwater_broker.kafka_api.lookup import PartitionLookup
 from highwater_broker.kafka_api.seams import Partition
-from highwater_broker.kafka_api.turns import Turns
+from highwater_broker.kafka_api.turns import CHUNK, Turns
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Offset, TopicPartition
 from highwater_wire.kafka.messages import (
@@ -34,17 +34,19 @@ class ListOffsetsHandler:
 
     async def handle(self, request: ListOffsetsRequest, listener: str) -> ListOffsetsResponse:
         """Return each partition's offset; one that is named twice is INVALID_REQUEST."""
-        named = Counter((item.topic, item.partition) for item in request.partitions)
-        return ListOffsetsResponse(
-            tuple(
-                [
-                    await self._one(item, request)
-                    if named[item.topic, item.partition] == 1
-                    else _error(item, ErrorCode.INVALID_REQUEST)
-                    for item in request.partitions
-                ]
+        items = request.partitions
+        named = Counter((item.topic, item.partition) for item in items)
+        results: list[ListOffsetsResult] = []
+        for number, item in enumerate(items):
+            if number % CHUNK == 0 and len(items) > CHUNK:
+                await self._turns.next(len(items) - number)
+            is_once = named[item.topic, item.partition] == 1
+            results.append(
+                await self._one(item, request)
+                if is_once
+                else _error(item, ErrorCode.INVALID_REQUEST)
             )
-        )
+        return ListOffsetsResponse(tuple(results))
 
     async def _one(
         self, item: ListOffsetsPartition, request: ListOffsetsRequest

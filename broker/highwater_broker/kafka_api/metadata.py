@@ -46,8 +46,18 @@ class MetadataHandler:
         self._cluster_id = cluster_id
 
     async def handle(self, request: MetadataRequest, listener: str) -> MetadataResponse:
-        names = self._metadata.topics() if request.topics is None else request.topics
-        topics = await self._describe(dict.fromkeys(names))
+        async with self._turns.alone(self._size(request)):
+            names = self._metadata.topics() if request.topics is None else request.topics
+            topics = await self._describe(dict.fromkeys(names))
+        return self._response(topics, listener)
+
+    def _size(self, request: MetadataRequest) -> int:
+        """Return about how many topics and partitions the answer has."""
+        if request.topics is None:
+            return self._metadata.partition_count
+        return len(request.topics) + sum(map(self._metadata.partition_count_of, request.topics))
+
+    def _response(self, topics: tuple[MetadataTopic, ...], listener: str) -> MetadataResponse:
         brokers: list[MetadataBroker] = []
         for broker in self._metadata.live_brokers():
             endpoint = endpoint_for(broker, listener)

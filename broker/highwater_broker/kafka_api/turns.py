@@ -9,7 +9,8 @@ up for longer than what its request has left would take alone, and one step of e
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from itertools import count
 from typing import TypeVar
 
@@ -17,6 +18,8 @@ from highwater_core.runtime import Event, Runtime
 
 CHUNK = 100
 """Things done in one step."""
+LARGE = 1_000
+"""Things; of larger answers one is gathered at a time."""
 NS_PER_THING = 50_000
 """Of two requests the later one goes first only if it has so much less to do than it is later."""
 
@@ -34,25 +37,80 @@ class _Waiter:
         self.is_over = False
 
 
-class Turns:
-    """Whose turn it is among the large requests.
+class _Line:
+    """Those who wait for something that one has at a time.
 
-    Ordering: each step is due when all that its request has left could be done, counted from when
-    it began to wait; the earliest comes first. Of those that wait since the same moment that is the
-    one with the least left; of equals, who came first. Who just had a turn begins to wait when the
-    next one is chosen already.
+    Ordering: each is due when all that it has left to do could be done, counted from when it began
+    to wait; the earliest comes first. Of those that wait since the same moment that is the one with
+    the least left; of equals, who came first.
     """
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._waiting: list[tuple[int, int, _Waiter]] = []
         self._numbers = count()
-        self._is_taken = False
+        self.is_taken = False
+
+    async def take(self, left: int) -> None:
+        """Return once the caller has it, who must hand it over."""
+        if self.is_taken:
+            await self._wait(left)
+        self.is_taken = True
+
+    async def _wait(self, left: int) -> None:
+        waiter = _Waiter(self._runtime.event())
+        due_ns = self._runtime.now_ns() + left * NS_PER_THING
+        heapq.heappush(self._waiting, (due_ns, next(self._numbers), waiter))
+        is_ours = False
+        try:
+            is_ours = await waiter.called.wait()
+        finally:
+            if not is_ours and waiter.is_over:  # called, and cancelled before it could run
+                self.hand_over()
+            waiter.is_over = True
+
+    def hand_over(self) -> None:
+        """Call the next one, who has it from now on."""
+        while self._waiting:
+            _, _, waiter = heapq.heappop(self._waiting)
+            if not waiter.is_over:
+                waiter.is_over = True
+                waiter.called.set()
+                return
+        self.is_taken = False
+
+
+class Turns:
+    """Whose turn it is among the large requests.
+
+    Who just had a turn begins to wait when the next one is chosen already.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._steps = _Line(runtime)
+        self._answers = _Line(runtime)
 
     @property
     def is_free(self) -> bool:
         """Whether nobody has a turn, or waits for one."""
-        return not self._is_taken
+        return not self._steps.is_taken
+
+    @asynccontextmanager
+    async def alone(self, size: int) -> AsyncIterator[None]:
+        """Let one request at a time gather an answer that is much larger than what asked for it.
+
+        Those who wait hold nothing but their request. size: in things, as in `each`; an answer of
+        up to LARGE waits for no other.
+        """
+        if size <= LARGE:
+            yield
+            return
+        await self._answers.take(size)
+        try:
+            yield
+        finally:
+            self._answers.hand_over()
 
     async def each(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Return work's result for each item, in order.
@@ -73,32 +131,8 @@ class Turns:
 
         left: how much the caller has to do, in whatever it counts.
         """
-        if self._is_taken:
-            await self._wait(left)
-        self._is_taken = True
+        await self._steps.take(left)
         try:
             await self._runtime.sleep(0)  # the pass of the loop that this step has to itself
         finally:
-            self._hand_over()
-
-    async def _wait(self, left: int) -> None:
-        waiter = _Waiter(self._runtime.event())
-        due_ns = self._runtime.now_ns() + left * NS_PER_THING
-        heapq.heappush(self._waiting, (due_ns, next(self._numbers), waiter))
-        is_ours = False
-        try:
-            is_ours = await waiter.called.wait()
-        finally:
-            if not is_ours and waiter.is_over:  # called, and cancelled before it could run
-                self._hand_over()
-            waiter.is_over = True
-
-    def _hand_over(self) -> None:
-        """Call the next one, to whom the turn then belongs."""
-        while self._waiting:
-            _, _, waiter = heapq.heappop(self._waiting)
-            if not waiter.is_over:
-                waiter.is_over = True
-                waiter.called.set()
-                return
-        self._is_taken = False
+            self._steps.hand_over()

@@ -31,7 +31,7 @@ def test_partitions_are_merged_and_listed_in_order(make_update: Any) -> None:
     cache.update(make_update.request((make_update.partition("t", 1, 0),)))
     cache.update(make_update.request((make_update.partition("t", 0, 1),)))
     numbers = [known.topic_partition.partition for known in cache.partitions("t")]
-    assert (cache.topics(), numbers, cache.partition_count()) == (("t",), [0, 1], 2)
+    assert (cache.topics(), numbers, cache.partition_count) == (("t",), [0, 1], 2)
     assert cache.controller_id == 1000
     assert cache.partition("t", 2) is None
 
@@ -44,6 +44,7 @@ def test_leader_during_delete_removes_the_partition_and_at_last_the_topic(
     cache.update(make_update.request(both))
     removed = cache.update(make_update.request((make_update.partition("t", 0, -2, OLD_ID),)))
     assert (removed, cache.has_topic("t")) == ((TopicPartition("t", 0),), True)
+    assert (cache.partition_count, cache.partition_count_of("t")) == (1, 1)
     cache.update(make_update.request((make_update.partition("t", 1, -2, OLD_ID),)))
     assert (cache.topics(), cache.topic_of(OLD_ID), cache.topic_id("t")) == ((), None, "")
     assert cache.update(make_update.request((make_update.partition("t", 1, -2),))) == ()
@@ -55,6 +56,7 @@ def test_a_new_topic_id_replaces_every_partition_of_the_old_one(make_update: Any
     cache.update(make_update.request(old))
     removed = cache.update(make_update.request((make_update.partition("t", 0, 0, NEW_ID),)))
     assert removed == (TopicPartition("t", 0), TopicPartition("t", 1))
+    assert (cache.partition_count, cache.partition_count_of("t")) == (1, 1)
     assert [known.topic_partition.partition for known in cache.partitions("t")] == [0]
     assert (cache.topic_of(OLD_ID), cache.topic_of(NEW_ID)) == (None, "t")
 
@@ -69,7 +71,7 @@ def test_the_deletion_of_an_earlier_incarnation_leaves_the_present_one(make_upda
 def test_listeners_hear_of_each_topic_once_after_the_whole_update(make_update: Any) -> None:
     cache = MetadataCache()
     heard: list[tuple[str, int]] = []
-    cache.listen(lambda topic: heard.append((topic, cache.partition_count())))
+    cache.listen(lambda topic: heard.append((topic, cache.partition_count)))
     names = (("b", 0), ("b", 1), ("a", 0))
     cache.update(make_update.request(tuple(make_update.partition(*name, 0) for name in names)))
     assert heard == [("b", 3), ("a", 3)]
