@@ -14,6 +14,8 @@ MAX_OPERATIONS = 1_000
 """Of one multi: others' requests wait behind it in ZooKeeper."""
 MAX_BYTES = 250_000
 """Of one multi, far below what ZooKeeper reads."""
+TOPICS_PER_STEP = 100
+"""Of one request: how many are created, or marked for deletion, at a time."""
 PARTITIONS_PER_STEP = 250
 """How many partitions are brought up, or taken down, and told to brokers, at a time."""
 

@@ -22,8 +22,10 @@ from highwater_controller.controller_events import (
     RefusedDeletionsDue,
     RequestReceived,
     StopReplicaAnswered,
+    TopicRequestsDue,
     TopicsChanged,
     TopicZnodeChanged,
+    refusal,
 )
 from highwater_controller.election import Election, Won
 from highwater_controller.failover import fail_over
@@ -42,8 +44,8 @@ from highwater_controller.topic_deletion import (
     on_stop_replica_answered,
     retry_refused,
 )
-from highwater_controller.topic_requests import TopicOutcome, on_create_topics, on_delete_topics
 from highwater_controller.topic_waits import TopicWaits
+from highwater_controller.waiting_requests import WaitingRequests
 from highwater_core.config import Toggles
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
@@ -51,17 +53,11 @@ from highwater_core.fail_points import FailPoints
 from highwater_core.ids import NO_LEADER, NodeId
 from highwater_core.messages import (
     AlterPartitionRequest,
-    AlterPartitionResponse,
     BrokerCommand,
     CommandResponse,
     ControlledShutdownRequest,
-    ControlledShutdownResponse,
-    ControllerCommand,
-    ControlResponse,
     CreateTopicsRequest,
-    CreateTopicsResponse,
     DeleteTopicsRequest,
-    DeleteTopicsResponse,
     LeaderAndIsrRequest,
     StopReplicaRequest,
 )
@@ -86,6 +82,7 @@ class Controller:
         self._session = session
         self._fail_points = fail_points
         self._events: Queue[ControllerEvent] = ports.runtime.queue()
+        self._topic_requests = WaitingRequests()
         self._in_work: RequestReceived | None = None
         self._timers = ports.runtime.scope("controller-timers")
         self._election = Election(
@@ -102,12 +99,18 @@ class Controller:
 
     @property
     def queue_depth(self) -> int:
-        return len(self._events)
+        return len(self._events) + len(self._topic_requests)
 
     def enqueue(self, event: ControllerEvent) -> None:
         """Take an event in; a request is refused at once while this controller is not active."""
-        if isinstance(event, RequestReceived) and self.term is None:
+        if not isinstance(event, RequestReceived):
+            self._events.put(event)
+        elif self.term is None:
             event.reply.set(refusal(event.request, ErrorCode.NOT_CONTROLLER))
+        elif isinstance(event.request, CreateTopicsRequest | DeleteTopicsRequest):
+            if not self._topic_requests:
+                self._events.put(TopicRequestsDue())
+            self._topic_requests.take(event, event.request)
         else:
             self._events.put(event)
 
@@ -145,6 +148,7 @@ class Controller:
         for event in dropped:
             if isinstance(event, RequestReceived):
                 event.reply.set(refusal(event.request, ErrorCode.NOT_CONTROLLER))
+        self._topic_requests.abandon()
         if term is not None:
             term.store.close()
             term.channels.close_all()
@@ -178,10 +182,12 @@ class Controller:
                 self._maybe_retry_later(term)
             case RefusedDeletionsDue():
                 await retry_refused(term)
+            case TopicRequestsDue():
+                await self._topic_requests.step(term, self._ports.runtime.future)
+                if self._topic_requests:  # after all that has come meanwhile
+                    self._events.put(TopicRequestsDue())
             case RequestReceived():
-                self._in_work = event
-                event.reply.set(await self._answer(term, event.request))
-                self._in_work = None
+                await self._answer(term, event)
 
     def _maybe_retry_later(self, term: Term) -> None:
         """See to it that refused deletions are due once a command's timeout has passed."""
@@ -193,18 +199,14 @@ class Controller:
         if term.context.refused_deletions and not self._timers.tasks():
             self._timers.spawn("refused-deletions-timer", wait())
 
-    async def _answer(
-        self, term: Term, request: ControllerCommand
-    ) -> ControlResponse | list[TopicOutcome]:
-        match request:
+    async def _answer(self, term: Term, received: RequestReceived) -> None:
+        self._in_work = received
+        match received.request:
             case AlterPartitionRequest():
-                return await on_alter_partition(term, request)
+                received.reply.set(await on_alter_partition(term, received.request))
             case ControlledShutdownRequest():
-                return await on_controlled_shutdown(term, request)
-            case CreateTopicsRequest():
-                return await on_create_topics(term, request, self._ports.runtime.future)
-            case DeleteTopicsRequest():
-                return await on_delete_topics(term, request, self._ports.runtime.future)
+                received.reply.set(await on_controlled_shutdown(term, received.request))
+        self._in_work = None
 
     # ------------------------------------------------------------ terms
 
@@ -266,16 +268,3 @@ class Controller:
             item.delete_partition for item in command.partitions
         ):
             self._events.put(StopReplicaAnswered(broker_id, command, response))
-
-
-def refusal(request: ControllerCommand, error: ErrorCode) -> ControlResponse:
-    """Return the answer of the request's kind that says this error about it as a whole."""
-    match request:
-        case AlterPartitionRequest():
-            return AlterPartitionResponse(error)
-        case ControlledShutdownRequest():
-            return ControlledShutdownResponse(error)
-        case CreateTopicsRequest():
-            return CreateTopicsResponse(error)
-        case DeleteTopicsRequest():
-            return DeleteTopicsResponse(error)

@@ -9,11 +9,20 @@ from dataclasses import dataclass
 
 from highwater_controller.topic_requests import TopicOutcome
 from highwater_core import znodes
+from highwater_core.errors import ErrorCode
 from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
     CommandResponse,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
     ControllerCommand,
     ControlResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
     StopReplicaRequest,
 )
 from highwater_core.ports import CoordinationEvent
@@ -72,6 +81,11 @@ class StopReplicaAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicRequestsDue:
+    """Time for a step of what clients ask for; one such event waits at a time."""
+
+
+@dataclass(frozen=True, slots=True)
 class RequestReceived:
     """A broker's request; `reply` is set when it has been handled or the controller resigns."""
 
@@ -89,8 +103,23 @@ ControllerEvent = (
     | RefusedDeletionsDue
     | IsrChangesNotified
     | StopReplicaAnswered
+    | TopicRequestsDue
     | RequestReceived
 )
+
+
+def refusal(request: ControllerCommand, error: ErrorCode) -> ControlResponse:
+    """Return the answer of the request's kind that says this error about it as a whole."""
+    match request:
+        case AlterPartitionRequest():
+            return AlterPartitionResponse(error)
+        case ControlledShutdownRequest():
+            return ControlledShutdownResponse(error)
+        case CreateTopicsRequest():
+            return CreateTopicsResponse(error)
+        case DeleteTopicsRequest():
+            return DeleteTopicsResponse(error)
+
 
 _BY_PATH: dict[str, ControllerEvent] = {
     znodes.CONTROLLER: ControllerZnodeChanged(),

@@ -8,6 +8,7 @@ reply was lost is recognised as one's own).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -227,11 +228,12 @@ class ControllerStore(PatientReader):
         self, first: Sequence[tuple[TopicPartition, PartitionLeadership]]
     ) -> list[PartitionEpoch | None]:
         """Create many state znodes with few writes; return for each what create_leadership does."""
-        for topic in dict.fromkeys(partition.topic for partition, _ in first):
-            try:
+
+        async def create_parent(topic: str) -> None:
+            with suppress(NoNode):  # the topic is gone: its states cannot be created either
                 await self.create(znodes.partitions_path(topic), b"")
-            except NoNode:
-                continue  # the topic is gone: its states cannot be created either
+
+        await self.each(dict.fromkeys(partition.topic for partition, _ in first), create_parent)
         written: dict[TopicPartition, PartitionEpoch | None] = {}
         by_path = {znodes.partition_path(partition): partition for partition, _ in first}
         leaderships = dict(first)

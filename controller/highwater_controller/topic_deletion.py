@@ -49,17 +49,19 @@ async def resume_deletions(term: Term) -> None:
     """Take each deletion a step further: begin it, or complete it, or leave it under way."""
     context = term.context
     to_begin: list[str] = []
+    to_complete: list[str] = []
     for topic in list(context.topics_to_delete):
         if topic in context.failed_deletions:
             continue
         states = {context.replica_state(replica) for replica in context.replicas_of(topic)}
         if states <= {ReplicaState.DELETION_SUCCESSFUL}:
-            await _complete(term, topic)
+            to_complete.append(topic)
         elif (
             ReplicaState.DELETION_STARTED not in states
             and topic not in context.topics_ineligible_for_deletion
         ):
             to_begin.append(topic)
+    await _complete(term, to_complete)
     if to_begin:
         await _begin(term, to_begin)
 
@@ -172,15 +174,28 @@ async def _begin_together(term: Term, partitions: Sequence[TopicPartition]) -> N
     await move_replicas(term, live, ReplicaState.DELETION_STARTED)
 
 
-async def _complete(term: Term, topic: str) -> None:
-    """Remove the topic's znodes and forget it."""
+async def _complete(term: Term, topics: list[str]) -> None:
+    """Remove the topics' znodes, many at once, and forget the topics."""
+    faults = await term.store.each(topics, lambda topic: _remove(term, topic))
+    for topic, fault in zip(topics, faults, strict=True):
+        if fault:
+            _put_aside(term, topic, fault)
+        else:
+            await _forget(term, topic)
+
+
+async def _remove(term: Term, topic: str) -> str:
+    """Remove a topic's znodes; return why they cannot be removed, empty when they are gone."""
     try:
         await remove_topic(term.store, topic)
     except SessionExpired:
         raise
     except CoordinationError as fault:
-        _put_aside(term, topic, f"{type(fault).__name__}: {fault}")
-        return
+        return f"{type(fault).__name__}: {fault}"
+    return ""
+
+
+async def _forget(term: Term, topic: str) -> None:
     await move_replicas(term, term.context.replicas_of(topic), ReplicaState.NON_EXISTENT)
     topic_id = term.context.topic_id(topic)
     term.context.forget_topic(topic)

@@ -1,6 +1,7 @@
 """CreateTopics and DeleteTopics, as brokers forward them: checks them and writes the znodes.
 
-The topic's partitions are then brought up as for any topic that appears in ZooKeeper.
+The topic's partitions are then brought up as for any topic that appears in ZooKeeper. Thousands of
+topics fit one request: they are created, or marked for deletion, some at a time.
 Source: Kafka's ZkAdminManager and AdminZkClient.
 """
 
@@ -10,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from highwater_controller.chunks import PARTITIONS_PER_STEP, TOPICS_PER_STEP
 from highwater_controller.logic.assignments import (
     Assignment,
     assign_replicas,
@@ -56,60 +58,116 @@ class Refused(Exception):
         self.error = error
 
 
-async def on_create_topics(
-    term: Term, request: CreateTopicsRequest, make_done: Callable[[], Done]
-) -> list[TopicOutcome]:
-    """Create the topics that may be created; each answer waits until its leaders lead."""
-    refused = _refuse_too_many(term, request, [topic.name for topic in request.topics])
-    if refused:
-        return refused
-    counts = Counter(topic.name for topic in request.topics)
-    outcomes: list[TopicOutcome] = []
-    partition_count = 0
-    for topic in request.topics:
-        try:
-            _refuse_repeated(counts, topic.name)
-            assignment = _plan(term, topic, partition_count)
-            _refuse_too_large(topic, assignment)
-            if not request.validate_only:
-                await _write_topic(term, topic, assignment)
-        except Refused as fault:
-            outcomes.append(_refuse(term, "CreateTopicsRequest", topic.name, fault))
-            continue
-        partition_count += len(assignment)
-        done = None if request.validate_only else make_done()
-        if done is not None:
-            partitions = [TopicPartition(topic.name, number) for number in range(len(assignment))]
-            term.waits.until_led(partitions, done)
-        outcomes.append(TopicOutcome(TopicResult(topic.name, ErrorCode.NONE), done))
-    await on_topics_changed(term)
-    return outcomes
+class Creation:
+    """A CreateTopics request, carried out a step at a time."""
+
+    def __init__(self, request: CreateTopicsRequest) -> None:
+        self.outcomes: list[TopicOutcome] = []
+        """Of the topics so far, in the request's order."""
+        self._request = request
+        self._counts = Counter(topic.name for topic in request.topics)
+        self._partition_count = 0
+
+    @property
+    def is_over(self) -> bool:
+        return len(self.outcomes) == len(self._request.topics)
+
+    async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
+        """Create the next topics; each answer waits until its leaders lead."""
+        topics = self._request.topics
+        if not self.outcomes and len(topics) > MAX_TOPIC_COUNT:
+            self.outcomes = _refuse_all(term, self._request, [topic.name for topic in topics])
+            return
+        planned = self._plan(term)
+        if self._request.validate_only or not planned:
+            return
+        written = await term.store.each(
+            planned.items(), lambda each: _write_topic(term, topics[each[0]], each[1])
+        )
+        for (number, assignment), refused in zip(planned.items(), written, strict=True):
+            self._note(term, number, assignment, refused, make_done)
+        await on_topics_changed(term)
+
+    def _plan(self, term: Term) -> dict[int, Assignment]:
+        """Return the assignments of the next topics that may be created, by their place."""
+        planned: dict[int, Assignment] = {}
+        of_step = 0
+        start = len(self.outcomes)
+        for topic in self._request.topics[start : start + TOPICS_PER_STEP]:
+            if of_step >= PARTITIONS_PER_STEP:
+                break
+            try:
+                _refuse_repeated(self._counts, topic.name)
+                before = Before(self._partition_count, of_step)
+                assignment = _plan(term, topic, before)
+                _refuse_too_large(topic, assignment)
+            except Refused as fault:
+                self.outcomes.append(_refuse(term, "CreateTopicsRequest", topic.name, fault))
+                continue
+            planned[len(self.outcomes)] = assignment
+            self.outcomes.append(TopicOutcome(TopicResult(topic.name, ErrorCode.NONE)))
+            of_step += len(assignment)
+            self._partition_count += len(assignment)
+        return planned
+
+    def _note(
+        self,
+        term: Term,
+        number: int,
+        assignment: Assignment,
+        refused: Refused | None,
+        make_done: Callable[[], Done],
+    ) -> None:
+        name = self._request.topics[number].name
+        if refused is not None:
+            self._partition_count -= len(assignment)
+            self.outcomes[number] = _refuse(term, "CreateTopicsRequest", name, refused)
+            return
+        done = make_done()
+        partitions = [TopicPartition(name, partition) for partition in range(len(assignment))]
+        term.waits.until_led(partitions, done)
+        self.outcomes[number] = TopicOutcome(TopicResult(name, ErrorCode.NONE), done)
 
 
-async def on_delete_topics(
-    term: Term, request: DeleteTopicsRequest, make_done: Callable[[], Done]
-) -> list[TopicOutcome]:
-    """Mark the topics for deletion; each answer waits until it has ended, halts or fails."""
-    refused = _refuse_too_many(term, request, list(request.names))
-    if refused:
-        return refused
-    outcomes: list[TopicOutcome] = []
-    for name in request.names:
+class Deletion:
+    """A DeleteTopics request, carried out a step at a time."""
+
+    def __init__(self, request: DeleteTopicsRequest) -> None:
+        self.outcomes: list[TopicOutcome] = []
+        """Of the topics so far, in the request's order."""
+        self._request = request
+
+    @property
+    def is_over(self) -> bool:
+        return len(self.outcomes) == len(self._request.names)
+
+    async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
+        """Mark the next topics for deletion; each answer waits until it ended, halts or failed."""
+        names = self._request.names
+        if not self.outcomes and len(names) > MAX_TOPIC_COUNT:
+            self.outcomes = _refuse_all(term, self._request, list(names))
+            return
+        start = len(self.outcomes)
+        some = names[start : start + TOPICS_PER_STEP]
+        context = term.context
+        to_mark = [n for n in some if context.is_known(n) and not context.is_to_be_deleted(n)]
+        await term.store.each(
+            to_mark, lambda name: term.store.create(znodes.delete_topic_path(name), b"")
+        )
+        self.outcomes += [self._outcome(term, name, make_done) for name in some]
+        await on_deletions_requested(term)
+        for name in some:
+            if name in context.topics_ineligible_for_deletion:
+                term.waits.deletion_ended(name)
+
+    def _outcome(self, term: Term, name: str, make_done: Callable[[], Done]) -> TopicOutcome:
         if not term.context.is_known(name):
             unknown = Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
-            outcomes.append(_refuse(term, "DeleteTopicsRequest", name, unknown))
-            continue
-        if not term.context.is_to_be_deleted(name):
-            await term.store.create(znodes.delete_topic_path(name), b"")
+            return _refuse(term, "DeleteTopicsRequest", name, unknown)
         term.context.failed_deletions.pop(name, None)  # one that failed is tried once more
         done = make_done()
         term.waits.until_deleted(name, done)
-        outcomes.append(TopicOutcome(TopicResult(name, ErrorCode.NONE), done))
-    await on_deletions_requested(term)
-    for outcome in outcomes:
-        if outcome.result.name in term.context.topics_ineligible_for_deletion:
-            term.waits.deletion_ended(outcome.result.name)
-    return outcomes
+        return TopicOutcome(TopicResult(name, ErrorCode.NONE), done)
 
 
 def _refuse_repeated(counts: Counter[str], name: str) -> None:
@@ -117,12 +175,10 @@ def _refuse_repeated(counts: Counter[str], name: str) -> None:
         raise Refused(ErrorCode.INVALID_REQUEST, "the request names the topic twice")
 
 
-def _refuse_too_many(
+def _refuse_all(
     term: Term, request: CreateTopicsRequest | DeleteTopicsRequest, names: list[str]
 ) -> list[TopicOutcome]:
-    """Refuse all of a request that names too many topics, traced once; nothing otherwise."""
-    if len(names) <= MAX_TOPIC_COUNT:
-        return []
+    """Refuse all of a request that names too many topics, traced once."""
     fault = Refused(
         ErrorCode.POLICY_VIOLATION, f"{len(names)} topics in one request: at most {MAX_TOPIC_COUNT}"
     )
@@ -130,10 +186,17 @@ def _refuse_too_many(
     return [TopicOutcome(TopicResult(name, fault.error, str(fault))) for name in names]
 
 
-def _plan(term: Term, topic: NewTopic, before: int) -> Assignment:
-    """Return the assignment that the topic gets.
+@dataclass(frozen=True, slots=True)
+class Before:
+    """How many partitions are created already."""
 
-    before: how many partitions the same request creates already.
+    of_request: int
+    of_step: int
+    """Those of earlier steps are the cluster's."""
+
+
+def _plan(term: Term, topic: NewTopic, before: Before) -> Assignment:
+    """Return the assignment that the topic gets.
 
     Raises:
         Refused: something about it is not allowed.
@@ -158,7 +221,7 @@ def _plan(term: Term, topic: NewTopic, before: int) -> Assignment:
     return _assign(term, topic, before)
 
 
-def _assign(term: Term, topic: NewTopic, before: int) -> Assignment:
+def _assign(term: Term, topic: NewTopic, before: Before) -> Assignment:
     settings = term.settings
     partition_count = topic.partition_count
     if partition_count == -1:
@@ -178,7 +241,7 @@ def _assign(term: Term, topic: NewTopic, before: int) -> Assignment:
     return assign_replicas(brokers, partition_count, factor, start_index, start_shift)
 
 
-def _refuse_partition_count(term: Term, partition_count: int, before: int) -> None:
+def _refuse_partition_count(term: Term, partition_count: int, before: Before) -> None:
     """Refuse what the topic, the request or the cluster has no room for.
 
     Ordering: before anything is computed or looked at for each of the partitions.
@@ -188,13 +251,13 @@ def _refuse_partition_count(term: Term, partition_count: int, before: int) -> No
             ErrorCode.INVALID_PARTITIONS,
             f"{partition_count} partitions: there must be 1 to {MAX_PARTITION_COUNT}",
         )
-    total = before + partition_count
-    if total > MAX_PARTITION_COUNT:
+    if before.of_request + partition_count > MAX_PARTITION_COUNT:
         raise Refused(
             ErrorCode.POLICY_VIOLATION,
             f"more than {MAX_PARTITION_COUNT} partitions in one request",
         )
-    if len(term.context.assignments) + total > term.settings.max_partitions:
+    of_cluster = len(term.context.assignments) + before.of_step
+    if of_cluster + partition_count > term.settings.max_partitions:
         raise Refused(
             ErrorCode.POLICY_VIOLATION,
             f"the cluster would have more than {term.settings.max_partitions} partitions",
@@ -214,31 +277,30 @@ def _refuse_too_large(topic: NewTopic, assignment: Assignment) -> None:
         )
 
 
-async def _write_topic(term: Term, topic: NewTopic, assignment: Assignment) -> None:
-    """Write the topic's configuration, then the topic.
+async def _write_topic(term: Term, topic: NewTopic, assignment: Assignment) -> Refused | None:
+    """Write the topic's configuration, then the topic; return why it could not be written.
 
-    Raises:
-        Refused: somebody else has created it meanwhile.
+    It is refused where somebody else has created it meanwhile.
     """
     topic_id = TopicId(term.rng.hex_id()) if term.toggles.topic_id else NO_TOPIC_ID
     data = znodes.encode_topic(dict(enumerate(assignment)), topic_id)
     path = znodes.topic_path(topic.name)
+    exists = Refused(ErrorCode.TOPIC_ALREADY_EXISTS, "the topic exists")
     if await term.store.exists(path) is not None:
-        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, "the topic exists")
+        return exists
     config = znodes.encode(znodes.TopicConfigZnode(config=dict(topic.config)))
     try:
         await term.store.put(znodes.topic_config_path(topic.name), config)
         is_created = await term.store.create(path, data)
     except NoNode:
-        raise Refused(
-            ErrorCode.UNKNOWN_SERVER_ERROR, "ZooKeeper lacks the parents of topics"
-        ) from None
+        message = "ZooKeeper lacks the parents of topics"
+        return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message)
     except TooLarge as fault:
-        raise Refused(ErrorCode.POLICY_VIOLATION, str(fault)) from None
+        return Refused(ErrorCode.POLICY_VIOLATION, str(fault))
     if not is_created:
         found = await term.store.get(path)
         if found is None or found[0] != data:  # equal data: our own, its reply was lost
-            raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, "the topic exists")
+            return exists
     term.trace.emit(
         EventKind.TOPIC_CREATED,
         topic=topic.name,
@@ -246,6 +308,7 @@ async def _write_topic(term: Term, topic: NewTopic, assignment: Assignment) -> N
         assignment=[list(replicas) for replicas in assignment],
         topic_id=topic_id,
     )
+    return None
 
 
 def _refuse(term: Term, request: str, name: str, refused: Refused) -> TopicOutcome:

@@ -274,6 +274,14 @@ def test_a_segment_is_removed_only_once_the_log_start_is_on_the_disk(
     assert len(removed) > 9, "of each of three brokers"
 
 
+def logs(c: Cluster) -> list[tuple[str, ...]]:
+    """Return each broker's files of the partition."""
+    return [
+        tuple(sorted(path for path in broker.disk.files() if path.startswith(f"{ORDERS}/")))
+        for broker in c.world.brokers.values()
+    ]
+
+
 def test_a_full_disk_gets_room_by_retention_though_no_checkpoint_can_be_written(
     make_cluster: MakeCluster,
 ) -> None:
@@ -287,6 +295,7 @@ def test_a_full_disk_gets_room_by_retention_though_no_checkpoint_can_be_written(
         await c.world.eventually(lambda: LOG not in disk.files(), 5_000, "room")
         disk.make_room()
         await c.full_isr()
+        await c.world.eventually(lambda: len(set(logs(c))) == 1, 5_000, "retention everywhere")
         c.client.history.clear()
 
     cluster.run(story)

@@ -72,6 +72,12 @@ def test_an_explicit_assignment_is_as_bounded_as_a_count(running):
     assert len(running.events(EventKind.CONTROLLER_ELECTED)) == 1
 
 
+@pytest.fixture(params=[1, 2, 100])
+def topics_per_step(request, monkeypatch):
+    monkeypatch.setattr(topic_requests, "TOPICS_PER_STEP", request.param)
+
+
+@pytest.mark.usefixtures("topics_per_step")
 def test_one_request_creates_a_bounded_number_of_partitions(running, monkeypatch):
     monkeypatch.setattr(topic_requests, "MAX_PARTITION_COUNT", 10)
     topics = [NewTopic("a", 6, 1), NewTopic("b", 6, 1), NewTopic("c", 4, 1)]
@@ -94,6 +100,7 @@ def test_what_is_refused_for_its_count_is_not_computed_first(running, monkeypatc
     assert assigned == [6_000]
 
 
+@pytest.mark.usefixtures("topics_per_step")
 def test_the_cluster_has_a_bounded_number_of_partitions(cluster):
     cluster.start_broker(0)
     cluster.start_controller(max_partitions=5)

@@ -1,0 +1,67 @@
+"""Clients' requests about topics, in the order in which they came; each is worked on in steps.
+
+One may name thousands of topics, and many may come at once. Whatever else happens is handled
+between two steps: no failover, no ISR change and no broker that stops waits for longer than one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from highwater_controller.controller_events import RequestReceived, refusal
+from highwater_controller.term import Term
+from highwater_controller.topic_requests import Creation, Deletion
+from highwater_controller.topic_waits import Done
+from highwater_core.errors import ErrorCode
+from highwater_core.messages import CreateTopicsRequest, DeleteTopicsRequest
+
+WAITING_MAX = 100
+"""So many wait at most. Whoever sends more is told NOT_CONTROLLER, upon which brokers ask again."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    received: RequestReceived
+    work: Creation | Deletion
+    has_begun: bool = False
+
+
+class WaitingRequests:
+    """What clients have asked one term for and is not answered yet."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[_Waiting] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def take(
+        self, received: RequestReceived, request: CreateTopicsRequest | DeleteTopicsRequest
+    ) -> None:
+        """Take a request in, or answer that too many wait."""
+        if len(self._waiting) >= WAITING_MAX:
+            received.reply.set(refusal(request, ErrorCode.NOT_CONTROLLER))
+            return
+        self._waiting.append(_Waiting(received, _begun(request)))
+
+    async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
+        """Do a step of the oldest request, and answer it if that was its last."""
+        oldest = self._waiting[0]
+        oldest.has_begun = True
+        await oldest.work.step(term, make_done)
+        if oldest.work.is_over:
+            self._waiting.popleft()
+            oldest.received.reply.set(oldest.work.outcomes)
+
+    def abandon(self) -> None:
+        """Answer all: of what was begun the outcome stays unknown."""
+        waiting, self._waiting = self._waiting, deque()
+        for each in waiting:
+            error = ErrorCode.REQUEST_TIMED_OUT if each.has_begun else ErrorCode.NOT_CONTROLLER
+            each.received.reply.set(refusal(each.received.request, error))
+
+
+def _begun(request: CreateTopicsRequest | DeleteTopicsRequest) -> Creation | Deletion:
+    return Creation(request) if isinstance(request, CreateTopicsRequest) else Deletion(request)
