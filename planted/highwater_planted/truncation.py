@@ -9,7 +9,7 @@ from highwater_broker import fetcher, replica
 from highwater_broker.fetcher import ReplicaFetcher
 from highwater_broker.log.append_part import AppendResult
 from highwater_broker.log.log import Log
-from highwater_broker.log.segment import OpenFile
+from highwater_broker.log.open_file import OpenFile
 from highwater_broker.logic.epoch_cache import EpochCache, EpochEnd
 from highwater_broker.logic.log_divergence import TruncateAndAskAgain, TruncateTo, after_answer
 from highwater_core.config import Truncation

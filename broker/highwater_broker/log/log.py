@@ -16,6 +16,7 @@ from highwater_broker.log.append_part import AppendPart, AppendResult
 from highwater_broker.log.epoch_file import EpochFile
 from highwater_broker.log.folders import DELETE_SUFFIX, STRAY_SUFFIX, rename_aside
 from highwater_broker.log.log_config import LogConfig
+from highwater_broker.log.open_file import SegmentRecords
 from highwater_broker.log.record_batch import (
     LogRefused,
     split_batches,
@@ -26,7 +27,7 @@ from highwater_broker.log.recovery import Recovery, RecoveryReport
 from highwater_broker.log.refusing import refused_by_disk, refusing
 from highwater_broker.log.retention import count_deletable, must_roll
 from highwater_broker.log.retired_segments import RetiredSegments, remove_newest
-from highwater_broker.log.segment import Segment, SegmentRecords
+from highwater_broker.log.segment import Segment
 from highwater_broker.log.syncing import SyncFailed, synced
 from highwater_broker.log.time_lookup import FoundOffset, Steps, look_up_timestamp
 from highwater_broker.logic.epoch_cache import EpochCache

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from highwater_broker.log.segment import SegmentRecords
+from highwater_broker.log.open_file import SegmentRecords
 from highwater_broker.partition import Partition
 from highwater_core import znodes
 from highwater_core.errors import ErrorCode
