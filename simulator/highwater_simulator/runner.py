@@ -273,9 +273,13 @@ class PlanRun:
     def _read_to_the_end(self, core: Core) -> None:
         def missing() -> Missing | None:
             ends = self._high_watermarks(core)
-            if self.load.have_read_up_to(ends):
-                return None
-            return Missing("unseen", f"the consumers have not read up to {ends}")
+            if not self.load.have_read_up_to(ends):
+                return Missing("unseen", f"the consumers have not read up to {ends}")
+            for at in ends:  # what came late is on its way to the followers
+                log_ends = self._log_ends_in_isr(at)
+                if len(set(log_ends.values())) > 1:
+                    return Missing("unseen", f"{at} ends at {log_ends} on its ISR")
+            return None
 
         self._await(missing, READ_WITHIN_MS)
 
@@ -291,6 +295,14 @@ class PlanRun:
             _CHECKPOINT_INTERVAL, _DEFAULTS.high_watermark_checkpoint_interval_ms
         )
         self._await(missing, 2 * interval_ms + CHECKPOINT_WITHIN_MS)
+
+    def _log_ends_in_isr(self, at: TopicPartition) -> dict[int, int]:
+        leadership = self.world.partition_state(at)
+        isr = () if leadership is None else leadership.isr
+        replicas = {int(broker): self.world.replica(int(broker), at) for broker in isr}
+        return {
+            broker: each.log_end_offset for broker, each in replicas.items() if each is not None
+        }
 
     def _high_watermarks(self, core: Core) -> dict[TopicPartition, int]:
         """Return the high watermark of each partition that the core leads, as its leader has it."""

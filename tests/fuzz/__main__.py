@@ -3,6 +3,7 @@
 python -m tests.fuzz run --minutes 60 [FUZZER ...]
 python -m tests.fuzz replay FUZZER --seed 7 --case 12
 python -m tests.fuzz replay tests/fuzz/corpus/FILE.json
+python -m tests.fuzz put-back [MISTAKE ...]
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from tests.fuzz.cases import failure_of, read_case
 from tests.fuzz.night import keep, run_for
+from tests.fuzz.put_back import MISTAKES, put_back
 from tests.fuzz.run import FUZZERS, draw_case
 
 
@@ -30,7 +32,13 @@ def main() -> int:
     replay.add_argument("--seed", type=int, default=0)
     replay.add_argument("--case", type=int, default=0)
     replay.add_argument("--keep", action="store_true", help="make it small, add it to the corpus")
+    mistakes = commands.add_parser("put-back")
+    mistakes.add_argument(
+        "names", nargs="*", help="else all: " + "; ".join(m.name for m in MISTAKES)
+    )
     chosen = parser.parse_args()
+    if chosen.command == "put-back":
+        return put_back(chosen.names)
     if chosen.command == "replay":
         return _replay(chosen.what, chosen.seed, chosen.case, keeps=chosen.keep)
     return run_for(chosen.fuzzers or list(FUZZERS), chosen.minutes, chosen.jobs, chosen.seed)

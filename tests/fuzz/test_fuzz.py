@@ -14,6 +14,7 @@ import pytest
 
 from tests.fuzz.cases import failure_of, read_case
 from tests.fuzz.minimise import minimise
+from tests.fuzz.put_back import MISTAKES, Mistake, look_for
 from tests.fuzz.run import CORPUS, FUZZERS, fuzz, reproduction, resident_bytes
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -59,3 +60,8 @@ def test_no_input_does_harm(name: str) -> None:
             shown += [f"  {step}" for step in small[:8]] + [failure.text[-1_500:]]
     assert not shown, f"{len(outcome.found)} kinds of failures\n" + "\n".join(shown)
     assert growth <= MEMORY_GROWTH_BYTES_MAX, f"{growth >> 20} MiB more than before"
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name.replace(" ", "_"))
+def test_a_mistake_that_is_put_back_is_met(mistake: Mistake) -> None:
+    assert look_for(mistake).signature
