@@ -151,11 +151,10 @@ class Load:
                 )
                 for number in range(topic.partitions)
             }
-            is_created = False
-            while not is_created:
+            while True:
                 with suppress(ConnectionLost):
                     await create_in_zookeeper(session, topic.name, assignment, dict(configs))
-                    is_created = True
+                    break
             await session.close()
             return
         await self.admin.create_topic(
