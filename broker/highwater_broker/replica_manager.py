@@ -27,8 +27,9 @@ from highwater_broker.logic.command_fencing import (
     is_other_topic,
     judge_leader_and_isr,
     judge_stop_replica,
+    number_of,
 )
-from highwater_broker.logic.refused_commands import together
+from highwater_broker.logic.refused_commands import RefusedCommands, together
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.partition import Partition
 from highwater_broker.partition_context import PartitionContext
@@ -99,8 +100,7 @@ class ReplicaManager:
         """The latest in its controller's order, of those that were carried out."""
         self._last_init = NO_CONTROLLER_EPOCH, NO_BROKER_EPOCH
         """Of whom, and to which registration, the last init command was that was carried out."""
-        self._refused: dict[TopicPartition, LeaderAndIsrRequest] = {}
-        """The last command to each partition that the disk refused to start."""
+        self._refused = RefusedCommands()
         self.commanded = ports.runtime.event()
         """Set once a LeaderAndIsr was carried out: from then on checkpoints may be written."""
 
@@ -167,7 +167,7 @@ class ReplicaManager:
         if error is not ErrorCode.NONE:
             return self._refuse(request, error)
         self.controller_epoch = max(self.controller_epoch, request.controller_epoch)
-        number = CommandNumber(request.controller_epoch, request.correlation_id)
+        number = number_of(request)
         last, self._last_command = self._last_command, max(number, self._last_command)
         match request:
             case LeaderAndIsrRequest():
@@ -241,12 +241,12 @@ class ReplicaManager:
         errors: dict[TopicPartition, ErrorCode] = {}
         to_start: list[LeaderAndIsrPartition] = []
         for command in request.partitions:
-            verdict, error = self._judge(command, is_late=is_late)
+            verdict, error = self._judge(command, number_of(request), is_late=is_late)
             if verdict is Verdict.REPLACE:
                 replaced = self._partitions[command.topic_partition]
                 self._remove(replaced, replaced.leader_epoch, is_deleted=False)
             if verdict in (Verdict.APPLY, Verdict.REPLACE):
-                self._refused.pop(command.topic_partition, None)
+                self._refused.drop(command.topic_partition, number_of(request))
                 to_start.append(command)
             errors[command.topic_partition] = error
         has_created = any(each.topic_partition not in self._partitions for each in to_start)
@@ -258,7 +258,7 @@ class ReplicaManager:
                 accepted.append((started[key], command))
             else:
                 errors[key] = ErrorCode.KAFKA_STORAGE_ERROR
-                self._refused[key] = replace(request, is_init=False, partitions=(command,))
+                self._refused.keep(request, command)
         if has_created:
             await self._logs.sync()
         for leader in request.live_leaders:
@@ -312,17 +312,19 @@ class ReplicaManager:
 
         The controller does not repeat them: it takes a refused partition for a commanded one.
         """
-        refused = dict(self._refused)
+        refused = self._refused.all()
         for request in together(refused.values()):
             await self.carry_out(request)
-        for key, request in refused.items():
-            if self._refused.get(key) is request:  # it was fenced meanwhile
-                del self._refused[key]
+        self._refused.drop_same(refused)  # what was fenced meanwhile
 
-    def _judge(self, command: LeaderAndIsrPartition, *, is_late: bool) -> tuple[Verdict, ErrorCode]:
+    def _judge(
+        self, command: LeaderAndIsrPartition, number: CommandNumber, *, is_late: bool
+    ) -> tuple[Verdict, ErrorCode]:
         """Judge it for its partition; what the disk refused is still to be done, and not late."""
         if not can_be_hosted(command.topic_partition):
             return Verdict.REFUSE, ErrorCode.INVALID_TOPIC_EXCEPTION
+        if self._refused.has_later(command.topic_partition, number):
+            return Verdict.REFUSE, ErrorCode.KAFKA_STORAGE_ERROR
         partition = self._partitions.get(command.topic_partition)
         known = _known(partition) if partition else None
         is_late = is_late and command.topic_partition not in self._refused
@@ -393,6 +395,7 @@ class ReplicaManager:
         for number, command in enumerate(request.partitions):
             if not await self._may_go_on(request, number):
                 return None
+            self._refused.drop(command.topic_partition, number_of(request))
             errors[command.topic_partition] = self._stop_replica(command, deleted)
         self._fetchers.drop_idle()
         return errors
@@ -402,7 +405,6 @@ class ReplicaManager:
 
         A folder may be left of it, which the disk refused to open or to delete.
         """
-        self._refused.pop(command.topic_partition, None)
         partition = self._partitions.get(command.topic_partition)
         if partition is None:
             if not command.delete_partition:

@@ -55,9 +55,9 @@ async def _remember_the_last_to_come(
 
 
 def _begin_anew_on_a_repeat(
-    self: ReplicaManager, command: LeaderAndIsrPartition, *, is_late: bool
+    self: ReplicaManager, command: LeaderAndIsrPartition, number: CommandNumber, *, is_late: bool
 ) -> tuple[Verdict, ErrorCode]:
-    verdict, error = _judge(self, command, is_late=is_late)
+    verdict, error = _judge(self, command, number, is_late=is_late)
     if verdict is Verdict.ALREADY_APPLIED:
         again = self._partitions[command.topic_partition]
         written = self._logs.high_watermarks.entries.get(command.topic_partition, Offset(0))

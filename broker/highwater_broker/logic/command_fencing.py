@@ -24,7 +24,7 @@ from highwater_core.ids import (
     NodeId,
     TopicId,
 )
-from highwater_core.messages import LeaderAndIsrPartition, StopReplicaPartition
+from highwater_core.messages import BrokerCommand, LeaderAndIsrPartition, StopReplicaPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,10 @@ class CommandNumber(NamedTuple):
 
 
 NO_COMMAND = CommandNumber(NO_CONTROLLER_EPOCH, 0)
+
+
+def number_of(request: BrokerCommand) -> CommandNumber:
+    return CommandNumber(request.controller_epoch, request.correlation_id)
 
 
 class Verdict(Enum):

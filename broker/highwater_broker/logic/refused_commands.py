@@ -1,11 +1,54 @@
-"""Puts commands to single partitions together again, to be carried out once more. Pure."""
+"""Keeps the commands to partitions that the disk refused to start, to be carried out again. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
 
+from highwater_broker.logic.command_fencing import CommandNumber, number_of
+from highwater_core.ids import TopicPartition
 from highwater_core.messages import LeaderAndIsrPartition, LeaderAndIsrRequest
+
+
+class RefusedCommands:
+    """The latest command to each partition that the disk refused to start.
+
+    No replica is there to tell its leader epoch, so that this is all that shows a copy of an
+    earlier command to be late: it must not take the later one's place, which nobody sends again.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[TopicPartition, LeaderAndIsrRequest] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._kept)
+
+    def __contains__(self, key: TopicPartition) -> bool:
+        return key in self._kept
+
+    def keep(self, request: LeaderAndIsrRequest, command: LeaderAndIsrPartition) -> None:
+        """Keep what the request tells one partition."""
+        kept = replace(request, is_init=False, partitions=(command,))
+        self._kept[command.topic_partition] = kept
+
+    def has_later(self, key: TopicPartition, number: CommandNumber) -> bool:
+        """Return whether the partition's command was sent after the one with this number."""
+        kept = self._kept.get(key)
+        return kept is not None and number < number_of(kept)
+
+    def drop(self, key: TopicPartition, number: CommandNumber) -> None:
+        """Forget the partition's command where the one with this number is not the earlier."""
+        if not self.has_later(key, number):
+            self._kept.pop(key, None)
+
+    def all(self) -> dict[TopicPartition, LeaderAndIsrRequest]:
+        return dict(self._kept)
+
+    def drop_same(self, commands: dict[TopicPartition, LeaderAndIsrRequest]) -> None:
+        """Forget these commands, but none that was kept since."""
+        for key, request in commands.items():
+            if self._kept.get(key) is request:
+                del self._kept[key]
 
 
 def together(requests: Iterable[LeaderAndIsrRequest]) -> list[LeaderAndIsrRequest]:
