@@ -46,6 +46,9 @@ _RESPONSES: dict[type, type] = {
     AlterPartitionRequest: AlterPartitionResponse,
 }
 
+BUSY_RETRY_MS = 100
+"""The time between two requests that are sent again to a controller that has too many."""
+
 
 def _as_answer(request: ControllerCommand, response: ControlResponse) -> ControllerResponse:
     """Return the response if it is of the request's kind.
@@ -69,6 +72,8 @@ class ControllerClient:
         self._runtime = runtime
         self._retry_ms = retry_ms
         self._endpoint: Endpoint | None = None
+        self._last_retry_ms = 0
+        """When the last request is sent again that a busy controller refused."""
 
     @overload
     async def call(self, request: CreateTopicsRequest, timeout_ms: int) -> CreateTopicsResponse: ...
@@ -103,6 +108,10 @@ class ControllerClient:
                 answer = _as_answer(request, response)
                 if answer.error is not ErrorCode.NOT_CONTROLLER:
                     self._endpoint = endpoint
+                if answer.error is ErrorCode.THROTTLING_QUOTA_EXCEEDED:
+                    await self._await_retry(deadline_ms)
+                    continue
+                if answer.error is not ErrorCode.NOT_CONTROLLER:
                     return answer
             except CallFailed as failure:
                 was_sent = was_sent or failure.sent
@@ -110,6 +119,17 @@ class ControllerClient:
                 pass  # Nobody is elected, or ZooKeeper cannot be asked: try again below.
             self._endpoint = None
             await self._runtime.sleep(self._retry_ms)
+
+    async def _await_retry(self, deadline_ms: int) -> None:
+        """Sleep until it is the caller's turn, or its deadline: one after another asks again.
+
+        However many are refused, what the controller has to read and refuse stays the same.
+        """
+        now_ms = self._runtime.now_ms()
+        retry_ms = max(now_ms, self._last_retry_ms) + BUSY_RETRY_MS
+        if retry_ms < deadline_ms:  # else its turn would be lost to all that come after it
+            self._last_retry_ms = retry_ms
+        await self._runtime.sleep(max(0, min(retry_ms, deadline_ms) - now_ms))
 
     async def _look_up(self) -> Endpoint:
         """Return where the active controller answers.

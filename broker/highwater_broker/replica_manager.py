@@ -8,7 +8,6 @@ Source: V3 C; replication.md section 4 "LISR".
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from highwater_broker.become_follower import become_follower

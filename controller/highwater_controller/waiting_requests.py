@@ -18,7 +18,7 @@ from highwater_core.errors import ErrorCode
 from highwater_core.messages import CreateTopicsRequest, DeleteTopicsRequest
 
 WAITING_MAX = 100
-"""So many wait at most. Whoever sends more is told NOT_CONTROLLER, upon which brokers ask again."""
+"""So many wait at most. Of more the broker is told to ask again later; see ControllerClient."""
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class WaitingRequests:
     ) -> None:
         """Take a request in, or answer that too many wait."""
         if len(self._waiting) >= WAITING_MAX:
-            received.reply.set(refusal(request, ErrorCode.NOT_CONTROLLER))
+            received.reply.set(refusal(request, ErrorCode.THROTTLING_QUOTA_EXCEEDED))
             return
         self._waiting.append(_Waiting(received, _begun(request)))
 

@@ -51,6 +51,7 @@ class ErrorCode(IntEnum):
     STALE_BROKER_EPOCH = 77
     OFFSET_NOT_AVAILABLE = 78
     INVALID_RECORD = 87
+    THROTTLING_QUOTA_EXCEEDED = 89
     INVALID_UPDATE_VERSION = 95
     UNKNOWN_TOPIC_ID = 100
     INCONSISTENT_TOPIC_ID = 103
@@ -113,6 +114,7 @@ def _table() -> dict[ErrorCode, ErrorMeaning]:
         (e.STALE_BROKER_EPOCH, False, True, "The broker epoch is of an earlier registration."),
         (e.OFFSET_NOT_AVAILABLE, True, True, "The new leader's high watermark is below its epoch's start."),
         (e.INVALID_RECORD, False, True, "A record breaks the topic's rules."),
+        (e.THROTTLING_QUOTA_EXCEEDED, True, True, "As many requests about topics wait as the controller takes (KIP-599)."),
         (e.INVALID_UPDATE_VERSION, False, True, "The conditional write met another version."),
         (e.UNKNOWN_TOPIC_ID, True, True, "No topic has this id."),
         (e.INCONSISTENT_TOPIC_ID, True, True, "The topic exists with another id."),

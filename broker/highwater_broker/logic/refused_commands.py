@@ -1,4 +1,4 @@
-"""Keeps the commands to partitions that the disk refused to start, to be carried out again. Pure."""
+"""Keeps the commands that the disk refused, to carry them out again. Pure."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_whoever_asks_for_more_than_may_wait_is_told_to_ask_again(led, monkeypat
     for number in range(6):
         led.ask_later(creation(f"x{number}"), answers)
     led.until(lambda: len(answers) == 6, "the answers")
-    assert [answer.error for answer in answers].count(ErrorCode.NOT_CONTROLLER) == 3
+    assert [answer.error for answer in answers].count(ErrorCode.THROTTLING_QUOTA_EXCEEDED) == 3
     assert errors([led.ask(creation("after"))]) == [NONE]
 
 

@@ -1,0 +1,101 @@
+"""How a broker asks the active controller again, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from highwater_broker.controller_client import BUSY_RETRY_MS, ControllerClient
+from highwater_core.errors import ErrorCode
+from highwater_core.messages import CreateTopicsRequest, CreateTopicsResponse, NewTopic
+from highwater_core.ports import CallFailed
+
+from .conftest import Bench
+
+BUSY = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+RETRY_MS = 50
+REQUEST = CreateTopicsRequest((NewTopic("t", 1, 1),))
+
+
+class World:
+    """An elected controller that answers with what `answer` says; counts who asks whom."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._runtime, self._kernel = bench.runtime, bench.kernel
+        self.answer: Callable[[], ErrorCode] = lambda: ErrorCode.NONE
+        self.asked = 0
+        self.looked_up = 0
+        self.ended: list[ErrorCode | CallFailed] = []
+        self._client = ControllerClient(self, self, self._runtime, RETRY_MS)  # type: ignore[arg-type]
+
+    def now_ms(self) -> int:
+        return self._runtime.now_ms()
+
+    def get(self, path: str | None = None) -> Any:
+        return self if path is None else self._read(path)
+
+    async def _read(self, path: str) -> tuple[bytes, None]:
+        self.looked_up += path == "/controller"
+        if path == "/controller":
+            return b'{"version":1,"brokerid":1000,"timestamp":"0"}', None
+        return b'{"version":1,"host":"c","port":1}', None
+
+    async def call(self, endpoint: object, request: object, timeout_ms: int) -> object:
+        self.asked += 1
+        await self._runtime.sleep(1)
+        return CreateTopicsResponse(self.answer())
+
+    def ask(self, count: int, *, timeout_ms: int, for_ms: int) -> None:
+        async def one() -> None:
+            try:
+                self.ended.append((await self._client.call(REQUEST, timeout_ms)).error)
+            except CallFailed as failure:
+                self.ended.append(failure)
+
+        for _ in range(count):
+            self._runtime.scope("asking").spawn("ask", one())
+        self._kernel.run_for(for_ms)
+
+
+@pytest.fixture
+def world(make_bench: Callable[..., Bench]) -> World:
+    return World(make_bench())
+
+
+def test_a_busy_controller_is_asked_by_one_request_at_a_time(world: World) -> None:
+    """Hundreds of clients wait, and each request may be large: their number must not matter."""
+    freed_at_ms = world.now_ms() + 5_000
+    world.answer = lambda: BUSY if world.now_ms() < freed_at_ms else ErrorCode.NONE
+    world.ask(300, timeout_ms=120_000, for_ms=5_000)
+    assert 300 < world.asked <= 300 + 5_000 / BUSY_RETRY_MS
+    assert world.looked_up <= 300
+    world.ask(0, timeout_ms=0, for_ms=300 * BUSY_RETRY_MS)
+    assert world.ended == [ErrorCode.NONE] * 300
+
+
+def test_a_controller_that_stays_busy_did_nothing(world: World) -> None:
+    world.answer = lambda: BUSY
+    world.ask(20, timeout_ms=1_000, for_ms=1_100)
+    assert len(world.ended) == 20
+    for failure in world.ended:
+        assert isinstance(failure, CallFailed)
+        assert not failure.sent
+
+
+def test_those_that_give_up_do_not_delay_who_comes_after_them(world: World) -> None:
+    world.answer = lambda: BUSY
+    world.ask(1_000, timeout_ms=500, for_ms=600)
+    world.answer = iter([BUSY, ErrorCode.NONE]).__next__
+    world.ended.clear()
+    world.ask(1, timeout_ms=5_000, for_ms=2 * BUSY_RETRY_MS)
+    assert world.ended == [ErrorCode.NONE]
+
+
+def test_a_controller_that_is_active_no_more_is_looked_up_again_soon(world: World) -> None:
+    answers = [ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_CONTROLLER, ErrorCode.NONE]
+    world.answer = lambda: answers.pop(0)
+    world.ask(1, timeout_ms=1_000, for_ms=3 * RETRY_MS)
+    assert world.ended == [ErrorCode.NONE]
+    assert world.looked_up == 3
