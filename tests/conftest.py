@@ -11,7 +11,7 @@ from hypothesis import settings
 settings.register_profile("same every time", derandomize=True, database=None, deadline=None)
 settings.register_profile("explores", print_blob=True, deadline=None)
 
-MESSAGE_CHARACTERS = 300
+MESSAGE_CHARACTERS = 1_000
 
 _SHARED_CLUSTER = re.compile(r"\[((?:steady|brisk|sturdy)-[a-z0-9]+)")
 """The ids that tests/integration/conftest.py gives its shared clusters."""
@@ -41,7 +41,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         return
     for report in (*reporter.stats.get("failed", ()), *reporter.stats.get("error", ())):
         crash = getattr(report.longrepr, "reprcrash", None)
-        why = crash.message.partition("\n")[0] if crash else ""
+        why = " | ".join(crash.message.splitlines()) if crash else ""
         print(f"red: {report.nodeid}: {why[:MESSAGE_CHARACTERS]}")
 
 

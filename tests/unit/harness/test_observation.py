@@ -6,6 +6,7 @@ import pytest
 
 from highwater.failover import longest_gap
 from highwater.observation import Look, active_controller, changes_between, leaderships
+from highwater.settling import describe_look
 from highwater_checker.history import Acknowledged
 from highwater_core.ids import (
     ControllerEpoch,
@@ -114,3 +115,11 @@ def test_the_longest_pause_that_meets_the_window_is_the_gap() -> None:
 
 def test_no_acknowledgement_is_no_gap() -> None:
     assert longest_gap(acks(1.0), "t", 0, start_ns=0, end_ns=10**12) is None
+
+
+def test_a_look_is_told_in_a_line() -> None:
+    assert describe_look(Look(1, {**LED_BY_0.nodes, 2: None})) == (
+        "silent: [2]; controller 1000 of epoch 1 knows brokers [], {}; "
+        "led: t-0 by 0 in epoch 3, ISR [0, 1]"
+    )
+    assert describe_look(Look(1, {})) == "silent: []; no active controller; led: nothing"
