@@ -287,6 +287,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _end(self) -> None:
         """Start and answer no more requests, and close when what is answered has been read."""
+        self._account()  # the last time: what waits to be read counts until the connection closes
         self._is_dropped = True
         self._transport.pause_reading()
         self._handlers.cancel()

@@ -294,6 +294,27 @@ def test_a_connection_whose_waiting_handlers_all_answer_at_once_has_a_limit(
     assert "bytes of answers wait to be read" in caplog.messages[0]
 
 
+def test_answers_before_a_frame_that_makes_no_sense_are_accounted_for() -> None:
+    """The connection closes when they are read: until then they are memory like any other."""
+    quota = MemoryQuota(64 * MEBIBYTE)
+
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        broker.records = bytes(16 * MEBIBYTE)
+        client = await connect(endpoint)
+        nonsense = struct.pack(">i", -1)
+        await send(client, frame_of(fetch(16 * MEBIBYTE), 11, 1) + nonsense)
+        await settle(lambda: bool(broker.trace.events))
+        (connection,) = listener._connections
+        assert connection._writer.waiting_bytes > MEBIBYTE
+        assert quota.used_bytes >= connection._writer.waiting_bytes
+        client.close()
+        await settle(lambda: quota.used_bytes == 0)
+
+    run(body, quota=quota)
+
+
 def half_a_large_frame() -> bytes:
     return struct.pack(">i", 900_000) + bytes(500_000)
 
