@@ -287,8 +287,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def _end(self) -> None:
         """Start and answer no more requests, and close when what is answered has been read."""
-        self._account()  # the last time: what waits to be read counts until the connection closes
         self._is_dropped = True
+        # Answers are memory until they are read, or the connection is closed.
+        self._quota.hold(self, self._writer.waiting_bytes + self._unsent_bytes)
         self._transport.pause_reading()
         self._handlers.cancel()
         self._writer.close_when_sent()
