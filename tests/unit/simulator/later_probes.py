@@ -14,8 +14,9 @@ from highwater_broker.checkpointer import Checkpointer
 from highwater_broker.log.checkpoints import HIGH_WATERMARK_CHECKPOINT, OffsetCheckpoint
 from highwater_broker.log.epoch_file import EpochFile
 from highwater_broker.log.storage_identity import StorageIdentity
-from highwater_broker.logic.command_fencing import CommandNumber, KnownReplica
+from highwater_broker.logic.command_fencing import NO_COMMAND, CommandNumber, KnownReplica
 from highwater_broker.logic.epoch_cache import EpochCache
+from highwater_broker.logic.refused_commands import RefusedCommands
 from highwater_broker.replica_logs import HostedLog
 from highwater_broker.replica_manager import ReplicaManager
 from highwater_broker.settings import BrokerSettings
@@ -172,10 +173,10 @@ def high_watermark_after_a_repeat(bench: Any) -> object:
         _partitions={T0: leader},
         _context=bench.context,
         _toggles=TOGGLES,
-        _refused={},
+        _refused=RefusedCommands(),
         _logs=bench.logs,
     )
-    ReplicaManager._judge(manager, bench.command(ME, 1, (ME,)), is_late=False)
+    ReplicaManager._judge(manager, bench.command(ME, 1, (ME,)), NO_COMMAND, is_late=False)
     return leader.high_watermark
 
 
