@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
 PIPELINE_STAMP := $(VENV)/.set-up-pipeline
 JOBS ?= 2
+# A worker that a test ends is a failure; xdist hangs when it replaces one (its issue 1378).
+WORKERS := -n $(JOBS) --max-worker-restart=0
 PYTEST_ARGS ?=
 SCHEDULES ?= 1000
 FULL_SCHEDULES ?= 5000
@@ -59,16 +61,16 @@ lint: setup-pipeline ## Check formatting, rules, types, imports and the generate
 	scripts/generate-docs --check
 
 unit: setup-pipeline ## Run the tests that need no containers.
-	$(BIN)/pytest -n $(JOBS) -m "not docker" $(PYTEST_ARGS)
+	$(BIN)/pytest $(WORKERS) -m "not docker" $(PYTEST_ARGS)
 
 test: lint images ## Run every check and every test.
 	@scripts/test-tools
-	HIGHWATER_REQUIRE_DOCKER=1 HIGHWATER_SCHEDULES=$(SCHEDULES) $(BIN)/pytest -n $(JOBS) $(PYTEST_ARGS)
+	HIGHWATER_REQUIRE_DOCKER=1 HIGHWATER_SCHEDULES=$(SCHEDULES) $(BIN)/pytest $(WORKERS) $(PYTEST_ARGS)
 
 test-full: lint images ## Likewise, with the full matrix in containers and more schedules.
 	@scripts/test-tools
 	HIGHWATER_REQUIRE_DOCKER=1 HIGHWATER_SCHEDULES=$(FULL_SCHEDULES) \
-	  $(BIN)/pytest -n $(JOBS) --full $(PYTEST_ARGS)
+	  $(BIN)/pytest $(WORKERS) --full $(PYTEST_ARGS)
 
 fuzz: setup ## Feed nodes hostile input for FUZZ_MINUTES; goes on where it was stopped.
 	$(BIN)/python -m tests.fuzz run --minutes $(FUZZ_MINUTES) --jobs $(JOBS) $(FUZZ_ARGS)

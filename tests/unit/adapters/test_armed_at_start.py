@@ -1,14 +1,18 @@
-"""Fail-points that a file on the node's volume arms before the node's first step."""
+"""Fail-points that a file on the node's volume arms before the node's first step.
+
+A node runs in a process of its own, which it ends upon a bug, and upon what it takes for one.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from highwater_adapters import process
 from highwater_adapters.armed_at_start import FILE_NAME
 from highwater_adapters.process import run_node
 from highwater_core.events import EventKind
@@ -50,27 +54,30 @@ class NodeThatRecovers:
         self.ports.trace.emit(EventKind.NODE_STARTED)
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(process, "set_up_logging", lambda node_id: None)
-    return tmp_path
+def run_here(folder: str) -> None:
+    sys.exit(run_node(Settings(folder), NodeThatRecovers))
 
 
-def run_with(folder: Path, content: bytes) -> tuple[int, list[EventKind]]:
+def run_with(folder: Path, content: bytes) -> tuple[int | None, list[EventKind]]:
     (folder / FILE_NAME).write_bytes(content)
-    code = run_node(Settings(str(folder)), NodeThatRecovers)
+    node = multiprocessing.get_context("spawn").Process(target=run_here, args=(str(folder),))
+    node.start()
+    node.join(60)
+    if node.is_alive():
+        node.kill()
+        pytest.fail(f"the node did not end: {(folder / 'trace' / '1.jsonl').read_bytes()!r}")
     trace = (folder / "trace" / "1.jsonl").read_bytes().splitlines()
-    return code, [event.kind for event in decode_events(trace)]
+    return node.exitcode, [event.kind for event in decode_events(trace)]
 
 
-def test_a_point_of_the_file_is_armed_before_the_nodes_first_step(folder: Path) -> None:
+def test_a_point_of_the_file_is_armed_before_the_nodes_first_step(tmp_path: Path) -> None:
     request = SetFailPointRequest(HERE, FailPointAction.DELAY, 1, 1)
-    code, kinds = run_with(folder, msgspec.json.encode([request]))
+    code, kinds = run_with(tmp_path, msgspec.json.encode([request]))
     assert (code, kinds) == (0, [EventKind.FAIL_POINT_HIT, EventKind.NODE_STARTED])
 
 
-def test_an_empty_list_arms_nothing(folder: Path) -> None:
-    assert run_with(folder, b"[]") == (0, [EventKind.NODE_STARTED])
+def test_an_empty_list_arms_nothing(tmp_path: Path) -> None:
+    assert run_with(tmp_path, b"[]") == (0, [EventKind.NODE_STARTED])
 
 
 @pytest.mark.parametrize(
@@ -83,7 +90,7 @@ def test_an_empty_list_arms_nothing(folder: Path) -> None:
     ],
 )
 def test_a_node_does_not_start_on_a_file_that_it_cannot_obey(
-    folder: Path, content: bytes, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, content: bytes, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_with(folder, content) == (1, [])
-    assert FILE_NAME in caplog.text
+    assert run_with(tmp_path, content) == (1, [])
+    assert FILE_NAME in "".join(capfd.readouterr())
