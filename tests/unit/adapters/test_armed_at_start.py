@@ -66,8 +66,10 @@ def run_with(folder: Path, content: bytes) -> tuple[int | None, list[EventKind]]
     if node.is_alive():
         node.kill()
         pytest.fail(f"the node did not end: {(folder / 'trace' / '1.jsonl').read_bytes()!r}")
+    code = node.exitcode
+    node.close()  # its descriptors, which later tests would see go
     trace = (folder / "trace" / "1.jsonl").read_bytes().splitlines()
-    return node.exitcode, [event.kind for event in decode_events(trace)]
+    return code, [event.kind for event in decode_events(trace)]
 
 
 def test_a_point_of_the_file_is_armed_before_the_nodes_first_step(tmp_path: Path) -> None:
