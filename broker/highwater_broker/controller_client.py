@@ -73,7 +73,7 @@ class ControllerClient:
         self._retry_ms = retry_ms
         self._endpoint: Endpoint | None = None
         self._last_retry_ms = 0
-        """When the last request is sent again that a busy controller refused."""
+        """When the last of the requests that a busy controller refused is sent again."""
 
     @overload
     async def call(self, request: CreateTopicsRequest, timeout_ms: int) -> CreateTopicsResponse: ...
@@ -108,11 +108,10 @@ class ControllerClient:
                 answer = _as_answer(request, response)
                 if answer.error is not ErrorCode.NOT_CONTROLLER:
                     self._endpoint = endpoint
-                if answer.error is ErrorCode.THROTTLING_QUOTA_EXCEEDED:
+                    if answer.error is not ErrorCode.THROTTLING_QUOTA_EXCEEDED:
+                        return answer
                     await self._await_retry(deadline_ms)
                     continue
-                if answer.error is not ErrorCode.NOT_CONTROLLER:
-                    return answer
             except CallFailed as failure:
                 was_sent = was_sent or failure.sent
             except (CoordinationError, MalformedZnode):
@@ -121,9 +120,10 @@ class ControllerClient:
             await self._runtime.sleep(self._retry_ms)
 
     async def _await_retry(self, deadline_ms: int) -> None:
-        """Sleep until it is the caller's turn, or its deadline: one after another asks again.
+        """Sleep until it is the caller's turn to ask again, or until its deadline.
 
-        However many are refused, what the controller has to read and refuse stays the same.
+        Refused requests are sent again one every BUSY_RETRY_MS, however many there are: they may
+        be large, and the controller has to read each.
         """
         now_ms = self._runtime.now_ms()
         retry_ms = max(now_ms, self._last_retry_ms) + BUSY_RETRY_MS

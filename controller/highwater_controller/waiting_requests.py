@@ -18,7 +18,7 @@ from highwater_core.errors import ErrorCode
 from highwater_core.messages import CreateTopicsRequest, DeleteTopicsRequest
 
 WAITING_MAX = 100
-"""So many wait at most. Of more the broker is told to ask again later; see ControllerClient."""
+"""At most so many requests wait. Further ones are refused; their brokers send them again later."""
 
 
 @dataclass(slots=True)

@@ -114,7 +114,7 @@ def _table() -> dict[ErrorCode, ErrorMeaning]:
         (e.STALE_BROKER_EPOCH, False, True, "The broker epoch is of an earlier registration."),
         (e.OFFSET_NOT_AVAILABLE, True, True, "The new leader's high watermark is below its epoch's start."),
         (e.INVALID_RECORD, False, True, "A record breaks the topic's rules."),
-        (e.THROTTLING_QUOTA_EXCEEDED, True, True, "As many requests about topics wait as the controller takes (KIP-599)."),
+        (e.THROTTLING_QUOTA_EXCEEDED, True, True, "Too many requests about topics wait at the controller (KIP-599)."),
         (e.INVALID_UPDATE_VERSION, False, True, "The conditional write met another version."),
         (e.UNKNOWN_TOPIC_ID, True, True, "No topic has this id."),
         (e.INCONSISTENT_TOPIC_ID, True, True, "The topic exists with another id."),

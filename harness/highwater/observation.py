@@ -86,6 +86,23 @@ def active_controller(look: Look) -> NodeSnapshot | None:
     return max(active, key=lambda snapshot: snapshot.controller_epoch, default=None)
 
 
+def describe_look(look: Look) -> str:
+    """Return a line: who did not answer, what the active controller knows, and who leads what."""
+    silent = sorted(node for node, snapshot in look.nodes.items() if snapshot is None)
+    controller = active_controller(look)
+    known = "no active controller"
+    if controller is not None:
+        known = (
+            f"controller {controller.node_id} of epoch {controller.controller_epoch} knows brokers "
+            f"{list(controller.live_brokers)}, {dict(controller.counters)}"
+        )
+    led = "; ".join(
+        f"{key} by {each.leader} in epoch {each.leader_epoch}, ISR {list(each.isr)}"
+        for key, each in leaderships(look).items()
+    )
+    return f"silent: {silent}; {known}; led: {led or 'nothing'}"
+
+
 def changes_between(before: Look, after: Look) -> list[Change]:
     """Return what happened, nodes first, then the controller, then partitions in order."""
     return [

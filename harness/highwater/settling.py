@@ -15,7 +15,7 @@ from highwater.disks import DATA_FOLDER
 from highwater.engine import connect_engine
 from highwater.eventually import eventually
 from highwater.evidence import read_traces
-from highwater.observation import Leadership, Look, active_controller, leaderships, replicas_of
+from highwater.observation import Leadership, Look, describe_look, leaderships, replicas_of
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
 
@@ -49,23 +49,6 @@ def await_look(
 
     eventually(holds, within=within, what=what, state=lambda: describe_look(seen[0]))
     return seen[0]
-
-
-def describe_look(look: Look) -> str:
-    """Return a line: who did not answer, what the active controller knows, and who leads what."""
-    silent = sorted(node for node, snapshot in look.nodes.items() if snapshot is None)
-    controller = active_controller(look)
-    known = "no active controller"
-    if controller is not None:
-        known = (
-            f"controller {controller.node_id} of epoch {controller.controller_epoch} knows brokers "
-            f"{list(controller.live_brokers)}, {dict(controller.counters)}"
-        )
-    led = "; ".join(
-        f"{key} by {each.leader} in epoch {each.leader_epoch}, ISR {list(each.isr)}"
-        for key, each in leaderships(look).items()
-    )
-    return f"silent: {silent}; {known}; led: {led or 'nothing'}"
 
 
 def await_full_isr(

@@ -38,6 +38,9 @@ def main() -> int:
     )
     chosen = parser.parse_args()
     if chosen.command == "put-back":
+        unknown = sorted(set(chosen.names) - {mistake.name for mistake in MISTAKES})
+        if unknown:
+            parser.error(f"no such mistake: {', '.join(unknown)}")
         return put_back(chosen.names)
     if chosen.command == "replay":
         return _replay(chosen.what, chosen.seed, chosen.case, keeps=chosen.keep)

@@ -51,6 +51,7 @@ NO_COMMAND = CommandNumber(NO_CONTROLLER_EPOCH, 0)
 
 
 def number_of(request: BrokerCommand) -> CommandNumber:
+    """Return the request's place among all that this broker is sent."""
     return CommandNumber(request.controller_epoch, request.correlation_id)
 
 

@@ -13,8 +13,8 @@ from highwater_core.messages import LeaderAndIsrPartition, LeaderAndIsrRequest
 class RefusedCommands:
     """The latest command to each partition that the disk refused to start.
 
-    No replica is there to tell its leader epoch, so that this is all that shows a copy of an
-    earlier command to be late: it must not take the later one's place, which nobody sends again.
+    Such a partition has no replica whose leader epoch would show that an earlier command's copy
+    is late. The copy must not replace the later command, which the controller does not repeat.
     """
 
     def __init__(self) -> None:
@@ -37,15 +37,16 @@ class RefusedCommands:
         return kept is not None and number < number_of(kept)
 
     def drop(self, key: TopicPartition, number: CommandNumber) -> None:
-        """Forget the partition's command where the one with this number is not the earlier."""
+        """Forget the partition's command unless it was sent after the one with this number."""
         if not self.has_later(key, number):
             self._kept.pop(key, None)
 
     def all(self) -> dict[TopicPartition, LeaderAndIsrRequest]:
+        """Return a copy: what is kept now, by partition."""
         return dict(self._kept)
 
     def drop_same(self, commands: dict[TopicPartition, LeaderAndIsrRequest]) -> None:
-        """Forget these commands, but none that was kept since."""
+        """Forget these very commands; one that was kept since for the same partition stays."""
         for key, request in commands.items():
             if self._kept.get(key) is request:
                 del self._kept[key]

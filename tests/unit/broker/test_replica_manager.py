@@ -378,22 +378,35 @@ def test_a_replica_that_the_disk_does_not_let_replace_is_replaced_by_the_next_at
     assert len(list_strays(broker.bench.ports.files)) == 1
 
 
+@pytest.fixture
+def broker_without_room(
+    make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Broker]:
+    def make(*meanwhile: BrokerCommand) -> Broker:
+        """Return one whose disk refused the command of epoch 4, number 7, and what came then."""
+        broker = make_broker()
+
+        def refuse(path: str) -> None:
+            raise OSError(28, "no space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(broker.bench.ports.files, "make_folder", refuse)
+            answer = broker.carry_out(lisr(command(ME, 4), number=7))
+            assert answer.partition_errors == ((T0, E.KAFKA_STORAGE_ERROR),)
+            for request in meanwhile:
+                broker.carry_out(request)
+        return broker
+
+    return make
+
+
 @pytest.mark.parametrize(
     "late", [lisr(command(TWO, 3), number=6), stop(3, delete=True, number=6)], ids=["role", "stop"]
 )
 def test_a_late_copy_does_not_take_the_place_of_a_command_that_the_disk_refused(
-    make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch, late: BrokerCommand
+    broker_without_room: Callable[..., Broker], late: BrokerCommand
 ) -> None:
-    broker = make_broker()
-
-    def refuse(path: str) -> None:
-        raise OSError(28, "no space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(broker.bench.ports.files, "make_folder", refuse)
-        answer = broker.carry_out(lisr(command(ME, 4), number=7))
-        assert answer.partition_errors == ((T0, E.KAFKA_STORAGE_ERROR),)
-        broker.carry_out(late)
+    broker = broker_without_room(late)
     broker.carry_out(late)
     assert broker.role() is None
     broker.retry_refused()
@@ -402,16 +415,9 @@ def test_a_late_copy_does_not_take_the_place_of_a_command_that_the_disk_refused(
 
 
 def test_a_stop_ends_the_attempts_at_a_command_that_the_disk_refused(
-    make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
+    broker_without_room: Callable[..., Broker],
 ) -> None:
-    broker = make_broker()
-
-    def refuse(path: str) -> None:
-        raise OSError(28, "no space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(broker.bench.ports.files, "make_folder", refuse)
-        broker.carry_out(lisr(command(ME, 4), number=7))
+    broker = broker_without_room()
     assert broker.manager.has_refused
     broker.carry_out(stop(4, delete=True, number=8))
     assert not broker.manager.has_refused

@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from highwater.failover import longest_gap
-from highwater.observation import Look, active_controller, changes_between, leaderships
-from highwater.settling import describe_look
+from highwater.observation import (
+    Look,
+    active_controller,
+    changes_between,
+    describe_look,
+    leaderships,
+)
 from highwater_checker.history import Acknowledged
 from highwater_core.ids import (
     ControllerEpoch,
