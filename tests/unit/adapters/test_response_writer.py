@@ -113,7 +113,7 @@ async def connected() -> AsyncIterator[tuple[Reader, socket.socket]]:
         if not side.is_lost.is_set():
             side.transport.abort()
         await side.is_lost.wait()
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
     assert FileRange.open_count == 0
     assert unhandled == []
 
@@ -367,4 +367,4 @@ def test_a_read_that_fails_leaves_no_descriptor_open(segment: int) -> None:
     before = open_descriptors()
     with pytest.raises(OSError, match="Input/output"):
         own([FileView(segment, 0, LARGE), Unreadable(segment, 0, 10)])
-    assert open_descriptors() == before
+    assert open_descriptors() <= before

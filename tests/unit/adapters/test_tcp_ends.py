@@ -80,7 +80,7 @@ def test_clients_that_leave_amid_pipelined_fetches_end_their_connections_only(
             end(client, reset=reset)
             await settle(lambda: len(listener._connections) == 1)
         assert (await transport.call(endpoint, "f", ask(2), 1000)).partitions[0].end_offset == 4
-        assert open_descriptors() == before
+        assert open_descriptors() <= before
         assert unhandled == []
 
     run(body)
