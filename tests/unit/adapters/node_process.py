@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +14,9 @@ from highwater_adapters.process import load_settings, run_node
 from highwater_core.events import TraceEvent
 from highwater_core.ports import Ports
 from highwater_core.traces import decode_events
+from tests.unit.adapters.node_settings import Settings
 
 END_TIMEOUT_S = 60
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The settings that every node has."""
-
-    data_folder: str
-    node_id: int = 7
-    incarnation: int = 0
-    control_host: str = "127.0.0.1"
-    control_port: int = 0
-    listen_host: str = ""
-    control_allowed_networks: str = ""
-    zookeeper: str = "127.0.0.1:1"
-    trace_path: str = ""
-    session_timeout_ms: int = 6_000
-    event_loop_stall_max_ms: int = 10_000
 
 
 MakeNode = Callable[[Settings, Ports], Any]

@@ -12,7 +12,8 @@ from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint, FailPoints
 from highwater_core.messages import FailPointAction, SetFailPointRequest
 from highwater_core.ports import Ports
-from tests.unit.adapters.node_process import Settings, run_to_the_end, trace_of
+from tests.unit.adapters.node_process import run_to_the_end, trace_of
+from tests.unit.adapters.node_settings import Settings
 
 HERE = FailPoint.DURING_LOG_RECOVERY
 

@@ -23,7 +23,6 @@ from highwater_wire.kafka.messages import (
 
 PROCESS = '''
 import sys
-from dataclasses import dataclass
 from highwater_adapters import process
 from highwater_adapters.tcp_server import ListenerSpec
 from highwater_broker.kafka_api.dispatcher import KafkaApi
@@ -36,20 +35,7 @@ from highwater_core.errors import ErrorCode
 from highwater_core.ids import NodeId
 from highwater_core.topic_configs import BadTopicConfig, parse_topic_config
 from highwater_wire.kafka.versions import VERSION_PROFILE
-
-@dataclass(frozen=True)
-class Settings:
-    data_folder: str
-    node_id: int = 7
-    incarnation: int = 0
-    control_host: str = "127.0.0.1"
-    control_port: int = 0
-    listen_host: str = ""
-    control_allowed_networks: str = ""
-    zookeeper: str = "127.0.0.1:1"
-    trace_path: str = ""
-    session_timeout_ms: int = 6_000
-    event_loop_stall_max_ms: int = 10_000
+from tests.unit.adapters.node_settings import Settings
 
 class Parts:
     def get(self, topic_partition):

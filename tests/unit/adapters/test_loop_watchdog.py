@@ -61,22 +61,8 @@ def test_a_watchdog_stops_with_its_loop() -> None:
 
 NODE = """
 import sys, time
-from dataclasses import dataclass
 from highwater_adapters import process
-
-@dataclass(frozen=True)
-class Settings:
-    data_folder: str
-    node_id: int = 7
-    incarnation: int = 0
-    control_host: str = "127.0.0.1"
-    control_port: int = 0
-    listen_host: str = ""
-    control_allowed_networks: str = ""
-    zookeeper: str = "127.0.0.1:1"
-    trace_path: str = ""
-    session_timeout_ms: int = 100
-    event_loop_stall_max_ms: int = 200
+from tests.unit.adapters.node_settings import Settings
 
 class Sessions:
     def __init__(self, hosts):
@@ -111,7 +97,8 @@ async def is_stopped(runtime):
 
 HANGS = {work.__name__: work for work in (spins, blocks, is_stopped)}
 process.KazooCoordinationFactory = Sessions
-sys.exit(process.run_node(Settings(sys.argv[1]), Node))
+settings = Settings(sys.argv[1], session_timeout_ms=100, event_loop_stall_max_ms=200)
+sys.exit(process.run_node(settings, Node))
 """
 
 

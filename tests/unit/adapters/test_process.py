@@ -23,11 +23,11 @@ from highwater_core.messages import FailPointAction
 from highwater_core.ports import CannotStart, Ports
 from highwater_core.settings import BadSetting
 from tests.unit.adapters.node_process import (
-    Settings,
     run_as_its_variables_say,
     run_to_the_end,
     trace_of,
 )
+from tests.unit.adapters.node_settings import Settings
 
 
 class NodeThatWaits:
