@@ -23,7 +23,7 @@ from highwater_core.messages import (
     DeleteTopicsResponse,
 )
 from highwater_core.ports import CallFailed, ControlPlane, CoordinationError
-from highwater_core.runtime import Runtime
+from highwater_core.runtime import Future, Runtime, TaskScope, TimedOut
 from highwater_core.znodes import (
     CONTROLLER,
     ControllerEndpointZnode,
@@ -65,13 +65,22 @@ class ControllerClient:
     """Looks the controller up in ZooKeeper and remembers it while it answers as such."""
 
     def __init__(
-        self, session: CurrentSession, control: ControlPlane, runtime: Runtime, retry_ms: int
+        self,
+        session: CurrentSession,
+        control: ControlPlane,
+        runtime: Runtime,
+        scope: TaskScope,
+        retry_ms: int,
     ) -> None:
+        """scope: ends the look-ups that nobody waits for any more."""
         self._session = session
         self._control = control
         self._runtime = runtime
+        self._scope = scope
         self._retry_ms = retry_ms
         self._endpoint: Endpoint | None = None
+        self._look_up: Future[Endpoint | None] | None = None
+        """The look-up under way, which all who need one share."""
         self._last_retry_ms = 0
         """When the last of the requests that a busy controller refused is sent again."""
 
@@ -97,13 +106,10 @@ class ControllerClient:
         """
         deadline_ms = self._runtime.now_ms() + timeout_ms
         was_sent = False
-        while True:
-            remaining_ms = deadline_ms - self._runtime.now_ms()
-            if remaining_ms <= 0:
-                message = f"no active controller answered within {timeout_ms} ms"
-                raise CallFailed(message, sent=was_sent)
+        while (remaining_ms := deadline_ms - self._runtime.now_ms()) > 0:
             try:
-                endpoint = self._endpoint or await self._look_up()
+                endpoint = self._endpoint or await self._find(remaining_ms)
+                remaining_ms = deadline_ms - self._runtime.now_ms()
                 response = await self._control.call(endpoint, request, remaining_ms)
                 answer = _as_answer(request, response)
                 if answer.error is not ErrorCode.NOT_CONTROLLER:
@@ -114,10 +120,10 @@ class ControllerClient:
                     continue
             except CallFailed as failure:
                 was_sent = was_sent or failure.sent
-            except (CoordinationError, MalformedZnode):
-                pass  # Nobody is elected, or ZooKeeper cannot be asked: try again below.
             self._endpoint = None
-            await self._runtime.sleep(self._retry_ms)
+            left_ms = max(0, deadline_ms - self._runtime.now_ms())
+            await self._runtime.sleep(min(self._retry_ms, left_ms))
+        raise CallFailed(f"no active controller answered within {timeout_ms} ms", sent=was_sent)
 
     async def _await_retry(self, deadline_ms: int) -> None:
         """Sleep until it is the caller's turn to ask again, or until its deadline.
@@ -131,7 +137,35 @@ class ControllerClient:
             self._last_retry_ms = retry_ms
         await self._runtime.sleep(max(0, min(retry_ms, deadline_ms) - now_ms))
 
-    async def _look_up(self) -> Endpoint:
+    async def _find(self, timeout_ms: int) -> Endpoint:
+        """Return where the active controller answers.
+
+        Raises:
+            CallFailed: nobody is elected, or ZooKeeper did not say who within timeout_ms. It may
+                say nothing at all, for as long as the broker has no connection to it.
+        """
+        if self._look_up is None:
+            self._look_up = self._runtime.future()
+            self._scope.spawn("ControllerLookUp", self._look_up_once(self._look_up))
+        try:
+            found = await self._look_up.wait(timeout_ms)
+        except TimedOut:
+            raise CallFailed("ZooKeeper did not say who the controller is", sent=False) from None
+        if found is None:
+            raise CallFailed("no controller is elected", sent=False)
+        return found
+
+    async def _look_up_once(self, found: Future[Endpoint | None]) -> None:
+        endpoint: Endpoint | None = None
+        try:
+            endpoint = await self._read_endpoint()
+        except (CoordinationError, MalformedZnode):
+            pass  # nobody is elected, or ZooKeeper cannot be asked: callers try again
+        finally:
+            self._look_up = None
+        found.set(endpoint)
+
+    async def _read_endpoint(self) -> Endpoint:
         """Return where the active controller answers.
 
         Raises:

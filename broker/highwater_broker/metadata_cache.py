@@ -118,7 +118,8 @@ class MetadataCache:
         self.partition_count -= len(removed)
         if not known:
             self._topics.pop(topic, None)
-            self._names.pop(topic_id, None)
+            if self._names.get(topic_id) == topic:
+                del self._names[topic_id]
         return removed
 
     # ------------------------------------------------------------ brokers

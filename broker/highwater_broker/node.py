@@ -61,7 +61,7 @@ class BrokerNode:
             settings, self._toggles, ports, self._session, self._topics.on_event, points, storage
         )
         self._controller = ControllerClient(
-            self._session, ports.control, runtime, settings.controller_retry_ms
+            self._session, ports.control, runtime, self._scope, settings.controller_retry_ms
         )
         self._notifier = IsrChangeNotifier(settings, runtime, self._session)
         self._isr_writer: IsrWriter = make_isr_writer(

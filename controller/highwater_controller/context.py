@@ -46,8 +46,9 @@ class VersionedLeadership:
 class ControllerContext:
     """The controller's view of the cluster, for one term.
 
-    Invariants: every key of leaderships and partition_states is assigned; live_brokers sorts by
-    id; a broker that shuts down is live still, but may not be elected.
+    Invariants: no two topics have one id, since brokers know a log by it; every key of leaderships
+    and partition_states is assigned; live_brokers sorts by id; a broker that shuts down is live
+    still, but may not be elected.
     """
 
     controller_id: NodeId
@@ -57,6 +58,7 @@ class ControllerContext:
     """What was registered, by registration."""
     shutting_down: set[NodeId] = field(default_factory=set)
     topic_ids: dict[str, TopicId] = field(default_factory=dict)
+    _topics_by_id: dict[TopicId, str] = field(default_factory=dict)
     assignments: dict[TopicPartition, tuple[NodeId, ...]] = field(default_factory=dict)
     leaderships: dict[TopicPartition, VersionedLeadership] = field(default_factory=dict)
     partition_states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
@@ -111,6 +113,19 @@ class ControllerContext:
     def topic_id(self, topic: str) -> TopicId:
         return self.topic_ids.get(topic, NO_TOPIC_ID)
 
+    def topic_with_id(self, topic_id: TopicId) -> str | None:
+        """Return the known topic that has the id; None for NO_TOPIC_ID, which many may have."""
+        return self._topics_by_id.get(topic_id)
+
+    def set_topic_id(self, topic: str, topic_id: TopicId) -> None:
+        self._forget_topic_id(topic)
+        self.topic_ids[topic] = topic_id
+        if topic_id != NO_TOPIC_ID:
+            self._topics_by_id[topic_id] = topic
+
+    def _forget_topic_id(self, topic: str) -> None:
+        self._topics_by_id.pop(self.topic_ids.pop(topic, NO_TOPIC_ID), None)
+
     def is_to_be_deleted(self, topic: str) -> bool:
         return topic in self.topics_to_delete
 
@@ -134,7 +149,7 @@ class ControllerContext:
             self.leaderships.pop(partition, None)
             self.partition_states.pop(partition, None)
             self.unreadable_partitions.discard(partition)
-        self.topic_ids.pop(topic, None)
+        self._forget_topic_id(topic)
         self.topics_to_delete.pop(topic, None)
         self.topics_ineligible_for_deletion.discard(topic)
         self.refused_deletions.pop(topic, None)

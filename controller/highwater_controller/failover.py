@@ -14,7 +14,7 @@ from highwater_controller.logic.replica_states import ReplicaState
 from highwater_controller.partition_state_machine import elect_leaders_where_none
 from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.request_batch import RequestBatch
-from highwater_controller.state_reader import read_brokers, read_topic, read_topic_names
+from highwater_controller.state_reader import read_brokers, read_topic_names, read_topics
 from highwater_controller.term import Term
 from highwater_controller.topic_deletion import load_deletions, resume_deletions
 from highwater_core.events import EventKind
@@ -33,8 +33,7 @@ async def fail_over(term: Term) -> None:
     context = term.context
     await delete_notifications(term)
     context.set_live((await read_brokers(term)).values())
-    topics = await read_topic_names(term)
-    await term.store.each(topics, lambda topic: read_topic(term, topic))
+    await read_topics(term, await read_topic_names(term))
     partitions = sorted(context.assignments)
     await load_leaderships(term, partitions)
     await load_deletions(term)

@@ -6,7 +6,11 @@ lives on, and takes it up once it is repaired.
 
 from __future__ import annotations
 
-from highwater_controller.context import VersionedLeadership
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from highwater_controller.context import ControllerContext, VersionedLeadership
 from highwater_controller.store import TermOver
 from highwater_controller.term import Term
 from highwater_core import znodes
@@ -82,26 +86,59 @@ async def read_topic_names(term: Term) -> list[str]:
     return allowed
 
 
-async def read_topic(term: Term, topic: str) -> list[TopicPartition]:
-    """Take a topic's id and its partitions' assignments in; return the partitions that are new.
+async def read_topics(term: Term, topics: Sequence[str]) -> list[TopicPartition]:
+    """Take the topics' ids and their partitions' assignments in; return the partitions that are
+    new.
 
     What is assigned already stays as it is: moving replicas is the reassignment's business.
+    A topic with the id of another that is known is malformed. So are all those that share an id
+    and are read together: brokers know a log by it, and nothing tells whose it is.
     """
+    found = await term.store.each(topics, lambda topic: _read_topic(term, topic))
+    ids = Counter(each.topic_id for each in found if each is not None)
+    added: list[TopicPartition] = []
+    for each in found:
+        if each is None:
+            continue
+        is_shared = each.topic_id != NO_TOPIC_ID and ids[each.topic_id] > 1
+        owner = term.context.topic_with_id(each.topic_id)
+        if is_shared or owner not in (None, each.topic):
+            _leave_out(term, each.topic, f"another topic has the id {each.topic_id}")
+            continue
+        added.extend(_take_in(term.context, each))
+    return added
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundTopic:
+    topic: str
+    topic_id: TopicId
+    assignment: dict[TopicPartition, tuple[NodeId, ...]]
+
+
+async def _read_topic(term: Term, topic: str) -> _FoundTopic | None:
     path = znodes.topic_path(topic)
     read = await term.store.get(path, watch=True)
     if read is None:
-        return []
-    context = term.context
+        return None
     try:
         assignment, topic_id = _decode_topic(read[0], topic, path)
     except MalformedZnode as fault:
-        report_malformed(term, path, fault)
-        context.unreadable_topics.add(topic)
-        return []
-    context.unreadable_topics.discard(topic)
-    context.topic_ids[topic] = topic_id if term.toggles.topic_id else NO_TOPIC_ID
-    added = [partition for partition in assignment if partition not in context.assignments]
-    context.assignments.update((partition, assignment[partition]) for partition in added)
+        _leave_out(term, topic, fault)
+        return None
+    return _FoundTopic(topic, topic_id if term.toggles.topic_id else NO_TOPIC_ID, assignment)
+
+
+def _leave_out(term: Term, topic: str, fault: object) -> None:
+    report_malformed(term, znodes.topic_path(topic), fault)
+    term.context.unreadable_topics.add(topic)
+
+
+def _take_in(context: ControllerContext, found: _FoundTopic) -> list[TopicPartition]:
+    context.unreadable_topics.discard(found.topic)
+    context.set_topic_id(found.topic, found.topic_id)
+    added = [partition for partition in found.assignment if partition not in context.assignments]
+    context.assignments.update((partition, found.assignment[partition]) for partition in added)
     return added
 
 

@@ -20,7 +20,7 @@ from highwater_controller.partition_state_machine import (
 )
 from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.request_batch import RequestBatch
-from highwater_controller.state_reader import read_leadership, read_topic, read_topic_names
+from highwater_controller.state_reader import read_leadership, read_topic_names, read_topics
 from highwater_controller.term import Term
 from highwater_controller.topic_deletion import on_deletions_requested
 from highwater_core import znodes
@@ -39,8 +39,7 @@ async def on_topics_changed(term: Term) -> None:
         _stop_vanished(term, topic)
     context.unreadable_topics.intersection_update(names)
     unknown = [topic for topic in names if not context.is_known(topic)]
-    read = await term.store.each(unknown, lambda topic: read_topic(term, topic))
-    added = [partition for partitions in read for partition in partitions]
+    added = await read_topics(term, unknown)
     created = [topic for topic in unknown if context.is_known(topic)]
     if not (created or vanished):
         return
@@ -57,7 +56,7 @@ async def on_topic_znode_changed(term: Term, topic: str) -> None:
     if not term.context.is_known(topic):
         await on_topics_changed(term)
         return
-    await _bring_up(term, await read_topic(term, topic))
+    await _bring_up(term, await read_topics(term, [topic]))
 
 
 async def on_partition_state_repaired(term: Term, partition: TopicPartition) -> None:
@@ -90,8 +89,9 @@ async def _is_another_topic(term: Term, topic: str) -> bool:
     try:
         _, topic_id = znodes.decode_topic(read[0], topic)
     except MalformedZnode:
-        return False  # read_topic reports it
-    return topic_id != term.context.topic_id(topic)
+        return False  # read_topicss reports it
+    context = term.context
+    return topic_id != context.topic_id(topic) and context.topic_with_id(topic_id) is None
 
 
 async def _bring_up(term: Term, added: list[TopicPartition]) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 
 from highwater_adapters import control_plane
-from highwater_adapters.control_plane import GrpcControlPlane
+from highwater_adapters.control_plane import GrpcControlPlane, private_bytes
 from highwater_adapters.peers import AllowedPeers
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
@@ -115,6 +117,18 @@ def test_a_snapshot_tells_the_processs_memory() -> None:
         assert snapshot.resident_bytes > 1_000_000
 
     run(body)
+
+
+def test_a_node_without_free_descriptors_still_answers_snapshots(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found: reading its memory raised EMFILE, which ended the node."""
+
+    def refuse(path: Path, **_: object) -> str:
+        raise OSError(errno.EMFILE, "Too many open files", str(path))
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    assert private_bytes() == 0
 
 
 def test_a_call_that_timed_out_is_still_carried_out() -> None:

@@ -10,7 +10,7 @@ import pytest
 from highwater_broker.controller_client import BUSY_RETRY_MS, ControllerClient
 from highwater_core.errors import ErrorCode
 from highwater_core.messages import CreateTopicsRequest, CreateTopicsResponse, NewTopic
-from highwater_core.ports import CallFailed
+from highwater_core.ports import CallFailed, NoNode
 
 from .conftest import Bench
 
@@ -27,8 +27,11 @@ class World:
         self.answer: Callable[[], ErrorCode] = lambda: ErrorCode.NONE
         self.asked = 0
         self.looked_up = 0
+        self.is_zookeeper_silent = False
+        self.is_elected = True
         self.ended: list[ErrorCode | CallFailed] = []
-        self._client = ControllerClient(self, self, self._runtime, RETRY_MS)  # type: ignore[arg-type]
+        scope = self._runtime.scope("client")
+        self._client = ControllerClient(self, self, self._runtime, scope, RETRY_MS)  # type: ignore[arg-type]
 
     def now_ms(self) -> int:
         return self._runtime.now_ms()
@@ -38,6 +41,10 @@ class World:
 
     async def _read(self, path: str) -> tuple[bytes, None]:
         self.looked_up += path == "/controller"
+        if self.is_zookeeper_silent:
+            await self._runtime.event().wait()
+        if not self.is_elected:
+            raise NoNode(path)
         if path == "/controller":
             return b'{"version":1,"brokerid":1000,"timestamp":"0"}', None
         return b'{"version":1,"host":"c","port":1}', None
@@ -99,3 +106,27 @@ def test_a_controller_that_is_active_no_more_is_looked_up_again_soon(world: Worl
     world.ask(1, timeout_ms=1_000, for_ms=3 * RETRY_MS)
     assert world.ended == [ErrorCode.NONE]
     assert world.looked_up == 3
+
+
+def test_a_silent_zookeeper_holds_nobody_longer_than_was_asked(world: World) -> None:
+    """Found: a broker that was told to stop waited for ZooKeeper without bound."""
+    world.is_zookeeper_silent = True
+    world.ask(3, timeout_ms=200, for_ms=210)
+    assert len(world.ended) == 3
+    for failure in world.ended:
+        assert isinstance(failure, CallFailed)
+        assert not failure.sent
+
+
+def test_those_who_ask_at_once_share_one_look_up(world: World) -> None:
+    world.ask(100, timeout_ms=1_000, for_ms=100)
+    assert world.ended == [ErrorCode.NONE] * 100
+    assert world.looked_up == 1
+
+
+def test_a_look_up_that_failed_is_begun_anew(world: World) -> None:
+    world.is_elected = False
+    world.ask(1, timeout_ms=5_000, for_ms=1_000)
+    world.is_elected = True
+    world.ask(0, timeout_ms=0, for_ms=1_000)
+    assert world.ended == [ErrorCode.NONE]

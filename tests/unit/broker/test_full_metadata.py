@@ -97,3 +97,10 @@ def test_listeners_hear_of_topics_that_are_forgotten() -> None:
     cache.listen(heard.append)
     cache.update(update(2, of(T0), is_full=True))
     assert heard == ["t", "u"]
+
+
+def test_a_topic_that_goes_leaves_its_id_to_another() -> None:
+    cache = MetadataCache()
+    cache.update(update(1, of(T0, ID_A), of(U0, ID_A)))
+    cache.update(update(2, of(T0, ID_A, leader=LEADER_DURING_DELETE)))
+    assert cache.topic_of(ID_A) == "u"

@@ -15,9 +15,11 @@ from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import (
     LEADER_DURING_DELETE,
+    NO_TOPIC_ID,
     BrokerEpoch,
     ControllerEpoch,
     NodeId,
+    TopicId,
     TopicPartition,
 )
 from highwater_core.messages import (
@@ -279,6 +281,70 @@ def test_a_malformed_known_topic_keeps_what_is_known(running):
     assert running.events(EventKind.BAD_INPUT_MET)
     running.brokers[0].die()
     running.until(lambda: running.state("t").leader == 1, "the election")
+
+
+def copy_topic_id(running, *names):
+    """Let topics be written with the id of topic t; return their znodes' paths."""
+    topic_id = running.active()._controller.term.context.topic_id("t")
+    assert topic_id != NO_TOPIC_ID
+    for name in names:
+        copied = znodes.encode_topic({0: (NodeId(1), NodeId(2))}, topic_id)
+        running.write(znodes.topic_path(name), copied)
+    running.settle()
+    return {znodes.topic_path(name) for name in names}
+
+
+def until_led(running, topic):
+    path = znodes.partition_state_path(TopicPartition(topic, 0))
+    running.until(lambda: running.data(path) is not None, f"the first leader of {topic}")
+
+
+def told_of(running):
+    return {event.detail["where"] for event in running.events(EventKind.BAD_INPUT_MET)}
+
+
+def test_a_topic_with_another_ones_id_is_left_out(running):
+    """Found: brokers know a log by its topic's id, and truncated one topic's by the other's."""
+    running.create_topic("t", (0, 1))
+    assert copy_topic_id(running, "a", "u") == told_of(running)
+    assert running.data(znodes.partition_state_path(TopicPartition("u", 0))) is None
+    repaired = znodes.encode_topic({0: (NodeId(1), NodeId(2))}, TopicId("f" * 32))
+    running.write(znodes.topic_path("u"), repaired)
+    until_led(running, "u")
+    running.brokers[0].die()
+    running.until(lambda: running.state("t").leader == 1, "the election")
+
+
+def test_a_known_topic_that_takes_anothers_id_keeps_its_own(running):
+    running.create_topic("t", (0, 1))
+    running.create_topic("a", (1, 2))
+    assert copy_topic_id(running, "a") == told_of(running)
+    running.brokers[1].die()
+    running.until(lambda: running.state("a").leader == 2, "the election")
+
+
+def test_a_new_controller_takes_in_none_of_the_topics_that_share_an_id(running):
+    """It cannot know whose it is; the brokers go on as they are until the id is one topic's."""
+    running.create_topic("t", (0, 1))
+    paths = copy_topic_id(running, "a", "u")
+    running.kill_controller(1000)
+    running.start_controller(1001)
+    running.until(lambda: znodes.topic_path("t") in told_of(running), "the report")
+    running.create_topic("other", (1, 2))  # which lets it read the unknown ones again
+    for path in sorted(paths):
+        assert running.data(f"{path}/partitions") is None
+        running.delete(path)
+    running.until(lambda: running.active()._controller.term.context.is_known("t"), "topic t")
+    running.brokers[0].die()
+    running.until(lambda: running.state("t").leader == 1, "the election")
+
+
+def test_a_deleted_topics_id_is_free(running):
+    running.create_topic("t", (0, 1))
+    topic_id = running.active()._controller.term.context.topic_id("t")
+    assert running.delete_topic("t").error is ErrorCode.NONE
+    running.write(znodes.topic_path("u"), znodes.encode_topic({0: (NodeId(1),)}, topic_id))
+    until_led(running, "u")
 
 
 def test_an_answer_of_an_earlier_registration_does_not_end_a_deletion(running):
