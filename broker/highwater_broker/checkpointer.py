@@ -19,12 +19,16 @@ from highwater_broker.replica_logs import ReplicaLogs
 from highwater_broker.replica_manager import ReplicaManager
 from highwater_broker.roles import Offline
 from highwater_broker.settings import BrokerSettings
+from highwater_broker.turns import take_turn
 from highwater_core.config import Toggles
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint, FailPoints
 from highwater_core.ids import Offset
 from highwater_core.ports import FileSystem, Trace
 from highwater_core.runtime import Runtime, TaskScope
+
+SEGMENTS_PER_TURN = 8
+"""How many of a log are removed, three files each, before others run."""
 
 
 class Checkpointer:
@@ -74,8 +78,10 @@ class Checkpointer:
         while True:
             await self._runtime.sleep(self._settings.log_retention_check_interval_ms)
             now_ms = self._runtime.wall_clock_ms()
-            for partition in self._replicas.partitions():
-                partition.delete_old_segments(now_ms)
+            for number, partition in enumerate(self._replicas.partitions()):
+                await take_turn(self._runtime, number)
+                if self._replicas.get(partition.topic_partition) is partition:
+                    partition.delete_old_segments(now_ms)
             await self.write_log_starts()
 
     async def _expire_isrs(self) -> None:
@@ -130,7 +136,7 @@ class Checkpointer:
         """
         refused = await self._write_log_starts_once()
         if isinstance(refused, NoSpaceLeft):
-            self._remove_retired(self._log_starts())
+            await self._remove_retired(self._log_starts())
             refused = await self._write_log_starts_once()
         return refused is None
 
@@ -138,18 +144,26 @@ class Checkpointer:
         starts = self._log_starts()
         refused = await self._write(self._logs.log_starts, starts)
         if refused is None:
-            self._remove_retired(starts)
+            await self._remove_retired(starts)
         return refused
 
     def _log_starts(self) -> dict[Partition, Offset]:
         return {partition: partition.log_start_offset for partition in self._replicas.partitions()}
 
-    def _remove_retired(self, starts: Mapping[Partition, Offset]) -> None:
-        for partition, log_start_offset in starts.items():
+    async def _remove_retired(self, starts: Mapping[Partition, Offset]) -> None:
+        """Remove the segments below the starts, some in a turn: clients' topics have thousands."""
+        for number, (partition, log_start_offset) in enumerate(starts.items()):
+            await take_turn(self._runtime, number)
             try:
-                partition.log.remove_retired(log_start_offset)
+                while self._remove_some(partition, log_start_offset) == SEGMENTS_PER_TURN:
+                    await self._runtime.sleep(0)
             except LogRefused as refused:
                 self._logs.bad_input(str(partition.topic_partition), str(refused))
+
+    def _remove_some(self, partition: Partition, log_start_offset: Offset) -> int:
+        if partition.log_start_offset < log_start_offset:
+            return 0  # the log was begun anew meanwhile: that start is no more on the disk
+        return partition.log.remove_retired(log_start_offset, SEGMENTS_PER_TURN)
 
     async def write_recovery_points(self) -> None:
         """Write where each log starts, and up to where it is known to be on the disk.

@@ -6,6 +6,7 @@ disk. The log knows nothing of roles or the high watermark; whoever calls it doe
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import suppress
@@ -402,14 +403,16 @@ class Log:
         self._set_epochs(self.epoch_cache.truncate_from_start(offset))
         return True
 
-    def remove_retired(self, durable_start: Offset) -> None:
-        """Remove the files of segments below a log start that is on the disk.
+    def remove_retired(self, durable_start: Offset, max_segments: int = sys.maxsize) -> int:
+        """Remove the files of segments below a log start that is on the disk; return how many.
 
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR.
         """
         with refusing(self.folder):
-            self._name_changes += self._retired.remove_below(durable_start)
+            removed = self._retired.remove_below(durable_start, max_segments)
+        self._name_changes += removed
+        return removed
 
     # ------------------------------------------------------------ durability and the end
 

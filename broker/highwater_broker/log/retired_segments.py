@@ -28,14 +28,19 @@ class RetiredSegments:
         taken, self._segments = self._segments, []
         return taken
 
-    def remove_below(self, log_start_offset: Offset) -> int:
-        """Remove the files of those that end at or below the offset; return how many.
+    def remove_below(self, log_start_offset: Offset, max_segments: int) -> int:
+        """Remove the files of those that end at or below the offset, the oldest first, at most so
+        many; return how many.
 
         Raises:
             OSError: the disk refused; the others are kept for the next time.
         """
         removed = 0
-        while self._segments and self._segments[0].next_offset <= log_start_offset:
+        while (
+            removed < max_segments
+            and self._segments
+            and self._segments[0].next_offset <= log_start_offset
+        ):
             self._segments[0].remove()
             del self._segments[0]
             removed += 1
