@@ -89,7 +89,7 @@ async def _is_another_topic(term: Term, topic: str) -> bool:
     try:
         _, topic_id = znodes.decode_topic(read[0], topic)
     except MalformedZnode:
-        return False  # read_topicss reports it
+        return False  # read_topics reports it
     context = term.context
     return topic_id != context.topic_id(topic) and context.topic_with_id(topic_id) is None
 
