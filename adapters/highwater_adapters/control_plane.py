@@ -39,6 +39,8 @@ from highwater_wire.control import (
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 MAX_CALLS = 1_000
 """How many calls a node carries out at once; those that their callers gave up count too."""
+HANDSHAKE_TIMEOUT_MS = 5_000
+"""For how long a connection may be open before it has said that it speaks HTTP/2."""
 _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     # A peer that restarted is reached again soon; an attempt whose SYN is lost ends soon, too.
     ("grpc.initial_reconnect_backoff_ms", 50),
@@ -55,6 +57,9 @@ _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
 _SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.so_reuseport", 0),  # a taken port is an error
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+    # Who greets nobody, or calls nothing for long, keeps no descriptor; peers connect again.
+    ("grpc.server_handshake_timeout_ms", HANDSHAKE_TIMEOUT_MS),
+    ("grpc.max_connection_idle_ms", 5 * 60 * 1000),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
 )

@@ -18,6 +18,9 @@ MAX_WAITERS = 100_000
 MAX_READERS = 50_000
 MAX_READER_KEYS = 500_000
 """Of consumers' fetches that wait, beside the former; past either, a fetch is answered at once."""
+READERS_PER_TURN = 64
+"""Of a key that more consumers wait for, so many look again before others run: each that is done
+reads and answers at once."""
 MAX_TIMEOUT_MS = 5 * 60 * 1000
 MAX_ROUNDS = 10_000
 """Checks that one check may set off, one after another; more means that they never end."""
@@ -75,6 +78,14 @@ class Watch:
         self.keys: tuple[TopicPartition, ...] | None = None
         """What a reader's is listed under, while it is."""
 
+    def look(self, key: TopicPartition) -> None:
+        """Tell of a key that was checked, and wake whoever waits if that makes it done."""
+        self.touched(key)
+        waiter = self.waiter
+        if waiter is not None and not waiter.is_done and waiter.is_complete():
+            waiter.is_done = True
+            waiter.woken.set()
+
 
 class Purgatory:
     """Requests that wait, by partition, each key's in the order in which they began to wait.
@@ -103,6 +114,11 @@ class Purgatory:
         self._reader_key_count = 0
         self._waiting: dict[TopicPartition, _Waiting] = {}
         self._watches: dict[TopicPartition, dict[Watch, None]] = {}
+        self._readers: dict[TopicPartition, dict[Watch, None]] = {}
+        self._crowded: dict[TopicPartition, None] = {}
+        """Keys that were checked, whose many readers have yet to look; an ordered set."""
+        self._scope = runtime.scope("purgatory")
+        self._is_waking_crowds = False
         self._waiting_count = 0
         self._watching_count = 0
         self._is_checking = False
@@ -120,9 +136,10 @@ class Purgatory:
     def check(self, key: TopicPartition) -> None:
         """Let the key's waiters look again, and wake those that are done.
 
+        Where there are many readers, they look after the others, in turns with whatever else runs.
         A check from within a waiter's predicate is carried out after the one that runs.
         """
-        if key not in self._waiting and key not in self._watches:
+        if key not in self._waiting and key not in self._watches and key not in self._readers:
             return
         if self._is_checking:
             self._deferred.append(key)
@@ -141,11 +158,8 @@ class Purgatory:
 
     def _wake_done(self, key: TopicPartition) -> None:
         for watch in self._watches.get(key, ()):
-            watch.touched(key)
-            waiter = watch.waiter
-            if waiter is not None and not waiter.is_done and waiter.is_complete():
-                waiter.is_done = True
-                waiter.woken.set()
+            watch.look(key)
+        self._wake_readers(key)
         waiting = self._waiting.get(key)
         if waiting is None:
             return
@@ -155,6 +169,30 @@ class Purgatory:
             waiter.woken.set()
         if not waiting:
             del self._waiting[key]
+
+    def _wake_readers(self, key: TopicPartition) -> None:
+        readers = self._readers.get(key, {})
+        if len(readers) <= READERS_PER_TURN:
+            for watch in readers:
+                watch.look(key)
+            return
+        self._crowded[key] = None
+        if not self._is_waking_crowds:
+            self._is_waking_crowds = True
+            self._scope.spawn("ReaderWaker", self._wake_crowds())
+
+    async def _wake_crowds(self) -> None:
+        try:
+            while self._crowded:
+                key = next(iter(self._crowded))
+                del self._crowded[key]  # a check from now on lets all of them look once more
+                for number, watch in enumerate(tuple(self._readers.get(key, ()))):
+                    if number % READERS_PER_TURN == 0:
+                        await self._runtime.sleep(0)
+                    if watch.keys is not None:
+                        watch.look(key)
+        finally:
+            self._is_waking_crowds = False
 
     async def wait(
         self,
@@ -196,10 +234,7 @@ class Purgatory:
         self._watches.setdefault(key, {})[watch] = None
 
     def unwatch(self, key: TopicPartition, watch: Watch) -> None:
-        watches = self._watches[key]
-        del watches[watch]
-        if not watches:
-            del self._watches[key]
+        _unlist(self._watches, key, watch)
 
     def open_reader(self, watch: Watch, keys: Sequence[TopicPartition]) -> bool:
         """List a consumer's watch under its keys; False, and nothing is listed, when it is full."""
@@ -214,7 +249,7 @@ class Purgatory:
         self._reader_count += 1
         self._reader_key_count += count
         for key in keys:
-            self.watch(key, watch)
+            self._readers.setdefault(key, {})[watch] = None
         return True
 
     def close_reader(self, watch: Watch) -> None:
@@ -225,7 +260,7 @@ class Purgatory:
         self._reader_count -= 1
         self._reader_key_count -= len(keys)
         for key in keys:
-            self.unwatch(key, watch)
+            _unlist(self._readers, key, watch)
 
     async def wait_watching(
         self, watch: Watch, is_complete: Callable[[], bool], timeout_ms: int
@@ -257,3 +292,12 @@ class Purgatory:
                 waiting.remove(waiter)
                 if not waiting:
                     del self._waiting[key]
+
+
+def _unlist(
+    watches: dict[TopicPartition, dict[Watch, None]], key: TopicPartition, watch: Watch
+) -> None:
+    listed = watches[key]
+    del listed[watch]
+    if not listed:
+        del watches[key]

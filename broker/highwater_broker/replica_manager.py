@@ -36,7 +36,7 @@ from highwater_broker.replica_logs import HostedLog, ReplicaLogs
 from highwater_broker.replica_starts import ReplicaStarts
 from highwater_broker.roles import Stopped
 from highwater_broker.topic_settings import TopicSettings
-from highwater_broker.turns import take_turn
+from highwater_broker.turns import PARTITIONS_PER_TURN, take_turn
 from highwater_core.config import Toggles, UnlistedPartitions
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
@@ -274,7 +274,7 @@ class ReplicaManager:
             if self._fence(request) is not ErrorCode.NONE:
                 return None
         if request.is_init and self._is_first_init(request):
-            self._drop_unlisted(request)
+            await self._drop_unlisted(request)
         self.commanded.set()
         self._fetchers.drop_idle()
         return errors
@@ -371,16 +371,18 @@ class ReplicaManager:
         self._last_init = init
         return is_first
 
-    def _drop_unlisted(self, request: LeaderAndIsrRequest) -> None:
+    async def _drop_unlisted(self, request: LeaderAndIsrRequest) -> None:
         """Give up what the controller does not know to be here: it lists all in its first command.
 
         Source: V3 C (INIT deletes); the stray suffix keeps the log until its topic is known gone.
         """
         listed = {each.topic_partition for each in request.partitions}
-        for partition in self.partitions():
-            if partition.topic_partition not in listed:
-                is_deleted = self._toggles.unlisted_partitions is UnlistedPartitions.DELETE
-                self._remove(partition, partition.leader_epoch, is_deleted=is_deleted)
+        is_deleted = self._toggles.unlisted_partitions is UnlistedPartitions.DELETE
+        unlisted = [each for each in self.partitions() if each.topic_partition not in listed]
+        for number, partition in enumerate(unlisted):
+            if not await self._may_go_on(request, number * PARTITIONS_PER_TURN):
+                return
+            self._remove(partition, partition.leader_epoch, is_deleted=is_deleted)
         self._delete_strays_of_gone_topics()  # metadata may have come before
 
     # ------------------------------------------------------------ StopReplica, UpdateMetadata
@@ -389,10 +391,10 @@ class ReplicaManager:
         self, request: StopReplicaRequest
     ) -> dict[TopicPartition, ErrorCode] | None:
         """Stop them one after another; None when the broker registered anew meanwhile."""
-        errors: dict[TopicPartition, ErrorCode] = {}
-        deleted = self._logs.interrupted_deletions()
+        deleted, errors = self._logs.interrupted_deletions(), dict[TopicPartition, ErrorCode]()
         for number, command in enumerate(request.partitions):
-            if not await self._may_go_on(request, number):
+            work = PARTITIONS_PER_TURN if command.delete_partition else 1  # hundreds of files
+            if not await self._may_go_on(request, number * work):
                 return None
             self._refused.drop(command.topic_partition, number_of(request))
             errors[command.topic_partition] = self._stop_replica(command, deleted)

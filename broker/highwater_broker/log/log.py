@@ -11,13 +11,12 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import suppress
 from operator import attrgetter
-from typing import NamedTuple
 
 from highwater_broker.log.append_part import AppendPart, AppendResult
 from highwater_broker.log.epoch_file import EpochFile
 from highwater_broker.log.folders import DELETE_SUFFIX, STRAY_SUFFIX, rename_aside
 from highwater_broker.log.log_config import LogConfig
-from highwater_broker.log.open_file import SegmentRecords
+from highwater_broker.log.open_file import LogRead
 from highwater_broker.log.record_batch import (
     LogRefused,
     split_batches,
@@ -28,7 +27,7 @@ from highwater_broker.log.recovery import Recovery, RecoveryReport
 from highwater_broker.log.refusing import refused_by_disk, refusing
 from highwater_broker.log.retention import count_deletable, must_roll
 from highwater_broker.log.retired_segments import RetiredSegments, remove_newest
-from highwater_broker.log.segment import Segment
+from highwater_broker.log.segment import Segment, SegmentGone
 from highwater_broker.log.syncing import SyncFailed, synced
 from highwater_broker.log.time_lookup import FoundOffset, Steps, look_up_timestamp
 from highwater_broker.logic.epoch_cache import EpochCache
@@ -40,16 +39,6 @@ from highwater_wire.kafka.record_batch import MAX_INT64
 
 _BASE_OFFSET = attrgetter("base_offset")
 _FIRST_OFFSET = Offset(0)
-
-
-class LogRead(NamedTuple):
-    """Whole batches, the first of which begins at base_offset; records may be empty.
-
-    base_offset is below the offset asked for when that lies inside a batch.
-    """
-
-    records: SegmentRecords | bytes
-    base_offset: Offset
 
 
 class Log:
@@ -119,6 +108,8 @@ class Log:
         self._files = files
         self._epoch_file = EpochFile(files, folder)
         self._segments: list[Segment] = []
+        self._read_last: Segment | None = None
+        """The one older segment whose file is kept open: its reader comes back."""
         self._retired = RetiredSegments()
         self._truncations = 0
         self._name_changes = 1
@@ -227,6 +218,7 @@ class Log:
     def _roll(self, base_offset: Offset) -> Segment:
         segment = self._new_segment(base_offset)
         self._segments[-1].seal()
+        self._segments[-1].rest()
         self._segments.append(segment)
         return segment
 
@@ -271,6 +263,8 @@ class Log:
         if start_offset < segment.base_offset:
             segment = self._segment_of(start_offset)
         try:
+            if segment is not self._segments[-1]:
+                self._keep_open(segment)
             start, base_offset = segment.locate(start_offset)
             end = segment.position_of(upper_bound_offset)
             if end - start > max_bytes:
@@ -284,6 +278,12 @@ class Log:
         except (OSError, StopIteration) as error:
             raise refused_by_disk(self.folder, error) from error
 
+    def _keep_open(self, segment: Segment) -> None:
+        if self._read_last is not None and self._read_last is not segment:
+            self._read_last.rest()
+        self._read_last = segment
+        segment.keep_open()
+
     def look_up_timestamp(self, timestamp: int) -> Steps[FoundOffset | None]:
         """Return the first record that is not older than the timestamp (ms), or None.
 
@@ -292,11 +292,15 @@ class Log:
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
         """
-        segments = tuple(self._segments)
-        try:
-            return (yield from look_up_timestamp(segments, timestamp, self.log_start_offset))
-        except OSError as error:
-            raise refused_by_disk(self.folder, error) from error
+        while True:
+            segments, start_offset = tuple(self._segments), self.log_start_offset
+            try:
+                return (yield from look_up_timestamp(segments, timestamp, start_offset))
+            except SegmentGone as gone:  # retention was quicker: look through what it left
+                if self._is_closed or start_offset == self.log_start_offset:
+                    raise refused_by_disk(self.folder, gone) from gone
+            except OSError as error:
+                raise refused_by_disk(self.folder, error) from error
 
     def _segment_of(self, offset: int) -> Segment:
         return self._segments[bisect_right(self._segments, offset, key=_BASE_OFFSET) - 1]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
+from highwater_core.ids import Offset
 from highwater_core.ports import File
 
 
@@ -14,7 +16,7 @@ class OpenFile:
     straight from the file is told before a truncation changes what it was lent.
     """
 
-    __slots__ = ("_lent", "descriptor", "file")
+    __slots__ = ("__weakref__", "_lent", "descriptor", "file")
 
     def __init__(self, file: File) -> None:
         self.file = file
@@ -22,6 +24,13 @@ class OpenFile:
         """Whom to tell, and where what each was lent ends."""
         fileno = getattr(file, "fileno", None)
         self.descriptor: int | None = None if fileno is None else fileno()
+
+    @property
+    def size_bytes(self) -> int:
+        return self.file.size_bytes
+
+    def pread(self, position: int, length: int) -> bytes:
+        return self.file.pread(position, length)
 
     def lend(self, end: int, take_back: Callable[[], None]) -> None:
         self._lent[take_back] = end
@@ -63,7 +72,7 @@ class SegmentRecords:
         return self._length
 
     def read(self) -> bytes:
-        data = self._open_file.file.pread(self._position, self._length)
+        data = self._open_file.pread(self._position, self._length)
         return data if len(data) == self._length else data.ljust(self._length, b"\0")
 
     def place(self) -> tuple[str, int, int]:
@@ -79,3 +88,13 @@ class SegmentRecords:
 
     def give_back(self, take_back: Callable[[], None]) -> None:
         self._open_file.give_back(take_back)
+
+
+class LogRead(NamedTuple):
+    """Whole batches, the first of which begins at base_offset; records may be empty.
+
+    base_offset is below the offset asked for when that lies inside a batch.
+    """
+
+    records: SegmentRecords | bytes
+    base_offset: Offset

@@ -182,6 +182,7 @@ class Recovery:
         found = self._found_segments()
         while len(found) > 1 and found[1] <= self.log_start_offset:
             self._to_remove.append(self._new_segment(found.pop(0)))
+            self._to_remove[-1].rest()
         for number, base_offset in enumerate(found):
             expected = self.segments[-1].next_offset if self.segments else base_offset
             if base_offset != expected:
@@ -193,7 +194,9 @@ class Recovery:
             is_scanned = not self.clean and (is_last or found[number + 1] > self.recovery_point)
             segment = self._new_segment(base_offset)
             self.segments.append(segment)
-            if not self._load(segment, is_scanned=is_scanned):
+            is_whole = self._load(segment, is_scanned=is_scanned)
+            segment.rest()
+            if not is_whole:
                 self._detach(found[number + 1 :], f"the cut in segment {base_offset}")
                 return
 
@@ -339,6 +342,7 @@ class Recovery:
         for base_offset in base_offsets:
             segment = self._new_segment(base_offset)
             self.truncated_bytes += segment.file_size_bytes
+            segment.rest()
             self.has_lost_batches = True
             self._to_detach.append(segment)
             self.repairs.append(f"segment {base_offset} detached: {reason}")

@@ -6,9 +6,11 @@ from the batches it was told of (`note`), whether they were appended or found in
 
 from __future__ import annotations
 
+import errno
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from weakref import ref
 
 from crc32c import crc32c
 
@@ -101,9 +103,15 @@ def read_batches(
         position += size_bytes
 
 
+class SegmentGone(OSError):
+    """The segment was removed, or its log closed, before it was read."""
+
+
 class Segment:
     """The batches [base_offset, next_offset) of a log, in `size_bytes` bytes.
 
+    Its file is open from its creation and while it is written to, until `rest`; then while
+    somebody reads it, and between two reads for whoever asked for that (`keep_open`).
     Invariant: batches are contiguous in offsets and bytes.
     """
 
@@ -122,8 +130,9 @@ class Segment:
         self._files = files
         self._folder = folder
         self._index_interval_bytes = min(index_interval_bytes, MAX_INDEX_INTERVAL_BYTES)
-        self._open_file = OpenFile(files.open(segment_path(folder, base_offset, LOG_SUFFIX)))
-        self._file = self._open_file.file
+        self._path = segment_path(folder, base_offset, LOG_SUFFIX)
+        self._kept_open: OpenFile | None = OpenFile(files.open(self._path))
+        self._last_opened = ref(self._kept_open)
         self._max_timestamp_offset = base_offset
         self._bytes_since_index = 0
         self._changes = 0
@@ -140,12 +149,46 @@ class Segment:
             ),
         )
 
+    # ------------------------------------------------------------ its file
+
+    def keep_open(self) -> OpenFile:
+        """Keep the file open from now on, until `rest`, and return it.
+
+        Raises:
+            OSError: it cannot be opened.
+        """
+        self._kept_open = self._opened()
+        return self._kept_open
+
+    def rest(self) -> None:
+        """Let the file be closed while nobody reads it; clients' topics may have thousands.
+
+        Also before a sync: one that opens the file anew still learns of a write that failed, as
+        long as nobody learned of it before (errseq_t(7) in the kernel's documentation).
+        """
+        self._kept_open = None
+
+    def _opened(self) -> OpenFile:
+        """Return the file, which is open while the caller holds what it was given.
+
+        Raises:
+            SegmentGone: to open it would make a new one.
+            OSError: it cannot be opened.
+        """
+        opened = self._last_opened()
+        if opened is None:
+            if self._is_gone or not self._files.exists(self._path):
+                raise SegmentGone(errno.ENOENT, "the segment is gone", self._path)
+            opened = OpenFile(self._files.open(self._path))
+            self._last_opened = ref(opened)
+        return opened
+
     # ------------------------------------------------------------ appending
 
     @property
     def file_size_bytes(self) -> int:
         """What the file holds; more than size_bytes before it was scanned or repaired."""
-        return self._file.size_bytes
+        return self._opened().size_bytes
 
     def write(self, buffers: Sequence[Buffer]) -> int:
         """Append the bytes of whole batches and return their position; `note` each afterwards.
@@ -153,7 +196,7 @@ class Segment:
         Raises:
             OSError: nothing was written.
         """
-        return self._file.append(buffers)
+        return (self._kept_open or self.keep_open()).file.append(buffers)
 
     def note(
         self, position: int, size_bytes: int, base_offset: int, last_offset: int, max_timestamp: int
@@ -221,7 +264,7 @@ class Segment:
         return next(self._hop(position))[1]
 
     def records(self, position: int, end: int) -> SegmentRecords:
-        return SegmentRecords(self._open_file, position, end - position)
+        return SegmentRecords(self._opened(), position, end - position)
 
     def batches_from_timestamp(self, timestamp: int) -> Iterator[tuple[int, BatchHeader]]:
         """Yield the batches from somewhere before the first that reaches the timestamp.
@@ -235,21 +278,22 @@ class Segment:
 
     def bytes_at(self, position: int, length: int) -> bytes:
         """Return what the file has there, less where it ends."""
-        return self._file.pread(position, length)
+        return self._opened().pread(position, length)
 
     def batches(self) -> Iterator[tuple[int, BatchHeader]]:
         """Yield position and header of every batch."""
         return self._hop(0)
 
     def _hop(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
-        return read_batches(self._file, position, self.size_bytes, check_crc=False)
+        opened = self._opened()  # until the last batch was taken
+        yield from read_batches(opened.file, position, self.size_bytes, check_crc=False)
 
     def _trusted(self, entry: tuple[int, int] | None) -> int:
         """Return the position of an index entry if its batch is there, else the segment's start."""
         if entry is None:
             return 0
         last_offset, position = entry
-        data = self._file.pread(position, HEADER_BYTES)
+        data = self._opened().pread(position, HEADER_BYTES)
         if len(data) < HEADER_BYTES:
             return 0
         header = parse_header(data)
@@ -265,7 +309,7 @@ class Segment:
         """
         try:
             for index_file in self._index_files:
-                index_file.load(self._file.size_bytes)
+                index_file.load(self.file_size_bytes)
             self._check_last_entry()
         except CorruptIndex:
             self._offset_index.cut(0)
@@ -295,15 +339,16 @@ class Segment:
             LogRefused: CORRUPT_MESSAGE or UNSUPPORTED_FOR_MESSAGE_FORMAT at the first batch that
                 is torn, corrupt or out of place.
         """
+        opened = self._opened()
         start = self._trusted(self._offset_index.before_offset(from_offset - 1))
         self._forget_from(start)
         if start:
             self.next_offset = self._header_in_file(start).base_offset
             self.rolling_timestamp = self._header_in_file(0).newest_timestamp
         for position, header in read_batches(
-            self._file,
+            opened.file,
             start,
-            self._file.size_bytes,
+            opened.size_bytes,
             check_crc=check_crc,
             chunk_bytes=chunk_bytes,
             next_offset=self.next_offset,
@@ -324,11 +369,12 @@ class Segment:
         Raises:
             OSError, LogRefused: nothing was cut.
         """
+        opened = self._opened()
         end = self.position_of(offset)
         start = self._trusted(self._offset_index.before_offset(offset - 1))
         first = self._header_in_file(start).base_offset if start else self.base_offset
-        kept = list(read_batches(self._file, start, end, check_crc=False, next_offset=first))
-        self._open_file.truncate(end)
+        kept = list(read_batches(opened.file, start, end, check_crc=False, next_offset=first))
+        opened.truncate(end)
         self._changes += 1
         rolling_timestamp = self.rolling_timestamp
         self._forget_from(start)
@@ -339,14 +385,15 @@ class Segment:
 
     def cut_garbage(self) -> int:
         """Cut what lies beyond the last noted batch; return how many bytes that were."""
-        garbage_bytes = self._file.size_bytes - self.size_bytes
+        opened = self._opened()
+        garbage_bytes = opened.size_bytes - self.size_bytes
         if garbage_bytes:
-            self._open_file.truncate(self.size_bytes)
+            opened.truncate(self.size_bytes)
         return garbage_bytes
 
     def read_garbage(self, limit_bytes: int) -> bytes:
         """Return what lies beyond the last noted batch, at most so many bytes."""
-        return self._file.pread(self.size_bytes, limit_bytes)
+        return self._opened().pread(self.size_bytes, limit_bytes)
 
     def seal(self) -> None:
         """Complete the time index: no batch will be added, or none for a while."""
@@ -369,7 +416,7 @@ class Segment:
         self._bytes_since_index = self._index_interval_bytes + 1 if position else 0
 
     def _header_in_file(self, position: int) -> BatchHeader:
-        return parse_header(self._file.pread(position, HEADER_BYTES))
+        return parse_header(self._opened().pread(position, HEADER_BYTES))
 
     # ------------------------------------------------------------ durability and the end
 
@@ -383,8 +430,10 @@ class Segment:
 
         A segment that is removed meanwhile is left alone.
         """
-        held, changes = self._open_file, self._changes
-        await synced(held.file.sync())
+        if self._is_gone:
+            return
+        opened, changes = self._opened(), self._changes
+        await synced(opened.file.sync())
         for index_file in self._index_files:
             if self._is_gone:
                 return
@@ -403,11 +452,12 @@ class Segment:
         """Store the indexes; the file closes with its last view."""
         self.seal()
         self.store_indexes()
-        self._is_gone = True
+        self.let_go()
 
     def let_go(self) -> None:
         """Close without storing the indexes: the segment is about to be deleted."""
         self._is_gone = True
+        self.rest()
 
     def remove(self) -> None:
         """Remove the segment's files; views of it stay readable.
@@ -425,9 +475,10 @@ class Segment:
         except OSError:
             self._is_gone = False
             raise
+        self.rest()
 
     def detach(self) -> None:
         """Set the segment aside under a name that is never read again."""
-        path = segment_path(self._folder, self.base_offset, LOG_SUFFIX)
+        path = self._path
         self._files.rename(path, path + DETACHED_SUFFIX)
         self.remove()

@@ -319,3 +319,18 @@ def test_a_taken_port_is_an_operating_error() -> None:
             await other.start("127.0.0.1", endpoint.port)
 
     run(body)
+
+
+def test_who_greets_nobody_keeps_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found: such connections took a node's descriptors, for two minutes each."""
+    options = {**dict(control_plane._SERVER_OPTIONS), "grpc.server_handshake_timeout_ms": 100}
+    monkeypatch.setattr(control_plane, "_SERVER_OPTIONS", tuple(options.items()))
+
+    async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
+        reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
+        async with asyncio.timeout(60):
+            while await reader.read(1024):  # its own greeting comes first
+                pass
+        writer.close()
+
+    run(body)

@@ -331,10 +331,12 @@ def test_a_new_controller_takes_in_none_of_the_topics_that_share_an_id(running):
     running.start_controller(1001)
     running.until(lambda: znodes.topic_path("t") in told_of(running), "the report")
     running.create_topic("other", (1, 2))  # which lets it read the unknown ones again
+    known = running.controllers[1001]._controller.term.context.is_known
+    assert [known(topic) for topic in ("a", "t", "u")] == [False] * 3
     for path in sorted(paths):
         assert running.data(f"{path}/partitions") is None
         running.delete(path)
-    running.until(lambda: running.active()._controller.term.context.is_known("t"), "topic t")
+    running.until(lambda: known("t"), "topic t")
     running.brokers[0].die()
     running.until(lambda: running.state("t").leader == 1, "the election")
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
-from highwater_broker.purgatory import Purgatory, Watch
+from highwater_broker.purgatory import READERS_PER_TURN, Purgatory, Watch
 from highwater_core.check import BugFound
 from highwater_core.ids import TopicPartition
 from highwater_simulator.kernel import Kernel
@@ -325,3 +326,86 @@ def test_a_closed_reader_leaves_nothing_behind_and_makes_room(waits: Waits) -> N
     assert touched == [A]
     assert waits.purgatory.open_reader(refused, (A,))
     waits.purgatory.close_reader(refused)
+
+
+class CountedTurns:
+    """A runtime that counts what is done between two of its sleeps."""
+
+    def __init__(self, runtime: Any) -> None:
+        self._runtime = runtime
+        self.done = self.longest = self.total = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._runtime, name)
+
+    def note(self, key: TopicPartition) -> None:
+        self.done += 1
+        self.total += 1
+        self.longest = max(self.longest, self.done)
+
+    async def sleep(self, duration_ms: int) -> None:
+        self.done = 0
+        await self._runtime.sleep(duration_ms)
+
+
+class Crowd:
+    """A thousand readers of one key, who wait until enough is there."""
+
+    def __init__(self, waits: Waits) -> None:
+        self.turns = CountedTurns(waits.runtime)
+        self.purgatory = waits.purgatory = Purgatory(self.turns)  # type: ignore[arg-type]
+        self.available = 0
+        self.woken: list[bool] = []
+        for _ in range(1_000):
+            watch = Watch(self.turns.note)
+            assert self.purgatory.open_reader(watch, [A])
+            waits.scope.spawn("reader", self._read(watch))
+        waits.kernel.run_for(0)
+
+    async def _read(self, watch: Watch) -> None:
+        is_enough = self.purgatory.wait_watching(watch, lambda: self.available >= 2, 500)
+        self.woken.append(await is_enough)
+        self.purgatory.close_reader(watch)
+
+
+def test_a_crowd_of_readers_looks_in_turns_after_all_others(waits: Waits) -> None:
+    """Found: 49,000 waiting fetches let each Produce take 3 s."""
+    crowd = Crowd(waits)
+    told: list[TopicPartition] = []
+    follower = Watch(told.append)
+    crowd.purgatory.watch(A, follower)
+    crowd.available = 2
+    crowd.purgatory.check(A)
+    assert (told, crowd.turns.total) == ([A], 0)
+    waits.kernel.run_for(10)
+    assert crowd.woken == [True] * 1_000
+    assert crowd.turns.longest <= READERS_PER_TURN
+
+
+def test_a_crowd_misses_nothing_that_happens_while_it_looks(waits: Waits) -> None:
+    crowd = Crowd(waits)
+    note, happens_at = crowd.turns.note, 500
+
+    def happen(key: TopicPartition) -> None:
+        note(key)
+        if crowd.turns.total == happens_at:
+            crowd.available = 2
+            crowd.purgatory.check(A)
+
+    for watch in crowd.purgatory._readers[A]:
+        watch.touched = happen
+    crowd.available = 1
+    crowd.purgatory.check(A)
+    waits.kernel.run_for(10)
+    assert crowd.woken == [True] * 1_000
+
+
+def test_a_crowd_that_left_is_looked_for_no_more(waits: Waits) -> None:
+    crowd = Crowd(waits)
+    crowd.available = 2
+    crowd.purgatory.check(A)
+    for watch in tuple(crowd.purgatory._readers[A]):
+        crowd.purgatory.close_reader(watch)
+    waits.kernel.run_for(1_000)
+    assert crowd.turns.total == 0
+    assert crowd.woken == [False] * 1_000
