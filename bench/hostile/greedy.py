@@ -8,6 +8,7 @@ import struct
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 
 from bench.hostile.target import Target
 from highwater.wire_client import ConnectionClosed, WireClient, frame_of, record_batch
@@ -152,6 +153,22 @@ def make_odd_topics(target: Target, rng: random.Random) -> None:
         topic = TopicToCreate(name, 3, 3, (), config)
         _answered(target.any_broker(rng), CreateTopicsRequest((topic,), 8_000))
         _answered(target.any_broker(rng), DeleteTopicsRequest((name,), 8_000))
+
+
+def roll_small_segments(target: Target, rng: random.Random) -> None:
+    """A topic of small segments, a hundred of each of its ten partitions; deleted again."""
+    small = replace(target, topic=f"small{rng.randrange(100)}", partition_count=10)
+    topic = TopicToCreate(small.topic, 10, 1, (), (("segment.bytes", "100"),))
+    _answered(target.any_broker(rng), CreateTopicsRequest((topic,), 8_000))
+    try:
+        for partition in range(small.partition_count):
+            item = ProducePartition(small.topic, partition, record_batch([b"v"]))
+            with small.leader_of(partition, rng) as client:
+                client.ask([ProduceRequest(1, 5_000, (item,))] * 100)
+                for _ in range(100):
+                    client.receive_frame()
+    finally:
+        _answered(target.any_broker(rng), DeleteTopicsRequest((small.topic,), 8_000))
 
 
 # ---------------------------------------------------------------- forged batches

@@ -10,12 +10,21 @@ import random
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from bench.hostile.target import Target
+from highwater.wire_client import record_batch
 from highwater_core.ids import NodeId, Offset
-from highwater_wire.kafka.messages import CONSUMER, FetchPartition, FetchRequest
+from highwater_wire.kafka.messages import (
+    CONSUMER,
+    LATEST_TIMESTAMP,
+    FetchPartition,
+    FetchRequest,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+)
 
 _LONGEST_MS = 2**31 - 1
 _SIZES = (41_000, 300_000, 1 << 20)
@@ -67,6 +76,22 @@ def leave_long_waits(target: Target, rng: random.Random) -> None:
     partition = rng.randrange(target.partition_count)
     with target.leader_of(partition, rng) as client:
         client.ask([_fetch(target.topic, partition, 1 << 20, _LONGEST_MS)] * 60)
+
+
+def wait_in_a_crowd(target: Target, rng: random.Random) -> None:
+    """Let ten thousand fetches wait for the same records, which then come, and leave."""
+    partition = rng.randrange(target.partition_count)
+    latest = ListOffsetsPartition(target.topic, partition, LATEST_TIMESTAMP)
+    with ExitStack() as open_ones:
+        clients = [open_ones.enter_context(target.leader_of(partition, rng)) for _ in range(100)]
+        (end,) = clients[0].call(ListOffsetsRequest(NodeId(CONSUMER), (latest,))).partitions
+        item = FetchPartition(target.topic, partition, end.offset, 1 << 20)
+        fetch = FetchRequest(NodeId(CONSUMER), _LONGEST_MS, 10_000, 1 << 20, (item,))
+        for client in clients:
+            client.ask([fetch] * 100)
+        time.sleep(0.5)
+        with target.leader_of(partition, rng) as producer:
+            producer.produce(target.topic, partition, record_batch([b"v" * 1_000] * 10))
 
 
 def consume_and_leave(target: Target, rng: random.Random) -> None:

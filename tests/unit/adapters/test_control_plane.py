@@ -323,7 +323,9 @@ def test_a_taken_port_is_an_operating_error() -> None:
 
 def test_who_greets_nobody_keeps_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Found: such connections took a node's descriptors, for two minutes each."""
-    options = {**dict(control_plane._SERVER_OPTIONS), "grpc.server_handshake_timeout_ms": 100}
+    options = dict(control_plane._SERVER_OPTIONS)
+    assert options["grpc.server_handshake_timeout_ms"] == control_plane.HANDSHAKE_TIMEOUT_MS
+    options["grpc.server_handshake_timeout_ms"] = 100
     monkeypatch.setattr(control_plane, "_SERVER_OPTIONS", tuple(options.items()))
 
     async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
