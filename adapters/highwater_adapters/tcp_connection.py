@@ -4,8 +4,8 @@ Ordering: handlers start in the order of the requests, each running up to its fi
 the next starts; responses leave in that order too. Bounds: a connection with MAX_IN_FLIGHT
 requests (or MAX_IN_FLIGHT_BYTES of them) unanswered, or with answers that its client does not
 read, is not read from, nor is one that would need more memory than the listener's quota has left.
-No connection keeps the event loop longer than TURN_S and one request. Handlers that still wait when
-the connection ends are cancelled.
+No connection keeps the event loop longer than its share of a turn and one request. Handlers that
+still wait when the connection ends are cancelled.
 """
 
 from __future__ import annotations
@@ -50,7 +50,6 @@ UNSENT_BYTES = 1024 * 1024
 """With so many bytes of answers in memory, no further request is started."""
 MAX_UNSENT_BYTES = 128 * 1024 * 1024
 """With more, which only handlers that all waited can bring about, the connection is closed."""
-TURN_S = 0.005
 KEPT_SWEEPS = 5
 """For so many sweeps without a byte a connection keeps the buffer of its last large frame."""
 
@@ -64,6 +63,7 @@ class Host(Protocol):
     def spec(self) -> ListenerSpec: ...
     @property
     def scratch(self) -> Scratch: ...
+    def turn_s(self) -> float: ...
     def opened(self, connection: Connection) -> None: ...
     def closed(self, connection: Connection) -> None: ...
     def report_bad_input(self, context: ConnectionContext, what: str) -> None: ...
@@ -224,7 +224,7 @@ class Connection(asyncio.BufferedProtocol):
     def _handle_frames(self) -> None:
         """Start the requests that have arrived whole, and send the answers that are ready."""
         self._step_is_due = False
-        turn_ends = self._loop.time() + TURN_S
+        turn_ends = self._loop.time() + self._host.turn_s()
         goes_on = not self._is_dropped
         while goes_on:
             self._take_frames(turn_ends)

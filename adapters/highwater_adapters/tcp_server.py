@@ -22,6 +22,7 @@ from highwater_adapters.listener_spec import (
     KafkaHandler,
     ListenerSpec,
 )
+from highwater_adapters.shared_turn import SharedTurn
 from highwater_adapters.tcp_connection import Connection
 from highwater_core.check import check
 from highwater_core.events import EventKind
@@ -49,6 +50,7 @@ class KafkaListener:
         self._trace = trace
         self._fail = fail
         self._loop = asyncio.get_running_loop()
+        self._turn = SharedTurn(self._loop.call_soon)
         self._socket: socket.socket | None = None
         self._connections: dict[Connection, None] = {}
         self._count = 0  # of connections, with those that are being opened
@@ -178,6 +180,10 @@ class KafkaListener:
     def _sweep_again(self) -> None:
         self.sweep()
         self._timer = self._loop.call_later(self._sweep_s, self._sweep_again)
+
+    def turn_s(self) -> float:
+        """Return how long a connection may keep the event loop now."""
+        return self._turn.share_s(self._count)
 
     def opened(self, connection: Connection) -> None:
         self._connections[connection] = None
