@@ -338,6 +338,11 @@ PLANTED = [
         {"reads": [("unseen", 5, broker) for broker in range(3)]},
     ),
     Planted(
+        "a consumer cannot read what is not committed",
+        replace(with_same(AB, high_watermark=1), history=[read("c0", 0, "a")]),
+        {},
+    ),
+    Planted(
         "killed incarnations did not read to the end",
         with_history(*read_all("c0", "ab"), *read_all("c0.2", "abc"), *read_all("c0.10")),
         {},

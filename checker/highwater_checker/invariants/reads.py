@@ -19,8 +19,9 @@ def check_reads(
 
     history: one consumer's, which has read every partition from its start, and to its end unless
     to_the_end is False: what a consumer that was killed has not read is no finding. Records
-    below a replica's log_start_offset were removed by retention and are not looked for. Where the
-    client tells the high watermark of the answer that a record came in, the record is below it.
+    below a replica's log_start_offset were removed by retention and are not looked for; no consumer
+    can have read those at its high watermark and above. Where the client tells the high watermark
+    of the answer that a record came in, the record is below it.
     Source: replication.md section 2, I9; history-checks.md section 2, "unseen".
     """
     read: dict[Place, str] = {}
@@ -62,7 +63,7 @@ def _unread(
     replica: ReplicaLog, read: dict[Place, str], held: dict[Place, str]
 ) -> Iterable[Finding]:
     for place, value in held.items():
-        if place not in read:
+        if place not in read and place[2] < replica.high_watermark:
             what = f"{value!r} on broker {replica.broker_id} was never read"
             yield _finding("unseen", place, what, replica.broker_id)
 

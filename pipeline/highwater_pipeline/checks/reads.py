@@ -41,8 +41,9 @@ def run(tables: Tables) -> CheckFrames:
     Each consumer's process is judged alone, and is expected to have read every partition of its
     topics from its start; the last incarnation of a client, also to its end. A client's topics are
     those of which it wrote anything: one that wrote nothing is not judged. Below a replica's
-    log_start_offset retention removed the records. Where the client tells the high watermark of
-    the answer that a record came in, the record is below it.
+    log_start_offset retention removed the records; those at its high watermark and above nobody can
+    have read. Where the client tells the high watermark of the answer that a record came in, the
+    record is below it.
     Source: replication.md section 2, I9; history-checks.md section 2, "unseen";
     highwater_checker.invariants.reads.
     """
@@ -125,9 +126,11 @@ def _not_held(tables: Tables, reads: DataFrame, changed: DataFrame, held: DataFr
 
 
 def _never_read(tables: Tables, reads: DataFrame, held: DataFrame, last: DataFrame) -> DataFrame:
-    replicas = whole_replicas(tables).select(*REPLICA)
+    replicas = whole_replicas(tables).select(*REPLICA, "high_watermark")
     unseen = (
-        held.join(fn.broadcast(replicas), REPLICA, "left_semi")
+        held.join(fn.broadcast(replicas), REPLICA)
+        .where(fn.col("offset") < fn.col("high_watermark"))
+        .drop("high_watermark")
         .join(fn.broadcast(last), ["run_id", "topic"])
         .join(reads.hint("shuffle_hash"), READ_PLACE, "left_anti")
     )

@@ -9,13 +9,15 @@ from highwater_checker.invariants.reads import check_reads
 from highwater_checker.segments import Batch, ReplicaLog
 
 
-def log_of(*values: str) -> ReplicaLog:
+def log_of(*values: str, high_watermark: int | None = None) -> ReplicaLog:
     builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1_000_000)
     for index, value in enumerate(values):
         builder.append(index, timestamp=1, key=None, value=value.encode(), headers=[])
     data = bytes(builder.build())
     batch = Batch(0, DefaultRecordBatch(data).next_offset, 0, data)
-    return ReplicaLog(4, "t", 0, (batch,), len(values))
+    return ReplicaLog(
+        4, "t", 0, (batch,), len(values) if high_watermark is None else high_watermark
+    )
 
 
 def read(
@@ -45,6 +47,12 @@ def test_an_offset_that_was_read_twice_with_different_values_is_found() -> None:
 
 def test_a_record_that_was_never_read_is_found() -> None:
     findings = check_reads([read(0, "a")], [log_of("a", "b")]).findings
+    assert [(each.invariant, each.offset) for each in findings] == [("unseen", 1)]
+
+
+def test_what_is_not_committed_could_not_be_read() -> None:
+    log = log_of("a", "b", "c", high_watermark=2)
+    findings = check_reads([read(0, "a")], [log]).findings
     assert [(each.invariant, each.offset) for each in findings] == [("unseen", 1)]
 
 
