@@ -46,6 +46,8 @@ MAX_IN_FLIGHT = 64
 MAX_IN_FLIGHT_BYTES = 32 * 1024 * 1024
 DECODED_WEIGHT = 16
 """Of a byte of a request whose names and numbers become objects: all but a produce's records."""
+HANDLER_BYTES = 4096
+"""What a handler that waits takes, however small its request."""
 UNSENT_BYTES = 1024 * 1024
 """With so many bytes of answers in memory, no further request is started."""
 MAX_UNSENT_BYTES = 128 * 1024 * 1024
@@ -90,10 +92,11 @@ class _Exchange:
         self.request_type = type(request)
         if isinstance(request, ProduceRequest):
             # Its records stay bytes, and are let go of once they are appended.
-            self.kept_bytes = len(request.partitions) * PRODUCE_PARTITION_BYTES
+            self.kept_bytes = HANDLER_BYTES + len(request.partitions) * PRODUCE_PARTITION_BYTES
             self.in_flight_bytes = request_bytes + self.kept_bytes
         else:
-            self.in_flight_bytes = self.kept_bytes = request_bytes * DECODED_WEIGHT
+            self.kept_bytes = HANDLER_BYTES + request_bytes * DECODED_WEIGHT
+            self.in_flight_bytes = self.kept_bytes
         self.pieces: list[OwnedPiece] | None = None
         self.memory_bytes = 0  # of the pieces
 

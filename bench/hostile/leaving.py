@@ -79,16 +79,16 @@ def leave_long_waits(target: Target, rng: random.Random) -> None:
 
 
 def wait_in_a_crowd(target: Target, rng: random.Random) -> None:
-    """Let ten thousand fetches wait for the same records, which then come, and leave."""
+    """Let three thousand fetches wait for the same records, which then come, and leave."""
     partition = rng.randrange(target.partition_count)
     latest = ListOffsetsPartition(target.topic, partition, LATEST_TIMESTAMP)
     with ExitStack() as open_ones:
-        clients = [open_ones.enter_context(target.leader_of(partition, rng)) for _ in range(100)]
+        clients = [open_ones.enter_context(target.leader_of(partition, rng)) for _ in range(50)]
         (end,) = clients[0].call(ListOffsetsRequest(NodeId(CONSUMER), (latest,))).partitions
         item = FetchPartition(target.topic, partition, end.offset, 1 << 20)
         fetch = FetchRequest(NodeId(CONSUMER), _LONGEST_MS, 10_000, 1 << 20, (item,))
         for client in clients:
-            client.ask([fetch] * 100)
+            client.ask([fetch] * 64)
         time.sleep(0.5)
         with target.leader_of(partition, rng) as producer:
             producer.produce(target.topic, partition, record_batch([b"v" * 1_000] * 10))
