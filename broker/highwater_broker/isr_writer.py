@@ -302,20 +302,16 @@ class ConditionalWriter:
         the proposal may have been written, its answer lost, before the controller elected from
         it. The command that tells of the election replaces the role.
         """
-        partition.trace(
-            EventKind.WRITE_CONFLICTED, path=partition_state_path(partition.topic_partition)
-        )
         try:
             written, version = await read_leadership(self._session.get(), partition.topic_partition)
         except NoNode:
             partition.withdraw_proposal(proposal)
             return True
-        except MalformedZnode as error:
-            partition.trace(EventKind.BAD_INPUT_MET, where="partition state", what=str(error))
-            partition.withdraw_proposal(proposal)
-            return True
-        except CoordinationError:
-            return False
+        except (CoordinationError, MalformedZnode):
+            return False  # it may have been written before somebody damaged it
+        partition.trace(
+            EventKind.WRITE_CONFLICTED, path=partition_state_path(partition.topic_partition)
+        )
         if written == mine:
             self._adopt(partition, proposal, version)
         elif written.leader_epoch <= proposal.leader_epoch:

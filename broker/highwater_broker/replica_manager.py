@@ -273,8 +273,9 @@ class ReplicaManager:
             await self._write_recovery_points()
             if self._fence(request) is not ErrorCode.NONE:
                 return None
-        if request.is_init and self._is_first_init(request):
-            await self._drop_unlisted(request)
+        is_first_init = request.is_init and self._is_first_init(request)
+        if is_first_init and not await self._drop_unlisted(request):
+            return None
         self.commanded.set()
         self._fetchers.drop_idle()
         return errors
@@ -371,9 +372,10 @@ class ReplicaManager:
         self._last_init = init
         return is_first
 
-    async def _drop_unlisted(self, request: LeaderAndIsrRequest) -> None:
+    async def _drop_unlisted(self, request: LeaderAndIsrRequest) -> bool:
         """Give up what the controller does not know to be here: it lists all in its first command.
 
+        Return False once the command does not count any more.
         Source: V3 C (INIT deletes); the stray suffix keeps the log until its topic is known gone.
         """
         listed = {each.topic_partition for each in request.partitions}
@@ -381,9 +383,10 @@ class ReplicaManager:
         unlisted = [each for each in self.partitions() if each.topic_partition not in listed]
         for number, partition in enumerate(unlisted):
             if not await self._may_go_on(request, number * PARTITIONS_PER_TURN):
-                return
+                return False
             self._remove(partition, partition.leader_epoch, is_deleted=is_deleted)
         self._delete_strays_of_gone_topics()  # metadata may have come before
+        return True
 
     # ------------------------------------------------------------ StopReplica, UpdateMetadata
 

@@ -6,8 +6,7 @@ lives on, and takes it up once it is repaired.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from highwater_controller.context import ControllerContext, VersionedLeadership
@@ -91,28 +90,48 @@ async def read_topics(term: Term, topics: Sequence[str]) -> list[TopicPartition]
     new.
 
     What is assigned already stays as it is: moving replicas is the reassignment's business.
-    A topic with the id of another that is known is malformed. So are all those that share an id
-    and are read together: brokers know a log by it, and nothing tells whose it is.
+    A topic with the id of another is malformed: brokers know a log by it. The topic that is known
+    keeps the id, else the one that had it first.
     """
-    found = await term.store.each(topics, lambda topic: _read_topic(term, topic))
-    ids = Counter(each.topic_id for each in found if each is not None)
+    read = await term.store.each(topics, lambda topic: _read_topic(term, topic))
+    found = [each for each in read if each is not None]
+    owners = await _owners_of_shared_ids(term, found)
     added: list[TopicPartition] = []
     for each in found:
-        if each is None:
-            continue
-        is_shared = each.topic_id != NO_TOPIC_ID and ids[each.topic_id] > 1
-        owner = term.context.topic_with_id(each.topic_id)
-        if is_shared or owner not in (None, each.topic):
-            _leave_out(term, each.topic, f"another topic has the id {each.topic_id}")
-            continue
-        added.extend(_take_in(term.context, each))
+        owner = term.context.topic_with_id(each.topic_id) or owners.get(each.topic_id, each.topic)
+        if owner == each.topic:
+            added.extend(_take_in(term.context, each))
+        else:
+            _leave_out(term, each.topic, f"topic {owner[:300]} has the id {each.topic_id}")
     return added
+
+
+async def _owners_of_shared_ids(term: Term, found: Sequence[_FoundTopic]) -> Mapping[TopicId, str]:
+    """Return whose each id is that several of the topics have.
+
+    It is the topic's that has partition states, for it was led; of several such, or none, the one
+    whose znode was written first: another took the id from it.
+    """
+    by_id: dict[TopicId, list[_FoundTopic]] = {}
+    for each in found:
+        by_id.setdefault(each.topic_id, []).append(each)
+    owners: dict[TopicId, str] = {}
+    for topic_id, sharing in by_id.items():
+        if topic_id != NO_TOPIC_ID and len(sharing) > 1:
+            led = [each for each in sharing if await _has_states(term, each.topic)]
+            owners[topic_id] = min(led or sharing, key=lambda each: each.mzxid).topic
+    return owners
+
+
+async def _has_states(term: Term, topic: str) -> bool:
+    return await term.store.get(znodes.partitions_path(topic)) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class _FoundTopic:
     topic: str
     topic_id: TopicId
+    mzxid: int
     assignment: dict[TopicPartition, tuple[NodeId, ...]]
 
 
@@ -126,7 +145,8 @@ async def _read_topic(term: Term, topic: str) -> _FoundTopic | None:
     except MalformedZnode as fault:
         _leave_out(term, topic, fault)
         return None
-    return _FoundTopic(topic, topic_id if term.toggles.topic_id else NO_TOPIC_ID, assignment)
+    topic_id = topic_id if term.toggles.topic_id else NO_TOPIC_ID
+    return _FoundTopic(topic, topic_id, read[1].mzxid, assignment)
 
 
 def _leave_out(term: Term, topic: str, fault: object) -> None:

@@ -39,6 +39,8 @@ from highwater_wire.kafka.record_batch import MAX_INT64
 
 _BASE_OFFSET = attrgetter("base_offset")
 _FIRST_OFFSET = Offset(0)
+UNSYNCED_OPEN = 3
+"""So many segments before the newest stay open until they are synced."""
 
 
 class Log:
@@ -218,8 +220,9 @@ class Log:
     def _roll(self, base_offset: Offset) -> Segment:
         segment = self._new_segment(base_offset)
         self._segments[-1].seal()
-        self._segments[-1].rest()
         self._segments.append(segment)
+        if len(self._segments) > UNSYNCED_OPEN + 1:
+            self._segments[-UNSYNCED_OPEN - 2].rest()
         return segment
 
     def _new_segment(self, base_offset: int) -> Segment:
@@ -446,6 +449,8 @@ class Log:
         for segment in self._segments[:]:
             if not segment.is_synced() and not self._is_closed:
                 await segment.sync()
+                if self._segments[-1:] != [segment]:
+                    segment.rest()
         if not self._is_closed and await self._epoch_file.sync(self.epoch_cache):
             self._name_changes += 1
         name_changes = self._name_changes

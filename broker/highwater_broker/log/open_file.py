@@ -16,12 +16,14 @@ class OpenFile:
     straight from the file is told before a truncation changes what it was lent.
     """
 
-    __slots__ = ("__weakref__", "_lent", "descriptor", "file")
+    __slots__ = ("__weakref__", "_cuts", "_lent", "descriptor", "file")
 
     def __init__(self, file: File) -> None:
         self.file = file
         self._lent: dict[Callable[[], None], int] = {}
         """Whom to tell, and where what each was lent ends."""
+        self._cuts: list[int] = []
+        """Where the file was cut, in order."""
         fileno = getattr(file, "fileno", None)
         self.descriptor: int | None = None if fileno is None else fileno()
 
@@ -31,6 +33,15 @@ class OpenFile:
 
     def pread(self, position: int, length: int) -> bytes:
         return self.file.pread(position, length)
+
+    @property
+    def cut_count(self) -> int:
+        """How often the file was cut."""
+        return len(self._cuts)
+
+    def lowest_cut_since(self, cut_count: int) -> int | None:
+        """Return the lowest position at which it was cut since it had been cut so often."""
+        return min(self._cuts[cut_count:], default=None)
 
     def lend(self, end: int, take_back: Callable[[], None]) -> None:
         self._lent[take_back] = end
@@ -48,6 +59,7 @@ class OpenFile:
             del self._lent[take_back]
             take_back()
         self.file.truncate(position)
+        self._cuts.append(position)
 
     def __del__(self) -> None:
         self.file.close()
@@ -57,23 +69,29 @@ class SegmentRecords:
     """A RecordsView of whole batches in one segment; a listener holds it until all is sent.
 
     Whoever does not read at once borrows: a truncation takes back what it cuts before other
-    bytes take its place (KAFKA-18723), and the connection must end. Bytes that are cut read as
-    zeros, which no reader takes for a batch.
+    bytes take its place (KAFKA-18723), and the connection must end. Bytes that were cut since the
+    view was made read as zeros, which no reader takes for a batch.
     """
 
-    __slots__ = ("_length", "_open_file", "_position")
+    __slots__ = ("_cut_count", "_length", "_open_file", "_position")
 
     def __init__(self, open_file: OpenFile, position: int, length: int) -> None:
         self._open_file = open_file
         self._position = position
         self._length = length
+        self._cut_count = open_file.cut_count
 
     def __len__(self) -> int:
         return self._length
 
     def read(self) -> bytes:
-        data = self._open_file.pread(self._position, self._length)
+        data = self._open_file.pread(self._position, self._whole_bytes())
         return data if len(data) == self._length else data.ljust(self._length, b"\0")
+
+    def _whole_bytes(self) -> int:
+        """Return how many of its bytes have not been cut since it was made."""
+        cut = self._open_file.lowest_cut_since(self._cut_count)
+        return self._length if cut is None else max(0, min(cut - self._position, self._length))
 
     def place(self) -> tuple[str, int, int]:
         """Return path, position and length, for whoever looks without reading."""
@@ -81,7 +99,12 @@ class SegmentRecords:
 
     def file_range(self) -> tuple[int, int, int] | None:
         descriptor = self._open_file.descriptor
-        return None if descriptor is None else (descriptor, self._position, self._length)
+        is_whole = self._whole_bytes() == self._length
+        return (
+            None
+            if descriptor is None or not is_whole
+            else (descriptor, self._position, self._length)
+        )
 
     def borrow(self, take_back: Callable[[], None]) -> None:
         self._open_file.lend(self._position + self._length, take_back)

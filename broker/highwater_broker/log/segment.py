@@ -163,8 +163,9 @@ class Segment:
     def rest(self) -> None:
         """Let the file be closed while nobody reads it; clients' topics may have thousands.
 
-        Also before a sync: one that opens the file anew still learns of a write that failed, as
-        long as nobody learned of it before (errseq_t(7) in the kernel's documentation).
+        Before a sync only where too many would be open: a sync that opens the file anew learns of
+        a write that failed only if the kernel still has the inode in memory, and nobody learned of
+        it before (errseq_t(7) in the kernel's documentation).
         """
         self._kept_open = None
 

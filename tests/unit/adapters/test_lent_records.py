@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from highwater_adapters.files import RealFileSystem
+from highwater_adapters.response_writer import own_piece
 from highwater_adapters.tcp_server import ConnectionContext, KafkaListener, ListenerSpec
 from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
@@ -44,10 +45,10 @@ def batch(offset: int, epoch: int) -> bytes:
 class Scene:
     """A log, a listener that sends what is asked of it, and a client that has not read yet."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, config: LogConfig) -> None:
         self.files = RealFileSystem(folder)
         self.log, _ = Log.open(
-            self.files, "t-0", LogConfig(), clean_shutdown=False, recovery_point=Offset(0)
+            self.files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0)
         )
         self.append(0, BATCHES, epoch=0)
         self.failures: list[BaseException] = []
@@ -100,9 +101,11 @@ class Scene:
         return bytes(data)
 
 
-def run(folder: Path, body: Callable[[Scene], Awaitable[None]]) -> None:
+def run(
+    folder: Path, body: Callable[[Scene], Awaitable[None]], config: LogConfig | None = None
+) -> None:
     async def main() -> None:
-        scene = Scene(folder)
+        scene = Scene(folder, config or LogConfig())
         spec = ListenerSpec("REPLICATION", 0, scene.handle, REPLICATION_PROFILE, host="127.0.0.1")
         listener = KafkaListener(
             spec, TraceOfTest(), lambda name, error: scene.failures.append(error)
@@ -158,5 +161,51 @@ def test_what_lies_below_the_cut_is_sent_whole(tmp_path: Path) -> None:
         scene.log.truncate_to(Offset(BATCHES - 1))
         scene.append(BATCHES - 1, BATCHES, epoch=1)
         assert head + await scene.receive(len(promised) - 4) == promised
+
+    run(tmp_path, body)
+
+
+def test_what_was_lent_of_a_segment_that_was_closed_meanwhile_is_taken_back(tmp_path: Path) -> None:
+    """Its file is opened anew for the truncation: whoever still sends from it must be told."""
+
+    first_end, second_end = 10, 20
+    of_second = FetchRequest(
+        NodeId(1), 0, 1, 1 << 30, (FetchPartition("t", 0, Offset(first_end), 1 << 30),)
+    )
+
+    async def body(scene: Scene) -> None:
+        scene.append(BATCHES, second_end + 1, epoch=0)
+        await scene.log.flush()
+        promised = scene.frame(of_second)
+        await scene.ask(of_second)
+        head = await scene.receive(4)
+        scene.log.read(Offset(0), 1, scene.log.log_end_offset)  # another segment's file is kept now
+        scene.log.truncate_to(Offset(second_end - 1))
+        scene.append(second_end - 1, second_end, epoch=1)
+        received = head + await scene.receive()
+        assert len(received) < len(promised), "the connection ends"
+        assert received == promised[: len(received)]
+
+    run(tmp_path, body, LogConfig(segment_bytes=first_end * (BATCH_BYTES + 200)))
+
+
+def test_a_view_does_not_show_what_took_the_place_of_its_records_before_it_was_sent(
+    tmp_path: Path,
+) -> None:
+    """Found: a fetch of many partitions has views, and others run, before it is answered."""
+
+    async def body(scene: Scene) -> None:
+        view = scene.log.read(Offset(0), 1 << 30, scene.log.log_end_offset).records
+        assert not isinstance(view, bytes)
+        before = view.read()
+        kept = (BATCHES - 1) * len(before) // BATCHES
+        scene.log.truncate_to(Offset(BATCHES - 1))
+        scene.append(BATCHES - 1, BATCHES, epoch=1)
+        assert view.file_range() is None
+        assert view.read() == before[:kept] + bytes(len(before) - kept)
+        assert isinstance(own_piece(view), bytes)
+        again = scene.log.read(Offset(0), 1 << 30, scene.log.log_end_offset).records
+        assert not isinstance(again, bytes)
+        assert again.file_range() is not None
 
     run(tmp_path, body)

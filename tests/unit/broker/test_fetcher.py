@@ -14,7 +14,14 @@ from highwater_broker.partition import Partition
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
-from highwater_core.ids import LeaderEpoch, NodeId, Offset
+from highwater_core.ids import (
+    NO_TOPIC_ID,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    TopicId,
+    TopicPartition,
+)
 from highwater_core.ports import CallFailed
 from highwater_wire.kafka.messages import (
     EARLIEST_TIMESTAMP,
@@ -508,3 +515,31 @@ def test_corrupt_batches_of_a_leader_are_refused_and_asked_for_again(
     bench.transport.leader = Leader([(0, "a")], 1)
     bench.kernel.run_for(200)
     assert partition.log_end_offset == 1
+
+
+class NamedPartition:
+    """As much of a partition as the registry asks for."""
+
+    def __init__(self, topic: str, topic_id: TopicId) -> None:
+        self.topic_partition = TopicPartition(topic, 0)
+        self.topic_id = topic_id
+        self.leader_epoch = LeaderEpoch(1)
+        self.log_end_offset = Offset(0)
+
+    def trace(self, kind: EventKind, **detail: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("preset", "by_name"), [(Preset.FENCED, [False, True]), (Preset.V3, [False])]
+)
+def test_a_topic_without_an_id_is_fetched_apart_from_those_that_have_one(
+    make_bench: MakeBench, preset: Preset, by_name: list[bool]
+) -> None:
+    """A Fetch names all its topics by id or none: one without would take the ids from the rest."""
+    registry = make_bench(preset).fetchers()
+    for topic, topic_id in (("a", TopicId("f" * 32)), ("b", NO_TOPIC_ID), ("c", TopicId("e" * 32))):
+        registry.add(NamedPartition(topic, topic_id), TWO, truncates=False)  # type: ignore[arg-type]
+    assert sorted(key.is_by_name for key in registry._fetchers) == by_name
+    together = registry._fetcher_of
+    assert together[TopicPartition("a", 0)] == together[TopicPartition("c", 0)]

@@ -260,3 +260,21 @@ def test_on_a_conflict_other_data_leaves_the_isr_as_it_was(make_scene: Callable)
     assert state_of(scene.partition) == ((ME, TWO), 0, False)
     assert written(scene) == ((TWO, THREE), 1)
     assert notifications(scene) == 0
+
+
+def test_a_state_that_cannot_be_read_says_nothing_of_what_was_written_before(
+    make_scene: Callable,
+) -> None:
+    """The answer was lost, then somebody damaged the znode: once repaired it may be as proposed."""
+    scene = make_scene(Preset.V3)
+    scene.make_znode((ME, TWO, THREE), sets=1)
+
+    async def put(data: bytes) -> None:
+        await scene.session().set(STATE, data)
+
+    as_written = scene.zookeeper.dump()[STATE][0]
+    scene.run(put(b"no JSON"))
+    write(scene)
+    assert state_of(scene.partition) == ((ME, TWO), 0, True)
+    scene.run(put(as_written), 20_000)
+    assert state_of(scene.partition) == ((ME, TWO, THREE), 3, False)

@@ -11,8 +11,10 @@ import pytest
 
 from highwater_adapters.files import RealFileSystem
 from highwater_broker.log import time_lookup
-from highwater_broker.log.log import Log
+from highwater_broker.log.log import UNSYNCED_OPEN, Log
 from highwater_broker.log.log_config import LogConfig
+from highwater_broker.log.record_batch import LogRefused
+from highwater_core.errors import ErrorCode
 from highwater_core.ids import Offset
 
 
@@ -65,10 +67,10 @@ def test_however_many_segments_a_log_has_few_files_are_open(tmp_path: Path, tool
     log, _ = Log.open(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
     for _ in range(50):
         tools.append(log, b"x")
-        assert open_files_below(tmp_path) <= 2
+        assert open_files_below(tmp_path) <= UNSYNCED_OPEN + 1
     for offset in range(50):
         assert len(log.read(Offset(offset), 1000, Offset(50)).records) > 0
-        assert open_files_below(tmp_path) <= 2
+        assert open_files_below(tmp_path) <= UNSYNCED_OPEN + 2
     assert asyncio.run(log.flush()) == 50
     assert open_files_below(tmp_path) <= 2
     log.close()
@@ -80,6 +82,35 @@ def test_however_many_segments_a_log_has_few_files_are_open(tmp_path: Path, tool
         assert log.log_end_offset == 50
         assert open_files_below(tmp_path) <= 2
         log.close()
+    files.close()
+
+
+def test_a_segment_that_is_not_on_the_disk_yet_stays_open(tmp_path: Path, tools: Any) -> None:
+    """A write that fails after its file was closed may be reported to nobody."""
+    files = RealFileSystem(tmp_path)
+    config = LogConfig(segment_bytes=100)
+    log, _ = Log.open(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
+    for _ in range(UNSYNCED_OPEN + 1):
+        tools.append(log, b"x")
+    assert len(log._segments) == open_files_below(tmp_path) == UNSYNCED_OPEN + 1
+    log.close()
+    files.close()
+
+
+def test_a_segment_whose_file_has_gone_is_not_made_anew(tmp_path: Path, tools: Any) -> None:
+    files = RealFileSystem(tmp_path)
+    config = LogConfig(segment_bytes=100)
+    log, _ = Log.open(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
+    for _ in range(5):
+        tools.append(log, b"x")
+    asyncio.run(log.flush())
+    gone = tmp_path / "t-0" / f"{0:020}.log"
+    gone.unlink()
+    with pytest.raises(LogRefused) as refused:
+        log.read(Offset(0), 1000, Offset(5))
+    assert refused.value.error is ErrorCode.KAFKA_STORAGE_ERROR
+    assert not gone.exists()
+    log.close()
     files.close()
 
 

@@ -323,22 +323,35 @@ def test_a_known_topic_that_takes_anothers_id_keeps_its_own(running):
     running.until(lambda: running.state("a").leader == 2, "the election")
 
 
-def test_a_new_controller_takes_in_none_of_the_topics_that_share_an_id(running):
-    """It cannot know whose it is; the brokers go on as they are until the id is one topic's."""
+def test_a_new_controller_lets_the_topic_that_was_led_keep_its_id(running):
+    """Found: it took in none of those that share an id, and nobody led when the leader died."""
     running.create_topic("t", (0, 1))
     paths = copy_topic_id(running, "a", "u")
+    before = running.data(znodes.topic_path("t"))
+    running.write(znodes.topic_path("t"), before)  # the last one written, and led all the same
     running.kill_controller(1000)
     running.start_controller(1001)
-    running.until(lambda: znodes.topic_path("t") in told_of(running), "the report")
+    running.until_failed_over()
     running.create_topic("other", (1, 2))  # which lets it read the unknown ones again
     known = running.controllers[1001]._controller.term.context.is_known
-    assert [known(topic) for topic in ("a", "t", "u")] == [False] * 3
-    for path in sorted(paths):
-        assert running.data(f"{path}/partitions") is None
-        running.delete(path)
-    running.until(lambda: known("t"), "topic t")
+    assert [known(topic) for topic in ("a", "t", "u")] == [False, True, False]
+    assert all(running.data(f"{path}/partitions") is None for path in paths)
     running.brokers[0].die()
     running.until(lambda: running.state("t").leader == 1, "the election")
+
+
+def test_a_new_controller_lets_the_topic_keep_its_id_that_had_it_first(running):
+    running.create_topic("t", (0, 1))
+    running.create_topic("a", (1, 2))
+    running.create_topic("z", (1, 2))
+    paths = copy_topic_id(running, "a", "z")
+    running.kill_controller(1000)
+    running.start_controller(1001)
+    running.until(lambda: paths <= told_of(running), "the report")
+    running.brokers[0].die()
+    running.until(lambda: running.state("t").leader == 1, "the election")
+    known = running.controllers[1001]._controller.term.context.is_known
+    assert [known(topic) for topic in ("a", "t", "z")] == [False, True, False]
 
 
 def test_a_deleted_topics_id_is_free(running):
