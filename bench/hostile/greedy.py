@@ -171,6 +171,22 @@ def roll_small_segments(target: Target, rng: random.Random) -> None:
         _answered(target.any_broker(rng), DeleteTopicsRequest((small.topic,), 8_000))
 
 
+def produce_in_a_crowd(target: Target, rng: random.Random) -> None:
+    """Three thousand produces of all partitions at once, which wait for followers together."""
+    items = tuple(
+        ProducePartition(target.topic, partition, record_batch([b"v"]))
+        for partition in range(target.partition_count)
+    )
+    crowd = [ProduceRequest(-1, 10_000, items)] * 64
+    with ExitStack() as open_ones:
+        clients = [open_ones.enter_context(target.any_broker(rng)) for _ in range(50)]
+        for client in clients:
+            client.ask(crowd)
+        for client in clients:
+            for _ in crowd:
+                client.receive_frame()
+
+
 # ---------------------------------------------------------------- forged batches
 
 

@@ -8,6 +8,8 @@ Source: replication.md section 4, "Purgatory" (Kafka's DelayedProduce and Delaye
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Protocol
 
 from highwater_core.check import check
 from highwater_core.ids import TopicPartition
@@ -18,20 +20,24 @@ MAX_WAITERS = 100_000
 MAX_READERS = 50_000
 MAX_READER_KEYS = 500_000
 """Of consumers' fetches that wait, beside the former; past either, a fetch is answered at once."""
-READERS_PER_TURN = 64
-"""Of a key that more consumers wait for, so many look again before others run: each that is done
-reads and answers at once."""
+WOKEN_PER_TURN = 64
+"""Of a key so many consumers look again, and so many produces are done, before others run: each
+that is done answers at once."""
 MAX_TIMEOUT_MS = 5 * 60 * 1000
 MAX_ROUNDS = 10_000
 """Checks that one check may set off, one after another; more means that they never end."""
 
 
+class _Woken(Protocol):
+    def set(self) -> None: ...
+
+
 class _Waiter:
-    """One waiting request."""
+    """One waiting request, or one key's part of one."""
 
     __slots__ = ("is_complete", "is_done", "woken")
 
-    def __init__(self, is_complete: Callable[[], bool], woken: Event) -> None:
+    def __init__(self, is_complete: Callable[[], bool], woken: _Woken) -> None:
         self.is_complete = is_complete
         self.woken = woken
         self.is_done = False
@@ -49,11 +55,14 @@ class _Waiting:
     def __bool__(self) -> bool:
         return bool(self.freely or self.in_turn)
 
-    def done(self) -> list[_Waiter]:
-        """Return the waiters that are done now; predicates change nothing meanwhile."""
+    def done(self, in_turn_max: int) -> list[_Waiter]:
+        """Return the waiters that are done now; predicates change nothing meanwhile.
+
+        in_turn_max: of those in turn no more than so many.
+        """
         # One that another key woke stays listed until its task runs.
         done = [one for one in self.freely if not one.is_done and one.is_complete()]
-        for waiter in self.in_turn:
+        for waiter in islice(self.in_turn, in_turn_max):
             if not waiter.is_complete():
                 break
             done.append(waiter)
@@ -62,6 +71,49 @@ class _Waiting:
     def remove(self, waiter: _Waiter) -> None:
         self.freely.pop(waiter, None)
         self.in_turn.pop(waiter, None)
+
+
+class Parts:
+    """What one request waits for, key by key: it is done when every part is.
+
+    A part is in turn on its key: list it before anything that begins later on that key.
+    """
+
+    __slots__ = ("_listed", "_open_count", "_purgatory", "_woken")
+
+    def __init__(self, purgatory: Purgatory) -> None:
+        self._purgatory = purgatory
+        self._woken: Event | None = None
+        self._listed: list[tuple[TopicPartition, _Waiter]] = []
+        self._open_count = 0
+
+    def add(self, key: TopicPartition, is_complete: Callable[[], bool]) -> None:
+        """List a part, unless it is complete now; see Purgatory.wait for the predicate."""
+        if is_complete():
+            return
+        waiter = _Waiter(is_complete, self)
+        self._purgatory.list_in_turn(key, waiter)
+        self._listed.append((key, waiter))
+        self._open_count += 1
+
+    def set(self) -> None:
+        """Count one part as done."""
+        self._open_count -= 1
+        if not self._open_count and self._woken is not None:
+            self._woken.set()
+
+    async def wait(self, timeout_ms: int) -> bool:
+        """Return True once every part is complete, False when timeout_ms passed first."""
+        if not self._open_count:
+            return True
+        self._woken = self._purgatory.event()
+        return await self._purgatory.wait_for(self._woken, timeout_ms)
+
+    def close(self) -> None:
+        """Take the parts that are still open from their keys."""
+        for key, waiter in self._listed:
+            if not waiter.is_done:
+                self._purgatory.forget(waiter, (key,))
 
 
 class Watch:
@@ -116,7 +168,7 @@ class Purgatory:
         self._watches: dict[TopicPartition, dict[Watch, None]] = {}
         self._readers: dict[TopicPartition, dict[Watch, None]] = {}
         self._crowded: dict[TopicPartition, None] = {}
-        """Keys that were checked, whose many readers have yet to look; an ordered set."""
+        """Keys that were checked, at which more has yet to look or be woken; an ordered set."""
         self._scope = runtime.scope("purgatory")
         self._is_waking_crowds = False
         self._waiting_count = 0
@@ -160,34 +212,48 @@ class Purgatory:
         for watch in self._watches.get(key, ()):
             watch.look(key)
         self._wake_readers(key)
+        if self._wake_waiting(key):
+            self._wake_crowd_of(key)
+
+    def _wake_waiting(self, key: TopicPartition) -> bool:
+        """Wake the key's waiters that are done; return whether more of them may be."""
         waiting = self._waiting.get(key)
         if waiting is None:
-            return
-        for waiter in waiting.done():
+            return False
+        done = waiting.done(WOKEN_PER_TURN)
+        for waiter in done:
             waiter.is_done = True
             waiting.remove(waiter)
             waiter.woken.set()
         if not waiting:
             del self._waiting[key]
+        return bool(waiting.in_turn) and len(done) >= WOKEN_PER_TURN
 
     def _wake_readers(self, key: TopicPartition) -> None:
         readers = self._readers.get(key, {})
-        if len(readers) <= READERS_PER_TURN:
-            for watch in readers:
-                watch.look(key)
+        if len(readers) > WOKEN_PER_TURN:
+            self._wake_crowd_of(key)
             return
+        for watch in readers:
+            watch.look(key)
+
+    def _wake_crowd_of(self, key: TopicPartition) -> None:
+        """Have the key looked at again, in turns with whatever else runs."""
         self._crowded[key] = None
         if not self._is_waking_crowds:
             self._is_waking_crowds = True
-            self._scope.spawn("ReaderWaker", self._wake_crowds())
+            self._scope.spawn("CrowdWaker", self._wake_crowds())
 
     async def _wake_crowds(self) -> None:
         try:
             while self._crowded:
                 key = next(iter(self._crowded))
                 del self._crowded[key]  # a check from now on lets all of them look once more
+                await self._runtime.sleep(0)
+                while self._wake_waiting(key):
+                    await self._runtime.sleep(0)
                 for number, watch in enumerate(tuple(self._readers.get(key, ()))):
-                    if number % READERS_PER_TURN == 0:
+                    if number % WOKEN_PER_TURN == 0:
                         await self._runtime.sleep(0)
                     if watch.keys is not None:
                         watch.look(key)
@@ -214,21 +280,45 @@ class Purgatory:
         """
         if is_complete():
             return True
+        woken = self._runtime.event()
+        waiter = _Waiter(is_complete, woken)
+        for key in keys:
+            waiting = self._waiting_at(key)
+            (waiting.in_turn if in_turn else waiting.freely)[waiter] = None
+        try:
+            return await self.wait_for(woken, timeout_ms)
+        finally:
+            self.forget(waiter, keys)
+
+    def parts(self) -> Parts:
+        """Return a wait for several keys, each part of which is done in turn on its key.
+
+        A check costs what it wakes, as with `wait`; close it when the wait is over.
+        """
+        return Parts(self)
+
+    def event(self) -> Event:
+        return self._runtime.event()
+
+    def list_in_turn(self, key: TopicPartition, waiter: _Waiter) -> None:
+        self._waiting_at(key).in_turn[waiter] = None
+
+    def _waiting_at(self, key: TopicPartition) -> _Waiting:
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            waiting = self._waiting[key] = _Waiting()
+        return waiting
+
+    async def wait_for(self, woken: Event, timeout_ms: int) -> bool:
+        """Return whether one who is listed was woken in time; False at once when it is full."""
         if timeout_ms <= 0 or self._waiting_count - self._watching_count >= self._max_waiters:
             return False
-        waiter = _Waiter(is_complete, self._runtime.event())
-        for key in keys:
-            waiting = self._waiting.get(key)
-            if waiting is None:
-                waiting = self._waiting[key] = _Waiting()
-            (waiting.in_turn if in_turn else waiting.freely)[waiter] = None
         self._waiting_count += 1
         try:
-            await waiter.woken.wait(min(timeout_ms, self._max_timeout_ms))
+            await woken.wait(min(timeout_ms, self._max_timeout_ms))
         finally:
             self._waiting_count -= 1
-            self._forget(waiter, keys)
-        return waiter.is_done
+        return woken.is_set()
 
     def watch(self, key: TopicPartition, watch: Watch) -> None:
         self._watches.setdefault(key, {})[watch] = None
@@ -274,18 +364,19 @@ class Purgatory:
             return True
         if timeout_ms <= 0:
             return False
-        watch.waiter = waiter = _Waiter(is_complete, self._runtime.event())
+        woken = self._runtime.event()
+        watch.waiter = waiter = _Waiter(is_complete, woken)
         self._waiting_count += 1
         self._watching_count += 1
         try:
-            await waiter.woken.wait(min(timeout_ms, self._max_timeout_ms))
+            await woken.wait(min(timeout_ms, self._max_timeout_ms))
         finally:
             self._waiting_count -= 1
             self._watching_count -= 1
             watch.waiter = None
         return waiter.is_done
 
-    def _forget(self, waiter: _Waiter, keys: Sequence[TopicPartition]) -> None:
+    def forget(self, waiter: _Waiter, keys: Sequence[TopicPartition]) -> None:
         for key in keys:
             waiting = self._waiting.get(key)
             if waiting is not None:

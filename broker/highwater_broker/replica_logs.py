@@ -37,6 +37,7 @@ from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.log.recovery import Recovery
 from highwater_broker.log.storage_identity import STORAGE_IDENTITY, StorageIdentity
+from highwater_broker.turns import PARTITIONS_PER_TURN
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint, FailPoints
@@ -57,6 +58,10 @@ class HostedLog:
     must_checkpoint: bool = False
     """Whether its written recovery point is beyond its end, or may be after a power loss: see
     `Replica.must_checkpoint`."""
+
+
+MayGoOn = Callable[[int], Awaitable[bool]]
+"""Lets others run at a number of deeds; whether the rest is still to be done."""
 
 
 class ReplicaLogs:
@@ -337,15 +342,20 @@ class ReplicaLogs:
         except OSError as error:
             self.bad_input("data folder", str(error))
 
-    def delete_strays(self, topics: Iterable[str]) -> None:
-        """Remove what was set aside of topics that are now known to be gone."""
-        names = {name for topic in topics for name in (topic, topic_aside(topic))}
-        self._delete_strays(lambda stray, folder: stray.topic in names)
+    async def delete_strays(self, topics: Iterable[str], may_go_on: MayGoOn) -> bool:
+        """Remove what was set aside of topics that are now known to be gone.
 
-    def delete_strays_of_others(self, topics: Mapping[str, TopicId]) -> None:
+        may_go_on is asked before each of the strays, and lets others run; return its last word.
+        """
+        names = {name for topic in topics for name in (topic, topic_aside(topic))}
+        return await self._delete_strays(lambda stray, folder: stray.topic in names, may_go_on)
+
+    async def delete_strays_of_others(
+        self, topics: Mapping[str, TopicId], may_go_on: MayGoOn
+    ) -> bool:
         """Remove what was set aside of any topic but these, which are all that there are.
 
-        One of their names with another topic id is of a topic that is gone, too.
+        One of their names with another topic id is of a topic that is gone, too. Else as before.
         """
         topic_ids = {**topics, **{topic_aside(topic): topics[topic] for topic in topics}}
 
@@ -353,15 +363,20 @@ class ReplicaLogs:
             topic_id = topic_ids.get(stray.topic)
             return topic_id is None or self._is_of_other_topic(folder, topic_id)
 
-        self._delete_strays(is_gone)
+        return await self._delete_strays(is_gone, may_go_on)
 
-    def _delete_strays(self, is_gone: Callable[[TopicPartition, str], bool]) -> None:
+    async def _delete_strays(
+        self, is_gone: Callable[[TopicPartition, str], bool], may_go_on: MayGoOn
+    ) -> bool:
         try:
-            for stray, folder in list_strays(self._files):
+            for number, (stray, folder) in enumerate(list_strays(self._files)):
+                if not await may_go_on(number * PARTITIONS_PER_TURN):
+                    return False
                 if is_gone(stray, folder):
                     self._remove_folder(folder)
         except OSError as error:
             self.bad_input("strays", str(error))
+        return True
 
     def _remove_folder(self, folder: str) -> None:
         """Remove a folder that is aside; what the disk refuses is removed another time."""

@@ -8,6 +8,7 @@ Source: V3 C; replication.md section 4 "LISR".
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 from highwater_broker.become_follower import become_follower
@@ -174,7 +175,7 @@ class ReplicaManager:
             case StopReplicaRequest():
                 errors = await self._stop_replicas(request)
             case UpdateMetadataRequest():
-                errors = self._update_metadata(request)
+                errors = await self._update_metadata(request)
         if errors is None:
             return self._refuse(request, self._fence(request))
         errors |= faults
@@ -385,8 +386,7 @@ class ReplicaManager:
             if not await self._may_go_on(request, number * PARTITIONS_PER_TURN):
                 return False
             self._remove(partition, partition.leader_epoch, is_deleted=is_deleted)
-        self._delete_strays_of_gone_topics()  # metadata may have come before
-        return True
+        return await self._delete_strays_of_gone_topics(request)  # metadata may have come before
 
     # ------------------------------------------------------------ StopReplica, UpdateMetadata
 
@@ -451,8 +451,14 @@ class ReplicaManager:
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 
-    def _update_metadata(self, request: UpdateMetadataRequest) -> dict[TopicPartition, ErrorCode]:
-        """Hand the controller's view to the cache, and let leaders look who lives now."""
+    async def _update_metadata(
+        self, request: UpdateMetadataRequest
+    ) -> dict[TopicPartition, ErrorCode] | None:
+        """Hand the controller's view to the cache, and let leaders look who lives now.
+
+        Then remove what was set aside of topics that are gone; None when the broker registered
+        anew meanwhile.
+        """
         removed = self._metadata.update(request)
         gone: list[str] = []
         for topic in dict.fromkeys(key.topic for key in removed):
@@ -461,22 +467,31 @@ class ReplicaManager:
             else:
                 self._topics.forget(topic)
                 gone.append(topic)
-        if request.is_full or removed:
-            self._delete_strays_of_gone_topics()
-        if gone and not self._metadata.is_complete:
-            self._logs.delete_strays(gone)
         for partition in self._partitions.values():
             if partition.is_leader and partition.maybe_advance_high_watermark():
                 partition.changed()
+        is_current = True
+        if request.is_full or removed:
+            is_current = await self._delete_strays_of_gone_topics(request)
+        if gone and is_current and not self._metadata.is_complete:
+            may_go_on = partial(self._may_go_on, request)
+            is_current = await self._logs.delete_strays(gone, may_go_on)
+        if not is_current:
+            return None
         return {each.topic_partition: ErrorCode.NONE for each in request.partitions}
 
-    def _delete_strays_of_gone_topics(self) -> None:
-        """Delete what was set aside of topics that are not there, once all that are are known."""
-        if self._metadata.is_complete:
-            known = self._metadata.topics()
-            self._logs.delete_strays_of_others(
-                {topic: self._metadata.topic_id(topic) for topic in known}
-            )
+    async def _delete_strays_of_gone_topics(self, request: BrokerCommand) -> bool:
+        """Delete what was set aside of topics that are not there, once all that are are known.
+
+        Return False once the command does not count any more.
+        """
+        if not self._metadata.is_complete:
+            return True
+        known = self._metadata.topics()
+        return await self._logs.delete_strays_of_others(
+            {topic: self._metadata.topic_id(topic) for topic in known},
+            partial(self._may_go_on, request),
+        )
 
     def stop_all(self) -> None:
         """Take every replica out of service: nothing is appended or read any more."""

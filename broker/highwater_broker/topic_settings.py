@@ -30,6 +30,9 @@ from highwater_core.znodes import (
     topic_config_path,
 )
 
+INDEX_INTERVAL = "index.interval.bytes"
+LEAST_INDEX_INTERVAL_BYTES = 1024
+
 RETRY_MS = 500
 _TOPIC_ENTITY = "topics/"
 
@@ -100,8 +103,14 @@ class TopicSettings:
         return self._values(topic).get("min.insync.replicas", default)
 
     def log_config(self, topic: str) -> LogConfig:
-        """Return the topic's own values, the broker's settings of the same names for the rest."""
+        """Return the topic's own values, the broker's settings of the same names for the rest.
+
+        Deviation: a topic's index interval counts as LEAST_INDEX_INTERVAL_BYTES at least: indexes
+        are kept in memory, and clients choose it.
+        """
         values = self._values(topic)
+        if INDEX_INTERVAL in values:
+            values[INDEX_INTERVAL] = max(values[INDEX_INTERVAL], LEAST_INDEX_INTERVAL_BYTES)
         return LogConfig(
             **{
                 field: values.get(key.name, getattr(self._settings, field))

@@ -71,6 +71,30 @@ def late_expansion(t: Targets, at_ms: int) -> list[Step]:
     ]
 
 
+def expansion_without_an_answer(t: Targets, at_ms: int) -> list[Step]:
+    """A leader lets a follower in, is not told that this was written, and is deposed unheard.
+
+    Whoever is told of the election meanwhile is the follower that came in; the leader and the rest
+    of the old ISR go on, and may commit without it. Source: KIP-497; KAFKA-1382.
+    """
+    at, brokers = t.partition(), t.draw.shuffled(t.brokers)
+    leader, (follower, other) = f"leader of {at}", (*brokers, *brokers)[:2]
+    away_ms, late_ms = t.draw.of((1_200, 2_500)), t.draw.of((30, 50, 120))
+    back_ms = at_ms + away_ms - 50
+    proposed = When(Observed.EVENT, event="isr_change_proposed", partition=at)
+    deposed = When(
+        Observed.EVENT, event="isr_change_proposed", partition=at, then_after_ms=late_ms + 2
+    )
+    return [
+        Step(at_ms, f.Cut(leader, follower, "replication", True, away_ms)),
+        Step(back_ms, f.DelayAt(leader, "before_isr_write", late_ms, 1, 3_000)),
+        Step(back_ms, f.LoseZooKeeperReply(leader), proposed),
+        Step(back_ms, f.Cut("active controller", leader, "control", True, 7_000), proposed),
+        Step(back_ms, f.Cut("active controller", other, "control", True, 7_000), proposed),
+        Step(back_ms, f.Cut(leader, "zookeeper", "zookeeper", True, 2_000), deposed),
+    ]
+
+
 def copies_of_commands(t: Targets, at_ms: int) -> list[Step]:
     """A broker is cut off from its controllers twice: of two commands come copies that are late.
 
@@ -171,6 +195,7 @@ LATE_MOTIFS: tuple[Motif, ...] = (
     late_answers,
     late_isr_writes,
     late_expansion,
+    expansion_without_an_answer,
     copies_of_commands,
     contested_election,
     lowered_minimum,

@@ -12,11 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from highwater_broker.isr_writer import ConditionalWriter
+from highwater_broker.partition import Partition
+from highwater_broker.roles import IsrProposal
 from highwater_chaos.plan import decode_plan
 from highwater_core.config import Preset
+from highwater_core.znodes import PartitionLeadership
 from highwater_simulator.generate import Family
 from highwater_simulator.runner import run_plan
-from highwater_simulator.search import Chunk, Schedule, chunks_of, schedules_of
+from highwater_simulator.search import Chunk, Schedule, chunks_of, find, schedules_of
 
 COUNT = int(os.environ.get("HIGHWATER_SCHEDULES", "24"))
 FIRST_SEED = int(os.environ.get("HIGHWATER_FIRST_SEED", "1"))
@@ -62,3 +66,27 @@ def test_schedules_show_nothing_but_documented_flaws_of_their_preset(chunk: Chun
 @pytest.mark.parametrize("path", FOUND_PLANS, ids=lambda path: path.stem)
 def test_plans_that_once_showed_a_bug_run_clean(path: Path) -> None:
     assert run_plan(decode_plan(path.read_bytes(), path)).violation is None
+
+
+def test_an_isr_that_was_written_and_given_up_lets_its_leader_commit_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The mistake put back, which no preset's table can hold: that writer is v3's alone."""
+    reread = ConditionalWriter._reread
+
+    async def give_up(
+        self: ConditionalWriter,
+        partition: Partition,
+        proposal: IsrProposal,
+        mine: PartitionLeadership,
+    ) -> bool:
+        is_done = await reread(self, partition, proposal, mine)
+        if is_done and partition.proposal() is proposal:
+            partition.withdraw_proposal(proposal)
+        return is_done
+
+    monkeypatch.setattr(ConditionalWriter, "_reread", give_up)
+    path = Path(__file__).parent / "found" / "an_expansion_that_was_written_is_given_up.json"
+    found = find(run_plan(decode_plan(path.read_bytes(), path)))
+    assert found is not None
+    assert (found.violation.invariant, found.rows) == ("I2", ())

@@ -13,7 +13,7 @@ from highwater_broker.kafka_api.append_order import AppendOrder
 from highwater_broker.kafka_api.lookup import PartitionLookup
 from highwater_broker.kafka_api.seams import CLIENT_LISTENERS, Partition
 from highwater_broker.kafka_api.turns import Turns
-from highwater_broker.purgatory import Purgatory, Watch
+from highwater_broker.purgatory import Parts, Purgatory
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import LeaderEpoch, Offset, TopicPartition
@@ -63,11 +63,13 @@ class _Appended:
 class _Appends:
     """What a request's appends have come to so far, in its partitions' order."""
 
-    __slots__ = ("acks", "named_twice", "results", "uncommitted")
+    __slots__ = ("acks", "named_twice", "parts", "results", "uncommitted")
 
-    def __init__(self, acks: int, named_twice: Container[TopicPartition]) -> None:
+    def __init__(self, acks: int, named_twice: Container[TopicPartition], parts: Parts) -> None:
         self.acks = acks
         self.named_twice = named_twice
+        self.parts = parts
+        """Waits for what is not committed: in the order of appends on each partition."""
         self.results: list[ProducePartitionResult] = []
         self.uncommitted: list[_Appended] = []
 
@@ -108,7 +110,15 @@ class ProduceHandler:
         refused = self._refusal(request, listener)
         if refused is not None:
             return None if request.acks == 0 else _refuse_all(request, refused)
-        appends = _Appends(request.acks, _named_twice(request.partitions))
+        appends = _Appends(request.acks, _named_twice(request.partitions), self._purgatory.parts())
+        try:
+            return await self._append_and_wait(request, appends, listener)
+        finally:
+            appends.parts.close()
+
+    async def _append_and_wait(
+        self, request: ProduceRequest, appends: _Appends, listener: str
+    ) -> ProduceResponse | None:
         keys = [TopicPartition(item.topic, item.partition) for item in request.partitions]
         is_free = self._order.is_free(keys)
         if is_free and len(keys) <= APPENDS_PER_TURN:
@@ -128,11 +138,10 @@ class ProduceHandler:
             return None if request.acks == 0 else _refuse_all(request, refused)
         if request.acks == 0:
             return None
-        results, appended = appends.results, appends.uncommitted
-        if appended:
-            await self._wait_for_all(appended, request.timeout_ms)
-            for one in appended:
-                results[one.index] = _committed(results[one.index], one.status)
+        results = appends.results
+        await appends.parts.wait(request.timeout_ms)
+        for one in appends.uncommitted:
+            results[one.index] = _committed(results[one.index], one.status)
         return ProduceResponse(tuple(results))
 
     def _refusal(self, request: ProduceRequest, listener: str) -> ErrorCode | None:
@@ -184,7 +193,9 @@ class ProduceHandler:
             return ProducePartitionResult(item.topic, item.partition, outcome.error)
         if appends.acks == ACKS_ALL:
             index = len(appends.results)
-            appends.uncommitted.append(_Appended(index, partition, outcome.end_offset))
+            appended = _Appended(index, partition, outcome.end_offset)
+            appends.uncommitted.append(appended)
+            appends.parts.add(key, appended.is_decided)
         return ProducePartitionResult(
             item.topic,
             item.partition,
@@ -204,31 +215,6 @@ class ProduceHandler:
         else:
             error = ErrorCode.INVALID_RECORD
         return ProducePartitionResult(key.topic, key.partition, error)
-
-    async def _wait_for_all(self, appended: list[_Appended], timeout_ms: int) -> None:
-        if len(appended) == 1:
-            # In turn: what was appended earlier is committed, or lost, no later.
-            (one,) = appended
-            await self._purgatory.wait(
-                (one.partition.topic_partition,), one.is_decided, timeout_ms, in_turn=True
-            )
-            return
-        undecided = {one.partition.topic_partition: one for one in appended if not one.is_decided()}
-        keys = tuple(undecided)
-
-        def look_again(key: TopicPartition) -> None:
-            if key in undecided and undecided[key].is_decided():
-                del undecided[key]
-
-        # Each partition is looked at when it changes, and then alone: there may be thousands.
-        watch = Watch(look_again)
-        for key in keys:
-            self._purgatory.watch(key, watch)
-        try:
-            await self._purgatory.wait_watching(watch, lambda: not undecided, timeout_ms)
-        finally:
-            for key in keys:
-                self._purgatory.unwatch(key, watch)
 
 
 def _named_twice(items: Sequence[ProducePartition]) -> frozenset[TopicPartition]:

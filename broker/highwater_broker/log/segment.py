@@ -397,8 +397,14 @@ class Segment:
         return self._opened().pread(self.size_bytes, limit_bytes)
 
     def seal(self) -> None:
-        """Complete the time index: no batch will be added, or none for a while."""
+        """Complete the time index: no batch will be added, or none for a while.
+
+        What was remembered of the newest batches beside the indexes takes memory for readers who
+        are at the log's end.
+        """
         self._time_index.maybe_add(self.max_timestamp, self._max_timestamp_offset)
+        del self._tail_offsets[:]
+        del self._tail_positions[:]
 
     def _forget_from(self, position: int) -> None:
         """Forget all batches but those before an indexed one (or none), which is noted next."""
@@ -475,6 +481,9 @@ class Segment:
                 self._files.remove(segment_path(self._folder, self.base_offset, suffix))
         except OSError:
             self._is_gone = False
+            for index_file in self._index_files:
+                index_file.forget_file()
+            self._changes += 1  # what was synced of the indexes is gone
             raise
         self.rest()
 

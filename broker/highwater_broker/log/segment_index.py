@@ -217,6 +217,11 @@ class IndexFile:
             with suppress(OSError):
                 self._open_and_write(b"").close()
 
+    def forget_file(self) -> None:
+        """Take the file for gone: the next `store` writes all of the index."""
+        self._written_entries = 0
+        self._is_stored = False
+
     def store(self) -> None:
         """Write what the file lacks, into the page cache."""
         if self._is_stored and self._written_entries == len(self._index):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Awaitable
+
+_NOTHING_WAS_SYNCED = (errno.EMFILE, errno.ENFILE)
+"""What opening a folder meets where no descriptor is left, before anything is asked of the disk."""
 
 
 class SyncFailed(OSError):
@@ -17,8 +21,11 @@ async def synced(sync: Awaitable[None]) -> None:
 
     Raises:
         SyncFailed: it failed.
+        OSError: it was not tried, for want of a descriptor.
     """
     try:
         await sync
     except OSError as error:
+        if error.errno in _NOTHING_WAS_SYNCED:
+            raise
         raise SyncFailed(error.errno, f"sync: {error}") from error

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from highwater_broker.checkpointer import SEGMENTS_PER_TURN, Checkpointer
+from highwater_broker.checkpointer import Checkpointer
 from highwater_broker.log.checkpoints import (
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
@@ -235,7 +235,7 @@ def test_old_segments_are_removed_some_in_a_turn(
     monkeypatch.setattr(Segment, "remove", counted)
     broker.do(broker.checkpointer.write_recovery_points())
     assert turns.total > 40
-    assert turns.longest <= SEGMENTS_PER_TURN
+    assert turns.longest <= 8
     logs = [name for name in broker.bench.ports.files.list(log.folder) if name.endswith(".log")]
     assert logs[0] == f"{50:020d}.log"
 

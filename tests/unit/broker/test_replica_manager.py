@@ -733,6 +733,37 @@ def test_a_command_of_many_partitions_lets_others_run_meanwhile(
         assert (sum(steps), max(steps)) == (len(MANY), most)
 
 
+def test_strays_are_removed_one_in_a_turn(
+    make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found: thousands of them, which a broker met at its return, kept all clients waiting."""
+    broker = make_broker()
+    files = broker.bench.ports.files
+    for number in range(30):
+        set_aside(broker, f"gone-{number}", ID_A)
+    left = [30]
+    at_each_turn(monkeypatch, lambda: left.append(len(list_strays(files))))
+    broker.carry_out(update(metadata(T0, ID_B), number=2, is_full=True))
+    assert [before - after for before, after in itertools.pairwise(left)] == [1] * 29
+    assert list_strays(files) == []
+
+
+def test_strays_stay_as_the_broker_registers_anew(
+    make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = make_broker()
+    for number in range(30):
+        set_aside(broker, f"gone-{number}", ID_A)
+
+    def register() -> None:
+        broker.own_epoch = BrokerEpoch(OWN + 1)
+
+    at_each_turn(monkeypatch, register)
+    answer = broker.carry_out(update(metadata(T0, ID_B), number=2, is_full=True))
+    assert answer.error is E.STALE_BROKER_EPOCH
+    assert len(list_strays(broker.bench.ports.files)) == 29
+
+
 @pytest.mark.parametrize("is_stop", [False, True])
 def test_a_command_of_many_partitions_ends_as_the_broker_registers_anew(
     make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch, is_stop: bool

@@ -278,3 +278,45 @@ def test_a_segment_whose_removal_is_refused_midway_keeps_its_batches(
     held = tools.all_bytes(log)
     machine.lose_power()
     assert tools.all_bytes(machine.open()[0]) == held
+
+
+def test_a_segment_whose_removal_is_refused_at_its_log_goes_on_without_its_indexes(
+    new_machine: Any, tools: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found: its index files were gone, and what was next flushed of them ended the broker."""
+    machine = new_machine(SMALL)
+    log = filled(machine, tools)
+    assert flush_refusal(machine, log) is None
+    files, newest = machine.files, log._segments[-1]
+    remove = files.remove
+
+    def refuse(path: str) -> None:
+        if path.endswith(".log"):
+            raise OSError(errno.EIO, "input/output error", path)
+        remove(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "remove", refuse)
+        assert refusal(lambda: log.truncate_to(Offset(1))) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert log._segments[-1] is newest
+    tools.append(log, b"x", epoch=1)
+    assert flush_refusal(machine, log) is None
+    assert is_true(machine, tools, log)
+
+
+@pytest.mark.parametrize("what", [errno.EMFILE, errno.ENFILE])
+def test_want_of_a_descriptor_for_a_sync_is_no_sync_that_failed(
+    new_machine: Any, tools: Any, monkeypatch: pytest.MonkeyPatch, what: int
+) -> None:
+    """Found: no flush succeeded any more after one that came when no descriptor was left."""
+    machine = new_machine(ONE_SEGMENT)
+    log = filled(machine, tools)
+
+    async def refuse(folder: str) -> None:
+        raise OSError(what, "too many open files", folder)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(machine.files, "sync_folder", refuse)
+        assert flush_refusal(machine, log) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert flush_refusal(machine, log) is None
+    assert log.recovery_point == 10

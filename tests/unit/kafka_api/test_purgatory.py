@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from highwater_broker.purgatory import READERS_PER_TURN, Purgatory, Watch
+from highwater_broker.purgatory import Purgatory, Watch
 from highwater_core.check import BugFound
 from highwater_core.ids import TopicPartition
 from highwater_simulator.kernel import Kernel
@@ -379,7 +379,7 @@ def test_a_crowd_of_readers_looks_in_turns_after_all_others(waits: Waits) -> Non
     assert (told, crowd.turns.total) == ([A], 0)
     waits.kernel.run_for(10)
     assert crowd.woken == [True] * 1_000
-    assert crowd.turns.longest <= READERS_PER_TURN
+    assert crowd.turns.longest <= 64
 
 
 def test_a_crowd_misses_nothing_that_happens_while_it_looks(waits: Waits) -> None:
@@ -409,3 +409,78 @@ def test_a_crowd_that_left_is_looked_for_no_more(waits: Waits) -> None:
     waits.kernel.run_for(1_000)
     assert crowd.turns.total == 0
     assert crowd.woken == [False] * 1_000
+
+
+class Produces:
+    """Requests that each wait for one more record in each of the keys, as produces do."""
+
+    def __init__(self, waits: Waits, count: int, *keys: TopicPartition) -> None:
+        self.turns = CountedTurns(waits.runtime)
+        self.purgatory = waits.purgatory = Purgatory(self.turns)  # type: ignore[arg-type]
+        self.committed = dict.fromkeys(keys, 0)
+        self.asked = 0
+        self.answered: list[int] = []
+        for number in range(count):
+            waits.scope.spawn("produce", self._wait(number))
+        waits.kernel.run_for(0)
+
+    async def _wait(self, number: int) -> None:
+        parts = self.purgatory.parts()
+        for key in self.committed:
+            parts.add(key, lambda key=key: self._is_committed(key, number))
+        if await parts.wait(500):
+            self.answered.append(number)
+            self.turns.note(A)
+        parts.close()
+
+    def _is_committed(self, key: TopicPartition, number: int) -> bool:
+        self.asked += 1
+        return self.committed[key] > number
+
+    def commit(self, key: TopicPartition, count: int) -> None:
+        self.committed[key] = count
+        self.purgatory.check(key)
+
+
+def test_a_check_costs_what_it_wakes_however_many_wait_for_several_keys(waits: Waits) -> None:
+    """Found: each append looked at all of a thousand waiting produces; the broker stood still."""
+    produces = Produces(waits, 1_000, A, B)
+    produces.asked = 0
+    for _ in range(10):
+        produces.purgatory.check(A)
+    assert produces.asked == 10
+    produces.commit(A, 3)
+    produces.commit(B, 2)
+    waits.kernel.run_for(0)
+    assert produces.answered == [0, 1]
+    assert produces.asked < 25
+    waits.kernel.run_for(1_000)
+    assert produces.answered == [0, 1]
+
+
+def test_thousands_of_produces_that_are_committed_at_once_are_answered_in_turns(
+    waits: Waits,
+) -> None:
+    produces = Produces(waits, 1_000, A)
+    produces.commit(A, 1_000)
+    waits.kernel.run_for(10)
+    assert produces.answered == list(range(1_000))
+    assert produces.turns.longest <= 2 * 64
+
+
+def test_produces_are_counted_against_the_bound_whatever_they_wait_for(waits: Waits) -> None:
+    waits.purgatory = Purgatory(waits.runtime, max_waiters=1)
+    ended: list[bool] = []
+
+    async def wait() -> None:
+        parts = waits.purgatory.parts()
+        for key in (A, B):
+            parts.add(key, lambda: False)
+        ended.append(await parts.wait(100))
+        parts.close()
+
+    for _ in range(2):
+        waits.scope.spawn("produce", wait())
+    waits.kernel.run_for(0)
+    assert ended == [False]
+    assert waits.purgatory.waiting_count == 1

@@ -153,9 +153,12 @@ def stop_of_an_older_epoch(bench: Any) -> object:
 
 
 def last_command_after_a_late_one(bench: Any) -> object:
+    async def update(request: UpdateMetadataRequest) -> dict[TopicPartition, ErrorCode]:
+        return {}
+
     manager: Any = SimpleNamespace(
         _fence=lambda request: ErrorCode.NONE,
-        _update_metadata=lambda request: {},
+        _update_metadata=update,
         _trace_handled=lambda request, errors: None,
         controller_epoch=ControllerEpoch(1),
         _last_command=CommandNumber(ControllerEpoch(1), 9),
