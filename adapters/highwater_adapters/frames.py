@@ -136,6 +136,11 @@ class FrameBuffer:
         self._whole_bytes = self._frame_bytes()
         return received >= self._whole_bytes
 
+    @property
+    def frame_bytes(self) -> int:
+        """The length of the frame that has_frame has last found, with its size; 0: of none."""
+        return self._whole_bytes
+
     def take_frame(self) -> memoryview:
         """Return the frame that has_frame has just found, without its size."""
         if self._parked is not None:

@@ -35,7 +35,7 @@ class Holder(Protocol):
         """Whether it has received a part of a frame, and waits for the rest."""
         ...
 
-    def go_on(self) -> None:
+    def have_room(self) -> None:
         """Its turn has come: it asks again, and may."""
         ...
 
@@ -104,7 +104,7 @@ class MemoryQuota:
     def may_grow(self, holder: Holder, growth_bytes: int) -> bool:
         """Return whether a connection may hold so much more than it does; it must then say so.
 
-        If not, go_on is called once it may.
+        If not, have_room is called once it may.
         """
         if self._has_room(growth_bytes):
             return True
@@ -141,7 +141,7 @@ class MemoryQuota:
                 continue  # it has ended in another's turn
             if self._has_room(wait.growth_bytes) or self._may_go_beyond(holder):
                 del self._waiting[holder]
-                holder.go_on()
+                holder.have_room()
 
     def _look(self) -> None:
         """Close some of those who hold the memory if somebody has waited since the last look."""

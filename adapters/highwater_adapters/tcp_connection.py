@@ -4,7 +4,8 @@ Ordering: handlers start in the order of the requests, each running up to its fi
 the next starts; responses leave in that order too. Bounds: a connection with MAX_IN_FLIGHT
 requests (or MAX_IN_FLIGHT_BYTES of them) unanswered, or with answers that its client does not
 read, is not read from, nor is one that would need more memory than the listener's quota has left.
-No connection keeps the event loop longer than its share of a turn and one request. Handlers that
+No connection keeps the event loop longer than its turn and one request, and all of a crowd together
+no longer than theirs (fair_line). Handlers that
 still wait when the connection ends are cancelled.
 """
 
@@ -16,6 +17,7 @@ from collections import deque
 from typing import Protocol
 
 from highwater_adapters.answers import own_answer
+from highwater_adapters.fair_line import FairLine
 from highwater_adapters.frames import BadFrame, FrameBuffer, Scratch
 from highwater_adapters.listener_spec import ConnectionContext, ListenerSpec
 from highwater_adapters.memory_quota import FREE_BYTES
@@ -65,6 +67,8 @@ class Host(Protocol):
     def spec(self) -> ListenerSpec: ...
     @property
     def scratch(self) -> Scratch: ...
+    @property
+    def line(self) -> FairLine: ...
     def turn_s(self) -> float: ...
     def opened(self, connection: Connection) -> None: ...
     def closed(self, connection: Connection) -> None: ...
@@ -106,6 +110,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, host: Host, address: str) -> None:
         self.address = address
+        self.served_s = 0.0
         self._host = host
         self._quota = host.spec.quota
         self._loop = asyncio.get_running_loop()
@@ -203,7 +208,7 @@ class Connection(asyncio.BufferedProtocol):
     def is_amid_frame(self) -> bool:
         return not (self._frames.is_empty or self._is_behind)
 
-    def go_on(self) -> None:
+    def have_room(self) -> None:
         self._update()
 
     def give_back(self) -> None:
@@ -225,23 +230,42 @@ class Connection(asyncio.BufferedProtocol):
         )
 
     def _handle_frames(self) -> None:
+        """Go on with what was just received, now or when it is the connection's turn."""
+        left_s = self._host.turn_s()
+        if left_s > 0 and not self._step_is_due:
+            self.go_on(self._loop.time() + left_s)
+            return
+        size_bytes = 0
+        try:
+            self._is_behind = not self._is_dropped and self._frames.has_frame()
+            size_bytes = self._frames.frame_bytes
+        except BadFrame:
+            self._is_behind = True  # its turn is soon enough to say so
+        self._frames.settle()
+        if self._is_behind and not self._step_is_due:
+            self._step_is_due = True
+            self._host.line.begin(self, size_bytes)
+        self._update()
+
+    def go_on(self, ends_at: float) -> None:
         """Start the requests that have arrived whole, and send the answers that are ready."""
         self._step_is_due = False
-        turn_ends = self._loop.time() + self._host.turn_s()
+        begun_at = self._loop.time()
         goes_on = not self._is_dropped
         while goes_on:
-            self._take_frames(turn_ends)
+            self._take_frames(ends_at)
             self._send_answers()
             goes_on = (
                 self._is_behind
                 and not self._is_dropped
                 and not self._is_full()
-                and self._loop.time() < turn_ends
+                and self._loop.time() < ends_at
             )
         self._frames.settle()
+        self._host.line.spend(self, self._loop.time() - begun_at)
         self._update()
 
-    def _take_frames(self, turn_ends: float) -> None:
+    def _take_frames(self, ends_at: float) -> None:
         """Start the requests that have arrived whole: at least one, and more while the turn lasts.
 
         Afterwards _is_behind says whether one is left.
@@ -258,7 +282,7 @@ class Connection(asyncio.BufferedProtocol):
                 view = frames.take_frame()
                 frame = decode_request(view, profile=self._host.spec.profile)
                 self._start(frame, len(view))
-                is_over = self._loop.time() >= turn_ends
+                is_over = self._loop.time() >= ends_at
         except (BadFrame, MalformedRequest) as error:
             self._refuse(str(error))
         finally:
@@ -396,7 +420,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_behind:
             if not (self._is_handling or self._step_is_due):
                 self._step_is_due = True
-                self._loop.call_soon(self._handle_frames)
+                self._host.line.join(self)
             return False
         return self._has_room_to_receive()
 

@@ -15,6 +15,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable
 
+from highwater_adapters.fair_line import FairLine
 from highwater_adapters.frames import Scratch
 from highwater_adapters.listener_spec import (
     NO_LIMIT,
@@ -22,7 +23,6 @@ from highwater_adapters.listener_spec import (
     KafkaHandler,
     ListenerSpec,
 )
-from highwater_adapters.shared_turn import SharedTurn
 from highwater_adapters.tcp_connection import Connection
 from highwater_core.check import check
 from highwater_core.events import EventKind
@@ -50,7 +50,7 @@ class KafkaListener:
         self._trace = trace
         self._fail = fail
         self._loop = asyncio.get_running_loop()
-        self._turn = SharedTurn(self._loop.call_soon)
+        self.line = FairLine(self._loop.call_soon, self._loop.time)
         self._socket: socket.socket | None = None
         self._connections: dict[Connection, None] = {}
         self._count = 0  # of connections, with those that are being opened
@@ -182,8 +182,8 @@ class KafkaListener:
         self._timer = self._loop.call_later(self._sweep_s, self._sweep_again)
 
     def turn_s(self) -> float:
-        """Return how long a connection may keep the event loop now."""
-        return self._turn.share_s(self._count)
+        """Return how long a connection may keep the event loop now; 0: it has to join the line."""
+        return self.line.left_s(self._count)
 
     def opened(self, connection: Connection) -> None:
         self._connections[connection] = None

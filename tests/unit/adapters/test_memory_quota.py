@@ -26,7 +26,7 @@ class HolderOfTest:
     def hold(self, held_bytes: int) -> None:
         self.quota.hold(self, held_bytes)
 
-    def go_on(self) -> None:
+    def have_room(self) -> None:
         self.turns += 1
 
     def give_back(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from highwater_adapters import memory_quota, shared_turn, tcp_connection, tcp_server
+from highwater_adapters import fair_line, memory_quota, tcp_connection, tcp_server
 from highwater_adapters.memory_quota import MemoryQuota
 from highwater_adapters.tcp_server import ConnectionContext, KafkaListener
 from highwater_adapters.tcp_transport import TcpTransport
@@ -485,7 +485,8 @@ def test_who_holds_the_most_is_closed_when_nobody_has_a_turn(
 def test_one_connection_does_not_keep_the_loop_from_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(shared_turn, "TURN_S", 0)
+    monkeypatch.setattr(fair_line, "TURN_S", 1e-9)
+    monkeypatch.setattr(fair_line, "PASS_S", 1e-9)
 
     async def body(
         broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint

@@ -1,0 +1,107 @@
+"""Which of a listener's busy connections go on in a pass of the event loop.
+
+What others wait for thus rests neither on how many requests one connection sends at once, nor on
+how many connections do: who has only begun goes before those who have more than fits, the smallest
+request first; of the others goes on who had the least. Source: the fair queueing of routers
+(FQ-CoDel, RFC 8290, sections 4.1 and 4.2), with time in place of bytes.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from itertools import count
+from typing import Protocol
+
+TURN_S = 0.005
+"""How long one of few connections may go on when it has received something."""
+PASS_S = 0.005
+"""How long all of a crowd together may go on in one pass of the loop; the last one ends a request
+that it has begun."""
+FEW = 8
+"""So many connections are no crowd: in one pass they keep the loop for 40 ms at most."""
+
+
+class Runner(Protocol):
+    """A connection. served_s: how long it has kept the loop, or what it is taken for when it joins
+    those who kept it longer."""
+
+    served_s: float
+
+    def go_on(self, ends_at: float) -> None:
+        """Start one request at least, and more until then; tell `spend`, and join again at need."""
+        ...
+
+
+class FairLine:
+    """Connections with requests that have to wait for a pass of the loop.
+
+    Ordering: of a pass those have half who have only begun, by the size of their first request, and
+    then the others, by the time for which they have been served; what one half leaves is the
+    other's. Of equals goes who joined first.
+    """
+
+    def __init__(
+        self, call_soon: Callable[[Callable[[], None]], object], now_s: Callable[[], float]
+    ) -> None:
+        """call_soon: asyncio's, which calls in the loop's next pass; now_s: the loop's clock."""
+        self._call_soon = call_soon
+        self._now_s = now_s
+        self._beginning: list[tuple[int, int, Runner]] = []
+        self._going_on: list[tuple[float, int, Runner]] = []
+        self._numbers = count()
+        self._spent_s = 0.0
+        self._served_s = 0.0
+        """The most that anyone was of those who went on."""
+        self._pass_is_due = False
+
+    def left_s(self, connection_count: int) -> float:
+        """Return how long one that has received something may go on now; 0: it has to join."""
+        if connection_count <= FEW:
+            return TURN_S
+        self._begin_soon()
+        return max(0.0, PASS_S - self._spent_s)
+
+    def spend(self, runner: Runner, duration_s: float) -> None:
+        """Count what the runner has kept the loop for, in this pass and in all."""
+        runner.served_s += duration_s
+        self._spent_s += duration_s
+
+    def begin(self, runner: Runner, size_bytes: int) -> None:
+        """Have one go on in a later pass that has just received a request of that size."""
+        heapq.heappush(self._beginning, (size_bytes, next(self._numbers), runner))
+        self._begin_soon()
+
+    def join(self, runner: Runner) -> None:
+        """Have one go on in a later pass that has more than it could start in this one.
+
+        However long it was idle, it counts as served like those who go on.
+        """
+        runner.served_s = max(runner.served_s, self._served_s)
+        heapq.heappush(self._going_on, (runner.served_s, next(self._numbers), runner))
+        self._begin_soon()
+
+    def _begin_soon(self) -> None:
+        if not self._pass_is_due:
+            self._pass_is_due = True
+            self._call_soon(self._begin_pass)
+
+    def _begin_pass(self) -> None:
+        self._pass_is_due = False
+        self._spent_s = 0.0
+        self._run_beginning(PASS_S / 2)
+        self._run_going_on()
+        self._run_beginning(PASS_S)
+        if self._beginning or self._going_on:
+            self._begin_soon()
+
+    def _run_beginning(self, until_s: float) -> None:
+        while self._beginning and self._spent_s < until_s:
+            _, _, runner = heapq.heappop(self._beginning)
+            runner.go_on(self._now_s())  # one request: what is left of it is no beginning
+
+    def _run_going_on(self) -> None:
+        while self._going_on and self._spent_s < PASS_S:
+            served_s, _, runner = heapq.heappop(self._going_on)
+            self._served_s = max(self._served_s, served_s)
+            runner.go_on(self._now_s() + PASS_S - self._spent_s)
