@@ -1,4 +1,4 @@
-"""No input ends a node, hangs it, or makes it forget what it was given: a minute of each fuzzer.
+"""No input ends a node, hangs it, or makes it forget what it was given: ten seconds of each fuzzer.
 
 First what was found before (corpus/), then a fixed number of fresh inputs of a fixed seed.
 HIGHWATER_FUZZ_SEED draws others, HIGHWATER_FUZZ_INPUTS more or fewer of them.
