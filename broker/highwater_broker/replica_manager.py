@@ -36,6 +36,7 @@ from highwater_broker.partition_context import PartitionContext
 from highwater_broker.replica_logs import HostedLog, ReplicaLogs
 from highwater_broker.replica_starts import ReplicaStarts
 from highwater_broker.roles import Stopped
+from highwater_broker.strays import remove_strays
 from highwater_broker.topic_settings import TopicSettings
 from highwater_broker.turns import PARTITIONS_PER_TURN, take_turn
 from highwater_core.config import Toggles, UnlistedPartitions
@@ -386,7 +387,8 @@ class ReplicaManager:
             if not await self._may_go_on(request, number * PARTITIONS_PER_TURN):
                 return False
             self._remove(partition, partition.leader_epoch, is_deleted=is_deleted)
-        return await self._delete_strays_of_gone_topics(request)  # metadata may have come before
+        may_go_on = partial(self._may_go_on, request)  # metadata may have come before
+        return await remove_strays(self._logs, self._metadata, (), may_go_on, of_all=True)
 
     # ------------------------------------------------------------ StopReplica, UpdateMetadata
 
@@ -460,38 +462,18 @@ class ReplicaManager:
         anew meanwhile.
         """
         removed = self._metadata.update(request)
-        gone: list[str] = []
-        for topic in dict.fromkeys(key.topic for key in removed):
-            if self._metadata.has_topic(topic):
-                self._topics.reread(topic)  # it may be another topic's
-            else:
-                self._topics.forget(topic)
-                gone.append(topic)
+        topics = dict.fromkeys(key.topic for key in removed)
+        gone = dict.fromkeys(each for each in topics if not self._metadata.has_topic(each))
+        for topic in topics:  # what is known may be of another topic of that name
+            (self._topics.forget if topic in gone else self._topics.reread)(topic)
         for partition in self._partitions.values():
             if partition.is_leader and partition.maybe_advance_high_watermark():
                 partition.changed()
-        is_current = True
-        if request.is_full or removed:
-            is_current = await self._delete_strays_of_gone_topics(request)
-        if gone and is_current and not self._metadata.is_complete:
-            may_go_on = partial(self._may_go_on, request)
-            is_current = await self._logs.delete_strays(gone, may_go_on)
-        if not is_current:
+        may_go_on = partial(self._may_go_on, request)
+        told = request.is_full or bool(removed)
+        if not await remove_strays(self._logs, self._metadata, gone, may_go_on, of_all=told):
             return None
         return {each.topic_partition: ErrorCode.NONE for each in request.partitions}
-
-    async def _delete_strays_of_gone_topics(self, request: BrokerCommand) -> bool:
-        """Delete what was set aside of topics that are not there, once all that are are known.
-
-        Return False once the command does not count any more.
-        """
-        if not self._metadata.is_complete:
-            return True
-        known = self._metadata.topics()
-        return await self._logs.delete_strays_of_others(
-            {topic: self._metadata.topic_id(topic) for topic in known},
-            partial(self._may_go_on, request),
-        )
 
     def stop_all(self) -> None:
         """Take every replica out of service: nothing is appended or read any more."""

@@ -27,7 +27,7 @@ from highwater_broker.log.recovery import Recovery, RecoveryReport
 from highwater_broker.log.refusing import refused_by_disk, refusing
 from highwater_broker.log.retention import count_deletable, must_roll
 from highwater_broker.log.retired_segments import RetiredSegments, remove_newest
-from highwater_broker.log.segment import Segment, SegmentGone
+from highwater_broker.log.segment import UNSYNCED_OPEN, Segment, SegmentGone
 from highwater_broker.log.syncing import SyncFailed, synced
 from highwater_broker.log.time_lookup import FoundOffset, Steps, look_up_timestamp
 from highwater_broker.logic.epoch_cache import EpochCache
@@ -39,8 +39,6 @@ from highwater_wire.kafka.record_batch import MAX_INT64
 
 _BASE_OFFSET = attrgetter("base_offset")
 _FIRST_OFFSET = Offset(0)
-UNSYNCED_OPEN = 3
-"""So many segments before the newest stay open until they are synced."""
 
 
 class Log:
@@ -258,15 +256,12 @@ class Log:
                 KAFKA_STORAGE_ERROR; CORRUPT_MESSAGE where bytes on the disk went bad.
         """
         if not self.log_start_offset <= start_offset <= self.log_end_offset:
-            raise LogRefused(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"{start_offset} not in [{self.log_start_offset}, {self.log_end_offset}]",
-            )
+            what = f"{start_offset} not in [{self.log_start_offset}, {self.log_end_offset}]"
+            raise LogRefused(ErrorCode.OFFSET_OUT_OF_RANGE, what)
         segment = self._segments[-1]
-        if start_offset < segment.base_offset:
-            segment = self._segment_of(start_offset)
         try:
-            if segment is not self._segments[-1]:
+            if start_offset < segment.base_offset:
+                segment = self._segment_of(start_offset)
                 self._keep_open(segment)
             start, base_offset = segment.locate(start_offset)
             end = segment.position_of(upper_bound_offset)
@@ -282,9 +277,9 @@ class Log:
             raise refused_by_disk(self.folder, error) from error
 
     def _keep_open(self, segment: Segment) -> None:
-        if self._read_last is not None and self._read_last is not segment:
-            self._read_last.rest()
-        self._read_last = segment
+        last, self._read_last = self._read_last, segment
+        if last and last not in (segment, *self._segments[-UNSYNCED_OPEN - 1 :]):
+            last.rest()
         segment.keep_open()
 
     def look_up_timestamp(self, timestamp: int) -> Steps[FoundOffset | None]:

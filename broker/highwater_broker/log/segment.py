@@ -45,6 +45,8 @@ MAX_INDEX_INTERVAL_BYTES = 64 * 1024
 """However seldom a topic wants index entries: finding a batch reads no more headers than these
 bytes hold."""
 
+UNSYNCED_OPEN = 3
+"""So many segments of a log before the newest stay open until they are synced."""
 HOP_CHUNK_BYTES = 4096
 SCAN_CHUNK_BYTES = 4 << 20
 

@@ -11,9 +11,10 @@ import pytest
 
 from highwater_adapters.files import RealFileSystem
 from highwater_broker.log import time_lookup
-from highwater_broker.log.log import UNSYNCED_OPEN, Log
+from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.log.segment import UNSYNCED_OPEN
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Offset
 
