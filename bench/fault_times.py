@@ -18,7 +18,7 @@ from highwater.eventually import eventually
 from highwater.faults.done import NotDone
 from highwater.faults.examples import TOPIC, example_name
 from highwater.faults.helpers import run_helper
-from highwater.faults.intents import INTENTS, IntentLog
+from highwater.faults.intents import IntentLog
 from highwater.faults.on_containers import ContainerFaults
 from highwater.images import ensure_faults_image
 from highwater.planned.conditions import find_node
@@ -26,6 +26,7 @@ from highwater.run_folder import new_run_id
 from highwater.settling import look_at
 from highwater.topology import ZOOKEEPER, Topology
 from highwater_chaos import faults as f
+from highwater_checker.run_folder.names import INTENTS
 
 Say = Callable[[str], None]
 NODE = 1

@@ -1,26 +1,60 @@
-"""What the checks need of an observer's looks at a running cluster."""
+"""Looks at a running cluster: what every node said of itself at one moment, and who led what.
+
+On disk: one JSON object a line, in the order in which the observer looked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from highwater_core.ids import TopicPartition
+import msgspec
+
+from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.json_lines import decode_lines
 from highwater_core.messages import NodeSnapshot, ReplicaSnapshot
 
 
-class Look(Protocol):
+@dataclass(frozen=True, slots=True)
+class Look:
     """One look at every node; None is a node that did not answer.
 
-    Ordering: time_ns is when the look was complete, and the next one begins after it: every
-    snapshot of a look is older than every snapshot of the next.
+    Ordering: time_ns is when the look was complete by the recorder's clock, and the next one begins
+    after it: every snapshot of a look is older than every snapshot of the next.
     """
 
-    @property
-    def time_ns(self) -> int: ...
+    time_ns: int
+    nodes: Mapping[int, NodeSnapshot | None]
 
-    @property
-    def nodes(self) -> Mapping[int, NodeSnapshot | None]: ...
+
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """Who leads a partition, by its own word, at the highest leader epoch seen."""
+
+    topic_partition: TopicPartition
+    leader: NodeId
+    leader_epoch: int
+    isr: tuple[NodeId, ...]
+    high_watermark: int
+    log_end_offset: int
+
+
+_DECODER = msgspec.json.Decoder(Look)
+
+
+def encode_look(look: Look) -> bytes:
+    """Return one line of JSON, without its newline; nodes ascend."""
+    nodes = {str(node): look.nodes[node] for node in sorted(look.nodes)}
+    return msgspec.json.encode({"time_ns": look.time_ns, "nodes": nodes})
+
+
+def decode_looks(lines: Iterable[bytes]) -> list[Look]:
+    """Return the looks of complete lines; a torn last line of a killed observer is left out.
+
+    Raises:
+        DamagedLines: a line before the last is malformed.
+    """
+    return decode_lines(_DECODER.decode, lines)
 
 
 def replica_at(look: Look, node: int, at: TopicPartition) -> ReplicaSnapshot | None:
@@ -28,6 +62,17 @@ def replica_at(look: Look, node: int, at: TopicPartition) -> ReplicaSnapshot | N
     snapshot = look.nodes.get(node)
     replicas = () if snapshot is None else snapshot.replicas
     return next((each for each in replicas if each.topic_partition == at), None)
+
+
+def replicas_of(look: Look, topic_partition: TopicPartition) -> dict[int, ReplicaSnapshot]:
+    """Return each answering broker's replica of the partition, by broker id, ascending."""
+    return {
+        node_id: replica
+        for node_id in sorted(look.nodes)
+        if (snapshot := look.nodes[node_id]) is not None
+        for replica in snapshot.replicas
+        if replica.topic_partition == topic_partition
+    }
 
 
 def incarnation_at(look: Look, node: int) -> int:
@@ -45,3 +90,29 @@ def leaders_in(look: Look) -> list[tuple[int, ReplicaSnapshot]]:
         for replica in snapshot.replicas
         if replica.role == "leader"
     ]
+
+
+def leaderships(look: Look) -> dict[TopicPartition, Leadership]:
+    """Return the leader of each partition that has one that answers, by partition, ascending."""
+    found: dict[TopicPartition, Leadership] = {}
+    for node_id in sorted(look.nodes):
+        snapshot = look.nodes[node_id]
+        for replica in snapshot.replicas if snapshot is not None else ():
+            known = found.get(replica.topic_partition)
+            if replica.role != "leader" or (known and known.leader_epoch >= replica.leader_epoch):
+                continue
+            found[replica.topic_partition] = Leadership(
+                topic_partition=replica.topic_partition,
+                leader=NodeId(node_id),
+                leader_epoch=replica.leader_epoch,
+                isr=tuple(sorted(replica.isr)),
+                high_watermark=replica.high_watermark,
+                log_end_offset=replica.log_end_offset,
+            )
+    return dict(sorted(found.items()))
+
+
+def assigned_replicas(look: Look, topic_partition: TopicPartition) -> tuple[int, ...]:
+    """Return the assignment as the partition's leader knows it."""
+    leader = leaderships(look)[topic_partition].leader
+    return replicas_of(look, topic_partition)[leader].assigned_replicas

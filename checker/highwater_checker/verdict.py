@@ -36,6 +36,8 @@ class Verdict:
     outcome: Outcome
     checks: tuple[CheckResult, ...]
     requirements: tuple[Requirement, ...]
+    idle: tuple[str, ...] = ()
+    """Checks that had nothing to examine, in a run that need not have had anything for them."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -47,7 +49,11 @@ class Verdict:
         return (*findings, *vacuous, *unread, *unmet)
 
 
-def judge(checks: Sequence[CheckResult], requirements: Sequence[Requirement]) -> Verdict:
+def judge(
+    checks: Sequence[CheckResult],
+    requirements: Sequence[Requirement],
+    idle: Sequence[str] = (),
+) -> Verdict:
     """Return FAIL with any finding; else UNKNOWN with a vacuous check, anything that could not be
     read, or an unmet requirement."""
     if any(check.findings for check in checks):
@@ -56,4 +62,4 @@ def judge(checks: Sequence[CheckResult], requirements: Sequence[Requirement]) ->
         outcome = Outcome.UNKNOWN
     else:
         outcome = Outcome.PASS
-    return Verdict(outcome, tuple(checks), tuple(requirements))
+    return Verdict(outcome, tuple(checks), tuple(requirements), tuple(idle))

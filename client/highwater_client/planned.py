@@ -9,25 +9,6 @@ LATEST_EVERY_MS = 250
 """How often a planned consumer asks for each partition's latest offset (I9)."""
 
 
-def process_name(client: str, incarnation: int) -> str:
-    """Return the name of a client's incarnation, from 1: p0, p0.2, p0.3.
-
-    It begins every value that a producer writes, so that no two incarnations write the same.
-    """
-    return client if incarnation == 1 else f"{client}.{incarnation}"
-
-
-def client_of(process: str) -> str:
-    """Return the client that the process is an incarnation of."""
-    return process.partition(".")[0]
-
-
-def incarnation_of(process: str) -> int:
-    """Return which incarnation of its client the process is."""
-    number = process.partition(".")[2]
-    return int(number) if number else 1
-
-
 def producer_settings(workload: Workload) -> list[ProducerSettings]:
     """Return the settings of each producer."""
     partitions = {topic.name: topic.partitions for topic in workload.topics}

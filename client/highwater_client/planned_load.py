@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from highwater_chaos.plan import Topic, Workload
-from highwater_checker.history import HistoryEvent, OperationType
+from highwater_checker.history import HistoryEvent, OperationType, process_name
 from highwater_client.admin import Admin
 from highwater_client.consumer import Consumer
-from highwater_client.planned import consumer_settings, process_name, producer_settings
+from highwater_client.planned import consumer_settings, producer_settings
 from highwater_client.producer import Producer
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Endpoint

@@ -21,9 +21,7 @@ from highwater.demo_acts import (
 )
 from highwater.engine import connect_engine
 from highwater.eventually import NeverHappened, eventually
-from highwater.evidence import check_everything, read_evidence
 from highwater.failover import Gap, longest_gap
-from highwater.observation import Look
 from highwater.observer import Observer
 from highwater.picture import RunPicture, draw
 from highwater.report import write_report
@@ -34,7 +32,19 @@ from highwater.screen import Screen
 from highwater.topology import Topology
 from highwater.workload import HistoryRecorder, ProducerWorkload, Progress
 from highwater_checker.history import Sends
-from highwater_checker.verdict import Requirement, Verdict, judge
+from highwater_checker.judging import judge_evidence
+from highwater_checker.looks import Look
+from highwater_checker.run_folder import names
+from highwater_checker.run_folder.documents import (
+    FINAL_LOOK,
+    PROMISES,
+    REQUIREMENTS,
+    PromisedProducer,
+    PromisedTopic,
+    Promises,
+)
+from highwater_checker.run_folder.evidence import read_evidence
+from highwater_checker.verdict import Verdict
 from highwater_core.ids import NodeId
 
 
@@ -58,7 +68,7 @@ def run_demo(settings: DemoSettings, screen: Screen) -> DemoResult:
         session_timeout_ms=settings.session_timeout_ms,
     )
     folder = RunFolder.create(settings.runs_root, new_run_id("demo"))
-    folder.write_json("topology.json", topology)
+    folder.write_json(names.TOPOLOGY, topology)
     screen.say(f"run folder {folder.path}")
     with Cluster(topology, run_id=folder.run_id, engine=engine) as cluster:
         started = time.monotonic()
@@ -103,7 +113,7 @@ class _Acts(DemoActs):
             node_ids=cluster.node_ids,
             snapshot_of=cluster.try_snapshot,
             now_ns=self._recorder.now_ns,
-            path=folder.path / "snapshots.jsonl",
+            path=folder.path / names.LOOKS,
             listener=self._on_look,
         )
 
@@ -170,21 +180,13 @@ def conclude(
     settings: DemoSettings, folder: RunFolder, acts: DemoActs, world: str = "docker"
 ) -> DemoResult:
     """Judge what a demo left in its folder, and write the verdict, the picture and the report."""
-    evidence = read_evidence(folder.path, acts.final_look, [TOPIC])
-    requirements = [
-        *acts.timeline.requirements,
-        Requirement(
-            "at least 1,000 records were acknowledged",
-            len(evidence.sends.acknowledged) >= 1000,
-            str(len(evidence.sends.acknowledged)),
-        ),
-        Requirement(
-            "every replica of every partition was read",
-            len(evidence.replicas) == settings.partition_count and not evidence.unread_replicas(),
-            f"{len(evidence.replicas)} partitions, not read: {evidence.unread_replicas()}",
-        ),
-    ]
-    verdict = judge(check_everything(evidence), requirements)
+    topic = PromisedTopic(TOPIC, settings.partition_count, BROKERS)
+    producer = PromisedProducer("producer-0")
+    folder.write(PROMISES, Promises((topic,), (producer,), least_acknowledged=1_000))
+    folder.write(REQUIREMENTS, tuple(acts.timeline.requirements))
+    folder.write(FINAL_LOOK, acts.final_look)
+    evidence = read_evidence(folder.path)
+    verdict = judge_evidence(evidence)
     gaps = _gaps(evidence.sends, acts)
     in_virtual_time = ", in virtual time" if world == "sim" else ""
     draw(
@@ -199,7 +201,7 @@ def conclude(
         ),
         folder.path / "run.png",
     )
-    folder.write_json("verdict.json", verdict)
+    folder.write_json(names.VERDICT, verdict)
     write_report(folder, verdict, gaps, acts.timeline.faults, evidence)
     return DemoResult(folder.path, verdict, gaps, acts.progress, world)
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from highwater.eventually import NeverHappened
-from highwater.observation import Change, Look, active_controller, leaderships, replicas_of
+from highwater.observation import Change, active_controller
 from highwater.picture import Fault
 from highwater.screen import Screen, cluster_table
 from highwater.workload import Progress
+from highwater_checker.looks import Look, leaderships, replicas_of
 from highwater_checker.verdict import Requirement
 from highwater_core.config import Preset
 from highwater_core.ids import TopicPartition

@@ -1,40 +1,12 @@
-"""What an observer sees of a cluster from outside, and what changed between two looks; no I/O."""
+"""What changed between two looks at a cluster, in words; no I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-import msgspec
-
-from highwater_core.ids import NodeId, TopicPartition
-from highwater_core.messages import NodeSnapshot, ReplicaSnapshot
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """One look at every node; None is a node that did not answer. time_ns: the recorder's."""
-
-    time_ns: int
-    nodes: Mapping[int, NodeSnapshot | None]
-
-
-def encode_look(look: Look) -> bytes:
-    """Return the look as a line of snapshots.jsonl, without its end; nodes ascend."""
-    nodes = {str(node): look.nodes[node] for node in sorted(look.nodes)}
-    return msgspec.json.encode({"time_ns": look.time_ns, "nodes": nodes})
-
-
-@dataclass(frozen=True, slots=True)
-class Leadership:
-    """Who leads a partition, by its own word, at the highest leader epoch seen."""
-
-    topic_partition: TopicPartition
-    leader: NodeId
-    leader_epoch: int
-    isr: tuple[NodeId, ...]
-    high_watermark: int
-    log_end_offset: int
+from highwater_checker.looks import Look, leaderships
+from highwater_core.ids import TopicPartition
+from highwater_core.messages import NodeSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,37 +19,6 @@ class Change:
     node: int = -1
     topic_partition: TopicPartition | None = None
     leader_epoch: int = -1
-
-
-def replicas_of(look: Look, topic_partition: TopicPartition) -> dict[int, ReplicaSnapshot]:
-    """Return each answering broker's replica of the partition, by broker id, ascending."""
-    return {
-        node_id: replica
-        for node_id in sorted(look.nodes)
-        if (snapshot := look.nodes[node_id]) is not None
-        for replica in snapshot.replicas
-        if replica.topic_partition == topic_partition
-    }
-
-
-def leaderships(look: Look) -> dict[TopicPartition, Leadership]:
-    """Return the leader of each partition that has one that answers, by partition, ascending."""
-    found: dict[TopicPartition, Leadership] = {}
-    for node_id in sorted(look.nodes):
-        snapshot = look.nodes[node_id]
-        for replica in snapshot.replicas if snapshot is not None else ():
-            known = found.get(replica.topic_partition)
-            if replica.role != "leader" or (known and known.leader_epoch >= replica.leader_epoch):
-                continue
-            found[replica.topic_partition] = Leadership(
-                topic_partition=replica.topic_partition,
-                leader=NodeId(node_id),
-                leader_epoch=replica.leader_epoch,
-                isr=tuple(sorted(replica.isr)),
-                high_watermark=replica.high_watermark,
-                log_end_offset=replica.log_end_offset,
-            )
-    return dict(sorted(found.items()))
 
 
 def active_controller(look: Look) -> NodeSnapshot | None:

@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from highwater.observation import Change, Look, changes_between, encode_look
+from highwater.observation import Change, changes_between
+from highwater_checker.looks import Look, encode_look
 from highwater_core.messages import NodeSnapshot
 
 SnapshotSource = Callable[[int], NodeSnapshot | None]

@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from highwater.failover import Gap
-from highwater.observation import Look, active_controller, leaderships, replicas_of
+from highwater.observation import active_controller
 from highwater_checker.history import Acknowledged
+from highwater_checker.looks import Look, leaderships, replicas_of
 from highwater_core.ids import FIRST_CONTROLLER_ID, TopicPartition
 
 _LONGEST_TEXT = 90

@@ -13,15 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from highwater.errors import HarnessError
-from highwater.observation import Look, leaderships
 from highwater.wire_client import ConnectionClosed, WireClient
-from highwater_checker.looks import replica_at
+from highwater_checker.looks import Look, leaderships, replica_at
 from highwater_checker.probes import NO_ANSWER, Probe, encode_probe
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Endpoint, TopicPartition
 from highwater_wire.kafka.record_batch import split_batches
 
-PROBES = "probes.jsonl"
 EVERY_S = 0.05
 EVERY_S_WITHOUT_LEADER = 0.02
 """While nobody leads: a new leader's first moments are short."""

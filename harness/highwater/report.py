@@ -8,10 +8,10 @@ from xml.etree import ElementTree as ET
 
 from jinja2 import Environment, PackageLoader
 
-from highwater.evidence import Evidence
 from highwater.failover import Gap
 from highwater.picture import Fault
 from highwater.run_folder import RunFolder
+from highwater_checker.run_folder.evidence import Evidence
 from highwater_checker.verdict import Verdict
 
 
@@ -31,7 +31,7 @@ def write_report(
         gaps=gaps,
         faults=faults,
         sends=evidence.sends,
-        replicas=evidence.replicas,
+        replicas=evidence.logs.by_partition,
         picture=base64.b64encode(picture.read_bytes()).decode() if picture.exists() else "",
     )
     folder.write_bytes("report.html", page.encode())

@@ -6,8 +6,7 @@ import msgspec
 
 from highwater.checkout import commit_here
 from highwater.run_folder import RunFolder
-
-BUILD = "build.json"
+from highwater_checker.run_folder.names import BUILD
 
 
 class RunBuild(msgspec.Struct, frozen=True):

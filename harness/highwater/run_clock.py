@@ -8,8 +8,7 @@ from pathlib import Path
 import msgspec
 
 from highwater.run_folder import RunFolder
-
-CLOCK = "clock.json"
+from highwater_checker.run_folder.names import CLOCK
 
 
 class RunClock(msgspec.Struct, frozen=True):

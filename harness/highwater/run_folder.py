@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from highwater.errors import HarnessError
+from highwater_checker.run_folder.documents import Document
+
+T = TypeVar("T")
 
 
 class RunFolder:
@@ -50,6 +53,10 @@ class RunFolder:
         """Write a value (dataclasses too) as indented JSON."""
         text = msgspec.json.format(msgspec.json.encode(content, enc_hook=str), indent=2)
         return self.write_bytes(name, text + b"\n")
+
+    def write(self, document: Document[T], value: T) -> Path:
+        """Write one of the run's documents."""
+        return self.write_bytes(document.name, document.encode(value))
 
     def write_bytes(self, name: str, data: bytes) -> Path:
         path = self.path / name

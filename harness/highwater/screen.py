@@ -13,7 +13,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from highwater.observation import Look, active_controller, leaderships, replicas_of
+from highwater.observation import active_controller
+from highwater_checker.looks import Look, leaderships, replicas_of
 
 
 class Screen:

@@ -14,8 +14,9 @@ from highwater.containers import container_name
 from highwater.disks import DATA_FOLDER
 from highwater.engine import connect_engine
 from highwater.eventually import eventually
-from highwater.evidence import read_traces
-from highwater.observation import Leadership, Look, describe_look, leaderships, replicas_of
+from highwater.observation import describe_look
+from highwater_checker.looks import Leadership, Look, leaderships, replicas_of
+from highwater_checker.run_folder.lines import read_traces
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
 

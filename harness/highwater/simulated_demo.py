@@ -7,7 +7,7 @@ from collections.abc import Callable
 from highwater.demo import DemoResult, conclude
 from highwater.demo_acts import BROKERS, CONTROLLERS, TOPIC, DemoActs, DemoSettings
 from highwater.eventually import NeverHappened
-from highwater.observation import Look, changes_between
+from highwater.observation import changes_between
 from highwater.run_folder import RunFolder, new_run_id
 from highwater.screen import Screen
 from highwater.simulated_evidence import (
@@ -19,6 +19,8 @@ from highwater.simulated_evidence import (
 )
 from highwater.workload import Progress
 from highwater_checker.history import HistoryEvent, OperationType
+from highwater_checker.looks import Look
+from highwater_checker.run_folder import names
 from highwater_client.producer import Producer
 from highwater_client.settings import ProducerSettings
 from highwater_simulator.tasks import SimulatedTask
@@ -40,7 +42,7 @@ def run_simulated_demo(settings: DemoSettings, screen: Screen) -> DemoResult:
         broker_settings=session,
         controller_settings=session,
     )
-    folder.write_json("topology.json", topology)
+    folder.write_json(names.TOPOLOGY, topology)
     screen.say(f"run folder {folder.path}")
     world = World(SEED, topology)
     acts = _SimulatedActs(settings, screen, world)

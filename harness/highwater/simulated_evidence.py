@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from highwater.observation import Look, encode_look
 from highwater.run_folder import RunFolder
 from highwater_checker.history import HistoryEvent, encode
+from highwater_checker.looks import Look, encode_look
+from highwater_checker.run_folder import names
 from highwater_core.events import TraceEvent
 from highwater_core.traces import encode_event
 from highwater_simulator.trace_log import Entry
@@ -41,7 +42,7 @@ def look_at(world: World) -> Look:
 
 def write_looks(folder: RunFolder, looks: Iterable[Look]) -> None:
     """Write the looks, in their order; the last one is of the end."""
-    write_lines(folder, "snapshots.jsonl", map(encode_look, looks))
+    write_lines(folder, names.LOOKS, map(encode_look, looks))
 
 
 def write_segments(folder: RunFolder, world: World) -> None:

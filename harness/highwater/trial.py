@@ -7,13 +7,22 @@ from concurrent.futures import ThreadPoolExecutor
 
 from highwater.cluster import KILLED_EXIT_CODE, Cluster
 from highwater.eventually import eventually
-from highwater.evidence import check_everything, read_evidence
 from highwater.run_build import write_build
 from highwater.run_clock import RunClock
 from highwater.run_folder import RunFolder
 from highwater.settling import await_full_isr, await_replicated, look_at
 from highwater.workload import HistoryRecorder, ProducerWorkload
-from highwater_checker.verdict import Requirement, Verdict, judge
+from highwater_checker.judging import judge_run
+from highwater_checker.run_folder import names
+from highwater_checker.run_folder.documents import (
+    FINAL_LOOK,
+    PROMISES,
+    REQUIREMENTS,
+    PromisedProducer,
+    PromisedTopic,
+    Promises,
+)
+from highwater_checker.verdict import Requirement, Verdict
 
 WITHIN_S = 45.0
 
@@ -119,17 +128,15 @@ class Trial:
         await_replicated(self.cluster, self.topic, self.partition_count, within=WITHIN_S)
         final_look = look_at(self.cluster)
         self.cluster.collect(self._folder.path)
-        evidence = read_evidence(self._folder.path, final_look, [self.topic, *extra_topics])
-        acknowledged = len(evidence.sends.acknowledged)
-        self.require(
-            f"{at_least} records were acknowledged", acknowledged >= at_least, acknowledged
+        factor = self.cluster.topology.brokers
+        topics = (
+            PromisedTopic(self.topic, self.partition_count, factor),
+            *(PromisedTopic(each, 0, factor) for each in extra_topics),
         )
-        unread = evidence.unread_replicas()
-        self.require(
-            "every replica was read",
-            len(evidence.replicas) >= self.partition_count and not unread,
-            f"{len(evidence.replicas)} partitions, not read: {unread}",
-        )
-        verdict = judge(check_everything(evidence), self._requirements)
-        self._folder.write_json("verdict.json", verdict)
+        producers = tuple(PromisedProducer(f"producer-{n}") for n in range(self._writers))
+        self._folder.write(PROMISES, Promises(topics, producers, least_acknowledged=at_least))
+        self._folder.write(REQUIREMENTS, tuple(self._requirements))
+        self._folder.write(FINAL_LOOK, final_look)
+        verdict = judge_run(self._folder.path)
+        self._folder.write_json(names.VERDICT, verdict)
         return verdict

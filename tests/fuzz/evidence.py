@@ -12,11 +12,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from highwater.evidence import check_everything, read_evidence
-from highwater.observation import Look
 from highwater.run_folder import RunFolder
 from highwater.simulated_evidence import look_at, write_histories, write_segments, write_traces
-from highwater_checker.verdict import Outcome, judge
+from highwater_checker.judging import judge_run
+from highwater_checker.run_folder.documents import (
+    FINAL_LOOK,
+    PROMISES,
+    REQUIREMENTS,
+    PromisedProducer,
+    PromisedTopic,
+    Promises,
+)
+from highwater_checker.verdict import Outcome
 from highwater_simulator.failover_story import ORDERS, failover
 from highwater_simulator.world import World
 from highwater_wire.kafka.record_batch import split_batches
@@ -32,8 +39,8 @@ class EvidenceFuzzer:
     name = "evidence"
 
     def draw(self, draws: Draws) -> Case:
-        folder, _ = sound_run()
-        paths = sorted(folder)
+        folder = sound_run()
+        paths = sorted(path for path in folder if not path.endswith(".json"))
         steps = []
         for _ in range(draws.between(1, 2)):
             path = draws.one_of(paths)
@@ -41,7 +48,7 @@ class EvidenceFuzzer:
         return tuple(steps)
 
     def run(self, case: Case) -> None:
-        sound, look = sound_run()
+        sound = sound_run()
         folder = dict(sound)
         for step in case:
             action, path = step.label.split(" ", 1)
@@ -49,7 +56,7 @@ class EvidenceFuzzer:
                 folder.pop(path, None)
             else:
                 folder[path] = step.payload
-        outcome = _outcome(folder, look)
+        outcome = _outcome(folder)
         if outcome is not Outcome.PASS:
             return
         for path, content in sound.items():
@@ -64,19 +71,18 @@ class EvidenceFuzzer:
                 yield Step(step.label, b"".join(part))
 
 
-def _outcome(files: Folder, look: Look) -> Outcome:
+def _outcome(files: Folder) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="highwater-fuzz-") as name:
         for path, content in files.items():
             place = Path(name) / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
-        evidence = read_evidence(Path(name), look, [ORDERS.topic])
-        return judge(check_everything(evidence), []).outcome
+        return judge_run(Path(name)).outcome
 
 
 @functools.cache
-def sound_run() -> tuple[Folder, Look]:
-    """Return the files of a simulated run with a failover, and the look at its end."""
+def sound_run() -> Folder:
+    """Return the files of a simulated run with a failover."""
     world = World(1)
     client = world.client("client-0")
     with tempfile.TemporaryDirectory(prefix="highwater-fuzz-") as name:
@@ -86,17 +92,20 @@ def sound_run() -> tuple[Folder, Look]:
             write_histories(folder, client.history)
             write_traces(folder, world.trace.entries)
             write_segments(folder, world)
-            look = look_at(world)
+            topic = PromisedTopic(ORDERS.topic, 1, 3)
+            folder.write(PROMISES, Promises((topic,), (PromisedProducer("client-0"),)))
+            folder.write(REQUIREMENTS, ())
+            folder.write(FINAL_LOOK, look_at(world))
         finally:
             world.close()
         found = {
             path.relative_to(name).as_posix(): path.read_bytes()
             for path in sorted(Path(name).rglob("*"))
-            if path.is_file() and path.suffix in (".jsonl", ".log")
+            if path.is_file() and path.suffix in (".json", ".jsonl", ".log")
         }
-    if _outcome(found, look) is Outcome.FAIL:
+    if _outcome(found) is not Outcome.PASS:
         raise Broken("set-up", "the sound run is not sound")
-    return found, look
+    return found
 
 
 # ---------------------------------------------------------------- damage

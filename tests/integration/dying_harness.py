@@ -22,11 +22,12 @@ from urllib3.connection import HTTPConnection
 
 from highwater.cluster import Cluster
 from highwater.faults import cluster_links
-from highwater.faults.intents import INTENTS, IntentLog
+from highwater.faults.intents import IntentLog
 from highwater.faults.on_containers import ContainerFaults
 from highwater.planned.conditions import find_node
 from highwater.settling import look_at
 from highwater_chaos.faults import Fault
+from highwater_checker.run_folder.names import INTENTS
 
 MOMENTS = "moments"
 OUTPUT = "output"

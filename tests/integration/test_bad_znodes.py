@@ -10,7 +10,7 @@ from kazoo.client import KazooClient
 
 from highwater.cluster import Cluster
 from highwater.eventually import eventually
-from highwater.observation import active_controller, leaderships
+from highwater.observation import active_controller
 from highwater.settling import (
     await_full_isr,
     await_leader,
@@ -21,6 +21,7 @@ from highwater.settling import (
 )
 from highwater.topics import create_topic, delete_topic
 from highwater.wire_client import WireClient, record_batch
+from highwater_checker.looks import leaderships
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition

@@ -14,7 +14,6 @@ from highwater.chaos_runs.single import apply_one
 from highwater.cluster import Cluster
 from highwater.errors import HarnessError
 from highwater.faults.done import Done
-from highwater.faults.intents import INTENTS
 from highwater.planned.in_simulator import run_in_simulator
 from highwater.run_folder import RunFolder, new_run_id
 from highwater.screen import Screen
@@ -22,6 +21,7 @@ from highwater.topology import Topology
 from highwater_chaos import faults as f
 from highwater_chaos.random_kinds import Kind
 from highwater_chaos.random_plan import Wanted
+from highwater_checker.run_folder.names import INTENTS
 from highwater_checker.verdict import Outcome
 from tests.integration.plan_runs import run_plan
 

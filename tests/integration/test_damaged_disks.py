@@ -14,7 +14,6 @@ import pytest
 from highwater.broker_files import BrokerFiles
 from highwater.cluster import Cluster
 from highwater.eventually import eventually
-from highwater.observation import leaderships
 from highwater.settling import (
     await_full_isr,
     await_leader,
@@ -23,6 +22,7 @@ from highwater.settling import (
     live_traces,
 )
 from highwater.wire_client import WireClient, record_batch
+from highwater_checker.looks import leaderships
 from highwater_checker.segments import read_batches
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent

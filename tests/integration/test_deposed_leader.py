@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from highwater.cluster import Cluster
-from highwater.observation import leaderships, replicas_of
 from highwater.pausing import replication_held
 from highwater.settling import (
     await_full_isr,
@@ -20,6 +19,7 @@ from highwater.settling import (
     look_at,
 )
 from highwater.wire_client import WireClient, record_batch
+from highwater_checker.looks import leaderships, replicas_of
 from highwater_checker.segments import read_batches
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode

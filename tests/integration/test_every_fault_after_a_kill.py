@@ -24,11 +24,11 @@ from highwater.cli import make_app
 from highwater.cluster import Cluster
 from highwater.eventually import eventually
 from highwater.faults.examples import EXAMPLES, TOPIC, example_name
-from highwater.faults.intents import INTENTS
 from highwater.images import ensure_faults_image
 from highwater.run_folder import new_run_id
 from highwater.topology import Topology
 from highwater_chaos import faults as f
+from highwater_checker.run_folder.names import INTENTS
 from tests.integration import dying_harness
 
 pytestmark = pytest.mark.docker

@@ -27,12 +27,12 @@ from highwater.engine import connect_engine
 from highwater.eventually import eventually
 from highwater.faults.examples import EXAMPLES, example_name
 from highwater.faults.healing import baseline_problems
-from highwater.faults.intents import INTENTS
 from highwater.labels import Lease
 from highwater.run_folder import new_run_id
 from highwater.topology import REPLICATION_PORT, Topology
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Step, When
+from highwater_checker.run_folder.names import INTENTS
 
 pytestmark = pytest.mark.docker
 

@@ -9,10 +9,10 @@ import pytest
 from kafka.record import MemoryRecords
 
 from highwater.cluster import Cluster
-from highwater.observation import replicas_of
 from highwater.pausing import replication_held
 from highwater.settling import await_replicated, look_at
 from highwater.wire_client import WireClient, record_batch
+from highwater_checker.looks import replicas_of
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
 

@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 
 from highwater.cluster import Cluster
-from highwater.evidence import read_history, read_traces
 from highwater.faults.cluster_links import ClusterLinks
 from highwater.faults.healing import baseline_problems, heal
 from highwater.faults.stopping import stop_processes
 from highwater.faults.volumes import fill_disk
-from highwater.planned.histories import histories_of
 from highwater.run_folder import new_run_id
 from highwater.topology import Topology as ClusterTopology
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Plan, Producer, Step, Topic, Topology, Workload
 from highwater_checker.history import OperationType, sends_of
+from highwater_checker.run_folder.histories import histories_of, read_history
+from highwater_checker.run_folder.lines import read_traces
 from highwater_checker.segments import read_batches
 from highwater_checker.verdict import Outcome
 from highwater_core.events import EventKind

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from highwater.evidence import read_traces
 from highwater_chaos import faults as f
 from highwater_chaos.plan import (
     Observed,
@@ -25,6 +24,7 @@ from highwater_chaos.plan import (
     When,
     Workload,
 )
+from highwater_checker.run_folder.lines import read_traces
 from highwater_checker.verdict import Outcome
 from highwater_core.events import EventKind, TraceEvent
 from tests.integration.plan_runs import TRIES, run_plan

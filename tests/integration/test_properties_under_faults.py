@@ -8,7 +8,7 @@ leader has, and a successor whose high watermark is below what the leader told t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,13 +16,11 @@ import pytest
 
 from highwater.cluster import Cluster
 from highwater.eventually import eventually
-from highwater.evidence import Evidence, check_everything, read_evidence, read_sends
-from highwater.faults.intents import INTENTS, IntentLog
+from highwater.faults.intents import IntentLog
 from highwater.faults.on_containers import ContainerFaults
-from highwater.observation import leaderships
 from highwater.observer import Observer
 from highwater.planned.load_process import LoadProcess
-from highwater.probing import PROBES, Prober
+from highwater.probing import Prober
 from highwater.run_folder import RunFolder
 from highwater.settling import await_full_isr, await_leader, await_replicated, look_at
 from highwater.wire_client import WireClient, record_batch
@@ -31,10 +29,24 @@ from highwater_chaos import faults as f
 from highwater_chaos.plan import Consumer, Producer, Topic, Workload
 from highwater_checker.finding import CheckResult
 from highwater_checker.history import HistoryEvent, OperationType
+from highwater_checker.invariants.committed_before import CHECK as COMMITTED_BEFORE
 from highwater_checker.invariants.empty_fetches import CHECK, STOOD_ABOVE, STOOD_BETWEEN
-from highwater_checker.invariants.reads import check_reads
+from highwater_checker.judging import judge_evidence
+from highwater_checker.looks import leaderships
+from highwater_checker.run_folder.documents import (
+    FINAL_LOOK,
+    PROMISES,
+    REQUIREMENTS,
+    PromisedConsumer,
+    PromisedProducer,
+    PromisedTopic,
+    Promises,
+)
+from highwater_checker.run_folder.evidence import Evidence, read_evidence
+from highwater_checker.run_folder.names import INTENTS, PROBES
 from highwater_checker.verdict import Outcome, Requirement, judge
 from highwater_client.planned_load import LoadJob
+from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
@@ -90,15 +102,18 @@ def test_the_four_properties_hold(
         story.let_the_successor_lead()
         story.heal()
     evidence = story.collect()
-    logs = [log for group in evidence.replicas.values() for log in group]
-    checks = [*check_everything(evidence), check_reads(evidence.reads, logs)]
-    verdict = judge(checks, list(requirements(evidence, checks, case)))
+    found = judge_evidence(evidence)
+    # Under v3 a follower may cut off what it fetches again at once: KAFKA-1211, a row of its table.
+    is_fenced = sturdy.topology.preset is Preset.FENCED
+    checks = [each for each in found.checks if is_fenced or each.check != COMMITTED_BEFORE]
+    wanted = tuple(requirements(evidence, checks, case))
+    verdict = judge(checks, (*found.requirements, *wanted), found.idle)
     assert verdict.outcome is Outcome.PASS, "\n".join(verdict.reasons)
-    assert {check.check for check in checks} >= set(PROPERTIES)
+    assert {check.check for check in verdict.checks} >= set(PROPERTIES)
 
 
 def requirements(
-    evidence: Evidence, checks: list[CheckResult], case: Case
+    evidence: Evidence, checks: Sequence[CheckResult], case: Case
 ) -> Iterator[Requirement]:
     """Yield what must have happened for the properties to have been at stake."""
     noted = dict(next(check for check in checks if check.check == CHECK).noted)
@@ -238,15 +253,15 @@ class Story:
         """Return what the story left, its own topic's, from nodes that run on."""
         for node in self._cluster.node_ids:
             self._cluster.collect_node(node, self._folder.path)
-        path = self._folder.path
-        found = read_evidence(path, self._final_look, [self._topic])
-        return replace(
-            found,
-            traces=tuple(each for each in found.traces if each.topic == self._topic),
-            promised=read_sends(path / "history", lambda name: name == "p0").acknowledged,
-            one_in_flight=frozenset({"p0"}),
-            looks=self._looks,
-        )
+        topic = PromisedTopic(self._topic, 1, 3)
+        producers = PromisedProducer("p0", max_in_flight=1), PromisedProducer("w0", acks=1)
+        consumers = (PromisedConsumer("c0", self._topic),)
+        self._folder.write(PROMISES, Promises((topic,), producers, consumers))
+        self._folder.write(REQUIREMENTS, ())
+        self._folder.write(FINAL_LOOK, self._final_look)
+        found = read_evidence(self._folder.path)
+        own = tuple(each for each in found.traces if each.topic == self._topic)
+        return replace(found, traces=own)
 
     # ------------------------------------------------------------ helpers
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from highwater.evidence import read_history
 from highwater.stock.libraries import ClientKind
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Plan, Producer, Step, Topic, Topology, Workload
 from highwater_checker.history import OperationType
+from highwater_checker.run_folder.histories import read_history
 from highwater_checker.verdict import Outcome
 from tests.integration.plan_runs import run_plan
 

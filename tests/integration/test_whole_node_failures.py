@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from highwater.observation import active_controller, leaderships
+from highwater.observation import active_controller
 from highwater.settling import (
     await_checkpointed,
     await_full_isr,
@@ -18,6 +18,7 @@ from highwater.settling import (
     look_at,
 )
 from highwater.trial import Trial
+from highwater_checker.looks import leaderships
 from highwater_checker.verdict import Outcome
 from highwater_core.config import Preset
 from highwater_core.ids import TopicPartition

@@ -1,6 +1,6 @@
 """Three judges of events, looks and probes: the checker's Python, Spark, and SQL in DuckDB.
 
-The Python judge is fed as highwater.evidence.check_everything feeds it. A finding's message is
+The Python judge is fed as highwater_checker.judging feeds it. A finding's message is
 compared between Python and Spark; SQL tells of the rest, and not of empty fetches, high watermarks
 and successors.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from highwater.observation import Look, leaderships, replicas_of
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import Acknowledged, sends_of
 from highwater_checker.invariants.committed_before import check_committed_before
@@ -19,6 +18,7 @@ from highwater_checker.invariants.isr import PartitionRecord, check_isr
 from highwater_checker.invariants.leader_uniqueness import check_leader_uniqueness
 from highwater_checker.invariants.successors import check_successors
 from highwater_checker.invariants.truncations import check_truncations
+from highwater_checker.looks import Look, leaderships, replicas_of
 from highwater_checker.segments import ReplicaLog
 from highwater_core.events import TraceEvent
 from highwater_pipeline.checks import (

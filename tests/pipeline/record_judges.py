@@ -1,6 +1,6 @@
 """Three judges of operations and records: the checker's Python, Spark, and SQL in DuckDB.
 
-The Python judge is fed as highwater.evidence.check_everything feeds it. A finding's message is
+The Python judge is fed as highwater_checker.judging feeds it. A finding's message is
 compared between Python and Spark; SQL tells of the rest.
 """
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from highwater.evidence import read_traces
 from highwater.planned.outcome import PlanResult
 from highwater_chaos.plan import Expected, Plan, decode_plan
+from highwater_checker.run_folder.lines import read_traces
 from highwater_checker.verdict import Requirement
 from highwater_core.events import EventKind as Kind
 from highwater_core.events import TraceEvent

@@ -15,6 +15,7 @@ from highwater_checker.finding import CheckResult, Finding
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
 
+CHECK = "leaders have, and members keep, what was committed (I4, I11)"
 _TELLS_ISR = frozenset(
     {
         EventKind.BECAME_LEADER,
@@ -45,9 +46,7 @@ def check_committed_before(events: Sequence[TraceEvent]) -> CheckResult:
             elif event.kind is EventKind.LOG_TRUNCATED:
                 examined += 1
                 findings += _cuts_off(topic_partition, event, committed)
-    return CheckResult(
-        "leaders have, and members keep, what was committed (I4, I11)", examined, tuple(findings)
-    )
+    return CheckResult(CHECK, examined, tuple(findings))
 
 
 class _Committed:

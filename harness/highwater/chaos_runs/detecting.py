@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from highwater.chaos_runs.acting import read_intents
-from highwater.evidence import read_history, read_traces
-from highwater.faults.intents import INTENTS
 from highwater.planned.outcome import PlanResult
 from highwater.run_clock import read_run_clock
 from highwater_chaos.plan import Plan
 from highwater_checker.finding import Finding
 from highwater_checker.history import HistoryEvent
+from highwater_checker.run_folder.histories import read_history
+from highwater_checker.run_folder.lines import read_traces
+from highwater_checker.run_folder.names import INTENTS
 from highwater_checker.verdict import Outcome
 from highwater_core.events import EventKind, TraceEvent
 

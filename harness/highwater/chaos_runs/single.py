@@ -13,7 +13,7 @@ import msgspec
 from highwater.cluster import Cluster
 from highwater.errors import HarnessError
 from highwater.faults.done import Done, NotDone
-from highwater.faults.intents import INTENTS, IntentLog
+from highwater.faults.intents import IntentLog
 from highwater.faults.links import NotProven
 from highwater.faults.namespaces import NotInNamespace
 from highwater.faults.on_containers import ContainerFaults
@@ -22,6 +22,7 @@ from highwater.planned.translation import unsupported
 from highwater.settling import look_at
 from highwater_chaos.faults import Fault
 from highwater_chaos.plan import Plan, Step, Topology, problems_of
+from highwater_checker.run_folder.names import INTENTS
 
 
 @dataclass(frozen=True, slots=True)

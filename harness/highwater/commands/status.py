@@ -16,10 +16,10 @@ from rich.text import Text
 from highwater.cleaning import ids_of_clusters_up
 from highwater.cluster import Cluster
 from highwater.engine import connect_engine
-from highwater.observation import Look
 from highwater.output import RESULTS, print_json
 from highwater.screen import cluster_table
 from highwater.topology import Topology
+from highwater_checker.looks import Look
 from highwater_core.messages import NodeSnapshot
 
 REFRESH_S = 0.5

@@ -10,8 +10,6 @@ from typing import Any
 
 import msgspec
 
-INTENTS = "intent.jsonl"
-
 
 class IntentLog:
     """Appends one line per step of a fault's life, each synced to the disk before it returns.

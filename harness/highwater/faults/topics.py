@@ -10,10 +10,10 @@ from typing import TypeVar
 
 from highwater.cluster import Cluster
 from highwater.faults.done import Done, NotDone, prove
-from highwater.observation import leaderships
 from highwater.settling import look_at
 from highwater.wire_client import ConnectionClosed, WireClient, record_batch
 from highwater_chaos import faults as f
+from highwater_checker.looks import leaderships
 from highwater_core import znodes
 from highwater_core.errors import MEANINGS, ErrorCode
 from highwater_core.ids import Endpoint, TopicPartition

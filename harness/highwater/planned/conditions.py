@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from highwater.observation import Look, active_controller, leaderships, replicas_of
+from highwater.observation import active_controller
 from highwater_chaos.plan import Observed, When
+from highwater_checker.looks import Look, leaderships, replicas_of
 from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
 

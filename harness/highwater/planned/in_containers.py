@@ -4,35 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import Path
 
 from highwater.cluster import Cluster
 from highwater.errors import HarnessError, ImageBuildFailed
 from highwater.eventually import NeverHappened
-from highwater.evidence import check_everything, read_evidence, read_history, read_sends
 from highwater.faults.healing import baseline_problems
-from highwater.faults.intents import INTENTS, IntentLog
+from highwater.faults.intents import IntentLog
 from highwater.faults.links import NotProven
 from highwater.faults.namespaces import NotInNamespace
 from highwater.faults.on_containers import ContainerFaults
-from highwater.observation import Change, Look, leaderships
+from highwater.observation import Change
 from highwater.observer import Observer
 from highwater.picture import Fault, RunPicture, draw
-from highwater.planned.hidden_records import without_idle_checks
-from highwater.planned.histories import (
-    histories_of,
-    torn_histories,
-    torn_while_alive,
-)
 from highwater.planned.leader_changes import leader_changes
 from highwater.planned.load_process import LoadFailed, LoadProcess
-from highwater.planned.naming import name_findings
 from highwater.planned.outcome import PlanResult, write_plan
+from highwater.planned.promises import promises_of
 from highwater.planned.schedule import Schedule, StepDone
 from highwater.planned.trace_watch import TraceWatch
 from highwater.planned.translation import differences, topology_of, unsupported
-from highwater.probing import PROBES, Prober, ProberDied
+from highwater.probing import Prober, ProberDied
 from highwater.report import write_report
 from highwater.run_build import write_build
 from highwater.run_clock import RunClock
@@ -44,13 +35,14 @@ from highwater.topology import Topology
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Plan
 from highwater_chaos.words import say_step
-from highwater_checker.finding import CheckResult
 from highwater_checker.history import Acknowledged
-from highwater_checker.invariants.committed_before import check_committed_before
-from highwater_checker.invariants.reads import check_reads
-from highwater_checker.segments import ReplicaLog
-from highwater_checker.verdict import Requirement, Verdict, judge
-from highwater_client.planned import client_of
+from highwater_checker.judging import judge_evidence
+from highwater_checker.looks import Look, leaderships
+from highwater_checker.run_folder import names
+from highwater_checker.run_folder.documents import FINAL_LOOK, PROMISES, REQUIREMENTS
+from highwater_checker.run_folder.evidence import read_evidence
+from highwater_checker.run_folder.names import INTENTS, PROBES
+from highwater_checker.verdict import Requirement, Verdict
 from highwater_client.planned_load import LoadJob
 from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
@@ -100,7 +92,8 @@ def run_in_containers(
     """
     topology = check_supported(plan)
     write_plan(folder, plan)
-    folder.write_json("topology.json", topology)
+    folder.write(PROMISES, promises_of(plan, LEAST_SHARE_ACKNOWLEDGED))
+    folder.write_json(names.TOPOLOGY, topology)
     notes = (*differences(plan), *differences_of(client))
     for note in notes:
         screen.say(f"unlike the plan: {note}", style="yellow")
@@ -142,7 +135,7 @@ class _Run:
             node_ids=cluster.node_ids,
             snapshot_of=cluster.try_snapshot,
             now_ns=self._clock.now_ns,
-            path=folder.path / "snapshots.jsonl",
+            path=folder.path / names.LOOKS,
             listener=self._on_look,
         )
         self._load: LoadProcess | None = None
@@ -267,77 +260,23 @@ class _Run:
 
     def conclude(self, notes: tuple[str, ...]) -> PlanResult:
         """Judge what the run left behind, and write the verdict and the report."""
-        plan, folder = self._plan, self._folder
-        topics = [topic.name for topic in plan.workload.topics]
-        history = folder.path / "history"
-        evidence = replace(
-            read_evidence(folder.path, self._final_look, topics),
-            promised=read_sends(history, _names_of_acks_all(plan)).acknowledged,
-            one_in_flight=_one_in_flight(plan),
-            looks=tuple(self._looks),
-        )
-        replicas = [replica for group in evidence.replicas.values() for replica in group]
-        found = check_everything(evidence)
-        is_replicated = any(topic.replication_factor > 1 for topic in plan.workload.topics)
-        checks = without_idle_checks(found, self._looks, is_replicated=is_replicated)
-        left_out = tuple(
-            f"nothing to examine: {each.check}" for each in found if each not in checks
-        )
-        checks += self._check_reads(history, replicas)
-        self._require_whole_histories(history)
-        self._require_enough(len(evidence.sends.acknowledged))
-        self._require_replicas(evidence.unread_replicas(), len(evidence.replicas))
+        folder = self._folder
         for done in self._steps:
             self._require(f"done: {say_step(done.step)}", done.has_fired, str(done))
         session_timeout_ms = self._cluster.topology.session_timeout_ms
         begin_ns = round(self._begin_s * 1e9)
         self._requirements += leader_changes(self._steps, self._looks, begin_ns, session_timeout_ms)
-        checks.append(check_committed_before(evidence.traces))
-        checks = name_findings(checks, evidence.traces, plan.topology.preset)
-        verdict = judge(checks, self._requirements)
+        folder.write(REQUIREMENTS, tuple(self._requirements))
+        folder.write(FINAL_LOOK, self._final_look)
+        folder.write_json(names.STEPS, [_record(done) for done in self._steps])
+        evidence = read_evidence(folder.path)
+        verdict = judge_evidence(evidence)
         self._draw(verdict, evidence.sends.acknowledged)
-        folder.write_json("verdict.json", verdict)
-        folder.write_json("steps.json", [_record(done) for done in self._steps])
+        folder.write_json(names.VERDICT, verdict)
         write_report(folder, verdict, (), self._marks, evidence)
+        left_out = (f"nothing to examine: {each}" for each in verdict.idle)
         steps = tuple(str(each) for each in self._steps)
         return PlanResult(folder.path, verdict, (*notes, *left_out), steps)
-
-    def _check_reads(self, history: Path, replicas: Sequence[ReplicaLog]) -> list[CheckResult]:
-        """Check what each consumer read; a killed one's last incarnation must come to the end."""
-        checks: list[CheckResult] = []
-        for number, consumer in enumerate(self._plan.workload.consumers):
-            own = [replica for replica in replicas if replica.topic == consumer.topic]
-            incarnations = histories_of(history, f"c{number}")
-            for path in incarnations:
-                is_last = path == incarnations[-1]
-                found = check_reads(read_history(path), own, to_the_end=is_last)
-                checks.append(replace(found, check=f"{path.stem}: {found.check}"))
-            self._require(f"consumer c{number} left a history", bool(incarnations), "there is none")
-        return checks
-
-    def _require_whole_histories(self, history: Path) -> None:
-        torn, alive = torn_histories(history), torn_while_alive(history)
-        self._require(
-            "no history ends in half a line but those of clients that were killed",
-            not alive,
-            f"{len(torn)} do, {alive} were not killed",
-        )
-
-    def _require_enough(self, acknowledged: int) -> None:
-        seconds = self._plan.quiet_after_ms / 1000
-        expected = sum(p.rate_per_s for p in self._plan.workload.producers if p.acks) * seconds
-        least = max(1, int(expected * LEAST_SHARE_ACKNOWLEDGED))
-        self._require(
-            f"at least {least} records were acknowledged", acknowledged >= least, str(acknowledged)
-        )
-
-    def _require_replicas(self, unread: list[str], partitions_read: int) -> None:
-        wanted = sum(topic.partitions for topic in self._plan.workload.topics)
-        self._require(
-            "every replica of every partition was read",
-            partitions_read == wanted and not unread,
-            f"{partitions_read} of {wanted} partitions, not read: {unread}",
-        )
 
     def _draw(self, verdict: Verdict, acknowledged: Sequence[Acknowledged]) -> None:
         topic = self._plan.workload.topics[0].name
@@ -381,17 +320,6 @@ def _no_news() -> tuple[TraceEvent, ...]:
 
 def _is_to_break(plan: Plan) -> bool:
     return plan.expected is not None and plan.expected.verdict == "fail"
-
-
-def _names_of_acks_all(plan: Plan) -> Callable[[str], bool]:
-    """Return whether a history's file is of a producer that is promised what is acknowledged."""
-    names = [f"p{n}" for n, producer in enumerate(plan.workload.producers) if producer.acks == -1]
-    return lambda name: client_of(name) in names
-
-
-def _one_in_flight(plan: Plan) -> frozenset[str]:
-    producers = enumerate(plan.workload.producers)
-    return frozenset(f"p{number}" for number, each in producers if each.max_in_flight == 1)
 
 
 def _record(done: StepDone) -> dict[str, object]:

@@ -8,8 +8,6 @@ from functools import partial
 import msgspec
 
 from highwater.errors import HarnessError
-from highwater.evidence import Evidence, read_sends
-from highwater.observation import Look
 from highwater.picture import Fault
 from highwater.planned.outcome import PlanResult, write_plan
 from highwater.report import write_report
@@ -27,6 +25,8 @@ from highwater.simulation.judging import steps_of, verdict_of
 from highwater.simulation.planting import bug_of
 from highwater_chaos.plan import Plan
 from highwater_chaos.words import say_step
+from highwater_checker.run_folder import names
+from highwater_checker.run_folder.evidence import read_evidence
 from highwater_simulator.display import display
 from highwater_simulator.runner import PlanRun, RunResult
 from highwater_simulator.search import bug_or_none
@@ -65,14 +65,8 @@ def run_in_simulator(plan: Plan, folder: RunFolder, screen: Screen) -> PlanResul
         screen.say(mark.text, time_s=mark.time_s, style="bold")
     _write_evidence(folder, result)
     verdict = verdict_of(result)
-    folder.write_json("verdict.json", verdict)
-    evidence = Evidence(
-        sends=read_sends(folder.path / "history"),
-        traces=tuple(result.trace.events()),
-        final_look=Look(result.simulated_ns, {}),
-        replicas={},
-    )
-    write_report(folder, verdict, (), marks, evidence)
+    folder.write_json(names.VERDICT, verdict)
+    write_report(folder, verdict, (), marks, read_evidence(folder.path))
     steps = tuple(_said_of_steps(result))
     return PlanResult(folder.path, verdict, notes, steps)
 
@@ -103,4 +97,4 @@ def _write_evidence(folder: RunFolder, result: RunResult) -> None:
     write_histories(folder, result.history)
     write_traces(folder, result.trace.entries)
     write_lines(folder, "trace.txt", [line.encode() for line in display(result.trace.entries)])
-    folder.write_json("topology.json", msgspec.to_builtins(result.plan.topology))
+    folder.write_json(names.TOPOLOGY, msgspec.to_builtins(result.plan.topology))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from highwater.observation import Leadership, Look, leaderships
 from highwater.planned.schedule import StepDone
 from highwater_chaos import faults as f
+from highwater_checker.looks import Leadership, Look, leaderships
 from highwater_checker.verdict import Requirement
 from highwater_core.ids import NodeId, TopicPartition
 

@@ -21,9 +21,9 @@ import msgspec
 
 from highwater.errors import HarnessError
 from highwater.faults.done import NotDone, prove
-from highwater.planned.histories import torn_histories
 from highwater.stock.libraries import ClientKind
-from highwater_client.planned import incarnation_of
+from highwater_checker.history import incarnation_of
+from highwater_checker.run_folder.histories import torn_histories
 from highwater_client.planned_load import LoadJob, LoadReport
 
 _DECODER = msgspec.json.Decoder(LoadReport)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from highwater.run_folder import RunFolder
 from highwater_chaos.plan import Plan, encode_plan
+from highwater_checker.run_folder import names
 from highwater_checker.verdict import Verdict
 
 
@@ -21,4 +22,4 @@ class PlanResult:
 
 
 def write_plan(folder: RunFolder, plan: Plan) -> None:
-    folder.write_bytes("plan.json", encode_plan(plan))
+    folder.write_bytes(names.PLAN, encode_plan(plan))

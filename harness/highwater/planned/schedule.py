@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from highwater.faults.done import Done, Find, NotDone
-from highwater.observation import Look
 from highwater.planned.conditions import Waiting, find_node
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Step
 from highwater_chaos.words import say_step
+from highwater_checker.looks import Look
 from highwater_core.events import TraceEvent
 
 POLL_S = 0.01

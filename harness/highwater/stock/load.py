@@ -19,8 +19,7 @@ from highwater.stock.recording import ClientHistory
 from highwater.stock.writing import WritingThread
 from highwater.wire_client import ConnectionClosed, WireClient
 from highwater_chaos.plan import Topic
-from highwater_checker.history import OperationType
-from highwater_client.planned import process_name
+from highwater_checker.history import OperationType, process_name
 from highwater_client.planned_load import (
     CREATE_WITHIN_MS,
     READ_WITHIN_MS,

@@ -11,6 +11,7 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
+from highwater_checker.run_folder import names
 from highwater_pipeline.ingest.inventory import Inventory
 from highwater_pipeline.ingest.lines import Wrong
 from highwater_pipeline.tables import DATA_VERSION
@@ -99,12 +100,12 @@ class Documents:
 def read_documents(inventory: Inventory) -> Documents:
     """Return what a run's small files tell."""
     wrong: list[tuple[str, Wrong]] = []
-    plan = _read(inventory, "plan.json", _Plan, wrong)
-    topology = _read(inventory, "topology.json", _Topology, wrong)
-    load = _read(inventory, "load.json", _Load, wrong)
-    build = _read(inventory, "build.json", _Build, wrong)
-    clock = _read(inventory, "clock.json", _Clock, wrong)
-    verdict = _read(inventory, "verdict.json", _Verdict, wrong)
+    plan = _read(inventory, names.PLAN, _Plan, wrong)
+    topology = _read(inventory, names.TOPOLOGY, _Topology, wrong)
+    load = _read(inventory, names.LOAD, _Load, wrong)
+    build = _read(inventory, names.BUILD, _Build, wrong)
+    clock = _read(inventory, names.CLOCK, _Clock, wrong)
+    verdict = _read(inventory, names.VERDICT, _Verdict, wrong)
     row: Row = {
         "run_id": inventory.run_id,
         **_of_plan(plan),

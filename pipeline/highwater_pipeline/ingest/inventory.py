@@ -11,19 +11,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from highwater_checker.run_folder import names
 from highwater_pipeline.tables import EVENTS, FAULTS, OPERATIONS, PROBES, REPLICA_LOOKS
 
-DOCUMENTS = ("topology.json", "plan.json", "load.json", "build.json", "clock.json", "verdict.json")
+DOCUMENTS = (names.TOPOLOGY, names.PLAN, names.LOAD, names.BUILD, names.CLOCK, names.VERDICT)
 """Small files that are read whole."""
-SEGMENTS = "segments"
+SEGMENTS = names.SEGMENTS
 
 _LINE_FILES = {
-    "snapshots.jsonl": REPLICA_LOOKS.name,
-    "probes.jsonl": PROBES.name,
-    "intent.jsonl": FAULTS.name,
+    names.LOOKS: REPLICA_LOOKS.name,
+    names.PROBES: PROBES.name,
+    names.INTENTS: FAULTS.name,
 }
-_LINE_FOLDERS = {"history": OPERATIONS.name, "trace": EVENTS.name}
-_MARKS = ("topology.json", "plan.json", *_LINE_FOLDERS)
+_LINE_FOLDERS = {names.HISTORY: OPERATIONS.name, names.TRACE: EVENTS.name}
+_MARKS = (names.TOPOLOGY, names.PLAN, *_LINE_FOLDERS)
 _BROKER = re.compile(r"broker-(0|[1-9][0-9]{0,8})")
 _REPLICA = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,8})")
 # A replica that is being removed, or is none of its broker's any more (highwater_broker.log).

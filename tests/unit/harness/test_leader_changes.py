@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from highwater.observation import Look
 from highwater.planned.leader_changes import leader_changes
 from highwater.planned.schedule import StepDone
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Step
+from highwater_checker.looks import Look
 from highwater_checker.verdict import Requirement
 from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.messages import NodeSnapshot, ReplicaSnapshot

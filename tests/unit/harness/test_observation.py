@@ -5,14 +5,9 @@ from __future__ import annotations
 import pytest
 
 from highwater.failover import longest_gap
-from highwater.observation import (
-    Look,
-    active_controller,
-    changes_between,
-    describe_look,
-    leaderships,
-)
+from highwater.observation import active_controller, changes_between, describe_look
 from highwater_checker.history import Acknowledged
+from highwater_checker.looks import Look, leaderships
 from highwater_core.ids import (
     ControllerEpoch,
     LeaderEpoch,

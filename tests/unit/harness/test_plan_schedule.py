@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from highwater.faults.done import Done, Find, NotDone, found
-from highwater.observation import Look
 from highwater.planned.conditions import Waiting, find_node, holds
 from highwater.planned.schedule import POLL_S, Schedule, StepDone
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Step, When
+from highwater_checker.looks import Look
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.messages import NodeSnapshot, ReplicaSnapshot

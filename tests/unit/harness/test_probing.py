@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from highwater.observation import Look
-from highwater.planned.hidden_records import hidden_for_long, without_idle_checks
 from highwater.probing import offsets_to_probe
 from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.idle import hidden_for_long, without_idle_checks
 from highwater_checker.invariants.empty_fetches import CHECK
 from highwater_checker.invariants.high_watermark_in_run import CHECK as IN_RUN
 from highwater_checker.invariants.replica_equality import CHECK as REPLICA_EQUALITY
 from highwater_checker.invariants.truncations import CHECK as TRUNCATIONS
+from highwater_checker.looks import Look
 from tests.unit.checker.evidence_makers import AT, look, replica
 
 

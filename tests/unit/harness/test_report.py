@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from highwater.evidence import Evidence
 from highwater.failover import Gap
-from highwater.observation import Look
 from highwater.picture import Fault, RunPicture, draw
 from highwater.report import junit_xml, write_report
 from highwater.run_folder import RunFolder
 from highwater_checker.finding import CheckResult, Finding
-from highwater_checker.history import Acknowledged, Sends
+from highwater_checker.history import Acknowledged
+from highwater_checker.looks import Look
+from highwater_checker.run_folder.evidence import read_evidence
 from highwater_checker.verdict import Requirement, Verdict, judge
 from highwater_core.ids import TopicPartition
 
@@ -46,7 +46,7 @@ def test_a_report_escapes_what_it_shows_and_holds_the_picture(tmp_path: Path) ->
         ),
         folder.path / "run.png",
     )
-    evidence = Evidence(Sends(acknowledged, (), ()), (), look, {})
+    evidence = read_evidence(folder.path)
     write_report(folder, failed_verdict(), [gap], [Fault(0.2, "kill")], evidence)
     page = (folder.path / "report.html").read_text()
     assert "lost &lt;b&gt;" in page

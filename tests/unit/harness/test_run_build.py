@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from highwater import run_build
-from highwater.run_build import BUILD, RunBuild, write_build
+from highwater.run_build import RunBuild, write_build
 from highwater.run_folder import RunFolder
+from highwater_checker.run_folder.names import BUILD
 
 
 @pytest.mark.parametrize("commit", ["c0ffee-dirty", ""])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from highwater.faults.done import Done, Find
-from highwater.observation import Look
 from highwater.planned.schedule import POLL_S, Schedule
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Step, When
+from highwater_checker.looks import Look
 from highwater_core.events import EventKind, TraceEvent
 
 LEAD_MS = 600

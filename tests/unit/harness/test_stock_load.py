@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from highwater.eventually import eventually
-from highwater.evidence import read_history
 from highwater.stock import confluent, kafka_python
 from highwater.stock.clients import NeverSent, OnDone, Read
 from highwater.stock.libraries import ClientKind, differences_of
@@ -18,6 +17,7 @@ from highwater.stock.recording import ClientHistory
 from highwater.stock.writing import WritingThread
 from highwater_chaos.plan import Producer
 from highwater_checker.history import HistoryEvent, OperationType
+from highwater_checker.run_folder.histories import read_history
 
 WITHIN_S = 5.0
 

@@ -15,9 +15,9 @@ from highwater.cleaning import ids_of_clusters_up
 from highwater.commands.run import RUNS
 from highwater.engine import connect_engine
 from highwater.errors import EngineMissing, HarnessError
-from highwater.faults.intents import INTENTS
 from highwater.output import RESULTS, print_json, say
 from highwater_chaos.words import say_fault
+from highwater_checker.run_folder.names import INTENTS
 
 
 def register(app: typer.Typer) -> None:

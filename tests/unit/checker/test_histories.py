@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from highwater.planned.histories import histories_of, torn_histories, torn_while_alive
-from highwater_client.planned import client_of, incarnation_of, process_name
+from highwater_checker.history import client_of, incarnation_of, process_name
+from highwater_checker.run_folder.histories import histories_of, torn_histories, torn_while_alive
 
 WHOLE, TORN = b'{"a":1}\n', b'{"a":1}\n{"b'
 

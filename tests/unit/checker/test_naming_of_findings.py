@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from highwater.planned.naming import NAMED_OF_EACH, name_findings
 from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.naming import NAMED_OF_EACH, name_findings
 from highwater_core.config import Preset
 from highwater_core.events import EventKind, TraceEvent
 

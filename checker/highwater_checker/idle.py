@@ -1,16 +1,18 @@
-"""Where a run's looks show that a high watermark hid records for long, so that a prober must have
-met them. No I/O."""
+"""Which checks may have had nothing to examine in a run that proves something all the same. No I/O.
+
+Where a run's looks show that a high watermark hid records for long, a prober must have met them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from highwater.observation import Leadership, Look, leaderships
 from highwater_checker.finding import CheckResult
 from highwater_checker.invariants.empty_fetches import CHECK
 from highwater_checker.invariants.high_watermark_in_run import CHECK as IN_RUN
 from highwater_checker.invariants.replica_equality import CHECK as REPLICA_EQUALITY
 from highwater_checker.invariants.truncations import CHECK as TRUNCATIONS
+from highwater_checker.looks import Leadership, Look, leaderships
 from highwater_core.ids import TopicPartition
 
 LONG_NS = 2_000_000_000

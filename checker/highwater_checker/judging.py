@@ -1,0 +1,189 @@
+"""The one judge of a run: from the files in its folder to its verdict, in whatever world it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from highwater_checker.contents import with_neighbours
+from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.idle import without_idle_checks
+from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
+from highwater_checker.invariants.committed_before import check_committed_before
+from highwater_checker.invariants.duplicates import check_duplicates
+from highwater_checker.invariants.empty_fetches import check_empty_fetches
+from highwater_checker.invariants.high_watermark_in_run import check_high_watermark_in_run
+from highwater_checker.invariants.inconsistent_offsets import check_inconsistent_offsets
+from highwater_checker.invariants.isr import PartitionRecord, check_isr
+from highwater_checker.invariants.leader_uniqueness import check_leader_uniqueness
+from highwater_checker.invariants.order import check_order
+from highwater_checker.invariants.reads import check_reads
+from highwater_checker.invariants.replica_equality import CHECK as REPLICA_EQUALITY
+from highwater_checker.invariants.replica_equality import (
+    check_high_watermarks_are_held,
+    check_replica_equality,
+)
+from highwater_checker.invariants.successors import check_successors
+from highwater_checker.invariants.truncations import check_truncations
+from highwater_checker.looks import assigned_replicas, leaderships
+from highwater_checker.naming import name_findings
+from highwater_checker.run_folder.evidence import Evidence, read_evidence
+from highwater_checker.run_folder.histories import incarnations_of
+from highwater_checker.verdict import Requirement, Verdict, judge
+from highwater_core.config import Preset
+
+_ABOUT_RECORDS = frozenset(
+    {"I1", "I4", "I9", "I11", "unseen", "inconsistent-offsets", "realtime-send"}
+)
+"""What lost disks may bring about; that epochs and ISRs are in order they cannot excuse."""
+
+
+def judge_run(folder: Path) -> Verdict:
+    """Return the verdict of the run that left the folder, from its files alone.
+
+    What is damaged or missing is told, and never makes the verdict better.
+    """
+    return judge_evidence(read_evidence(folder))
+
+
+def judge_evidence(evidence: Evidence) -> Verdict:
+    """Return the verdict of what a run left behind.
+
+    Every check that the evidence allows is made. Findings that a preset's known flaws explain are
+    named by their rows, and are findings all the same.
+    """
+    found = with_neighbours([*_checks(evidence), *_checks_of_reads(evidence)], evidence.logs.all())
+    found = [_without_excused(each, evidence) for each in found]
+    preset = _preset_of(evidence)
+    if preset is not None:
+        found = name_findings(found, evidence.traces, preset)
+    if evidence.watched is not None:
+        found.append(evidence.watched)
+    topics = evidence.promises.topics
+    is_replicated = not topics or any(topic.replication_factor > 1 for topic in topics)
+    checks = without_idle_checks(found, evidence.looks, is_replicated=is_replicated)
+    idle = [each.check for each in found if each not in checks]
+    return judge(checks, [*evidence.requirements, *_requirements(evidence)], idle)
+
+
+# ---------------------------------------------------------------- checks
+
+
+def _checks(evidence: Evidence) -> Iterator[CheckResult]:
+    logs, traces, promised = evidence.logs.all(), evidence.traces, evidence.promised
+    yield CheckResult(
+        "segments decode",
+        len(logs) + len(evidence.logs.damage),
+        evidence.logs.damage,
+        unread=evidence.unread,
+    )
+    yield check_acknowledged_records(promised, logs)
+    yield check_successors(promised, logs, traces)
+    yield check_duplicates(evidence.sends, logs)
+    yield check_order(promised, evidence.sends_one_at_a_time)
+    yield check_inconsistent_offsets(promised, evidence.reads)
+    yield _merged([check_replica_equality(each) for each in evidence.logs.by_partition.values()])
+    yield check_high_watermarks_are_held(logs)
+    yield check_leader_uniqueness(traces)
+    yield check_truncations(traces)
+    yield check_isr(_leader_records(evidence))
+    yield check_committed_before(traces)
+    if evidence.looks:
+        yield check_high_watermark_in_run(evidence.looks, traces)
+    if evidence.probes:
+        yield check_empty_fetches(evidence.probes, evidence.looks, traces)
+
+
+def _checks_of_reads(evidence: Evidence) -> Iterator[CheckResult]:
+    """Yield a check of each consumer's process; a client's last one must come to the end."""
+    logs = evidence.logs.all()
+    for consumer in evidence.promises.consumers:
+        own = [log for log in logs if log.topic == consumer.topic]
+        incarnations = incarnations_of(consumer.client, evidence.histories)
+        for process in incarnations:
+            is_last = process == incarnations[-1]
+            found = check_reads(
+                evidence.histories[process],
+                own,
+                to_the_end=is_last and evidence.promises.to_the_end,
+            )
+            yield replace(found, check=f"{process}: {found.check}")
+
+
+def _merged(results: Sequence[CheckResult]) -> CheckResult:
+    return CheckResult(
+        check=REPLICA_EQUALITY,
+        examined=sum(result.examined for result in results),
+        findings=tuple(finding for result in results for finding in result.findings),
+    )
+
+
+def _leader_records(evidence: Evidence) -> list[PartitionRecord]:
+    """Return every state of a partition that a leader told of in a look, each once."""
+    found = {
+        PartitionRecord(
+            topic=topic_partition.topic,
+            partition=topic_partition.partition,
+            leader=leadership.leader,
+            leader_epoch=leadership.leader_epoch,
+            isr=leadership.isr,
+            assigned_replicas=assigned_replicas(look, topic_partition),
+        ): None
+        for look in (*evidence.looks, evidence.final_look)
+        for topic_partition, leadership in leaderships(look).items()
+    }
+    return list(found)
+
+
+def _without_excused(result: CheckResult, evidence: Evidence) -> CheckResult:
+    """Return the result without what disks alone lost; it is noted how much that was."""
+    excused = {(each.topic, each.partition) for each in evidence.excused}
+    kept = tuple(each for each in result.findings if not _is_excused(each, excused))
+    count = len(result.findings) - len(kept)
+    if not count:
+        return result
+    return replace(
+        result, findings=kept, noted=(*result.noted, ("excused by what disks lost", count))
+    )
+
+
+def _is_excused(finding: Finding, excused: set[tuple[str, int]]) -> bool:
+    return finding.invariant in _ABOUT_RECORDS and (finding.topic, finding.partition) in excused
+
+
+def _preset_of(evidence: Evidence) -> Preset | None:
+    """Return the preset by the nodes' own word, None where none was seen."""
+    looks = (evidence.final_look, *evidence.looks)
+    told = (node.preset for look in looks for node in look.nodes.values() if node is not None)
+    name = next(told, "")
+    return Preset(name) if name in {each.value for each in Preset} else None
+
+
+# ---------------------------------------------------------------- requirements
+
+
+def _requirements(evidence: Evidence) -> Iterator[Requirement]:
+    """Yield what the run's files must hold for its checks to prove anything."""
+    promises, acknowledged = evidence.promises, len(evidence.sends.acknowledged)
+    least = promises.least_acknowledged
+    yield Requirement(
+        f"at least {least} records were acknowledged", acknowledged >= least, str(acknowledged)
+    )
+    expected = {topic.name: topic.partitions for topic in promises.topics}
+    read = sum(1 for at in evidence.logs.by_partition if expected.get(at.topic))
+    missing = evidence.logs.missing
+    yield Requirement(
+        "every replica of every partition was read",
+        read == sum(expected.values()) and not missing,
+        f"{read} of {sum(expected.values())} partitions, not read: {list(missing)}",
+    )
+    for consumer in promises.consumers:
+        has_history = bool(incarnations_of(consumer.client, evidence.histories))
+        yield Requirement(f"consumer {consumer.client} left a history", has_history, "")
+    torn = evidence.torn_while_alive
+    yield Requirement(
+        "no history ends in half a line but those of clients that were killed",
+        not torn,
+        f"those of {list(torn)} do",
+    )

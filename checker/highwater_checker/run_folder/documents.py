@@ -1,0 +1,119 @@
+"""A run's small files, each read and written whole: what was promised, required and last seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from highwater_checker.finding import CheckResult
+from highwater_checker.looks import Look
+from highwater_checker.verdict import Requirement
+
+T = TypeVar("T")
+
+FORMAT_VERSION = 1
+"""Of promises.json, and so of the folder."""
+ACKS_ALL = -1
+
+
+class BadDocument(Exception):
+    """The file is there and is not what it should be; the message names it and says why."""
+
+
+@dataclass(frozen=True)
+class Document(Generic[T]):
+    """One file: its name in the run's folder, and the type of what it holds."""
+
+    name: str
+    kind: Any
+
+    def encode(self, value: T) -> bytes:
+        """Return the file's content: indented JSON."""
+        return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+    def read(self, folder: Path) -> T | None:
+        """Return what the run's folder has, None without the file.
+
+        Raises:
+            BadDocument: it cannot be read as what it should be.
+        """
+        try:
+            data = (folder / self.name).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise BadDocument(f"{self.name}: {error}") from error
+        try:
+            value: T = msgspec.json.decode(data, type=self.kind)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise BadDocument(f"{self.name}: {error}") from error
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class PromisedTopic:
+    """A topic that the run wrote to, of which every replica must be read."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+
+
+@dataclass(frozen=True, slots=True)
+class PromisedProducer:
+    """A producer: its client's name, which its incarnations share, and how it asked.
+
+    acks: as in its requests, -1 is all. max_in_flight: its requests at a time, 0 for any number.
+    """
+
+    client: str
+    acks: int = ACKS_ALL
+    max_in_flight: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PromisedConsumer:
+    """A consumer that reads all of a topic from its start, and to the end unless it is killed."""
+
+    client: str
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """What a run's clients were promised, and what its end must show.
+
+    least_acknowledged: with fewer acknowledged records little is proven. Of a producer that is not
+    named all acknowledgements count as promised. to_the_end: consumers were let read to the end.
+    """
+
+    topics: tuple[PromisedTopic, ...] = ()
+    producers: tuple[PromisedProducer, ...] = ()
+    consumers: tuple[PromisedConsumer, ...] = ()
+    least_acknowledged: int = 1
+    to_the_end: bool = True
+    format_version: int = FORMAT_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Excused:
+    """From where on a partition lost what was committed, by its disks alone; a simulator knows."""
+
+    topic: str
+    partition: int
+    start_offset: int
+
+
+PROMISES: Document[Promises] = Document("promises.json", Promises)
+REQUIREMENTS: Document[tuple[Requirement, ...]] = Document(
+    "requirements.json", tuple[Requirement, ...]
+)
+"""What had to happen in the run for it to prove anything, as the runner saw it."""
+FINAL_LOOK: Document[Look] = Document("final_look.json", Look)
+"""Taken with the cluster healed and idle, just before its logs were copied."""
+WATCHED: Document[CheckResult] = Document("watched.json", CheckResult)
+"""What was checked while the run went on: the simulator's invariants after every event."""
+EXCUSED: Document[tuple[Excused, ...]] = Document("excused.json", tuple[Excused, ...])

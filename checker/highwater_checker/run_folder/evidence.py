@@ -1,0 +1,132 @@
+"""All that a run's folder holds for its verdict, read from its files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from highwater_checker.finding import CheckResult
+from highwater_checker.history import Acknowledged, HistoryEvent, Sends, client_of
+from highwater_checker.looks import Look, decode_looks, leaderships
+from highwater_checker.probes import Probe, decode_probes
+from highwater_checker.run_folder import names
+from highwater_checker.run_folder.documents import (
+    ACKS_ALL,
+    EXCUSED,
+    FINAL_LOOK,
+    FORMAT_VERSION,
+    PROMISES,
+    REQUIREMENTS,
+    WATCHED,
+    BadDocument,
+    Document,
+    Excused,
+    Promises,
+)
+from highwater_checker.run_folder.histories import (
+    Histories,
+    polls_in,
+    read_histories,
+    sends_in,
+    torn_while_alive,
+)
+from highwater_checker.run_folder.lines import read_lines, read_traces
+from highwater_checker.run_folder.replica_logs import ReplicaLogs, read_replica_logs
+from highwater_checker.verdict import Requirement
+from highwater_core.events import TraceEvent
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a run left behind.
+
+    traces: each node's in its order. looks and probes: those of the run, in order, if somebody
+    looked and probed. watched: what was checked while it ran, None where nothing was.
+    """
+
+    promises: Promises
+    requirements: tuple[Requirement, ...]
+    final_look: Look
+    histories: Histories
+    sends: Sends
+    traces: tuple[TraceEvent, ...]
+    logs: ReplicaLogs
+    looks: tuple[Look, ...] = ()
+    probes: tuple[Probe, ...] = ()
+    watched: CheckResult | None = None
+    excused: tuple[Excused, ...] = ()
+    torn_while_alive: tuple[str, ...] = ()
+    """Processes that nobody killed, whose histories end in half a line."""
+    unread: tuple[str, ...] = ()
+    """What cannot be read or is missing, though nothing says that it is wrong."""
+
+    @property
+    def reads(self) -> tuple[HistoryEvent, ...]:
+        """Return what consumers read, by process."""
+        return polls_in(self.histories)
+
+    @property
+    def promised(self) -> tuple[Acknowledged, ...]:
+        """Return what was acknowledged to producers with acks=all, or of which nothing is known."""
+        weak = {each.client for each in self.promises.producers if each.acks != ACKS_ALL}
+        return tuple(ack for ack in self.sends.acknowledged if client_of(ack.process) not in weak)
+
+    def sends_one_at_a_time(self, process: str) -> bool:
+        """Return whether the process's client had one request in flight at most."""
+        client = client_of(process)
+        return any(
+            each.client == client and each.max_in_flight == 1 for each in self.promises.producers
+        )
+
+
+def read_evidence(folder: Path) -> Evidence:
+    """Return what the run's folder holds; what is damaged or missing is in `unread`."""
+    unread: list[str] = []
+    promises = _read(PROMISES, folder, unread)
+    if promises is not None and promises.format_version > FORMAT_VERSION:
+        unread.append(f"{PROMISES.name}: of a later format, {promises.format_version}")
+    looks = _read_lines(folder / names.LOOKS, decode_looks, unread)
+    final_look = _read(FINAL_LOOK, folder, unread) or (looks[-1] if looks else Look(0, {}))
+    topics = None if promises is None else {topic.name for topic in promises.topics}
+    if topics is None:
+        topics = {at.topic for at in leaderships(final_look)}
+    logs = read_replica_logs(folder / names.SEGMENTS, final_look, topics, unread)
+    histories = read_histories(folder / names.HISTORY, unread)
+    return Evidence(
+        promises=promises or Promises(),
+        requirements=_read(REQUIREMENTS, folder, unread) or (),
+        final_look=final_look,
+        histories=histories,
+        sends=sends_in(histories, unread),
+        traces=read_traces(folder / names.TRACE, unread),
+        logs=logs,
+        looks=tuple(looks),
+        probes=tuple(_read_lines(folder / names.PROBES, decode_probes, unread)),
+        watched=_read(WATCHED, folder, unread, is_needed=False),
+        excused=_read(EXCUSED, folder, unread, is_needed=False) or (),
+        torn_while_alive=tuple(torn_while_alive(folder / names.HISTORY)),
+        unread=tuple(unread),
+    )
+
+
+def _read(
+    document: Document[T], folder: Path, unread: list[str], *, is_needed: bool = True
+) -> T | None:
+    try:
+        value = document.read(folder)
+    except BadDocument as error:
+        unread.append(str(error))
+        return None
+    if value is None and is_needed:
+        unread.append(f"{document.name} is missing")
+    return value
+
+
+def _read_lines(
+    path: Path, read: Callable[[Sequence[bytes]], list[T]], unread: list[str]
+) -> list[T]:
+    return read_lines(path, read, unread) if path.exists() else []

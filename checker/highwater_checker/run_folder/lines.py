@@ -1,0 +1,34 @@
+"""Reads a run's files of JSON lines, as far as they can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from highwater_core.events import TraceEvent
+from highwater_core.json_lines import DamagedLines
+from highwater_core.traces import decode_events
+
+T = TypeVar("T")
+
+
+def read_lines(
+    path: Path, read: Callable[[Sequence[bytes]], list[T]], unread: list[str] | None
+) -> list[T]:
+    """Return what the file's sound lines hold, and say in `unread` which are not."""
+    try:
+        return read(path.read_bytes().splitlines())
+    except DamagedLines as damaged:
+        if unread is not None:
+            unread.append(f"{path.name}: {damaged}")
+        return damaged.found
+
+
+def read_traces(trace_folder: Path, unread: list[str] | None = None) -> tuple[TraceEvent, ...]:
+    """Return every node's events, each node's in its own order; `unread` takes the malformed."""
+    return tuple(
+        event
+        for path in sorted(trace_folder.glob("*.jsonl"))
+        for event in read_lines(path, decode_events, unread)
+    )

@@ -1,0 +1,24 @@
+"""The names of a run's files and folders, for whoever writes or reads one."""
+
+from __future__ import annotations
+
+TOPOLOGY = "topology.json"
+PLAN = "plan.json"
+LOAD = "load.json"
+BUILD = "build.json"
+CLOCK = "clock.json"
+STEPS = "steps.json"
+VERDICT = "verdict.json"
+
+LOOKS = "snapshots.jsonl"
+PROBES = "probes.jsonl"
+INTENTS = "intent.jsonl"
+
+HISTORY = "history"
+TRACE = "trace"
+SEGMENTS = "segments"
+
+
+def of_broker(broker: int) -> str:
+    """Return the name of a broker's folder below SEGMENTS."""
+    return f"broker-{broker}"

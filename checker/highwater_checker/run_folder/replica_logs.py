@@ -1,0 +1,96 @@
+"""The copied logs of a run's replicas, each with the offsets that its broker last told."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from highwater_checker.finding import Finding
+from highwater_checker.looks import Look, assigned_replicas, leaderships, replicas_of
+from highwater_checker.run_folder.names import of_broker
+from highwater_checker.segments import (
+    Batch,
+    DamagedLog,
+    ReplicaLog,
+    UnreadableRecords,
+    read_batches,
+)
+from highwater_core.ids import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLogs:
+    """by_partition: of the partitions that have a leader, by broker. damage: logs that do not
+    decode, though their brokers had stopped cleanly. missing: assigned replicas whose logs are not
+    in by_partition, as partition@broker."""
+
+    by_partition: dict[TopicPartition, tuple[ReplicaLog, ...]]
+    damage: tuple[Finding, ...]
+    missing: tuple[str, ...]
+
+    def all(self) -> list[ReplicaLog]:
+        """Return every log that was read, by partition, then broker."""
+        return [log for group in self.by_partition.values() for log in group]
+
+
+def read_replica_logs(
+    segments_folder: Path, final_look: Look, topics: Collection[str], unread: list[str]
+) -> ReplicaLogs:
+    """Return the topics' logs.
+
+    segments_folder holds one folder a broker, and in it one a partition. A log with a batch whose
+    records cannot be decoded is left out, and `unread` says so.
+    """
+    found: dict[TopicPartition, tuple[ReplicaLog, ...]] = {}
+    damage: list[Finding] = []
+    missing: list[str] = []
+    for at in leaderships(final_look):
+        if at.topic not in topics:
+            continue
+        logs = []
+        for broker, replica in replicas_of(final_look, at).items():
+            batches = _batches_of(segments_folder, at, broker, damage, unread)
+            if batches is None:
+                continue
+            logs.append(
+                ReplicaLog(
+                    broker_id=broker,
+                    topic=at.topic,
+                    partition=at.partition,
+                    batches=batches,
+                    high_watermark=replica.high_watermark,
+                    log_start_offset=replica.log_start_offset,
+                )
+            )
+        found[at] = tuple(logs)
+        read = {log.broker_id for log in logs}
+        assigned = assigned_replicas(final_look, at)
+        missing += [f"{at}@{broker}" for broker in assigned if broker not in read]
+    return ReplicaLogs(found, tuple(damage), tuple(missing))
+
+
+def _batches_of(
+    segments_folder: Path,
+    at: TopicPartition,
+    broker: int,
+    damage: list[Finding],
+    unread: list[str],
+) -> tuple[Batch, ...] | None:
+    """Return the log's batches; None where its folder is not there or cannot be read."""
+    folder = segments_folder / of_broker(broker) / str(at)
+    if not folder.is_dir():
+        unread.append(f"{at} of broker {broker}: it has no folder")
+        return None
+    try:
+        batches = read_batches(folder)
+        for batch in batches:
+            for _ in batch.records():
+                pass
+    except UnreadableRecords as error:
+        unread.append(f"{at} of broker {broker}: {error}")
+        return None
+    except DamagedLog as error:
+        damage.append(Finding("I3", f"broker {broker}: {error}", at.topic, at.partition))
+        return None
+    return batches

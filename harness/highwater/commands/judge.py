@@ -1,0 +1,56 @@
+"""`highwater judge`: the verdict of finished runs, from the files in their folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from highwater.output import PROGRESS, RESULTS, print_json
+from highwater.verdict_text import checks_table, print_outcome
+from highwater_checker.judging import judge_run
+from highwater_checker.verdict import EXIT_CODES, Outcome, Verdict
+
+_WORST_FIRST = (Outcome.FAIL, Outcome.UNKNOWN, Outcome.PASS)
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(judge)
+
+
+def judge(
+    folders: Annotated[
+        list[Path], typer.Argument(exists=True, file_okay=False, help="Folders of runs.")
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
+) -> None:
+    """Judge finished runs anew, from their files alone; nothing in the folders is changed.
+
+    Ends with 0 when every run passes, with 1 when one fails, with 2 when one is unknown.
+    """
+    verdicts: dict[str, Verdict] = {}
+    for folder in folders:
+        PROGRESS.print(Text(f"judging {folder}"), soft_wrap=True)
+        verdicts[str(folder)] = judge_run(folder)
+    if as_json:
+        print_json(verdicts)
+    else:
+        for name, verdict in verdicts.items():
+            RESULTS.print(Text(name), soft_wrap=True)
+            RESULTS.print(checks_table(verdict))
+            print_outcome(verdict)
+        if len(verdicts) > 1:
+            RESULTS.print(_all_of(verdicts))
+    outcomes = {verdict.outcome for verdict in verdicts.values()}
+    raise typer.Exit(EXIT_CODES[next(each for each in _WORST_FIRST if each in outcomes)])
+
+
+def _all_of(verdicts: dict[str, Verdict]) -> Table:
+    table = Table("run", "verdict", "first reason")
+    for name, verdict in verdicts.items():
+        reason = next(iter(verdict.reasons), "")
+        table.add_row(Text(name), verdict.outcome.value, Text(reason))
+    return table

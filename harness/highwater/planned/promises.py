@@ -1,0 +1,36 @@
+"""What a plan's clients are promised, and what the end of its run must show. No I/O."""
+
+from __future__ import annotations
+
+from highwater_chaos.plan import Plan
+from highwater_checker.run_folder.documents import (
+    PromisedConsumer,
+    PromisedProducer,
+    PromisedTopic,
+    Promises,
+)
+
+
+def promises_of(plan: Plan, least_share: float) -> Promises:
+    """Return the promises of the plan's clients: p0, p1, ... write, and c0, c1, ... read.
+
+    least_share: of the records that a run without faults would acknowledge, those that must be.
+    """
+    workload = plan.workload
+    seconds = plan.quiet_after_ms / 1000
+    expected = sum(each.rate_per_s for each in workload.producers if each.acks) * seconds
+    return Promises(
+        topics=tuple(
+            PromisedTopic(each.name, each.partitions, each.replication_factor)
+            for each in workload.topics
+        ),
+        producers=tuple(
+            PromisedProducer(f"p{number}", each.acks, each.max_in_flight)
+            for number, each in enumerate(workload.producers)
+        ),
+        consumers=tuple(
+            PromisedConsumer(f"c{number}", each.topic)
+            for number, each in enumerate(workload.consumers)
+        ),
+        least_acknowledged=max(1, int(expected * least_share)),
+    )

@@ -1,0 +1,207 @@
+"""The judge of a run's folder: what is damaged or missing is told, and never makes it greener."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from crc32c import crc32c
+
+from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.history import OperationType
+from highwater_checker.judging import judge_run
+from highwater_checker.run_folder.documents import (
+    EXCUSED,
+    PROMISES,
+    REQUIREMENTS,
+    WATCHED,
+    Excused,
+    PromisedProducer,
+)
+from highwater_checker.verdict import Outcome, Requirement, Verdict
+from highwater_wire.kafka.record_batch import build_batch
+
+from .run_on_disk import READ, SENT, history_line, segment, write, write_run
+
+Damage = Callable[[Path], object]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return write_run(tmp_path / "run")
+
+
+def said(verdict: Verdict) -> str:
+    return "\n".join(verdict.reasons)
+
+
+def test_a_sound_run_passes_by_all_its_checks(run: Path) -> None:
+    verdict = judge_run(run)
+    assert verdict.outcome is Outcome.PASS, said(verdict)
+    assert len(verdict.checks) == 13
+    assert all(check.examined for check in verdict.checks)
+
+
+def test_the_verdict_is_the_same_wherever_the_folder_is(run: Path, tmp_path: Path) -> None:
+    segment(run, 1).write_bytes(b"")
+    copied = shutil.copytree(run, tmp_path / "elsewhere")
+    assert judge_run(copied) == judge_run(run)
+
+
+def test_what_is_judged_changes_nothing_in_the_folder(run: Path) -> None:
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    judge_run(run)
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
+# ---------------------------------------------------------------- what is missing or damaged
+
+
+@pytest.mark.parametrize("name", ["promises.json", "requirements.json", "final_look.json"])
+@pytest.mark.parametrize("damage", ["gone", "half", "other", "no text"])
+def test_a_document_that_is_missing_or_damaged_is_told(run: Path, name: str, damage: str) -> None:
+    path = run / name
+    content = path.read_bytes()
+    if damage == "gone":
+        path.unlink()
+    else:
+        changed = {"half": content[:-9], "other": b'[{"name": 7}]', "no text": b"\xff" + content}
+        path.write_bytes(changed[damage])
+    verdict = judge_run(run)
+    assert verdict.outcome is not Outcome.PASS
+    assert name in said(verdict)
+
+
+HISTORIES: dict[str, tuple[bytes, str]] = {
+    "half a line in the middle": (SENT[:-30] + b"\n" + SENT, "p0.jsonl: line 2"),
+    "no text": (SENT + b"\xff\xff\n" + SENT[:0] + SENT, "p0.jsonl: line 3"),
+    "an outcome without its send": (
+        SENT + history_line(OperationType.OK, 1),
+        "p0.jsonl: 1 outcomes without a send of their own",
+    ),
+    "an outcome twice": (
+        SENT + history_line(OperationType.OK),
+        "p0.jsonl: 1 outcomes without a send of their own",
+    ),
+    "half a line at the end": (SENT + SENT[:30], "those of ['p0'] do"),
+}
+
+
+@pytest.mark.parametrize(("content", "what"), HISTORIES.values(), ids=list(HISTORIES))
+def test_a_damaged_history_is_told_and_its_run_is_no_pass(
+    run: Path, content: bytes, what: str
+) -> None:
+    (run / "history" / "p0.jsonl").write_bytes(content)
+    verdict = judge_run(run)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert what in said(verdict)
+
+
+def test_half_a_line_of_a_client_that_was_killed_is_nothing(run: Path) -> None:
+    (run / "history" / "p0.jsonl").write_bytes(SENT + SENT[:30])
+    (run / "history" / "p0.2.jsonl").write_bytes(b"")
+    assert judge_run(run).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize("attributes", [0, 3, 4], ids=["garbage", "lz4", "zstd"])
+def test_records_that_cannot_be_decoded_are_told(run: Path, attributes: int) -> None:
+    batch = bytearray(build_batch([(None, b"v" * 30, 1)], 0, 0))
+    struct.pack_into(">h", batch, 21, attributes)
+    batch[61:] = b"\xff" * len(batch[61:])
+    struct.pack_into(">I", batch, 17, crc32c(bytes(batch[21:])))
+    segment(run, 1).write_bytes(bytes(batch))
+    verdict = judge_run(run)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert "t-0 of broker 1: batch at 0: " in said(verdict)
+
+
+def test_a_replicas_folder_that_is_gone_is_told(run: Path) -> None:
+    shutil.rmtree(segment(run, 1).parent)
+    verdict = judge_run(run)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert "t-0 of broker 1: it has no folder" in said(verdict)
+    assert "not read: ['t-0@1']" in said(verdict)
+
+
+DAMAGED_LOGS: dict[str, tuple[Damage, str]] = {
+    "a byte short": (lambda path: path.write_bytes(path.read_bytes()[:-1]), "I3"),
+    "no batch at all": (lambda path: path.write_bytes(b"no batch at all"), "I3"),
+    "empty": (lambda path: path.write_bytes(b""), "I1"),
+}
+
+
+@pytest.mark.parametrize(("damage", "invariant"), DAMAGED_LOGS.values(), ids=list(DAMAGED_LOGS))
+def test_a_log_that_is_not_whole_fails_its_run(run: Path, damage: Damage, invariant: str) -> None:
+    damage(segment(run, 1))
+    verdict = judge_run(run)
+    assert verdict.outcome is Outcome.FAIL
+    found = [finding for check in verdict.checks for finding in check.findings]
+    assert invariant in {finding.invariant for finding in found}
+    assert all(finding.topic == "t" and finding.partition == 0 for finding in found)
+
+
+# ---------------------------------------------------------------- what the documents say
+
+
+def test_what_a_runner_required_and_missed_leaves_the_run_unknown(run: Path) -> None:
+    missed = (Requirement("the leader changed", False, "it did not"),)
+    write(run / REQUIREMENTS.name, REQUIREMENTS.encode(missed))
+    verdict = judge_run(run)
+    assert (verdict.outcome, said(verdict)) == (Outcome.UNKNOWN, "the leader changed: it did not")
+
+
+def promise(run: Path, **changes: object) -> None:
+    promises = PROMISES.read(run)
+    assert promises is not None
+    write(run / PROMISES.name, PROMISES.encode(replace(promises, **changes)))  # type: ignore[arg-type]
+
+
+def test_too_few_acknowledged_records_leave_the_run_unknown(run: Path) -> None:
+    promise(run, least_acknowledged=2)
+    verdict = judge_run(run)
+    assert said(verdict) == "at least 2 records were acknowledged: 1"
+
+
+def test_a_later_format_is_told(run: Path) -> None:
+    promise(run, format_version=9)
+    assert "of a later format, 9" in said(judge_run(run))
+
+
+def test_a_producer_without_acks_all_was_promised_nothing(run: Path) -> None:
+    for node in (0, 1):
+        segment(run, node).write_bytes(b"")
+    (run / "history" / "c0.jsonl").write_bytes(b"")
+    assert judge_run(run).outcome is Outcome.FAIL
+    promise(run, producers=(PromisedProducer("p0", acks=1),))
+    found = [finding for check in judge_run(run).checks for finding in check.findings]
+    assert "I1" not in {finding.invariant for finding in found}
+
+
+def test_a_consumer_must_have_read_all_unless_it_was_not_let(run: Path) -> None:
+    (run / "history" / "c0.jsonl").write_bytes(READ[:0])
+    assert "was never read" in said(judge_run(run))
+    promise(run, to_the_end=False)
+    assert "was never read" not in said(judge_run(run))
+    (run / "history" / "c0.jsonl").unlink()
+    assert "consumer c0 left a history" in said(judge_run(run))
+
+
+def test_what_was_checked_while_the_run_went_on_counts(run: Path) -> None:
+    watched = CheckResult("every event", 7, (Finding("I2", "seen in the run", "t", 0),))
+    write(run / WATCHED.name, WATCHED.encode(watched))
+    verdict = judge_run(run)
+    assert (verdict.outcome, said(verdict)) == (Outcome.FAIL, "I2: t-0: seen in the run")
+
+
+def test_what_disks_alone_lost_is_no_finding_and_is_noted(run: Path) -> None:
+    segment(run, 1).write_bytes(b"")
+    write(run / EXCUSED.name, EXCUSED.encode((Excused("t", 0, 0),)))
+    verdict = judge_run(run)
+    found = [finding for check in verdict.checks for finding in check.findings]
+    assert {finding.invariant for finding in found} == {"I3"}, "that logs differ is not excused"
+    noted = dict(pair for check in verdict.checks for pair in check.noted)
+    assert noted["excused by what disks lost"] > 0
