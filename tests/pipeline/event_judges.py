@@ -18,7 +18,7 @@ from highwater_checker.invariants.isr import PartitionRecord, check_isr
 from highwater_checker.invariants.leader_uniqueness import check_leader_uniqueness
 from highwater_checker.invariants.successors import check_successors
 from highwater_checker.invariants.truncations import check_truncations
-from highwater_checker.looks import Look, leaderships, replicas_of
+from highwater_checker.looks import leaderships, replicas_of
 from highwater_checker.segments import ReplicaLog
 from highwater_core.events import TraceEvent
 from highwater_pipeline.checks import (
@@ -64,13 +64,12 @@ def _completeness(run: Run) -> CheckResult:
 
 
 def _isr(run: Run) -> CheckResult:
-    looks = [Look(each.time_ns, each.nodes) for each in run.looks]
     records = {
         PartitionRecord(
             at.topic, at.partition, led.leader, led.leader_epoch, led.isr,
             replicas_of(look, at)[led.leader].assigned_replicas,
         ): None
-        for look in looks
+        for look in run.looks
         for at, led in leaderships(look).items()
     }  # fmt: skip
     return check_isr(records)

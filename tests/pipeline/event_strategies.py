@@ -34,7 +34,7 @@ from tests.pipeline.event_runs import (
 )
 from tests.pipeline.frames import Run
 from tests.pipeline.record_histories import send
-from tests.unit.checker.evidence_makers import Seen, batch_at, event
+from tests.unit.checker.evidence_makers import batch_at, event
 
 PARTITIONS = (TopicPartition("t", 0), TopicPartition("it's", 1))
 BROKERS = (0, 1, 2)
@@ -147,7 +147,7 @@ def looks(draw: st.DrawFn, leaders: dict[tuple[TopicPartition, int], int]) -> li
                 NodeId(broker), "broker", incarnation, "v3", ControllerEpoch(1),
                 replicas=tuple(held),
             )  # fmt: skip
-        found.append(Seen(10 * MS * (number + 1), nodes))
+        found.append(Look(10 * MS * (number + 1), nodes))
     return found
 
 

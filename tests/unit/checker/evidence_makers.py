@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from highwater_checker.history import Acknowledged, HistoryEvent, OperationType
+from highwater_checker.looks import Look
 from highwater_checker.segments import Batch, ReplicaLog
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import (
@@ -66,14 +65,6 @@ def read(offset: int, value: str, *, process: str = "c0", high_watermark: int = 
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A look, as the checks need it."""
-
-    time_ns: int
-    nodes: dict[int, NodeSnapshot | None]
-
-
 def replica(
     role: str,
     high_watermark: int,
@@ -97,9 +88,9 @@ def replica(
     )
 
 
-def look(time_ns: int, *replicas: ReplicaSnapshot | None, incarnation: int = 1) -> Seen:
+def look(time_ns: int, *replicas: ReplicaSnapshot | None, incarnation: int = 1) -> Look:
     """Return a look at brokers 0, 1, ... with these replicas; None is a broker that is silent."""
-    return Seen(
+    return Look(
         time_ns,
         {
             node: None

@@ -8,10 +8,10 @@ import pytest
 
 from highwater_checker.invariants.high_watermark_in_run import check_high_watermark_in_run
 from highwater_checker.invariants.successors import check_successors
+from highwater_checker.looks import Look
 from highwater_checker.segments import ReplicaLog
 from highwater_core.events import EventKind, TraceEvent
 from tests.unit.checker.evidence_makers import (
-    Seen,
     batch_at,
     event,
     look,
@@ -28,7 +28,7 @@ def follower(log_end_offset: int, **fields: Any) -> Any:
     return replica("follower", 4, log_end_offset, **fields)
 
 
-def two_looks(then: Any, leader: Any = LEADER, incarnation: int = 1) -> list[Seen]:
+def two_looks(then: Any, leader: Any = LEADER, incarnation: int = 1) -> list[Look]:
     return [look(1, leader, follower(6)), look(2, leader, then, incarnation=incarnation)]
 
 

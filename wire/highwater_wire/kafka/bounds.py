@@ -26,6 +26,9 @@ MAX_REQUEST_BYTES = 4 * 1024 * 1024
 MAX_STRUCTURES = 12_000
 """Topics, partitions, names and the like that one request may hold: as many partitions as a cluster
 is meant to have, and some. To read so many takes a twentieth of a second."""
+MAX_FETCH_STRUCTURES = 30_000
+"""Topics and partitions of a follower's fetch: it must get by with one request for all that a
+leader leads, and to read them there costs a quarter."""
 _STRUCTURE_COST = 20
 _TAG_COST = 1
 _NUMBER_COST = 1

@@ -201,7 +201,8 @@ def decode_request(
     if key is ApiKey.PRODUCE:
         request = fast.read_produce_request(data, position)
     elif key is ApiKey.FETCH:
-        request = fast.read_fetch_request(data, position, api_version)
+        most = profile.max_fetch_structures
+        request = fast.read_fetch_request(data, position, api_version, most)
     elif key is ApiKey.API_VERSIONS and api_version >= greeting.FIRST_VERSION:
         request = greeting.read_greeting(data, position)
     if request is None:

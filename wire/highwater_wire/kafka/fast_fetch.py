@@ -37,16 +37,12 @@ from highwater_wire.kafka.versions import FETCH_WITH_REPLICA_EPOCH_VERSION as BY
 
 VERSIONS = (BY_NAME, BY_ID)
 
-MAX_FETCH_STRUCTURES = 30_000
-"""Topics and partitions of one fetch: more than elsewhere, since a follower must get by with one
-request for all that a leader leads, and read here it costs a quarter."""
-
 _NO_ID = bytes(16)
 
 
-def check_count(structures: int) -> None:
+def check_count(structures: int, most: int) -> None:
     """Leave what names too much to the walk before kio, which refuses it."""
-    if structures > MAX_FETCH_STRUCTURES:
+    if structures > most:
         raise MalformedRequest("too many partitions")
 
 
@@ -147,8 +143,10 @@ def _tagged_fields(value: FetchRequest, *, by_id: bool) -> bytes:
     return _NO_TAGS
 
 
-def read_request(data: memoryview, position: int, version: int) -> FetchRequest | None:
+def read_request(data: memoryview, position: int, version: int, most: int) -> FetchRequest | None:
     """Return a request of version 12 or 15 without session, rack or unknown tags, else None.
+
+    most: topics and partitions.
 
     Raises:
         struct.error, IndexError, UnicodeDecodeError, MalformedRequest: it is another's to read.
@@ -163,7 +161,7 @@ def read_request(data: memoryview, position: int, version: int) -> FetchRequest 
     for _ in range(topics - 1):
         name, topic_id, position = _read_topic(data, position, version)
         count, position = read_varint(data, position)
-        check_count(topics + len(partitions) + count)
+        check_count(topics + len(partitions) + count, most)
         for _ in range(count - 1):
             partition, epoch, offset, _, log_start, limit, tags = _PARTITION.unpack_from(
                 data, position

@@ -152,19 +152,24 @@ def _write_fetch_request_by_name(value: FetchRequest, sink: PieceSink) -> None:
     sink.write(b"".join(out))
 
 
-def read_fetch_request(data: memoryview, position: int, version: int) -> FetchRequest | None:
-    """Return a request of version 11, 12 or 15 without session, rack or unknown tags, else None."""
+def read_fetch_request(
+    data: memoryview, position: int, version: int, most: int
+) -> FetchRequest | None:
+    """Return a request of version 11, 12 or 15 without session, rack or unknown tags, else None.
+
+    most: topics and partitions.
+    """
     try:
         if version == BY_NAME:
-            return _read_fetch_request_by_name(data, position)
+            return _read_fetch_request_by_name(data, position, most)
         if version in flexible.VERSIONS:
-            return flexible.read_request(data, position, version)
+            return flexible.read_request(data, position, version, most)
     except (struct.error, IndexError, UnicodeDecodeError, MalformedRequest):
         return None
     return None
 
 
-def _read_fetch_request_by_name(data: memoryview, position: int) -> FetchRequest | None:
+def _read_fetch_request_by_name(data: memoryview, position: int, most: int) -> FetchRequest | None:
     replica_id, max_wait_ms, min_bytes, max_bytes, _, _, _, topics = (
         _FETCH_HEAD_BY_NAME.unpack_from(data, position)
     )
@@ -172,7 +177,7 @@ def _read_fetch_request_by_name(data: memoryview, position: int) -> FetchRequest
     partitions: list[FetchPartition] = []
     for _ in range(topics):
         topic, count, position = _read_topic(data, position)
-        check_count(topics + len(partitions) + count)
+        check_count(topics + len(partitions) + count, most)
         for _ in range(count):
             partition, epoch, offset, log_start, limit = _FETCH_PARTITION_BY_NAME.unpack_from(
                 data, position

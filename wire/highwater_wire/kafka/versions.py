@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from highwater_core.ids import NO_BROKER_EPOCH
+from highwater_wire.kafka.bounds import MAX_FETCH_STRUCTURES, MAX_STRUCTURES
 from highwater_wire.kafka.messages import (
     ApiKey,
     ApiVersionRange,
@@ -46,6 +47,8 @@ class VersionProfile:
     """What ApiVersions answers."""
     unserved_below: Mapping[ApiKey, int]
     """Versions below this one are offered for a client's sake, but not served."""
+    max_fetch_structures: int = MAX_STRUCTURES
+    """Topics and partitions that one Fetch may name."""
 
     served: frozenset[tuple[int, int]] = field(init=False, repr=False)
     """(API key, version) of the requests that are decoded and answered."""
@@ -91,6 +94,7 @@ REPLICATION_PROFILE = VersionProfile(
     name="replication",
     offered={**VERSION_PROFILE.offered, ApiKey.FETCH: (4, 15)},
     unserved_below=VERSION_PROFILE.unserved_below,
+    max_fetch_structures=MAX_FETCH_STRUCTURES,
 )
 """The replication listener's: Fetch up to version 15, which carries the follower's broker epoch."""
 
