@@ -33,7 +33,7 @@ def decode_lines(decode: Callable[[bytes], T], lines: Iterable[bytes]) -> list[T
     for index, line in enumerate(pending):
         try:
             found.append(decode(line))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             if index + 1 < len(pending):
                 problems.append(f"line {index + 1}: {error}")
     if problems:

@@ -83,6 +83,8 @@ def torn_while_alive(history_folder: Path) -> list[str]:
 
 def _is_torn(path: Path) -> bool:
     """Look at the last byte alone: histories of a soak are long."""
+    if not path.is_file():
+        return False
     with path.open("rb") as history:
         if not history.seek(0, os.SEEK_END):
             return False

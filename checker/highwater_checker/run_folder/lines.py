@@ -16,13 +16,22 @@ T = TypeVar("T")
 def read_lines(
     path: Path, read: Callable[[Sequence[bytes]], list[T]], unread: list[str] | None
 ) -> list[T]:
-    """Return what the file's sound lines hold, and say in `unread` which are not."""
+    """Return what the file's sound lines hold, and say in `unread` which are not.
+
+    Raises:
+        OSError: there is no such file, and nobody takes what cannot be read.
+    """
     try:
         return read(path.read_bytes().splitlines())
     except DamagedLines as damaged:
-        if unread is not None:
-            unread.append(f"{path.name}: {damaged}")
-        return damaged.found
+        what, found = str(damaged), damaged.found
+    except OSError as error:
+        if unread is None:
+            raise
+        what, found = error.strerror or str(error), []
+    if unread is not None:
+        unread.append(f"{path.name}: {what}")
+    return found
 
 
 def read_traces(trace_folder: Path, unread: list[str] | None = None) -> tuple[TraceEvent, ...]:

@@ -90,6 +90,9 @@ def _batches_of(
     except UnreadableRecords as error:
         unread.append(f"{at} of broker {broker}: {error}")
         return None
+    except OSError as error:
+        unread.append(f"{at} of broker {broker}: {error.strerror or error}")
+        return None
     except DamagedLog as error:
         damage.append(Finding("I3", f"broker {broker}: {error}", at.topic, at.partition))
         return None

@@ -25,7 +25,7 @@ from highwater_checker.run_folder.documents import (
 from highwater_checker.verdict import Outcome, Requirement, Verdict
 from highwater_wire.kafka.record_batch import build_batch
 
-from .run_on_disk import READ, SENT, history_line, segment, write, write_run
+from .run_on_disk import READ, SEGMENT, SENT, history_line, segment, write, write_run
 
 Damage = Callable[[Path], object]
 
@@ -142,6 +142,28 @@ def test_a_log_that_is_not_whole_fails_its_run(run: Path, damage: Damage, invari
     found = [finding for check in verdict.checks for finding in check.findings]
     assert invariant in {finding.invariant for finding in found}
     assert all(finding.topic == "t" and finding.partition == 0 for finding in found)
+
+
+@pytest.mark.parametrize(
+    "name", ["history/p0.jsonl", "trace/broker-0-1.jsonl", "snapshots.jsonl", "promises.json",
+             f"segments/broker-1/t-0/{SEGMENT}"]
+)  # fmt: skip
+def test_what_is_no_file_is_told(run: Path, name: str) -> None:
+    path = run / name
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    verdict = judge_run(run)
+    assert verdict.outcome is not Outcome.PASS
+    assert "directory" in said(verdict)
+
+
+def test_a_line_that_is_nested_too_deep_is_told(run: Path) -> None:
+    path = run / "trace" / "broker-0-1.jsonl"
+    deep = b'{"detail":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
+    path.write_bytes(deep + path.read_bytes())
+    verdict = judge_run(run)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert "broker-0-1.jsonl: line 1" in said(verdict)
 
 
 # ---------------------------------------------------------------- what the documents say
