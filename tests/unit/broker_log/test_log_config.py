@@ -150,3 +150,10 @@ def test_every_number_is_a_brokers_default_too() -> None:
     ]
     assert list(BROKER_DEFAULTS) == numbers_of_topics
     assert {*LOG_CONFIG_KEYS, "min_insync_replicas"} == set(numbers_of_topics)
+
+
+def test_a_topic_cannot_have_its_indexes_fill_the_memory(new_machine: Any) -> None:
+    """Found: with an interval of 0 small batches took a fifth of their log in memory."""
+    machine = new_machine()
+    assert log_config(machine, {"index.interval.bytes": "0"}).index_interval_bytes == 1_024
+    assert log_config(machine, {"index.interval.bytes": "5000"}).index_interval_bytes == 5_000

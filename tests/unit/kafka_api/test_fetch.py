@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from highwater_broker.kafka_api.turns import Turns
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import (
     BrokerEpoch,
@@ -88,6 +89,28 @@ def test_a_waiting_consumer_wakes_at_the_commit_not_at_the_append(world: Any) ->
     partition.commit(1)
     world.kernel.run_for(0)
     assert (asked.took_ms, sent(asked.answer)) == (20, [("NONE", b"a")])
+
+
+@pytest.mark.parametrize(("count", "turns"), [(4, 0), (5, 64)])
+def test_fetches_of_several_partitions_that_one_record_wakes_read_when_it_is_their_turn(
+    world: Any, monkeypatch: pytest.MonkeyPatch, count: int, turns: int
+) -> None:
+    """Found: sixty-four of 100 partitions each read 6,400 times before anybody else ran."""
+    taken: list[int] = []
+    take = Turns.next
+
+    async def counted(self: Turns, left: int = 1) -> None:
+        taken.append(left)
+        await take(self, left)
+
+    monkeypatch.setattr(Turns, "next", counted)
+    partitions = [world.host("t", number) for number in range(count)]
+    wanted = consume(*(at("t", number, 0) for number in range(count)))
+    asked = [world.start(wanted) for _ in range(64)]
+    partitions[0].fill(b"a")
+    world.kernel.run_for(5)
+    assert taken == [count] * turns
+    assert all(one.answer.partitions[0].records == b"a" for one in asked)
 
 
 def test_min_bytes_are_waited_for(world: Any) -> None:
