@@ -1,14 +1,15 @@
 """Which of a listener's busy connections go on in a pass of the event loop.
 
 What others wait for thus rests neither on how many requests one connection sends at once, nor on
-how many connections do: who has only begun goes before those who have more than fits, the smallest
-request first; of the others goes on who had the least. Source: the fair queueing of routers
+how many connections do. Who has just received a request goes before those who have more than fits.
+Of the latter goes on who was served for the least time. Source: the fair queueing of routers
 (FQ-CoDel, RFC 8290, sections 4.1 and 4.2), with time in place of bytes.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Callable
 from itertools import count
 from typing import Protocol
@@ -20,6 +21,8 @@ PASS_S = 0.005
 that it has begun."""
 FEW = 8
 """So many connections are no crowd: in one pass they keep the loop for 40 ms at most."""
+_MOST_TAKEN = 100
+"""Of requests that were taken, so many may stay in the heap by size, besides as many as wait."""
 
 
 class Runner(Protocol):
@@ -36,9 +39,10 @@ class Runner(Protocol):
 class FairLine:
     """Connections with requests that have to wait for a pass of the loop.
 
-    Ordering: of a pass those have half who have only begun, by the size of their first request, and
-    then the others, by the time for which they have been served; what one half leaves is the
-    other's. Of equals goes who joined first.
+    Ordering: half of a pass belongs to those who have just received a request. The smallest request
+    and the oldest one have their turns by turns: neither keeps the other waiting for good. The rest
+    of the pass belongs to the others, by the time for which they have been served. What one half
+    leaves is the other's. Of equals goes who joined first.
     """
 
     def __init__(
@@ -47,9 +51,13 @@ class FairLine:
         """call_soon: asyncio's, which calls in the loop's next pass; now_s: the loop's clock."""
         self._call_soon = call_soon
         self._now_s = now_s
-        self._beginning: list[tuple[int, int, Runner]] = []
-        self._going_on: list[tuple[float, int, Runner]] = []
         self._numbers = count()
+        self._beginning: dict[int, Runner] = {}
+        """By number. Those who were taken stay in the next two until they are met there."""
+        self._by_size: list[tuple[int, int]] = []
+        self._by_age: deque[int] = deque()
+        self._oldest_is_next = False
+        self._going_on: list[tuple[float, int, Runner]] = []
         self._spent_s = 0.0
         self._served_s = 0.0
         """The most that anyone was of those who went on."""
@@ -69,7 +77,10 @@ class FairLine:
 
     def begin(self, runner: Runner, size_bytes: int) -> None:
         """Have one go on in a later pass that has just received a request of that size."""
-        heapq.heappush(self._beginning, (size_bytes, next(self._numbers), runner))
+        number = next(self._numbers)
+        self._beginning[number] = runner
+        self._by_age.append(number)
+        heapq.heappush(self._by_size, (size_bytes, number))
         self._begin_soon()
 
     def join(self, runner: Runner) -> None:
@@ -89,16 +100,28 @@ class FairLine:
     def _begin_pass(self) -> None:
         self._pass_is_due = False
         self._spent_s = 0.0
-        self._run_beginning(PASS_S / 2)
-        self._run_going_on()
-        self._run_beginning(PASS_S)
-        if self._beginning or self._going_on:
-            self._begin_soon()
+        try:
+            self._run_beginning(PASS_S / 2)
+            self._run_going_on()
+            self._run_beginning(PASS_S)
+        finally:  # whatever one runner meets, the others go on
+            if self._beginning or self._going_on:
+                self._begin_soon()
 
     def _run_beginning(self, until_s: float) -> None:
         while self._beginning and self._spent_s < until_s:
-            _, _, runner = heapq.heappop(self._beginning)
+            runner = self._beginning.pop(self._next_beginning())
             runner.go_on(self._now_s())  # one request: what is left of it is no beginning
+
+    def _next_beginning(self) -> int:
+        takes_oldest, self._oldest_is_next = self._oldest_is_next, not self._oldest_is_next
+        if len(self._by_size) > 2 * len(self._beginning) + _MOST_TAKEN:
+            self._by_size = [each for each in self._by_size if each[1] in self._beginning]
+            heapq.heapify(self._by_size)
+        while True:
+            number = self._by_age.popleft() if takes_oldest else heapq.heappop(self._by_size)[1]
+            if number in self._beginning:
+                return number
 
     def _run_going_on(self) -> None:
         while self._going_on and self._spent_s < PASS_S:

@@ -5,8 +5,7 @@ the next starts; responses leave in that order too. Bounds: a connection with MA
 requests (or MAX_IN_FLIGHT_BYTES of them) unanswered, or with answers that its client does not
 read, is not read from, nor is one that would need more memory than the listener's quota has left.
 No connection keeps the event loop longer than its turn and one request, and all of a crowd together
-no longer than theirs (fair_line). Handlers that
-still wait when the connection ends are cancelled.
+no longer than theirs (fair_line). Handlers that still wait when the connection ends are cancelled.
 """
 
 from __future__ import annotations

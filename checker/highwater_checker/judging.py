@@ -178,9 +178,10 @@ def _requirements(evidence: Evidence) -> Iterator[Requirement]:
         read == sum(expected.values()) and not missing,
         f"{read} of {sum(expected.values())} partitions, not read: {list(missing)}",
     )
-    for consumer in promises.consumers:
-        has_history = bool(incarnations_of(consumer.client, evidence.histories))
-        yield Requirement(f"consumer {consumer.client} left a history", has_history, "")
+    for kind, clients in (("producer", promises.producers), ("consumer", promises.consumers)):
+        for each in clients:
+            has_history = bool(incarnations_of(each.client, evidence.histories))
+            yield Requirement(f"{kind} {each.client} left a history", has_history, "there is none")
     torn = evidence.torn_while_alive
     yield Requirement(
         "no history ends in half a line but those of clients that were killed",

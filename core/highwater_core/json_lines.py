@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class DamagedLines(Exception):
-    """Lines before the last are malformed; found is what the others hold."""
+    """Lines that are not torn are malformed; found is what the others hold."""
 
     def __init__(self, problems: list[str], found: list[Any]) -> None:
         more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
@@ -22,10 +22,11 @@ class DamagedLines(Exception):
 def decode_lines(decode: Callable[[bytes], T], lines: Iterable[bytes]) -> list[T]:
     """Return what the complete lines hold; a torn last line of a killed writer is left out.
 
-    decode raises what msgspec does of a line that is malformed.
+    Lines may have their ends; a last line that has its own is not torn. decode raises what msgspec
+    does of a line that is malformed.
 
     Raises:
-        DamagedLines: a line before the last is malformed.
+        DamagedLines: a line that is not torn is malformed.
     """
     pending = [line for line in lines if line.strip()]
     found: list[T] = []
@@ -34,7 +35,7 @@ def decode_lines(decode: Callable[[bytes], T], lines: Iterable[bytes]) -> list[T
         try:
             found.append(decode(line))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            if index + 1 < len(pending):
+            if index + 1 < len(pending) or line.endswith(b"\n"):
                 problems.append(f"line {index + 1}: {error}")
     if problems:
         raise DamagedLines(problems, found)

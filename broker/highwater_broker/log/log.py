@@ -434,9 +434,9 @@ class Log:
             await self._sync()
         except OSError as error:
             if not self._is_closed:
-                self._sync_failed = isinstance(error, SyncFailed)
+                self._sync_failed |= isinstance(error, SyncFailed)
                 raise refused_by_disk(self.folder, error) from error
-        if not self._is_closed and truncations == self._truncations:
+        if not (self._is_closed or self._sync_failed) and truncations == self._truncations:
             self.recovery_point = max(self.recovery_point, end_offset)
         return self.recovery_point
 

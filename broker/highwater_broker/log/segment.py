@@ -402,8 +402,10 @@ class Segment:
         """Complete the time index: no batch will be added, or none for a while.
 
         What was remembered of the newest batches beside the indexes takes memory for readers who
-        are at the log's end.
+        are at the log's end. The file may close once the disk has all of it.
         """
+        if self.is_synced():
+            self.rest()
         self._time_index.maybe_add(self.max_timestamp, self._max_timestamp_offset)
         del self._tail_offsets[:]
         del self._tail_positions[:]

@@ -96,13 +96,15 @@ def read_evidence(folder: Path) -> Evidence:
         topics = {at.topic for at in leaderships(final_look)}
     logs = read_replica_logs(folder / names.SEGMENTS, final_look, topics, unread)
     histories = read_histories(folder / names.HISTORY, unread)
+    traces = read_traces(folder / names.TRACE, unread)
+    unread += _untraced((final_look, *looks), traces)
     return Evidence(
         promises=promises or Promises(),
         requirements=_read(REQUIREMENTS, folder, unread) or (),
         final_look=final_look,
         histories=histories,
         sends=sends_in(histories, unread),
-        traces=read_traces(folder / names.TRACE, unread),
+        traces=traces,
         logs=logs,
         looks=tuple(looks),
         probes=tuple(_read_lines(folder / names.PROBES, decode_probes, unread)),
@@ -111,6 +113,18 @@ def read_evidence(folder: Path) -> Evidence:
         torn_while_alive=tuple(torn_while_alive(folder / names.HISTORY)),
         unread=tuple(unread),
     )
+
+
+def _untraced(looks: Sequence[Look], traces: Sequence[TraceEvent]) -> list[str]:
+    """Return which nodes' starts were seen in looks and left no trace."""
+    traced = {(event.node, event.incarnation) for event in traces}
+    seen = {
+        (node, snapshot.incarnation)
+        for look in looks
+        for node, snapshot in look.nodes.items()
+        if snapshot is not None
+    }
+    return [f"node {node}, incarnation {start}: no trace" for node, start in sorted(seen - traced)]
 
 
 def _read(

@@ -6,6 +6,7 @@ The first incarnation's file goes by the client's name, p0.jsonl; the second's i
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from highwater_checker.run_folder.lines import read_lines
 
 Histories = Mapping[str, Sequence[HistoryEvent]]
 """By process, ascending."""
+_PROCESS = re.compile(r"[^.]+(\.[0-9]+)?")
+"""See highwater_checker.history.process_name."""
 
 
 def read_history(path: Path, unread: list[str] | None = None) -> list[HistoryEvent]:
@@ -32,8 +35,10 @@ def read_histories(
     history_folder: Path, unread: list[str] | None = None
 ) -> dict[str, list[HistoryEvent]]:
     """Return every process's history, by process, ascending."""
-    paths = sorted(history_folder.glob("*.jsonl"))
-    return {path.stem: read_history(path, unread) for path in paths}
+    return {
+        process: read_history(_history_of(history_folder, process), unread)
+        for process in _processes_in(history_folder, unread)
+    }
 
 
 def sends_in(histories: Histories, unread: list[str] | None = None) -> Sends:
@@ -60,8 +65,8 @@ def polls_in(histories: Histories) -> tuple[HistoryEvent, ...]:
 
 def histories_of(history_folder: Path, client: str) -> list[Path]:
     """Return the histories of the client's incarnations, in their order; the last one lived on."""
-    found = [path for path in history_folder.glob("*.jsonl") if client_of(path.stem) == client]
-    return sorted(found, key=lambda path: incarnation_of(path.stem))
+    processes = incarnations_of(client, _processes_in(history_folder))
+    return [_history_of(history_folder, process) for process in processes]
 
 
 def incarnations_of(client: str, processes: Iterable[str]) -> list[str]:
@@ -72,13 +77,33 @@ def incarnations_of(client: str, processes: Iterable[str]) -> list[str]:
 
 def torn_histories(history_folder: Path) -> list[str]:
     """Return the processes whose history ends in the middle of a line, which no reader counts."""
-    return sorted(path.stem for path in history_folder.glob("*.jsonl") if _is_torn(path))
+    processes = _processes_in(history_folder)
+    return sorted(each for each in processes if _is_torn(_history_of(history_folder, each)))
 
 
 def torn_while_alive(history_folder: Path) -> list[str]:
     """Return those of them that nobody killed: the last incarnation of each client."""
-    torn = torn_histories(history_folder)
-    return [name for name in torn if _last_of(history_folder, client_of(name)).stem == name]
+    processes = _processes_in(history_folder)
+    return [
+        each
+        for each in torn_histories(history_folder)
+        if incarnations_of(client_of(each), processes)[-1] == each
+    ]
+
+
+def _history_of(history_folder: Path, process: str) -> Path:
+    return history_folder / f"{process}.jsonl"
+
+
+def _processes_in(history_folder: Path, unread: list[str] | None = None) -> list[str]:
+    """Return the processes that left a history, by file; `unread` takes names of no process."""
+    found: list[str] = []
+    for path in sorted(history_folder.glob("*.jsonl")):
+        if _PROCESS.fullmatch(path.stem):
+            found.append(path.stem)
+        elif unread is not None:
+            unread.append(f"{path.name}: no process has such a name")
+    return found
 
 
 def _is_torn(path: Path) -> bool:
@@ -90,7 +115,3 @@ def _is_torn(path: Path) -> bool:
             return False
         history.seek(-1, os.SEEK_END)
         return history.read(1) != b"\n"
-
-
-def _last_of(history_folder: Path, client: str) -> Path:
-    return histories_of(history_folder, client)[-1]

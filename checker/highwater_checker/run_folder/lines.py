@@ -22,7 +22,7 @@ def read_lines(
         OSError: there is no such file, and nobody takes what cannot be read.
     """
     try:
-        return read(path.read_bytes().splitlines())
+        return read(path.read_bytes().splitlines(keepends=True))
     except DamagedLines as damaged:
         what, found = str(damaged), damaged.found
     except OSError as error:

@@ -114,6 +114,37 @@ def test_those_who_only_begin_leave_half_of_a_pass_to_the_others(loop: Loop) -> 
     assert loop.log.count("other") * 0.001 > 0.4 * loop.now_s
 
 
+def test_a_large_request_has_its_turn_however_many_small_ones_keep_coming(loop: Loop) -> None:
+    """Found: one of 513 bytes was never answered beside forty clients that sent 45 bytes each."""
+    small = [Runner(loop, "small", 1, 0.001) for _ in range(40)]
+    for runner in small:
+        runner.receive()
+    Runner(loop, "large", 1, 0.003).receive()
+    for _ in range(100):
+        for runner in small:
+            if not runner.requests:
+                runner.requests = 1
+                runner.receive()
+        loop.next_pass()
+    assert "large" in loop.log
+
+
+def test_a_runner_that_raises_keeps_no_other_waiting(loop: Loop) -> None:
+    for _ in range(10):
+        Runner(loop, "first", 1, 0.003).receive()
+
+    class Broken(Runner):
+        def go_on(self, ends_at: float) -> None:
+            raise OSError("no memory")
+
+    Broken(loop, "broken", 1, 0.0001).receive()
+    with pytest.raises(OSError, match="no memory"):
+        loop.next_pass()
+    for _ in range(20):
+        loop.next_pass()
+    assert loop.log.count("first") == 10
+
+
 def test_who_was_idle_has_no_credit_to_use_up(loop: Loop) -> None:
     for number in range(20):
         Runner(loop, f"greedy {number}", 1_000, 0.001).receive()

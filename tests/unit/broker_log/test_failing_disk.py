@@ -12,6 +12,7 @@ from highwater_broker.log.checkpoints import HIGH_WATERMARK_CHECKPOINT, OffsetCh
 from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.log.segment import Segment
 from highwater_chaos.faults import DiskOperation
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import LeaderEpoch, Offset, TopicPartition
@@ -320,3 +321,20 @@ def test_want_of_a_descriptor_for_a_sync_is_no_sync_that_failed(
         assert flush_refusal(machine, log) is ErrorCode.KAFKA_STORAGE_ERROR
     assert flush_refusal(machine, log) is None
     assert log.recovery_point == 10
+
+
+def test_a_sync_that_failed_stays_failed_whatever_a_flush_beside_it_meets(
+    new_machine: Any, tools: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = new_machine(ONE_SEGMENT)
+    log = filled(machine, tools)
+
+    async def meet(segment: Segment) -> None:
+        log._sync_failed = True  # the other flush
+        raise OSError(errno.EMFILE, "too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Segment, "sync", meet)
+        assert flush_refusal(machine, log) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert flush_refusal(machine, log) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert log.recovery_point == 0

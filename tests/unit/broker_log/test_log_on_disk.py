@@ -98,6 +98,20 @@ def test_a_segment_that_is_not_on_the_disk_yet_stays_open(tmp_path: Path, tools:
     files.close()
 
 
+def test_a_segment_that_is_on_the_disk_when_it_is_full_stays_open_no_longer(
+    tmp_path: Path, tools: Any
+) -> None:
+    files = RealFileSystem(tmp_path)
+    config = LogConfig(segment_bytes=100)
+    log, _ = Log.open(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
+    for _ in range(8):
+        tools.append(log, b"x")
+        asyncio.run(log.flush())
+    assert (len(log._segments), open_files_below(tmp_path)) == (8, 1)
+    log.close()
+    files.close()
+
+
 def test_a_segment_whose_file_has_gone_is_not_made_anew(tmp_path: Path, tools: Any) -> None:
     files = RealFileSystem(tmp_path)
     config = LogConfig(segment_bytes=100)

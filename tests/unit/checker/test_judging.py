@@ -101,6 +101,39 @@ def test_a_damaged_history_is_told_and_its_run_is_no_pass(
     assert what in said(verdict)
 
 
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("history/p0.jsonl", "producer p0 left a history: there is none"),
+        ("history/c0.jsonl", "consumer c0 left a history: there is none"),
+        ("trace/broker-1-1.jsonl", "node 1, incarnation 1: no trace"),
+    ],
+    ids=["producer", "consumer", "node"],
+)
+def test_a_file_that_is_gone_takes_no_finding_with_it(run: Path, name: str, what: str) -> None:
+    """Found: without the file that showed it, a run that had failed passed."""
+    (run / name).unlink()
+    verdict = judge_run(run)
+    assert verdict.outcome is not Outcome.PASS
+    assert what in said(verdict)
+
+
+@pytest.mark.parametrize("name", ["history/p0.jsonl", "trace/broker-1-1.jsonl", "snapshots.jsonl"])
+def test_a_damaged_last_line_is_torn_only_where_it_has_no_end(run: Path, name: str) -> None:
+    with (run / name).open("ab") as file:
+        file.write(b'{"half": \n')
+    verdict = judge_run(run)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert f"{Path(name).name}: line " in said(verdict)
+
+
+def test_a_history_of_no_process_is_told(run: Path) -> None:
+    (run / "history" / "c0.bak.jsonl").write_bytes(READ)
+    verdict = judge_run(run)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert "c0.bak.jsonl: no process has such a name" in said(verdict)
+
+
 def test_half_a_line_of_a_client_that_was_killed_is_nothing(run: Path) -> None:
     (run / "history" / "p0.jsonl").write_bytes(SENT + SENT[:30])
     (run / "history" / "p0.2.jsonl").write_bytes(b"")
