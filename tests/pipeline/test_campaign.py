@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import gc
 import json
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -169,6 +171,24 @@ def test_a_schedule_that_hangs_is_lost_alone(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(schedule_rows, "SCHEDULE_WITHIN_CPU_S", 60.0)
     schedule = schedule_rows.schedule_of(settings(), 0)
     assert run(schedule, settings())["outcome"] == "pass"
+
+
+HANGING = """
+async def work():
+    pass
+
+def hang(coroutine):
+    while True:
+        pass
+"""
+
+
+def test_a_schedule_may_be_cut_between_the_making_of_a_coroutine_and_its_first_step() -> None:
+    ours: dict[str, Any] = {"__name__": f"{schedule_rows.OURS}_hanging"}
+    exec(HANGING, ours)  # noqa: S102 - code under our name, as the signal must find it
+    with pytest.raises(schedule_rows.TookTooLong), schedule_rows.within_cpu(0.01):
+        ours["hang"](ours["work"]())
+    gc.collect()
 
 
 @pytest.mark.parametrize("kind", [Kind("I1"), Kind("I11", (1,)), Kind("a b (c)", (4, 12))])

@@ -5,9 +5,11 @@ A row says what `highwater sim run` says of the same schedule, by the same funct
 
 from __future__ import annotations
 
+import gc
 import signal
 import time
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -222,11 +224,17 @@ def within_cpu(limit_s: float) -> Iterator[None]:
     """
     before = signal.signal(signal.SIGPROF, _raise_after(limit_s))
     signal.setitimer(signal.ITIMER_PROF, limit_s, TICK_S)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
+    with warnings.catch_warnings():
+        try:
+            yield
+        except TookTooLong as error:
+            # What the cut left behind is dropped here, while it is no wonder.
+            traceback.clear_frames(error.__traceback__)
+            gc.collect()
+            raise
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, before)
 
 
 def _raise_after(limit_s: float) -> Callable[[int, FrameType | None], None]:
@@ -235,6 +243,8 @@ def _raise_after(limit_s: float) -> Callable[[int, FrameType | None], None]:
         # the next tick finds ours.
         if frame is not None and frame.f_globals.get("__name__", "").startswith(OURS):
             signal.setitimer(signal.ITIMER_PROF, UNWINDS_WITHIN_S, TICK_S)
+            # It may strike between the making of a coroutine and its first step.
+            warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
             raise TookTooLong(f"it did not end within {limit_s:g} s of CPU time")
 
     return leave
