@@ -26,15 +26,54 @@ _MAX_BUFFERS = os.sysconf("SC_IOV_MAX")
 RunBlocking = Callable[[Callable[[], None]], "asyncio.Future[None]"]
 
 
+class _Syncs:
+    """Runs syncs on a thread. What one met whose waiter was cancelled, the next one raises.
+
+    The kernel tells of a failed write once: where one sync has met it, a later one succeeds.
+    """
+
+    def __init__(self, run_blocking: RunBlocking) -> None:
+        self._run_blocking = run_blocking
+        self._unheard: list[asyncio.Future[None]] = []
+        self.in_flight = 0
+
+    async def run(self, sync: Callable[[], None], ended: Callable[[], None] | None = None) -> None:
+        """Return once the sync is done, and every earlier one that its waiter has left.
+
+        ended is called as the sync ends, whoever waits for it.
+
+        Raises:
+            OSError: one of them failed.
+        """
+        self.in_flight += 1
+        works, self._unheard = [*self._unheard, self._run_blocking(sync)], []
+        works[-1].add_done_callback(lambda work: self._ended(work, ended))
+        try:
+            while works:
+                await asyncio.shield(works[0])
+                works.pop(0)
+        except OSError:
+            works.pop(0)
+            raise
+        finally:
+            self._unheard += works
+
+    def _ended(self, work: asyncio.Future[None], ended: Callable[[], None] | None) -> None:
+        self.in_flight -= 1
+        if not work.cancelled():
+            work.exception()  # or asyncio logs it where no sync follows
+        if ended is not None:
+            ended()
+
+
 class RealFile:
     """See highwater_core.ports.File. One writer: this object's size is the file's."""
 
     def __init__(self, path: str, descriptor: int, run_blocking: RunBlocking) -> None:
         self._path = path
         self._descriptor = descriptor
-        self._run_blocking = run_blocking
+        self._syncs = _Syncs(run_blocking)
         self._size_bytes = os.fstat(descriptor).st_size
-        self._syncs_in_flight = 0
         self._is_closed = False
 
     @property
@@ -75,10 +114,7 @@ class RealFile:
         self._size_bytes = size_bytes
 
     async def sync(self) -> None:
-        self._syncs_in_flight += 1
-        work = self._run_blocking(lambda: os.fdatasync(self._descriptor))
-        work.add_done_callback(self._sync_ended)
-        await asyncio.shield(work)
+        await self._syncs.run(lambda: os.fdatasync(self._descriptor), self._maybe_release)
 
     def close(self) -> None:
         """Close the file; the descriptor lives until the last sync of it has ended."""
@@ -86,17 +122,9 @@ class RealFile:
         self._is_closed = True
         self._maybe_release()
 
-    def _sync_ended(self, work: asyncio.Future[None]) -> None:
-        self._syncs_in_flight -= 1
-        self._maybe_release()
-        if not work.cancelled():
-            work.exception()  # its waiter, if it still waits, has it
-
-    def _maybe_release(self) -> bool:
-        released = self._is_closed and self._syncs_in_flight == 0
-        if released:
+    def _maybe_release(self) -> None:
+        if self._is_closed and not self._syncs.in_flight:
             os.close(self._descriptor)
-        return released
 
 
 def _write_at(descriptor: int, position: int, buffers: Sequence[Buffer]) -> int:
@@ -138,6 +166,8 @@ class RealFileSystem:
     def __init__(self, root: str | Path, sync_threads: int = 8) -> None:
         self._root = Path(root)
         self._threads = ThreadPoolExecutor(sync_threads, thread_name_prefix="sync")
+        self._syncs = _Syncs(self._run_blocking)
+        """Of folders, and of files by their names."""
 
     def open(self, path: str) -> RealFile:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
@@ -167,11 +197,11 @@ class RealFileSystem:
 
     async def sync_folder(self, path: str) -> None:
         place = self._at(path)
-        await asyncio.shield(self._run_blocking(lambda: sync_folder(place)))
+        await self._syncs.run(lambda: sync_folder(place))
 
     async def sync_many(self, files: Sequence[str], folders: Sequence[str]) -> None:
         places = [self._at(path) for path in (*files, *folders)]
-        await asyncio.shield(self._run_blocking(lambda: sync_all(self._root, places)))
+        await self._syncs.run(lambda: sync_all(self._root, places))
 
     def close(self) -> None:
         """Wait for the syncs that run; the port is not used any more."""

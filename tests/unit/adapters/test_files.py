@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 from highwater_adapters import files as files_module
 from highwater_adapters.files import RealFileSystem
 from highwater_core.check import BugFound
+
+WITHIN_S = 60
 
 
 @pytest.fixture
@@ -123,6 +126,42 @@ def test_a_file_closed_during_a_sync_keeps_its_descriptor_until_the_sync_ends(
 
     asyncio.run(main())
     assert order == ["synced", "closed"]
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_what_a_sync_met_whose_waiter_was_cancelled_the_next_one_raises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """The kernel tells of it once: the flush of a stopping broker would take all for written."""
+    is_cancelled, has_met = threading.Event(), threading.Event()
+    errors = [OSError(errno.EIO, "a write had failed")]
+
+    def fails_once(descriptor: int) -> None:
+        assert is_cancelled.wait(WITHIN_S)
+        if errors:
+            has_met.set()
+            raise errors.pop()
+
+    monkeypatch.setattr(os, "fdatasync", fails_once)
+    monkeypatch.setattr(os, "fsync", fails_once)
+    files = RealFileSystem(tmp_path)
+
+    async def main() -> None:
+        file = files.open("file")
+        sync = file.sync if what == "file" else lambda: files.sync_folder("")
+        cancelled = asyncio.ensure_future(sync())
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+        is_cancelled.set()
+        assert await asyncio.to_thread(has_met.wait, WITHIN_S)
+        with pytest.raises(OSError, match="a write had failed"):
+            await sync()
+        await sync()
+        file.close()
+
+    asyncio.run(main())
 
 
 def test_sync_reports_the_disks_error(
