@@ -84,6 +84,11 @@ PLANTED = [
         ),
         {},
     ),
+    Planted(
+        "a topic was made again, and its epochs began anew",
+        with_events(elected(1, 2), led(2, 3, 4, 4), elected(1, 3), deleted(by_broker=True)),
+        {},
+    ),
     # ------------------------------------------------ I11
     Planted(
         "a log is cut below its high watermark",

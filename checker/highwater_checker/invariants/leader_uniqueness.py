@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
+from highwater_checker.deleted_topics import deleted_topics
 from highwater_checker.finding import CheckResult, Finding
 from highwater_core.events import EventKind, TraceEvent
 
 
-def check_leader_uniqueness(events: Iterable[TraceEvent]) -> CheckResult:
+def check_leader_uniqueness(events: Sequence[TraceEvent]) -> CheckResult:
     """Find leader epochs in which two brokers led, or were elected, or that were written twice.
 
-    Looks at BECAME_LEADER of brokers and LEADER_ELECTED of controllers.
+    Looks at BECAME_LEADER of brokers and LEADER_ELECTED of controllers. Deleted topics, whose
+    epochs begin anew, are left out.
     Source: replication.md section 2, I7.
     """
+    gone = deleted_topics(events)
     leaders: dict[tuple[str, int, int], int] = {}
     elected: dict[tuple[str, int], list[int]] = {}
     findings: list[Finding] = []
@@ -26,6 +29,8 @@ def check_leader_uniqueness(events: Iterable[TraceEvent]) -> CheckResult:
         else:
             continue
         if event.topic is None or event.partition is None or event.leader_epoch is None:
+            continue
+        if event.topic in gone:
             continue
         examined += 1
         if event.kind is EventKind.LEADER_ELECTED:

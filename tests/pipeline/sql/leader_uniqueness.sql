@@ -1,12 +1,19 @@
--- I7: who is named as an epoch's leader, against the first who is; and epochs that recur.
+-- I7: who is named as an epoch's leader, against the first who is; and epochs that recur. Deleted topics begin anew.
+CREATE VIEW gone AS
+SELECT run_id, topic FROM events WHERE kind = 'topic_deleted'
+UNION
+SELECT run_id, unnest(CAST(detail -> '$.deleted' AS VARCHAR[])) FROM events
+WHERE kind = 'topics_changed';
+
 CREATE VIEW led AS
 SELECT * EXCLUDE (leader), CASE kind WHEN 'became_leader' THEN node ELSE CAST(detail ->> '$.leader' AS INTEGER) END
     AS leader,
   CASE WHEN node < 1000 THEN 'broker-' ELSE 'controller-' END || node || '-' || incarnation
     || '.jsonl' AS file
-FROM events
+FROM events e
 WHERE kind IN ('became_leader', 'leader_elected')
-  AND topic IS NOT NULL AND "partition" IS NOT NULL AND leader_epoch IS NOT NULL;
+  AND topic IS NOT NULL AND "partition" IS NOT NULL AND leader_epoch IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM gone g WHERE g.run_id = e.run_id AND g.topic = e.topic);
 
 CREATE VIEW firsts AS
 SELECT run_id, topic, "partition", leader_epoch, leader AS first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,21 @@ def elected(leader: int, leader_epoch: int) -> TraceEvent:
 def test_one_leader_per_epoch_passes_also_when_it_is_told_twice() -> None:
     events = [elected(1, 0), became_leader(1, 0), became_leader(1, 0), became_leader(2, 1)]
     assert check_leader_uniqueness(events).findings == ()
+
+
+@pytest.mark.parametrize(
+    "deletion",
+    [
+        TraceEvent(0, 1000, 0, 0, EventKind.TOPIC_DELETED, "t"),
+        TraceEvent(0, 1000, 0, 0, EventKind.TOPICS_CHANGED, detail={"deleted": ["t"]}),
+    ],
+    ids=["by a request", "by another's hand"],
+)
+def test_the_epochs_of_a_topic_that_was_made_again_begin_anew(deletion: TraceEvent) -> None:
+    events = [elected(1, 0), became_leader(1, 0), deletion, elected(2, 0), became_leader(2, 0)]
+    assert check_leader_uniqueness(events).findings == ()
+    other = [replace(event, topic="u") for event in (became_leader(1, 0), became_leader(2, 0))]
+    assert {f.topic for f in check_leader_uniqueness([*events, *other]).findings} == {"u"}
 
 
 @pytest.mark.parametrize(
