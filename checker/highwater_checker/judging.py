@@ -28,10 +28,12 @@ from highwater_checker.invariants.successors import check_successors
 from highwater_checker.invariants.truncations import check_truncations
 from highwater_checker.looks import assigned_replicas, leaderships
 from highwater_checker.naming import name_findings
+from highwater_checker.run_folder.documents import Excused
 from highwater_checker.run_folder.evidence import Evidence, read_evidence
-from highwater_checker.run_folder.histories import incarnations_of
+from highwater_checker.run_folder.histories import incarnations_missing, incarnations_of
 from highwater_checker.verdict import Requirement, Verdict, judge
 from highwater_core.config import Preset
+from highwater_core.ids import TopicPartition
 
 _ABOUT_RECORDS = frozenset(
     {"I1", "I4", "I9", "I11", "unseen", "inconsistent-offsets", "realtime-send"}
@@ -60,11 +62,18 @@ def judge_evidence(evidence: Evidence) -> Verdict:
         found = name_findings(found, evidence.traces, preset)
     if evidence.watched is not None:
         found.append(evidence.watched)
-    topics = evidence.promises.topics
-    is_replicated = not topics or any(topic.replication_factor > 1 for topic in topics)
+    is_replicated = _is_replicated(evidence)
     checks = without_idle_checks(found, evidence.looks, is_replicated=is_replicated)
     idle = [each.check for each in found if each not in checks]
     return judge(checks, [*evidence.requirements, *_requirements(evidence)], idle)
+
+
+def _is_replicated(evidence: Evidence) -> bool:
+    """Return whether there must be two replicas to compare."""
+    if evidence.promises.only_in_sync:
+        return any(len(logs) > 1 for logs in evidence.logs.by_partition.values())
+    topics = evidence.promises.topics
+    return not topics or any(topic.replication_factor > 1 for topic in topics)
 
 
 # ---------------------------------------------------------------- checks
@@ -78,13 +87,15 @@ def _checks(evidence: Evidence) -> Iterator[CheckResult]:
         evidence.logs.damage,
         unread=evidence.unread,
     )
-    yield check_acknowledged_records(promised, logs)
-    yield check_successors(promised, logs, traces)
-    yield check_duplicates(evidence.sends, logs)
+    if evidence.final_look is not None:
+        yield check_acknowledged_records(evidence.asked_of_logs, logs)
+        yield check_successors(promised, logs, traces)
+        yield check_duplicates(evidence.sends, logs)
+        by_partition = evidence.logs.by_partition.values()
+        yield _merged(REPLICA_EQUALITY, [check_replica_equality(logs) for logs in by_partition])
+        yield check_high_watermarks_are_held(logs)
     yield check_order(promised, evidence.sends_one_at_a_time)
     yield check_inconsistent_offsets(promised, evidence.reads)
-    yield _merged([check_replica_equality(each) for each in evidence.logs.by_partition.values()])
-    yield check_high_watermarks_are_held(logs)
     yield check_leader_uniqueness(traces)
     yield check_truncations(traces)
     yield check_isr(_leader_records(evidence))
@@ -96,24 +107,29 @@ def _checks(evidence: Evidence) -> Iterator[CheckResult]:
 
 
 def _checks_of_reads(evidence: Evidence) -> Iterator[CheckResult]:
-    """Yield a check of each consumer's process; a client's last one must come to the end."""
+    """Yield a check of each consumer, of all its processes; the last one must come to the end.
+
+    Where nobody saw the end, what was read is compared with itself alone.
+    """
     logs = evidence.logs.all()
     for consumer in evidence.promises.consumers:
         own = [log for log in logs if log.topic == consumer.topic]
         incarnations = incarnations_of(consumer.client, evidence.histories)
-        for process in incarnations:
-            is_last = process == incarnations[-1]
-            found = check_reads(
+        found = [
+            check_reads(
                 evidence.histories[process],
                 own,
-                to_the_end=is_last and evidence.promises.to_the_end,
+                to_the_end=process == incarnations[-1] and evidence.promises.to_the_end,
             )
-            yield replace(found, check=f"{process}: {found.check}")
+            for process in incarnations
+        ]
+        if found:
+            yield _merged(f"{consumer.client}: {found[0].check}", found)
 
 
-def _merged(results: Sequence[CheckResult]) -> CheckResult:
+def _merged(check: str, results: Sequence[CheckResult]) -> CheckResult:
     return CheckResult(
-        check=REPLICA_EQUALITY,
+        check=check,
         examined=sum(result.examined for result in results),
         findings=tuple(finding for result in results for finding in result.findings),
     )
@@ -130,7 +146,7 @@ def _leader_records(evidence: Evidence) -> list[PartitionRecord]:
             isr=leadership.isr,
             assigned_replicas=assigned_replicas(look, topic_partition),
         ): None
-        for look in (*evidence.looks, evidence.final_look)
+        for look in evidence.all_looks
         for topic_partition, leadership in leaderships(look).items()
     }
     return list(found)
@@ -138,8 +154,7 @@ def _leader_records(evidence: Evidence) -> list[PartitionRecord]:
 
 def _without_excused(result: CheckResult, evidence: Evidence) -> CheckResult:
     """Return the result without what disks alone lost; it is noted how much that was."""
-    excused = {(each.topic, each.partition) for each in evidence.excused}
-    kept = tuple(each for each in result.findings if not _is_excused(each, excused))
+    kept = tuple(each for each in result.findings if not _is_excused(each, evidence.excused))
     count = len(result.findings) - len(kept)
     if not count:
         return result
@@ -148,14 +163,22 @@ def _without_excused(result: CheckResult, evidence: Evidence) -> CheckResult:
     )
 
 
-def _is_excused(finding: Finding, excused: set[tuple[str, int]]) -> bool:
-    return finding.invariant in _ABOUT_RECORDS and (finding.topic, finding.partition) in excused
+def _is_excused(finding: Finding, excused: Sequence[Excused]) -> bool:
+    return finding.invariant in _ABOUT_RECORDS and any(
+        (finding.topic, finding.partition) == (each.topic, each.partition)
+        and (finding.offset < 0 or finding.offset >= each.start_offset)
+        for each in excused
+    )
 
 
 def _preset_of(evidence: Evidence) -> Preset | None:
     """Return the preset by the nodes' own word, None where none was seen."""
-    looks = (evidence.final_look, *evidence.looks)
-    told = (node.preset for look in looks for node in look.nodes.values() if node is not None)
+    told = (
+        node.preset
+        for look in evidence.all_looks
+        for node in look.nodes.values()
+        if node is not None
+    )
     name = next(told, "")
     return Preset(name) if name in {each.value for each in Preset} else None
 
@@ -170,21 +193,36 @@ def _requirements(evidence: Evidence) -> Iterator[Requirement]:
     yield Requirement(
         f"at least {least} records were acknowledged", acknowledged >= least, str(acknowledged)
     )
-    expected = {topic.name: topic.partitions for topic in promises.topics}
-    read = sum(1 for at in evidence.logs.by_partition if expected.get(at.topic))
-    missing = evidence.logs.missing
-    yield Requirement(
-        "every replica of every partition was read",
-        read == sum(expected.values()) and not missing,
-        f"{read} of {sum(expected.values())} partitions, not read: {list(missing)}",
-    )
+    if evidence.final_look is not None:
+        yield _replicas_were_read(evidence)
     for kind, clients in (("producer", promises.producers), ("consumer", promises.consumers)):
         for each in clients:
             has_history = bool(incarnations_of(each.client, evidence.histories))
             yield Requirement(f"{kind} {each.client} left a history", has_history, "there is none")
+    missing = incarnations_missing(evidence.histories)
+    yield Requirement(
+        "every start of a client left a history", not missing, f"there is none of {missing}"
+    )
     torn = evidence.torn_while_alive
     yield Requirement(
         "no history ends in half a line but those of clients that were killed",
         not torn,
         f"those of {list(torn)} do",
+    )
+
+
+def _replicas_were_read(evidence: Evidence) -> Requirement:
+    promises, read = evidence.promises, evidence.logs.by_partition
+    expected = [
+        TopicPartition(topic.name, partition)
+        for topic in promises.topics
+        for partition in range(topic.partitions)
+    ]
+    missing = list(evidence.logs.missing)
+    if not promises.only_in_sync:
+        missing += [str(at) for at in expected if at not in read]
+    return Requirement(
+        "every replica of every partition was read",
+        not missing,
+        f"{len(read)} partitions were, of {len(expected)} promised; not read: {missing}",
     )

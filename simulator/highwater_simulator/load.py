@@ -213,6 +213,14 @@ class Load:
         ]
         return [*found, *self.admin.history]
 
+    def processes(self) -> tuple[str, ...]:
+        """Return the names of all incarnations of the plan's clients."""
+        return tuple(
+            process_name(client.name, number)
+            for client in self._clients
+            for number in range(1, len(client.incarnations) + 1)
+        )
+
     def acknowledged(self) -> int:
         return sum(
             event.function == "send" and event.type is OperationType.OK

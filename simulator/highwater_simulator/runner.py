@@ -75,6 +75,10 @@ class RunResult:
     outcome: Outcome
     trace: TraceLog = field(repr=False)
     history: list[HistoryEvent] = field(repr=False)
+    processes: tuple[str, ...] = ()
+    """Every incarnation of a client, whether or not it did anything."""
+    faults_begin_ns: int | None = None
+    """The virtual time from which the plan's steps count, None where it did not come to them."""
 
     @property
     def passed(self) -> bool:
@@ -97,11 +101,18 @@ class _Failed(Exception):
 
 
 class PlanRun:
-    """One run of one plan. at_the_end: is shown the world while its nodes still are."""
+    """One run of one plan.
 
-    def __init__(self, plan: Plan, at_the_end: Callable[[World], None] | None = None) -> None:
+    at_the_end is shown the world while its nodes still are, and its healed nodes, or None where the
+    run ended before they had settled.
+    """
+
+    def __init__(
+        self, plan: Plan, at_the_end: Callable[[World, Core | None], None] | None = None
+    ) -> None:
         self.plan = plan
         self._at_the_end = at_the_end
+        self._faults_begin_ns: int | None = None
         network = plan.network
         self.world = World(
             plan.seed,
@@ -140,6 +151,7 @@ class PlanRun:
     def run(self) -> RunResult:
         """Run all phases, or as far as the first violation."""
         violation: Violation | None = None
+        settled: Core | None = None
         try:
             self._get_ready()
             self._do_faults()
@@ -151,6 +163,7 @@ class PlanRun:
                 self._probe_shrinking(core)
             self._await_checkpoints(core)
             self._read_to_the_end(core)  # last: what comes late is committed until then
+            settled = core
             self._check_end(core)
         except InvariantBroken as broken:
             violation = broken.violation
@@ -163,7 +176,7 @@ class PlanRun:
             violation = self.oracle.note(None, CRASH, str(failure).split("\n", 1)[0])
         finally:
             if self._at_the_end is not None:
-                self._at_the_end(self.world)
+                self._at_the_end(self.world, settled)
             self.world.close()
         return self._result(violation)
 
@@ -182,6 +195,7 @@ class PlanRun:
 
     def _do_faults(self) -> None:
         self.world.trace.note("plan", "faults begin")
+        self._faults_begin_ns = self.world.kernel.now_ns()
         self.injector.begin()
         self.load.begin()
         self.world.kernel.run_for(self.plan.quiet_after_ms)
@@ -228,15 +242,13 @@ class PlanRun:
                 has_leader = leadership is not None and leadership.leader in core.brokers
                 minimum = least_in_sync(self.world, topic.name, topic.replication_factor)
                 if has_leader and len(able) >= minimum:
-                    self._probe_one(at)
+                    self._probe_one(at, f"probe-{at}")
 
-    def _probe_one(self, at: TopicPartition) -> None:
+    def _probe_one(self, at: TopicPartition, value: str) -> None:
         outcomes: list[str] = []
 
         async def send() -> None:
-            outcome = await self.load.admin.send(
-                at.topic, at.partition, f"probe-{at}", PROBE_WITHIN_MS
-            )
+            outcome = await self.load.admin.send(at.topic, at.partition, value, PROBE_WITHIN_MS)
             outcomes.append(outcome.error or ErrorCode.NONE.name)
 
         self.load.admin.runtime.start("probe", send())
@@ -264,7 +276,7 @@ class PlanRun:
             ends = broker_name(follower), broker_name(leadership.leader)
             self.world.trace.note("plan", f"{ends[0]} cannot fetch from {ends[1]}")
             self.world.network.cut_both_ways(*ends, Plane.REPLICATION)
-            self._probe_one(at)
+            self._probe_one(at, f"again-{at}")
             self.coverage.marks[SHRINKING_PROBED] += 1
             self.world.network.heal_both_ways(*ends, Plane.REPLICATION)
             self._settle(core)
@@ -365,6 +377,8 @@ class PlanRun:
             outcome=self.injector.outcome,
             trace=self.world.trace,
             history=history,
+            processes=self.load.processes(),
+            faults_begin_ns=self._faults_begin_ns,
         )
 
 

@@ -32,7 +32,8 @@ def check_committed_before(events: Sequence[TraceEvent]) -> CheckResult:
     Looks at BECAME_LEADER and LOG_TRUNCATED, and at what tells of high watermarks and ISRs. Who is
     a member is told by the ISR that was last told of in the epoch before the cut, or with which the
     epoch began. Only where logs end is compared, not what is in them; topics that were deleted,
-    whose epochs begin anew, are left out. What preset v3 is known to lose shows here too.
+    whose epochs begin anew, are left out. What preset v3 is known to lose shows here too, also
+    where a late command is obeyed after an unclean election: that broker takes itself for a member.
     Source: replication.md section 2, I4 and I11.
     """
     findings: list[Finding] = []

@@ -63,7 +63,8 @@ def _unread(
     replica: ReplicaLog, read: dict[Place, str], held: dict[Place, str]
 ) -> Iterable[Finding]:
     for place, value in held.items():
-        if place not in read and place[2] < replica.high_watermark:
+        is_offered = replica.log_start_offset <= place[2] < replica.high_watermark
+        if is_offered and place not in read:
             what = f"{value!r} on broker {replica.broker_id} was never read"
             yield _finding("unseen", place, what, replica.broker_id)
 

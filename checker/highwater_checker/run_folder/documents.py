@@ -88,6 +88,8 @@ class Promises:
 
     least_acknowledged: with fewer acknowledged records little is proven. Of a producer that is not
     named all acknowledgements count as promised. to_the_end: consumers were let read to the end.
+    only_in_sync: nodes may stay down or cut off for good, so of replicas out of the ISR, and of
+    partitions without a leader, nothing is asked. kept: files that the run wrote besides.
     """
 
     topics: tuple[PromisedTopic, ...] = ()
@@ -95,12 +97,15 @@ class Promises:
     consumers: tuple[PromisedConsumer, ...] = ()
     least_acknowledged: int = 1
     to_the_end: bool = True
+    only_in_sync: bool = False
+    kept: tuple[str, ...] = ()
     format_version: int = FORMAT_VERSION
 
 
 @dataclass(frozen=True, slots=True)
 class Excused:
-    """From where on a partition lost what was committed, by its disks alone; a simulator knows."""
+    """From which offset on a partition lost committed records by its disks alone: a simulator knows
+    that."""
 
     topic: str
     partition: int
@@ -113,7 +118,8 @@ REQUIREMENTS: Document[tuple[Requirement, ...]] = Document(
 )
 """What had to happen in the run for it to prove anything, as the runner saw it."""
 FINAL_LOOK: Document[Look] = Document("final_look.json", Look)
-"""Taken with the cluster healed and idle, just before its logs were copied."""
+"""Taken with the cluster healed and idle, just before its logs were copied. A node that was not
+healed is not in it, as one that does not answer. There is none of a run that ended before that."""
 WATCHED: Document[CheckResult] = Document("watched.json", CheckResult)
 """What was checked while the run went on: the simulator's invariants after every event."""
 EXCUSED: Document[tuple[Excused, ...]] = Document("excused.json", tuple[Excused, ...])

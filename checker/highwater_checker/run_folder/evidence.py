@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from highwater_checker.finding import CheckResult
 from highwater_checker.history import Acknowledged, HistoryEvent, Sends, client_of
-from highwater_checker.looks import Look, decode_looks, leaderships
+from highwater_checker.looks import Look, decode_looks
 from highwater_checker.probes import Probe, decode_probes
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
@@ -36,6 +36,7 @@ from highwater_checker.run_folder.lines import read_lines, read_traces
 from highwater_checker.run_folder.replica_logs import ReplicaLogs, read_replica_logs
 from highwater_checker.verdict import Requirement
 from highwater_core.events import TraceEvent
+from highwater_core.ids import TopicPartition
 
 T = TypeVar("T")
 
@@ -44,13 +45,14 @@ T = TypeVar("T")
 class Evidence:
     """What a run left behind.
 
-    traces: each node's in its order. looks and probes: those of the run, in order, if somebody
-    looked and probed. watched: what was checked while it ran, None where nothing was.
+    final_look: None where nobody saw the end. traces: each node's in its order. looks and probes:
+    those of the run, in order, if somebody looked and probed. watched: what was checked while it
+    ran, None where nothing was.
     """
 
     promises: Promises
     requirements: tuple[Requirement, ...]
-    final_look: Look
+    final_look: Look | None
     histories: Histories
     sends: Sends
     traces: tuple[TraceEvent, ...]
@@ -70,10 +72,26 @@ class Evidence:
         return polls_in(self.histories)
 
     @property
+    def all_looks(self) -> tuple[Look, ...]:
+        """Return the looks of the run and of its end, in no promised order."""
+        return self.looks if self.final_look is None else (self.final_look, *self.looks)
+
+    @property
     def promised(self) -> tuple[Acknowledged, ...]:
         """Return what was acknowledged to producers with acks=all, or of which nothing is known."""
         weak = {each.client for each in self.promises.producers if each.acks != ACKS_ALL}
         return tuple(ack for ack in self.sends.acknowledged if client_of(ack.process) not in weak)
+
+    @property
+    def asked_of_logs(self) -> tuple[Acknowledged, ...]:
+        """Return those of the promised that the logs must hold: where only replicas in sync are
+        asked, none of a partition without a leader."""
+        if not self.promises.only_in_sync:
+            return self.promised
+        read = self.logs.by_partition
+        return tuple(
+            ack for ack in self.promised if TopicPartition(ack.topic, ack.partition) in read
+        )
 
     def sends_one_at_a_time(self, process: str) -> bool:
         """Return whether the process's client had one request in flight at most."""
@@ -90,14 +108,14 @@ def read_evidence(folder: Path) -> Evidence:
     if promises is not None and promises.format_version > FORMAT_VERSION:
         unread.append(f"{PROMISES.name}: of a later format, {promises.format_version}")
     looks = _read_lines(folder / names.LOOKS, decode_looks, unread)
-    final_look = _read(FINAL_LOOK, folder, unread) or (looks[-1] if looks else Look(0, {}))
-    topics = None if promises is None else {topic.name for topic in promises.topics}
-    if topics is None:
-        topics = {at.topic for at in leaderships(final_look)}
-    logs = read_replica_logs(folder / names.SEGMENTS, final_look, topics, unread)
+    final_look = _read(FINAL_LOOK, folder, unread) or (looks[-1] if looks else None)
+    logs = ReplicaLogs({}, (), ())
+    if final_look is not None:
+        logs = read_replica_logs(folder / names.SEGMENTS, final_look, promises, unread)
     histories = read_histories(folder / names.HISTORY, unread)
     traces = read_traces(folder / names.TRACE, unread)
-    unread += _untraced((final_look, *looks), traces)
+    unread += _untraced(looks if final_look is None else (final_look, *looks), traces)
+    unread += _not_kept(folder, promises)
     return Evidence(
         promises=promises or Promises(),
         requirements=_read(REQUIREMENTS, folder, unread) or (),
@@ -125,6 +143,12 @@ def _untraced(looks: Sequence[Look], traces: Sequence[TraceEvent]) -> list[str]:
         if snapshot is not None
     }
     return [f"node {node}, incarnation {start}: no trace" for node, start in sorted(seen - traced)]
+
+
+def _not_kept(folder: Path, promises: Promises | None) -> list[str]:
+    """Return which files are missing that the run says it wrote."""
+    kept = () if promises is None else promises.kept
+    return [f"{name} is missing" for name in kept if not (folder / name).exists()]
 
 
 def _read(

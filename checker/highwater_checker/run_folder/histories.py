@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from highwater_checker.history import (
@@ -16,6 +16,7 @@ from highwater_checker.history import (
     client_of,
     decode,
     incarnation_of,
+    process_name,
     sends_of,
 )
 from highwater_checker.run_folder.lines import read_lines
@@ -73,6 +74,17 @@ def incarnations_of(client: str, processes: Iterable[str]) -> list[str]:
     """Return the client's processes, in the order of their incarnations."""
     own = (process for process in processes if client_of(process) == client)
     return sorted(own, key=incarnation_of)
+
+
+def incarnations_missing(processes: Collection[str]) -> list[str]:
+    """Return each client's first incarnation that has no history, though a later one has."""
+    found: list[str] = []
+    for client in sorted({client_of(process) for process in processes}):
+        for number, process in enumerate(incarnations_of(client, processes), start=1):
+            if incarnation_of(process) != number:
+                found.append(process_name(client, number))
+                break
+    return found
 
 
 def torn_histories(history_folder: Path) -> list[str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from highwater_checker.finding import Finding
-from highwater_checker.looks import Look, assigned_replicas, leaderships, replicas_of
+from highwater_checker.looks import Look, leaderships, replicas_of
+from highwater_checker.run_folder.documents import Promises
 from highwater_checker.run_folder.names import of_broker
 from highwater_checker.segments import (
     Batch,
@@ -22,8 +22,8 @@ from highwater_core.ids import TopicPartition
 @dataclass(frozen=True, slots=True)
 class ReplicaLogs:
     """by_partition: of the partitions that have a leader, by broker. damage: logs that do not
-    decode, though their brokers had stopped cleanly. missing: assigned replicas whose logs are not
-    in by_partition, as partition@broker."""
+    decode, though their brokers had stopped cleanly. missing: replicas that are asked and whose
+    logs are not in by_partition, as partition@broker."""
 
     by_partition: dict[TopicPartition, tuple[ReplicaLog, ...]]
     damage: tuple[Finding, ...]
@@ -35,21 +35,28 @@ class ReplicaLogs:
 
 
 def read_replica_logs(
-    segments_folder: Path, final_look: Look, topics: Collection[str], unread: list[str]
+    segments_folder: Path, final_look: Look, promises: Promises | None, unread: list[str]
 ) -> ReplicaLogs:
-    """Return the topics' logs.
+    """Return the promised topics' logs, all topics' where nothing is promised.
 
     segments_folder holds one folder a broker, and in it one a partition. A log with a batch whose
     records cannot be decoded is left out, and `unread` says so.
     """
+    topics = None if promises is None else {topic.name for topic in promises.topics}
+    only_in_sync = promises is not None and promises.only_in_sync
     found: dict[TopicPartition, tuple[ReplicaLog, ...]] = {}
     damage: list[Finding] = []
     missing: list[str] = []
-    for at in leaderships(final_look):
-        if at.topic not in topics:
+    for at, leadership in leaderships(final_look).items():
+        if topics is not None and at.topic not in topics:
             continue
+        hosted = replicas_of(final_look, at)
+        asked = hosted[leadership.leader].assigned_replicas
+        if only_in_sync:
+            asked = leadership.isr
+            hosted = {broker: each for broker, each in hosted.items() if broker in asked}
         logs = []
-        for broker, replica in replicas_of(final_look, at).items():
+        for broker, replica in hosted.items():
             batches = _batches_of(segments_folder, at, broker, damage, unread)
             if batches is None:
                 continue
@@ -65,8 +72,7 @@ def read_replica_logs(
             )
         found[at] = tuple(logs)
         read = {log.broker_id for log in logs}
-        assigned = assigned_replicas(final_look, at)
-        missing += [f"{at}@{broker}" for broker in assigned if broker not in read]
+        missing += [f"{at}@{broker}" for broker in asked if broker not in read]
     return ReplicaLogs(found, tuple(damage), tuple(missing))
 
 

@@ -10,24 +10,37 @@ import msgspec
 from highwater.errors import HarnessError
 from highwater.picture import Fault
 from highwater.planned.outcome import PlanResult, write_plan
+from highwater.planned.promises import promises_in_simulator
 from highwater.report import write_report
 from highwater.run_folder import RunFolder
 from highwater.screen import Screen
 from highwater.simulated_evidence import (
     look_at,
+    write_clock,
     write_histories,
+    write_intents,
     write_lines,
     write_looks,
     write_segments,
     write_traces,
 )
-from highwater.simulation.judging import steps_of, verdict_of
+from highwater.simulation.judging import requirements_of, steps_of, watched
 from highwater.simulation.planting import bug_of
 from highwater_chaos.plan import Plan
 from highwater_chaos.words import say_step
+from highwater_checker.judging import judge_evidence
 from highwater_checker.run_folder import names
+from highwater_checker.run_folder.documents import (
+    EXCUSED,
+    FINAL_LOOK,
+    PROMISES,
+    REQUIREMENTS,
+    WATCHED,
+    Excused,
+)
 from highwater_checker.run_folder.evidence import read_evidence
 from highwater_simulator.display import display
+from highwater_simulator.liveness import Core
 from highwater_simulator.runner import PlanRun, RunResult
 from highwater_simulator.search import bug_or_none
 from highwater_simulator.trace_log import Note
@@ -59,14 +72,15 @@ def run_in_simulator(plan: Plan, folder: RunFolder, screen: Screen) -> PlanResul
     write_plan(folder, plan)
     notes = (f"every node has the planted bug {bug}",) if bug else ()
     with bug_or_none(bug):
-        result = PlanRun(plan, at_the_end=partial(_write_last_state, folder)).run()
+        result = PlanRun(plan, at_the_end=partial(_write_end, folder)).run()
     marks = list(_marks(result))
     for mark in marks:
         screen.say(mark.text, time_s=mark.time_s, style="bold")
     _write_evidence(folder, result)
-    verdict = verdict_of(result)
+    evidence = read_evidence(folder.path)
+    verdict = judge_evidence(evidence)
     folder.write_json(names.VERDICT, verdict)
-    write_report(folder, verdict, (), marks, read_evidence(folder.path))
+    write_report(folder, verdict, (), marks, evidence)
     steps = tuple(_said_of_steps(result))
     return PlanResult(folder.path, verdict, notes, steps)
 
@@ -83,18 +97,28 @@ def _marks(result: RunResult) -> Iterator[Fault]:
             yield Fault(entry.at_ns / _NS_PER_S, entry.event.what)
 
 
-def _write_last_state(folder: RunFolder, world: World) -> None:
-    """Write the one look that is taken here, and the brokers' logs.
+def _write_end(folder: RunFolder, world: World, healed: Core | None) -> None:
+    """Write the brokers' logs, and the one look that is taken here, if they had settled.
 
     Nobody looks before the end, and nobody probes: invariants are checked after every event.
     """
-    write_looks(folder, [look_at(world)])
     write_segments(folder, world)
+    if healed is not None:
+        look = look_at(world, healed)
+        folder.write(FINAL_LOOK, look)
+        write_looks(folder, [look])
 
 
 def _write_evidence(folder: RunFolder, result: RunResult) -> None:
-    """Write each client's history, each node's trace, and the one trace as it is read."""
-    write_histories(folder, result.history)
+    """Write what was promised and seen, each client's history and each node's trace, and the one
+    trace as it is read."""
+    folder.write(PROMISES, promises_in_simulator(result.plan))
+    folder.write(REQUIREMENTS, requirements_of(result))
+    folder.write(WATCHED, watched(result))
+    folder.write(EXCUSED, tuple(Excused(*at, start) for at, start in result.excused))
+    write_histories(folder, result.history, result.processes)
     write_traces(folder, result.trace.entries)
+    write_clock(folder)
+    write_intents(folder, result)
     write_lines(folder, "trace.txt", [line.encode() for line in display(result.trace.entries)])
     folder.write_json(names.TOPOLOGY, msgspec.to_builtins(result.plan.topology))

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from highwater_chaos.plan import Plan
+from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
+    EXCUSED,
+    WATCHED,
     PromisedConsumer,
     PromisedProducer,
     PromisedTopic,
     Promises,
 )
 
+KEPT_IN_CONTAINERS = (names.LOOKS, names.PROBES)
+KEPT_IN_SIMULATOR = (WATCHED.name, EXCUSED.name)
+
 
 def promises_of(plan: Plan, least_share: float) -> Promises:
-    """Return the promises of the plan's clients: p0, p1, ... write, and c0, c1, ... read.
+    """Return the promises of the plan's clients in containers: p0, p1, ... write; c0, c1, ... read.
 
     least_share: of the records that a run without faults would acknowledge, those that must be.
     """
@@ -33,4 +41,10 @@ def promises_of(plan: Plan, least_share: float) -> Promises:
             for number, each in enumerate(workload.consumers)
         ),
         least_acknowledged=max(1, int(expected * least_share)),
+        kept=KEPT_IN_CONTAINERS,
     )
+
+
+def promises_in_simulator(plan: Plan) -> Promises:
+    """Return them in the simulator, where a plan may leave nodes down or cut off for good."""
+    return replace(promises_of(plan, 0.0), only_in_sync=True, kept=KEPT_IN_SIMULATOR)

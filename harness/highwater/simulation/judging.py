@@ -21,25 +21,31 @@ def verdict_of(result: RunResult) -> Verdict:
     A documented flaw of the preset is broken too, and named by its rows; only what the oracle
     merely flags passes where the catalogue explains it.
     """
+    return judge([watched(result)], requirements_of(result))
+
+
+def watched(result: RunResult) -> CheckResult:
+    """Return what was seen of the invariants while the run went on."""
     found = find(result)
     flags = Counter(f"{explained(flag, result).kind} flagged" for flag in result.flags)
-    check = CheckResult(
+    return CheckResult(
         CHECK,
         result.events,
         () if found is None else (_finding(found),),
         noted=tuple(flags.items()),
     )
+
+
+def requirements_of(result: RunResult) -> tuple[Requirement, ...]:
+    """Return what had to happen in the run for it to prove anything."""
     acknowledged = result.acknowledged
-    return judge(
-        [check],
-        [
-            Requirement("records were acknowledged", acknowledged > 0, str(acknowledged)),
-            *(
-                Requirement(f"done: {say_step(step)}", is_done, how)
-                for step, is_done, how in steps_of(result)
-            ),
-            *_probes(result),
-        ],
+    return (
+        Requirement("records were acknowledged", acknowledged > 0, str(acknowledged)),
+        *(
+            Requirement(f"done: {say_step(step)}", is_done, how)
+            for step, is_done, how in steps_of(result)
+        ),
+        *_probes(result),
     )
 
 

@@ -126,11 +126,12 @@ def _not_held(tables: Tables, reads: DataFrame, changed: DataFrame, held: DataFr
 
 
 def _never_read(tables: Tables, reads: DataFrame, held: DataFrame, last: DataFrame) -> DataFrame:
-    replicas = whole_replicas(tables).select(*REPLICA, "high_watermark")
+    replicas = whole_replicas(tables).select(*REPLICA, "log_start_offset", "high_watermark")
     unseen = (
         held.join(fn.broadcast(replicas), REPLICA)
+        .where(fn.col("offset") >= fn.col("log_start_offset"))
         .where(fn.col("offset") < fn.col("high_watermark"))
-        .drop("high_watermark")
+        .drop("log_start_offset", "high_watermark")
         .join(fn.broadcast(last), ["run_id", "topic"])
         .join(reads.hint("shuffle_hash"), READ_PLACE, "left_anti")
     )

@@ -14,18 +14,32 @@ from crc32c import crc32c
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import OperationType
 from highwater_checker.judging import judge_run
+from highwater_checker.looks import Look
 from highwater_checker.run_folder.documents import (
     EXCUSED,
+    FINAL_LOOK,
     PROMISES,
     REQUIREMENTS,
     WATCHED,
     Excused,
     PromisedProducer,
+    PromisedTopic,
 )
 from highwater_checker.verdict import Outcome, Requirement, Verdict
+from highwater_core.ids import NodeId
 from highwater_wire.kafka.record_batch import build_batch
 
-from .run_on_disk import READ, SEGMENT, SENT, history_line, segment, write, write_run
+from .run_on_disk import (
+    BOTH,
+    READ,
+    SEGMENT,
+    SENT,
+    broker,
+    history_line,
+    segment,
+    write,
+    write_run,
+)
 
 Damage = Callable[[Path], object]
 
@@ -116,6 +130,77 @@ def test_a_file_that_is_gone_takes_no_finding_with_it(run: Path, name: str, what
     verdict = judge_run(run)
     assert verdict.outcome is not Outcome.PASS
     assert what in said(verdict)
+
+
+@pytest.mark.parametrize("name", ["snapshots.jsonl", "probes.jsonl", "watched.json"])
+def test_a_file_that_the_run_wrote_besides_and_is_gone_is_told(run: Path, name: str) -> None:
+    """Found: its check was dropped without a word."""
+    promise(run, kept=(name,))
+    verdict = judge_run(run)
+    assert (verdict.outcome, said(verdict)) == (
+        Outcome.UNKNOWN,
+        f"segments decode: {name} is missing",
+    )
+
+
+@pytest.mark.parametrize(
+    ("later", "missing"),
+    [(["p0.3"], "p0.2"), (["p0.2", "p0.4", "p0.999999999"], "p0.3"), (["admin.2"], "admin")],
+)
+def test_a_start_of_a_client_without_a_history_is_told(
+    run: Path, later: list[str], missing: str
+) -> None:
+    for process in later:
+        (run / "history" / f"{process}.jsonl").write_bytes(b"")
+    verdict = judge_run(run)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert f"every start of a client left a history: there is none of ['{missing}']" in said(
+        verdict
+    )
+
+
+def test_partitions_that_were_read_are_compared_by_their_names(run: Path) -> None:
+    """Found: they were counted, and one of another topic stood in for one that was lost."""
+    promise(run, topics=(PromisedTopic("t", 1, 2), PromisedTopic("u", 1, 2)))
+    assert "not read: ['u-0']" in said(judge_run(run))
+
+
+def test_without_a_look_at_the_end_nothing_is_asked_of_it(run: Path) -> None:
+    (run / "final_look.json").unlink()
+    verdict = judge_run(run)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert "segments decode: final_look.json is missing" in verdict.reasons
+    assert "acknowledged records are on every replica (I1)" not in {
+        check.check for check in verdict.checks
+    }
+
+
+def leave_behind(run: Path, isr: tuple[NodeId, ...]) -> None:
+    """Let broker 1 have an empty log, and the leader an ISR of these."""
+    segment(run, 1).write_bytes(b"")
+    leader = replace(broker(0).replicas[0], isr=isr)
+    look = Look(99, {0: replace(broker(0), replicas=(leader,)), 1: broker(1)})
+    write(run / FINAL_LOOK.name, FINAL_LOOK.encode(look))
+
+
+def test_of_replicas_out_of_the_isr_nothing_is_asked_where_they_may_stay_so(run: Path) -> None:
+    leave_behind(run, (NodeId(0),))
+    assert "I1: t-0, offset 0, broker 1" in said(judge_run(run))
+    promise(run, only_in_sync=True)
+    verdict = judge_run(run)
+    assert verdict.outcome is Outcome.PASS, said(verdict)
+    leave_behind(run, BOTH)
+    assert "I1: t-0, offset 0, broker 1" in said(judge_run(run))
+
+
+def test_of_partitions_without_a_leader_nothing_is_asked_where_they_may_stay_so(run: Path) -> None:
+    write(run / FINAL_LOOK.name, FINAL_LOOK.encode(Look(99, {0: None, 1: broker(1)})))
+    assert "no replica of its partition was read" in said(judge_run(run))
+    promise(run, only_in_sync=True)
+    verdict = judge_run(run)
+    assert not [finding for check in verdict.checks for finding in check.findings]
+    assert "every replica of every partition was read" not in said(verdict)
+    assert verdict.outcome is Outcome.UNKNOWN, "nothing was examined"
 
 
 @pytest.mark.parametrize("name", ["history/p0.jsonl", "trace/broker-1-1.jsonl", "snapshots.jsonl"])
@@ -254,6 +339,8 @@ def test_what_was_checked_while_the_run_went_on_counts(run: Path) -> None:
 
 def test_what_disks_alone_lost_is_no_finding_and_is_noted(run: Path) -> None:
     segment(run, 1).write_bytes(b"")
+    write(run / EXCUSED.name, EXCUSED.encode((Excused("t", 0, 1), Excused("u", 0, 0))))
+    assert "I1: t-0, offset 0" in said(judge_run(run)), "it lies before what they lost"
     write(run / EXCUSED.name, EXCUSED.encode((Excused("t", 0, 0),)))
     verdict = judge_run(run)
     found = [finding for check in verdict.checks for finding in check.findings]
