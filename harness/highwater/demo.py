@@ -95,7 +95,7 @@ class _Acts(DemoActs):
     def __init__(
         self, settings: DemoSettings, screen: Screen, folder: RunFolder, cluster: Cluster
     ) -> None:
-        super().__init__(settings, screen)
+        super().__init__(settings, screen, folder)
         self._cluster = cluster
         write_build(folder)
         self._recorder = HistoryRecorder(
@@ -139,11 +139,12 @@ class _Acts(DemoActs):
         self.looks, _ = self._observer.stop()
         self._screen.end_live()
 
-    def _kill_node(self, node_id: int) -> None:
+    def _kill_node(self, node_id: int) -> str:
         self._cluster.kill(NodeId(node_id))
         exit_code = self._cluster.exit_code(NodeId(node_id))
-        is_killed = exit_code == KILLED_EXIT_CODE
-        self._require(f"node {node_id} died of SIGKILL", is_killed, f"exit code {exit_code}")
+        proof = f"exit code {exit_code}"
+        self._require(f"node {node_id} died of SIGKILL", exit_code == KILLED_EXIT_CODE, proof)
+        return proof
 
     def _start_node(self, node_id: int) -> None:
         self._cluster.start_node(NodeId(node_id))
@@ -182,7 +183,9 @@ def conclude(
     """Judge what a demo left in its folder, and write the verdict, the picture and the report."""
     topic = PromisedTopic(TOPIC, settings.partition_count, BROKERS)
     producer = PromisedProducer("producer-0")
-    folder.write(PROMISES, Promises((topic,), (producer,), least_acknowledged=1_000))
+    kept = (names.LOOKS, names.INTENTS)
+    promises = Promises((topic,), (producer,), least_acknowledged=1_000, kept=kept)
+    folder.write(PROMISES, promises)
     folder.write(REQUIREMENTS, tuple(acts.timeline.requirements))
     folder.write(FINAL_LOOK, acts.final_look)
     evidence = read_evidence(folder.path)

@@ -8,14 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from highwater.eventually import NeverHappened
+from highwater.faults.intents import IntentLog
 from highwater.observation import Change, active_controller
 from highwater.picture import Fault
+from highwater.run_folder import RunFolder
 from highwater.screen import Screen, cluster_table
 from highwater.workload import Progress
+from highwater_chaos.faults import Kill
 from highwater_checker.looks import Look, leaderships, replicas_of
+from highwater_checker.run_folder import names
 from highwater_checker.verdict import Requirement
 from highwater_core.config import Preset
-from highwater_core.ids import TopicPartition
+from highwater_core.ids import FIRST_CONTROLLER_ID, TopicPartition
 
 BROKERS, CONTROLLERS = 3, 2
 TOPIC = "demo"
@@ -54,9 +58,12 @@ class DemoActs(ABC):
     seconds = "s"
     """What a second is called on the screen."""
 
-    def __init__(self, settings: DemoSettings, screen: Screen) -> None:
+    def __init__(self, settings: DemoSettings, screen: Screen, folder: RunFolder) -> None:
         self._settings = settings
         self._screen = screen
+        self._intents = IntentLog(folder.path / names.INTENTS, lambda: self._now_ns())
+        self._kills: dict[int, int] = {}
+        """Their numbers among the intents, by node."""
         self.timeline = Timeline()
         self.looks: list[Look] = []
         self.final_look = Look(0, {})
@@ -88,8 +95,8 @@ class DemoActs(ABC):
         """Take the final look."""
 
     @abstractmethod
-    def _kill_node(self, node_id: int) -> None:
-        """Kill the node, and require the proof of it."""
+    def _kill_node(self, node_id: int) -> str:
+        """Kill the node, require the proof of it, and return that."""
 
     @abstractmethod
     def _start_node(self, node_id: int) -> None: ...
@@ -130,8 +137,7 @@ class DemoActs(ABC):
         controller = self._kill_controller()
         self._go_on()
         for node_id in (leader, controller):
-            self._say_deed(f"start node {node_id} again")
-            self._start_node(node_id)
+            self._start_again(node_id)
         self._await("a full ISR", self._every_partition_is_full)
         self._go_on()
         self._stop_writing()
@@ -194,7 +200,18 @@ class DemoActs(ABC):
 
     def _kill(self, node_id: int, text: str) -> None:
         self._say_deed(text)
-        self._kill_node(node_id)
+        kind = "controller" if node_id >= FIRST_CONTROLLER_ID else "broker"
+        number = self._intents.begin(Kill(f"{kind}-{node_id}"))
+        proof = self._kill_node(node_id)
+        self._intents.write(number, "acting", node=node_id, proof=proof)
+        self._kills[node_id] = number
+
+    def _start_again(self, node_id: int) -> None:
+        self._say_deed(f"start node {node_id} again")
+        number = self._kills.pop(node_id)
+        self._intents.write(number, "reverting")
+        self._start_node(node_id)
+        self._intents.write(number, "reverted")
 
     def _say_deed(self, text: str) -> None:
         now_s = self._now_ns() / 1e9

@@ -12,6 +12,7 @@ from highwater.run_folder import RunFolder, new_run_id
 from highwater.screen import Screen
 from highwater.simulated_evidence import (
     look_at,
+    write_clock,
     write_histories,
     write_looks,
     write_segments,
@@ -45,7 +46,7 @@ def run_simulated_demo(settings: DemoSettings, screen: Screen) -> DemoResult:
     folder.write_json(names.TOPOLOGY, topology)
     screen.say(f"run folder {folder.path}")
     world = World(SEED, topology)
-    acts = _SimulatedActs(settings, screen, world)
+    acts = _SimulatedActs(settings, screen, folder, world)
     try:
         acts.play()
     except NeverHappened as error:
@@ -54,6 +55,7 @@ def run_simulated_demo(settings: DemoSettings, screen: Screen) -> DemoResult:
         screen.end_live()
         write_histories(folder, acts.history)
         write_traces(folder, world.trace.entries)
+        write_clock(folder)
         write_looks(folder, [*acts.looks, look_at(world)])
         write_segments(folder, world)
         world.close()
@@ -65,8 +67,10 @@ class _SimulatedActs(DemoActs):
 
     seconds = "s of virtual time"
 
-    def __init__(self, settings: DemoSettings, screen: Screen, world: World) -> None:
-        super().__init__(settings, screen)
+    def __init__(
+        self, settings: DemoSettings, screen: Screen, folder: RunFolder, world: World
+    ) -> None:
+        super().__init__(settings, screen, folder)
         self._world = world
         self._client = world.client("producer-0")
         self._admin = world.client("admin")
@@ -137,10 +141,12 @@ class _SimulatedActs(DemoActs):
     def _end(self) -> None:
         self.final_look = self._look()
 
-    def _kill_node(self, node_id: int) -> None:
+    def _kill_node(self, node_id: int) -> str:
         self._world.kill(node_id)
         has_ended = not self._world.handle(node_id).is_running
-        self._require(f"node {node_id} was killed", has_ended, "its tasks are gone")
+        proof = "its tasks are gone" if has_ended else "it runs"
+        self._require(f"node {node_id} was killed", has_ended, proof)
+        return proof
 
     def _start_node(self, node_id: int) -> None:
         self._world.start(node_id)

@@ -16,6 +16,7 @@ from highwater_pipeline.metrics.sends import fetch_latencies, latencies, outages
 from highwater_pipeline.tables import (
     EVENTS,
     FAULTS,
+    LOOKS,
     OPERATIONS,
     PROBES,
     REPLICA_LOOKS,
@@ -92,6 +93,14 @@ def test_a_failover_is_split_into_what_it_waited_for(spark: SparkSession) -> Non
     assert (second["leader"], second["fault"]) == (2, "isolate")
     unknown = ("detect_ms", "elect_ms", "first_ack_ms", "isr_restored_ms", "total_ms")
     assert [second[name] for name in unknown] == [None] * 5
+
+
+def test_what_stopping_nodes_hand_over_after_the_last_look_is_no_failover(
+    spark: SparkSession,
+) -> None:
+    looks = [{"run_id": "r", "look": n, "time_ns": ms * MS} for n, ms in enumerate((20, 8_900))]
+    found = rows_of(failovers(tables_from_rows(spark, FAILOVER | {LOOKS: looks})))
+    assert [row["leader_epoch"] for row in found] == [1]
 
 
 def test_a_run_that_does_not_say_when_it_began_has_no_failovers(spark: SparkSession) -> None:

@@ -16,7 +16,7 @@ from highwater_pipeline.metrics.run_time import (
     timed_events,
     with_fault_before,
 )
-from highwater_pipeline.tables import OPERATIONS, Tables
+from highwater_pipeline.tables import LOOKS, OPERATIONS, Tables
 
 SPLITS = ("detect_ms", "elect_ms", "first_ack_ms", "isr_restored_ms", "total_ms")
 """The columns of a failover's times."""
@@ -24,7 +24,8 @@ _LEADERSHIP = (*PARTITION, "leader_epoch")
 
 
 def failovers(tables: Tables) -> DataFrame:
-    """Return one row a leader epoch after a partition's first that a broker began to lead.
+    """Return one row a leader epoch after a partition's first that a broker began to lead, up to
+    the last look: what stopping nodes hand over to one another after that is no failover.
 
     Columns: run_id, topic, partition, leader_epoch, leader; fault, fault_number and fault_ns, the
     last that was proven before; elected_ns, the run's time; and in milliseconds detect_ms,
@@ -33,7 +34,9 @@ def failovers(tables: Tables) -> DataFrame:
     leader. Sort key: run_id, topic, partition, leader_epoch.
     """
     leaderships = _leaderships(tables)
-    later = with_fault_before(leaderships.where("place > 1"), "elected_ns", tables)
+    later = with_fault_before(
+        _seen_to_end(leaderships.where("place > 1"), tables), "elected_ns", tables
+    )
     found = (
         later.join(_first_acknowledged(leaderships, tables), list(_LEADERSHIP), "left")
         .join(_isr_restored(leaderships, tables), list(_LEADERSHIP), "left")
@@ -59,6 +62,16 @@ def failovers(tables: Tables) -> DataFrame:
         "first_ack_ms",
         "isr_restored_ms",
         "total_ms",
+    )
+
+
+def _seen_to_end(leaderships: DataFrame, tables: Tables) -> DataFrame:
+    """Return those up to the last look of their run; all of a run that nobody looked at."""
+    ends = tables[LOOKS].groupBy("run_id").agg(fn.max("time_ns").alias("_end_ns"))
+    return (
+        leaderships.join(fn.broadcast(ends), "run_id", "left")
+        .where("_end_ns IS NULL OR elected_ns <= _end_ns")
+        .drop("_end_ns")
     )
 
 
