@@ -39,7 +39,8 @@ class MetadataCache:
         self.partition_count = 0
         """How many partitions are known, of all topics."""
         self.is_complete = False
-        """Whether it lists all partitions that there are: a full update was taken over."""
+        """Whether it lists all partitions that there are by the word of its controller: one of an
+        earlier term may have known topics that this one cannot read."""
 
     def listen(self, listener: Callable[[str], None]) -> None:
         """Call the listener with each topic that an update names, after the whole update."""
@@ -56,6 +57,7 @@ class MetadataCache:
         if number < self._last_number:
             return ()
         self._last_number = number
+        self.is_complete &= request.controller_epoch == self._controller_epoch
         self._controller_id = request.controller_id
         self._controller_epoch = request.controller_epoch
         self._live_brokers = {

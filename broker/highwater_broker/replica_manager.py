@@ -470,8 +470,8 @@ class ReplicaManager:
             if partition.is_leader and partition.maybe_advance_high_watermark():
                 partition.changed()
         may_go_on = partial(self._may_go_on, request)
-        told = request.is_full or bool(removed)
-        if not await remove_strays(self._logs, self._metadata, gone, may_go_on, of_all=told):
+        is_full = request.is_full
+        if not await remove_strays(self._logs, self._metadata, gone, may_go_on, of_all=is_full):
             return None
         return {each.topic_partition: ErrorCode.NONE for each in request.partitions}
 

@@ -20,14 +20,12 @@ async def remove_strays(
     *,
     of_all: bool,
 ) -> bool:
-    """Remove those of the topics that are gone: of any topic that is not there, once all that are
-    are known, and looked for where of_all; before that of those that a command says are gone.
+    """Remove those of the topics that are gone. Where of_all, and once the controller has listed
+    all topics, that is any that it did not list; else those that a command says are gone.
 
     Return False once the command does not count any more.
     """
-    if not metadata.is_complete:
+    if not (of_all and metadata.is_complete):
         return not gone or await logs.delete_strays(gone, may_go_on)
-    if not of_all:
-        return True
     known = {topic: metadata.topic_id(topic) for topic in metadata.topics()}
     return await logs.delete_strays_of_others(known, may_go_on)

@@ -91,7 +91,7 @@ async def read_topics(term: Term, topics: Sequence[str]) -> list[TopicPartition]
 
     What is assigned already stays as it is: moving replicas is the reassignment's business.
     A topic with the id of another is malformed: brokers know a log by it. The topic that is known
-    keeps the id, else the one that had it first.
+    keeps the id, else the one that is known to have been created with it.
     """
     read = await term.store.each(topics, lambda topic: _read_topic(term, topic))
     found = [each for each in read if each is not None]
@@ -102,15 +102,18 @@ async def read_topics(term: Term, topics: Sequence[str]) -> list[TopicPartition]
         if owner == each.topic:
             added.extend(_take_in(term.context, each))
         else:
-            _leave_out(term, each.topic, f"topic {owner[:300]} has the id {each.topic_id}")
+            whose = f"topic {owner[:300]} has" if owner else "several topics that were led have"
+            _leave_out(term, each.topic, f"{whose} the id {each.topic_id}")
     return added
 
 
 async def _owners_of_shared_ids(term: Term, found: Sequence[_FoundTopic]) -> Mapping[TopicId, str]:
-    """Return whose each id is that several of the topics have.
+    """Return whose each id is that several of the topics have, "" where nobody can tell.
 
-    It is the topic's that has partition states, for it was led; of several such, or none, the one
-    whose znode was written first: another took the id from it.
+    It is the topic's that has partition states, for it was led. Of several such it is the only one
+    whose znode nobody wrote again: another may have taken the id from it, or may be its owner with
+    more partitions by now. To give one's id to another forks both, to leave both out only waits for
+    an operator. Where none was led nothing can be lost, and the oldest one has it.
     """
     by_id: dict[TopicId, list[_FoundTopic]] = {}
     for each in found:
@@ -119,8 +122,16 @@ async def _owners_of_shared_ids(term: Term, found: Sequence[_FoundTopic]) -> Map
     for topic_id, sharing in by_id.items():
         if topic_id != NO_TOPIC_ID and len(sharing) > 1:
             led = [each for each in sharing if await _has_states(term, each.topic)]
-            owners[topic_id] = min(led or sharing, key=lambda each: each.mzxid).topic
+            owners[topic_id] = _owner_of(led, sharing)
     return owners
+
+
+def _owner_of(led: Sequence[_FoundTopic], sharing: Sequence[_FoundTopic]) -> str:
+    if not led:
+        return min(sharing, key=lambda each: each.stat.czxid).topic
+    unwritten = [each for each in led if not each.stat.node_version]
+    (owner,) = led if len(led) == 1 else unwritten if len(unwritten) == 1 else (None,)
+    return "" if owner is None else owner.topic
 
 
 async def _has_states(term: Term, topic: str) -> bool:
@@ -131,7 +142,7 @@ async def _has_states(term: Term, topic: str) -> bool:
 class _FoundTopic:
     topic: str
     topic_id: TopicId
-    mzxid: int
+    stat: Stat
     assignment: dict[TopicPartition, tuple[NodeId, ...]]
 
 
@@ -146,7 +157,7 @@ async def _read_topic(term: Term, topic: str) -> _FoundTopic | None:
         _leave_out(term, topic, fault)
         return None
     topic_id = topic_id if term.toggles.topic_id else NO_TOPIC_ID
-    return _FoundTopic(topic, topic_id, read[1].mzxid, assignment)
+    return _FoundTopic(topic, topic_id, read[1], assignment)
 
 
 def _leave_out(term: Term, topic: str, fault: object) -> None:

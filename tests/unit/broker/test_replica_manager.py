@@ -578,6 +578,25 @@ def test_strays_of_topics_that_were_deleted_while_the_broker_was_away_are_delete
     assert [folder for _, folder in list_strays(broker.bench.ports.files)] == [kept]
 
 
+@pytest.mark.parametrize("listed", ["with another id", "not at all"])
+def test_strays_stay_until_the_controller_of_the_term_has_listed_all_topics(
+    make_broker: Callable[..., Broker], listed: str
+) -> None:
+    """Found: another term had listed all, and of one that this one could not read a log went."""
+    broker = make_broker()
+    files = broker.bench.ports.files
+    broker.carry_out(update(metadata(T0, ID_A), is_full=True))
+    set_aside(broker, T0.topic, ID_A)
+    set_aside(broker, "u", ID_A)
+    told = (metadata(T0, ID_B),) if listed == "with another id" else ()
+    later = replace(update(*told, number=1), controller_epoch=ControllerEpoch(2))
+    broker.carry_out(later)
+    broker.carry_out(lisr(controller_epoch=2, is_init=True))
+    assert len(list_strays(files)) == 2
+    broker.carry_out(replace(later, correlation_id=2, is_full=True))
+    assert list_strays(files) == []
+
+
 def test_a_late_full_update_deletes_no_strays_of_topics_that_came_since(
     make_broker: Callable[..., Broker],
 ) -> None:

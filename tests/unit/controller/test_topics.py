@@ -340,7 +340,34 @@ def test_a_new_controller_lets_the_topic_that_was_led_keep_its_id(running):
     running.until(lambda: running.state("t").leader == 1, "the election")
 
 
-def test_a_new_controller_lets_the_topic_keep_its_id_that_had_it_first(running):
+def test_topics_that_were_led_and_share_an_id_are_left_out_where_nobody_can_tell_whose_it_is(
+    running,
+):
+    """Found: the id went to the one that had not got more partitions; both had records."""
+    running.create_topic("t", (0, 1))
+    running.create_topic("a", (1, 2))
+    context = running.active()._controller.term.context
+    ids = {topic: context.topic_id(topic) for topic in "at"}
+    copy_topic_id(running, "a")
+    both = {0: (NodeId(0), NodeId(1)), 1: (NodeId(0), NodeId(1))}
+    running.write(znodes.topic_path("t"), znodes.encode_topic(both, ids["t"]))
+    added = znodes.partition_state_path(TopicPartition("t", 1))
+    running.until(lambda: running.data(added) is not None, "the expansion")
+    running.kill_controller(1000)
+    running.start_controller(1001)
+    paths = {znodes.topic_path(topic) for topic in "at"}
+    running.until(lambda: paths <= told_of(running), "the report")
+    known = running.controllers[1001]._controller.term.context.is_known
+    assert [known(topic) for topic in "at"] == [False, False]
+    repaired = znodes.encode_topic({0: (NodeId(1), NodeId(2))}, ids["a"])
+    running.write(znodes.topic_path("a"), repaired)
+    running.create_topic("other", (1, 2))  # which lets it read the unknown ones again
+    running.until(lambda: known("a") and known("t"), "the topics")
+    running.brokers[0].die()
+    running.until(lambda: running.state("t").leader == 1, "the election")
+
+
+def test_a_new_controller_lets_the_topic_keep_its_id_that_was_created_with_it(running):
     running.create_topic("t", (0, 1))
     running.create_topic("a", (1, 2))
     running.create_topic("z", (1, 2))
