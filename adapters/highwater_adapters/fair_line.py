@@ -2,8 +2,9 @@
 
 What others wait for thus rests neither on how many requests one connection sends at once, nor on
 how many connections do. Who has just received a request goes before those who have more than fits.
-Of the latter goes on who was served for the least time. Source: the fair queueing of routers
-(FQ-CoDel, RFC 8290, sections 4.1 and 4.2), with time in place of bytes.
+Of the latter goes on who was served for the least time, among them. Sources: the fair queueing of
+routers (FQ-CoDel, RFC 8290, sections 4.1 and 4.2), with time in place of bytes; start-time fair
+queueing (Goyal and others, SIGCOMM 1996), whose tags served_s is.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ _MOST_TAKEN = 100
 
 
 class Runner(Protocol):
-    """A connection. served_s: how long it has kept the loop, or what it is taken for when it joins
-    those who kept it longer."""
+    """A connection. served_s: for how long it has gone on here, or what it is taken for when it
+    joins those who did longer. What it was served for alone, or as it began, does not count."""
 
     served_s: float
 
@@ -60,7 +61,8 @@ class FairLine:
         self._going_on: list[tuple[float, int, Runner]] = []
         self._spent_s = 0.0
         self._served_s = 0.0
-        """The most that anyone was of those who went on."""
+        """The most that anyone was of those who went on, as it began to."""
+        self._goes_on: Runner | None = None
         self._pass_is_due = False
 
     def left_s(self, connection_count: int) -> float:
@@ -71,8 +73,9 @@ class FairLine:
         return max(0.0, PASS_S - self._spent_s)
 
     def spend(self, runner: Runner, duration_s: float) -> None:
-        """Count what the runner has kept the loop for, in this pass and in all."""
-        runner.served_s += duration_s
+        """Count what the runner has kept the loop for, in this pass and where it went on."""
+        if runner is self._goes_on:
+            runner.served_s += duration_s
         self._spent_s += duration_s
 
     def begin(self, runner: Runner, size_bytes: int) -> None:
@@ -127,4 +130,8 @@ class FairLine:
         while self._going_on and self._spent_s < PASS_S:
             served_s, _, runner = heapq.heappop(self._going_on)
             self._served_s = max(self._served_s, served_s)
-            runner.go_on(self._now_s() + PASS_S - self._spent_s)
+            self._goes_on = runner
+            try:
+                runner.go_on(self._now_s() + PASS_S - self._spent_s)
+            finally:
+                self._goes_on = None

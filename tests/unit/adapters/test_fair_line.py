@@ -157,6 +157,24 @@ def test_who_was_idle_has_no_credit_to_use_up(loop: Loop) -> None:
     assert 30 <= loop.log.count("late") <= 80
 
 
+def test_who_was_busy_for_long_does_not_wait_until_newcomers_have_had_as_much(loop: Loop) -> None:
+    """Found: after a minute alone a connection stood still for as long as a crowd was busy."""
+    old = Runner(loop, "old", 60_000, 0.001)
+    old.go_on(60.0)
+    for _ in range(1_000):  # and then again and again as it began
+        loop.line.begin(old, 45)
+        old.requests = 1
+        loop.next_pass()
+    for number in range(20):
+        Runner(loop, f"new {number}", 1_000, 0.001).receive()
+    old.requests = 5
+    loop.log.clear()
+    loop.line.join(old)
+    for _ in range(2 * (20 + 1)):
+        loop.next_pass()
+    assert loop.log.count("old") == 5
+
+
 def test_all_who_have_more_than_fits_have_the_same_share(loop: Loop) -> None:
     times_s = (0.0001, 0.001, 0.004)
     for number, request_s in enumerate(times_s):
