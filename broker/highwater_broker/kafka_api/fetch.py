@@ -35,7 +35,8 @@ from highwater_wire.kafka.messages import (
 )
 
 FEW = 4
-"""A fetch that waited reads so many partitions at once, and more of them when it is its turn."""
+"""A fetch that waited reads so many partitions at once, and up to CHUNK in a step that it shares
+with others: one record may wake thousands of them."""
 MAX_WATCHED_PARTITIONS = 1_000
 """A consumer's fetch of more is woken by these first ones only: for the rest it looks when its
 max_wait has passed."""
@@ -96,7 +97,7 @@ class FetchHandler:
         if len(parts) > CHUNK or not pending.is_complete():
             await self._wait_for_news(request, parts, pending)
             if FEW < len(parts) <= CHUNK:  # one record may wake thousands of such fetches
-                await self._turns.next(len(parts))
+                await self._turns.share(len(parts))
         return FetchResponse(tuple(await self._turns.each(pending.read, parts)))
 
     async def _wait_for_news(

@@ -20,6 +20,8 @@ CHUNK = 100
 """Things done in one step."""
 LARGE = 1_000
 """Things; of larger answers one is gathered at a time."""
+SHARED = 300
+"""Things that small requests, which wait for a step together, do in one."""
 NS_PER_THING = 50_000
 """Of two requests the later one goes first only if it has so much less to do than it is later."""
 
@@ -80,6 +82,16 @@ class _Line:
         self.is_taken = False
 
 
+class _SharedStep:
+    """A step that waits, and how many things those are to do in it who wait for it."""
+
+    __slots__ = ("begun", "size")
+
+    def __init__(self, begun: Event, size: int) -> None:
+        self.begun = begun
+        self.size = size
+
+
 class Turns:
     """Whose turn it is among the large requests.
 
@@ -90,6 +102,8 @@ class Turns:
         self._runtime = runtime
         self._steps = _Line(runtime)
         self._answers = _Line(runtime)
+        self._shared: _SharedStep | None = None
+        """The one that others may still join."""
 
     @property
     def is_free(self) -> bool:
@@ -125,6 +139,26 @@ class Turns:
             await self.next(len(items) - start)
             results.extend([work(item) for item in items[start : start + CHUNK]])
         return results
+
+    async def share(self, size: int) -> None:
+        """Return when it is the turn of a step that small requests do together, which lasts until
+        the caller's next await.
+
+        size: what the caller has to do, at most SHARED. Thousands that one event woke take so a
+        few steps, not one each, nor all of them one.
+        """
+        step = self._shared
+        if step is not None and step.size + size <= SHARED:
+            step.size += size
+            await step.begun.wait()
+            return
+        step = self._shared = _SharedStep(self._runtime.event(), size)
+        try:
+            await self.next(SHARED)
+        finally:  # who joined a step whose first one leaves does not wait for another
+            if self._shared is step:
+                self._shared = None
+            step.begun.set()
 
     async def next(self, left: int = 1) -> None:
         """Return when it is the caller's turn, which lasts until its next await.
