@@ -314,22 +314,27 @@ class Connection(asyncio.BufferedProtocol):
     def _end(self) -> None:
         """Start and answer no more requests, and close when what is answered has been read."""
         self._is_dropped = True
-        # Answers are memory until they are read, or the connection is closed.
-        self._quota.hold(self, self._writer.waiting_bytes + self._unsent_bytes)
         self._transport.pause_reading()
         self._handlers.cancel()
+        self._drop_requests()
+        # Answers are memory until they are read, or the connection is closed.
+        self._quota.hold(self, self._writer.waiting_bytes)
         self._writer.close_when_sent()
 
     def _let_go(self) -> None:
         """Hold nothing any more."""
         self._is_dropped = True
         self._writer.close()
+        self._handlers.cancel()
+        self._drop_requests()
+        self._quota.forget(self)
+
+    def _drop_requests(self) -> None:
+        """Keep nothing of what was received, nor answers whose turn will not come."""
         for exchange in self._exchanges:
             release(exchange.pieces or ())
         self._exchanges.clear()
         self._frames = FrameBuffer(scratch=self._host.scratch)
-        self._quota.forget(self)
-        self._handlers.cancel()
 
     def _report_bug(self, exchange: _Exchange, error: BaseException) -> None:
         self._host.report_bug(exchange.request_type.__name__, error)
@@ -429,6 +434,10 @@ class Connection(asyncio.BufferedProtocol):
         if growth:
             if not self._quota.may_grow(self, growth):
                 return False
-            self._frames.grow(growth)
+            try:
+                self._frames.grow(growth)
+            except OSError as error:  # want of memory
+                self.shed(str(error))
+                return False
             self._account()
         return True

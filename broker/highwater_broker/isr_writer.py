@@ -253,16 +253,18 @@ class ConditionalWriter:
         self._notifier = notifier
         self._fail_points = fail_points
         self._queue = _ProposalQueue(runtime)
+        self._reported: dict[TopicPartition, IsrProposal] = {}
+        """Of partitions whose state znode cannot be read: the last proposal that met that."""
 
     def submit(self, partition: Partition) -> None:
         self._queue.put(partition)
 
     async def run(self) -> None:
         while True:
-            for partition, proposal in await self._queue.get_batch(1):
-                while partition.proposal() is proposal:
-                    if await self._write(partition, proposal):
-                        break
+            batch = await self._queue.get_batch(1)
+            for partition, proposal in batch:
+                if not await self._write(partition, proposal):
+                    self._queue.put_back(batch)  # behind the others: theirs may be well
                     await self._runtime.sleep(RETRY_MS)
 
     async def _write(self, partition: Partition, proposal: IsrProposal) -> bool:
@@ -307,8 +309,11 @@ class ConditionalWriter:
         except NoNode:
             partition.withdraw_proposal(proposal)
             return True
-        except (CoordinationError, MalformedZnode):
-            return False  # it may have been written before somebody damaged it
+        except MalformedZnode as fault:  # it may have been written before somebody damaged it
+            self._report_damage(partition, proposal, fault)
+            return False
+        except CoordinationError:
+            return False
         partition.trace(
             EventKind.WRITE_CONFLICTED, path=partition_state_path(partition.topic_partition)
         )
@@ -317,6 +322,15 @@ class ConditionalWriter:
         elif written.leader_epoch <= proposal.leader_epoch:
             partition.withdraw_proposal(proposal)
         return True
+
+    def _report_damage(
+        self, partition: Partition, proposal: IsrProposal, fault: MalformedZnode
+    ) -> None:
+        """Trace it, once of each proposal."""
+        if self._reported.get(partition.topic_partition) is not proposal:
+            self._reported[partition.topic_partition] = proposal
+            path = partition_state_path(partition.topic_partition)
+            partition.trace(EventKind.BAD_INPUT_MET, where=path, what=str(fault))
 
     def _adopt(
         self, partition: Partition, proposal: IsrProposal, partition_epoch: PartitionEpoch

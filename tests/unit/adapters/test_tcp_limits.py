@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from highwater_adapters import fair_line, memory_quota, tcp_connection, tcp_server
+from highwater_adapters.frames import FrameBuffer
 from highwater_adapters.memory_quota import MemoryQuota
 from highwater_adapters.tcp_server import ConnectionContext, KafkaListener
 from highwater_adapters.tcp_transport import TcpTransport
@@ -314,6 +315,57 @@ def test_answers_before_a_frame_that_makes_no_sense_are_accounted_for() -> None:
         await settle(lambda: quota.used_bytes == 0)
 
     run(body, quota=quota)
+
+
+def test_a_connection_that_has_ended_keeps_nothing_of_what_it_received() -> None:
+    """Found: three hundred of them kept 2 MiB each, which nobody counted."""
+    quota = MemoryQuota(64 * MEBIBYTE)
+
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        broker.records = bytes(16 * MEBIBYTE)
+        client = await connect(endpoint)
+        nonsense = struct.pack(">i", -1) + b"j" * 50
+        large = frame_of(ProduceRequest(0, 1, (ProducePartition("x", 0, bytes(900_000)),)), 8, 1)
+        await send(client, large)
+        await settle(lambda: bool(broker.contexts))
+        (connection,) = listener._connections
+        assert connection._frames.held_bytes >= 900_000
+        await send(client, frame_of(fetch(16 * MEBIBYTE), 11, 2) + nonsense)
+        await settle(lambda: bool(broker.trace.events))
+        assert connection._writer.waiting_bytes > MEBIBYTE
+        assert connection._frames.held_bytes == 0
+        assert quota.used_bytes == connection._writer.waiting_bytes
+        client.close()
+        await settle(lambda: quota.used_bytes == 0)
+
+    run(body, quota=quota)
+
+
+def test_a_connection_for_whose_request_there_is_no_memory_is_closed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Found: it was neither read nor answered any more, nor closed."""
+
+    def refuse(self: FrameBuffer, growth: int) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        client = await connect(endpoint)
+        with monkeypatch.context() as patch:
+            patch.setattr(FrameBuffer, "grow", refuse)
+            await send(client, half_a_large_frame())
+            await settle(lambda: bool(caplog.messages))
+        await settle(lambda: not listener._connections)
+        client.close()
+        answer = await transport.call(endpoint, "f", ask(3), 1000)
+        assert answer.partitions[0].leader_epoch == 3
+
+    run(body)
+    assert "Cannot allocate memory" in caplog.text
 
 
 def half_a_large_frame() -> bytes:

@@ -15,7 +15,15 @@ from highwater_broker.partition import Partition
 from highwater_broker.settings import BrokerSettings
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
-from highwater_core.ids import BrokerEpoch, ControllerEpoch, LeaderEpoch, NodeId, PartitionEpoch
+from highwater_core.events import EventKind
+from highwater_core.ids import (
+    BrokerEpoch,
+    ControllerEpoch,
+    LeaderEpoch,
+    NodeId,
+    PartitionEpoch,
+    TopicPartition,
+)
 from highwater_core.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -203,13 +211,14 @@ def test_after_a_lost_answer_the_leader_adopts_what_is_written(make_scene: Calla
     assert state_of(scene.partition) == ((ME, TWO, THREE), 1, False)
 
 
-def write(scene: Scene) -> None:
+def write(scene: Scene, *others: Partition) -> None:
     settings = BrokerSettings(node_id=ME)
     notifier = IsrChangeNotifier(settings, scene.bench.runtime, scene.current)
     writer = ConditionalWriter(
         ME, scene.bench.runtime, scene.current, notifier, scene.bench.fail_points()
     )
-    writer.submit(scene.partition)
+    for partition in (scene.partition, *others):
+        writer.submit(partition)
     scene.run(notifier.run(), 0)
     scene.run(writer.run(), 20_000)
 
@@ -278,3 +287,33 @@ def test_a_state_that_cannot_be_read_says_nothing_of_what_was_written_before(
     assert state_of(scene.partition) == ((ME, TWO), 0, True)
     scene.run(put(as_written), 20_000)
     assert state_of(scene.partition) == ((ME, TWO, THREE), 3, False)
+
+
+def test_a_state_that_cannot_be_read_keeps_no_other_partition_waiting(
+    make_scene: Callable,
+) -> None:
+    """Found: its proposal was tried for ever, and those of all others waited behind it."""
+    scene = make_scene(Preset.V3)
+    scene.make_znode((ME, TWO), sets=0)
+    other = scene.bench.partition()
+    other.topic_partition = TopicPartition("t", 1)
+    become_leader(
+        other,
+        command(ME, 3, isr=(ME, TWO)),
+        CONTROLLER,
+        fetchers=scene.bench.fetchers(),
+        toggles=scene.bench.toggles,
+        now_ms=0,
+    )
+
+    async def prepare() -> None:
+        await scene.session().ensure_path(partition_state_path(other.topic_partition))
+        await scene.session().set(STATE, b"no JSON")
+
+    scene.run(prepare())
+    other.record_follower_fetch(THREE, BrokerEpoch(9), other.log_end_offset, 0)
+    write(scene, other)
+    assert state_of(other)[0] == (ME, TWO, THREE)
+    assert state_of(scene.partition)[0] == (ME, TWO)
+    told = [event.detail["where"] for event in scene.bench.traced(EventKind.BAD_INPUT_MET)]
+    assert told == [STATE], "once, however often it is tried"
