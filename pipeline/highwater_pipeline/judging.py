@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from highwater_checker.verdict import Outcome
+from highwater_pipeline.checks import completeness
 from highwater_pipeline.checks.findings import Check, CheckFrames
 from highwater_pipeline.checks.registry import (
     WHERE_THERE_ARE_FOLLOWERS,
@@ -76,7 +77,8 @@ def verdicts(
 
     runs: rows of RUNS. quarantine: (run_id, reason, count) rows. Columns: run_id, outcome (fail
     with any finding; else unknown with a check that had nothing to examine where it should have,
-    or with a line in quarantine other than a torn last one; else pass), findings, vacuous_checks,
+    with a line in quarantine other than a torn last one, or with traces that are not whole, which
+    are no fault of the cluster's; else pass), findings, vacuous_checks,
     quarantined, recorded (the outcome in the run's own verdict.json, "" without one). Sort key:
     run_id.
     """
@@ -88,12 +90,13 @@ def verdicts(
     found: list[Row] = []
     for run in sorted(runs, key=lambda row: row["run_id"]):
         run_id = run["run_id"]
-        findings = sum(each.found.get(run_id, 0) for each in judgements)
+        findings = sum(each.found.get(run_id, 0) for each in judgements if each.check != _WHOLE)
+        gaps = sum(each.found.get(run_id, 0) for each in judgements if each.check == _WHOLE)
         vacuous = sum(_is_vacuous(run, each) for each in judgements)
         if findings:
             outcome = Outcome.FAIL
         else:
-            outcome = Outcome.UNKNOWN if vacuous or lost[run_id] else Outcome.PASS
+            outcome = Outcome.UNKNOWN if vacuous or gaps or lost[run_id] else Outcome.PASS
         found.append(
             {
                 "run_id": run_id,
@@ -107,6 +110,7 @@ def verdicts(
     return tuple(found)
 
 
+_WHOLE = completeness.CHECK.name
 _MAY_BE_IDLE = {check.name for check in WHERE_THERE_IS_SOMETHING}
 _NEED_FOLLOWERS = {check.name for check in WHERE_THERE_ARE_FOLLOWERS}
 

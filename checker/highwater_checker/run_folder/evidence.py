@@ -115,6 +115,7 @@ def read_evidence(folder: Path) -> Evidence:
     histories = read_histories(folder / names.HISTORY, unread)
     traces = read_traces(folder / names.TRACE, unread)
     unread += _untraced(looks if final_look is None else (final_look, *looks), traces)
+    unread += _gaps(traces)
     unread += _not_kept(folder, promises)
     return Evidence(
         promises=promises or Promises(),
@@ -143,6 +144,23 @@ def _untraced(looks: Sequence[Look], traces: Sequence[TraceEvent]) -> list[str]:
         if snapshot is not None
     }
     return [f"node {node}, incarnation {start}: no trace" for node, start in sorted(seen - traced)]
+
+
+def _gaps(traces: Sequence[TraceEvent]) -> list[str]:
+    """Return of each node's start the first event that does not follow the one before it.
+
+    A node that was killed may have lost the end of its trace: no number tells.
+    Source: highwater_core.events, "in each node ordered by seq without gaps".
+    """
+    due: dict[tuple[int, int], int] = {}
+    broken: dict[tuple[int, int], str] = {}
+    for event in traces:
+        start = event.node, event.incarnation
+        if event.seq != due.get(start, 0) and start not in broken:
+            found = f"seq {event.seq} where {due.get(start, 0)} is due"
+            broken[start] = f"node {event.node}, incarnation {event.incarnation}: {found}"
+        due[start] = event.seq + 1
+    return list(broken.values())
 
 
 def _not_kept(folder: Path, promises: Promises | None) -> list[str]:

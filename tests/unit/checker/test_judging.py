@@ -27,6 +27,7 @@ from highwater_checker.run_folder.documents import (
 )
 from highwater_checker.verdict import Outcome, Requirement, Verdict
 from highwater_core.ids import NodeId
+from highwater_core.traces import decode_events, encode_event
 from highwater_wire.kafka.record_batch import build_batch
 
 from .run_on_disk import (
@@ -210,6 +211,26 @@ def test_a_damaged_last_line_is_torn_only_where_it_has_no_end(run: Path, name: s
     verdict = judge_run(run)
     assert verdict.outcome is Outcome.UNKNOWN
     assert f"{Path(name).name}: line " in said(verdict)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "what"),
+    [
+        ([0, 2, 4], "seq 2 where 1 is due"),
+        ([0, 1, 1], "seq 1 where 2 is due"),
+        ([1, 2, 3], "seq 1 where 0 is due"),
+        ([0, 1, 2], ""),
+    ],
+)
+def test_a_gap_in_a_traces_numbers_is_told(run: Path, numbers: list[int], what: str) -> None:
+    path = run / "trace" / "broker-1-1.jsonl"
+    (event,) = decode_events([path.read_bytes()])
+    lines = (encode_event(replace(event, seq=number)) + b"\n" for number in numbers)
+    path.write_bytes(b"".join(lines))
+    verdict = judge_run(run)
+    expected = f"segments decode: node 1, incarnation 1: {what}" if what else ""
+    assert said(verdict) == expected
+    assert verdict.outcome is (Outcome.UNKNOWN if what else Outcome.PASS)
 
 
 def test_a_history_of_no_process_is_told(run: Path) -> None:
