@@ -19,6 +19,7 @@ from highwater_pipeline.checks.registry import (
 from highwater_pipeline.ingest.lines import TORN
 from highwater_pipeline.tables import FINDINGS, Row, Tables
 
+REASONS_SHOWN = 3
 SHOWN_MAX = 200
 """Of a check's findings, how many are shown."""
 LEAVE_MAX = 10_000
@@ -73,14 +74,15 @@ def _in_one(judged: CheckFrames) -> DataFrame:
 def verdicts(
     runs: Sequence[Row], judgements: Sequence[Judgement], quarantine: Sequence[Row]
 ) -> tuple[Row, ...]:
-    """Return one row a run, by the rules of highwater_checker.verdict.
+    """Return one row a run.
 
-    runs: rows of RUNS. quarantine: (run_id, reason, count) rows. Columns: run_id, outcome (fail
-    with any finding; else unknown with a check that had nothing to examine where it should have,
-    with a line in quarantine other than a torn last one, or with traces that are not whole, which
-    are no fault of the cluster's; else pass), findings, vacuous_checks,
-    quarantined, recorded (the outcome in the run's own verdict.json, "" without one). Sort key:
-    run_id.
+    runs: rows of RUNS. quarantine: (run_id, reason, count) rows. Columns: run_id; outcome, which is
+    the judge's where it judged the run, else by_tables; by_tables, by the rules of
+    highwater_checker.verdict: fail with any finding; else unknown with a check that had nothing to
+    examine where it should have, with a line in quarantine other than a torn last one, or with
+    traces that are not whole, which are no fault of the cluster's; else pass; findings,
+    vacuous_checks and quarantined, by the tables; recorded, the outcome in the run's own
+    verdict.json, "" without one; reasons, the judge's. Sort key: run_id.
     """
     quarantined: Counter[str] = Counter()
     lost: Counter[str] = Counter()
@@ -94,17 +96,19 @@ def verdicts(
         gaps = sum(each.found.get(run_id, 0) for each in judgements if each.check == _WHOLE)
         vacuous = sum(_is_vacuous(run, each) for each in judgements)
         if findings:
-            outcome = Outcome.FAIL
+            by_tables = Outcome.FAIL
         else:
-            outcome = Outcome.UNKNOWN if vacuous or gaps or lost[run_id] else Outcome.PASS
+            by_tables = Outcome.UNKNOWN if vacuous or gaps or lost[run_id] else Outcome.PASS
         found.append(
             {
                 "run_id": run_id,
-                "outcome": outcome.value,
+                "outcome": run["judged"] or by_tables.value,
+                "by_tables": by_tables.value,
                 "findings": findings,
                 "vacuous_checks": vacuous,
                 "quarantined": quarantined[run_id],
                 "recorded": run["outcome"] or "",
+                "reasons": "; ".join((run["reasons"] or ())[:REASONS_SHOWN]),
             }
         )
     return tuple(found)

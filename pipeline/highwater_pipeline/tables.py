@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-DATA_VERSION = 4
+DATA_VERSION = 5
 """Of the tables' meaning; runs that were ingested under another are ingested again."""
 
 Row = dict[str, Any]
@@ -65,6 +65,10 @@ RUNS = Table(
         "data_version": _INT,
         # Of clock.json, or null: an event's ts_ns minus this is a time as in operations.
         "start_wall_ns": _LONG,
+        # By highwater_checker.judging, of the run's files as they were ingested: pass, fail,
+        # unknown, and why. Null of a run that is too large for one process.
+        "judged": _STRING,
+        "reasons": _STRINGS,
     },
     ("run_id",),
 )

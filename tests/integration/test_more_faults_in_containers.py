@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from highwater.cluster import Cluster
 from highwater.faults.cluster_links import ClusterLinks
@@ -40,13 +41,15 @@ IMPATIENT = {"replica_lag_time_max_ms": 1_500}
 BROKER = {**SESSION, **OFTEN, **UNFLUSHED, **IMPATIENT}
 # At every moment some records wait for their batch: who kills the clients leaves them unanswered.
 PRODUCER = Producer(rate_per_s=200, linger_ms=50, batch_max_records=50)
-WORKLOAD = Workload((Topic(min_insync_replicas=2),), (PRODUCER,))
 
 
-def run(steps: tuple[Step, ...], quiet_after_ms: int, tmp_path: Path) -> Path:
+def run(
+    steps: tuple[Step, ...], quiet_after_ms: int, tmp_path: Path, producer: Producer = PRODUCER
+) -> Path:
     """Run the plan to a pass; every step was proven."""
     topology = Topology(broker_settings=BROKER, controller_settings=SESSION)
-    plan = Plan(1, topology=topology, workload=WORKLOAD, steps=steps, quiet_after_ms=quiet_after_ms)
+    workload = Workload((Topic(min_insync_replicas=2),), (producer,))
+    plan = Plan(1, topology=topology, workload=workload, steps=steps, quiet_after_ms=quiet_after_ms)
     result = run_plan(plan, tmp_path)
     folder = result.folder
     assert result.verdict.outcome is Outcome.PASS, result.verdict.reasons
@@ -108,7 +111,9 @@ def test_a_disk_is_full_and_connections_are_half_open(tmp_path: Path) -> None:
         Step(300, f.HalfOpen("last follower of t-0", "leader of t-0", "replication")),
         Step(4_000, f.DiskFull("leader of t-0", 2_500)),
     )
-    folder = run(steps, 8_000, tmp_path)
+    # Each batch needs pages of its own: however short the disk is full for, one meets that.
+    producer = replace(PRODUCER, value_bytes=1_000)
+    folder = run(steps, 10_000, tmp_path, producer)
     half_open, full = records(folder)
     assert "gone here and established there" in half_open["proof"]
     assert full["proof"].endswith("a page more: ENOSPC")

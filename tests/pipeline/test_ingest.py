@@ -17,11 +17,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from highwater_checker.history import decode
+from highwater_checker.judging import judge_run
 from highwater_checker.probes import decode_probes
 from highwater_checker.segments import ReplicaLog, read_batches
 from highwater_core.messages import NodeSnapshot
 from highwater_core.traces import decode_events
 from highwater_pipeline.ingest import IngestReport, Taken, ingest
+from highwater_pipeline.ingest.documents import REASONS_MAX
 from highwater_pipeline.ingest.inventory import NOT_FINISHED, UNEXPECTED
 from highwater_pipeline.ingest.lines import TORN
 from highwater_pipeline.ingest.replica_logs import NOT_COPIED
@@ -223,7 +225,9 @@ def test_a_clean_run_has_nothing_in_quarantine(ingested: Ingested) -> None:
     assert ingested.of("clean", QUARANTINE) == []
 
 
-def test_a_run_says_what_it_was(ingested: Ingested) -> None:
+def test_a_run_says_what_it_was_and_what_the_judge_says(ingested: Ingested) -> None:
+    judged = judge_run(ingested.root / "clean")
+    assert judged.reasons
     assert ingested.of("clean", RUNS) == [
         {
             "run_id": "clean",
@@ -238,6 +242,8 @@ def test_a_run_says_what_it_was(ingested: Ingested) -> None:
             "world": "docker",
             "data_version": DATA_VERSION,
             "start_wall_ns": START_WALL_NS,
+            "judged": judged.outcome.value,
+            "reasons": list(judged.reasons[:REASONS_MAX]),
         }
     ]
 
@@ -333,6 +339,8 @@ def test_a_run_with_nothing_but_a_folder_is_a_row_of_runs(ingested: Ingested) ->
         "run_id",
         "outcome",
         "data_version",
+        "judged",
+        "reasons",
     }
     assert run["outcome"] == ""
     for table in TABLES:

@@ -44,8 +44,14 @@ def test_a_run_is_judged_by_what_was_found_and_by_what_was_looked_at(
     outcome: str, examined: dict[str, int], found: int, reasons: list[str], brokers: int | None
 ) -> None:
     runs: list[Row] = [
-        {"run_id": "r", "brokers": brokers, "outcome": None},
-        {"run_id": "another", "brokers": 3, "outcome": "fail"},
+        {"run_id": "r", "brokers": brokers, "outcome": None, "judged": None, "reasons": None},
+        {
+            "run_id": "another",
+            "brokers": 3,
+            "outcome": "fail",
+            "judged": "unknown",
+            "reasons": ["a step was not done", "b", "c", "d"],
+        },
     ]
     judgements = [
         Judgement(check, {"r": count, "another": 1}, {"r": found} if found else {}, ())
@@ -54,14 +60,15 @@ def test_a_run_is_judged_by_what_was_found_and_by_what_was_looked_at(
     quarantine: list[Row] = [{"run_id": "r", "reason": reason, "count": 2} for reason in reasons]
     another, row = verdicts(runs, judgements, quarantine)
     assert row == {
-        "run_id": "r", "outcome": outcome, "findings": found * len(examined),
+        "run_id": "r", "outcome": outcome, "by_tables": outcome, "findings": found * len(examined),
         "vacuous_checks": sum(
             count == 0 and check != IDLE and not (check == FOLLOWERS and brokers == 1)
             for check, count in examined.items()
         ),
-        "quarantined": 2 * len(reasons), "recorded": "",
+        "quarantined": 2 * len(reasons), "recorded": "", "reasons": "",
     }  # fmt: skip
-    assert (another["outcome"], another["recorded"]) == ("pass", "fail")
+    told = another["outcome"], another["by_tables"], another["recorded"], another["reasons"]
+    assert told == ("unknown", "pass", "fail", "a step was not done; b; c"), "the judge's counts"
 
 
 @pytest.mark.parametrize("leave_max", [2, 3, 4, 10_000])

@@ -24,7 +24,7 @@ from highwater_pipeline.trend import Trend
 NOTHING = Sample((), 0)
 VERDICT: Row = {
     "run_id": "run-1", "outcome": "pass", "findings": 0, "vacuous_checks": 0, "quarantined": 0,
-    "recorded": "pass",
+    "recorded": "pass", "by_tables": "pass", "reasons": "",
 }  # fmt: skip
 OF_RUN: Row = {"preset": "fenced", "topology": "3 brokers, 1 controllers", "version": None}
 RUN: Row = {"run_id": "run-1", "title": "a <b>title</b>", "preset": "fenced"}
@@ -73,7 +73,8 @@ def test_violations_and_pictures_are_in_the_page_and_all_of_it_in_files(tmp_path
     page = write_report(tmp_path, "run-1", found).read_text()
     assert "The first 1 of 900." in page
     assert page.count("<svg") == 3
-    assert "1 of 1 differ from the run&#39;s own verdict" in page
+    assert "1 of 1 differ from the verdict that was recorded." in page
+    assert "1 of 1 differ by the tables alone" in page
     text = (tmp_path / "report.md").read_text()
     what = r"'a\|b' was acknowledged; there is nothing"
     assert f"| run-1 | I1 | {what} | t-0, offset 7, broker 2 | p0's send 3 |" in text

@@ -1,4 +1,4 @@
-"""A run's small files, each read whole: plan, topology, load, build, clock and verdict.
+"""A run's small files, each read whole, and the verdict of the one judge where the run is small.
 
 Each may be absent, and each field too: what is not told is null. A file that is no JSON, or has a
 field of a wrong type, tells nothing and goes to quarantine as a whole.
@@ -11,12 +11,18 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
+from highwater_checker.judging import judge_run
 from highwater_checker.run_folder import names
+from highwater_checker.run_folder.documents import PROMISES, BadDocument
 from highwater_pipeline.ingest.inventory import Inventory
 from highwater_pipeline.ingest.lines import Wrong
 from highwater_pipeline.tables import DATA_VERSION
 
 Row = dict[str, object]
+
+JUDGED_MAX_BYTES = 64 * 1024 * 1024
+"""The judge reads a run into memory: of larger ones the tables' checks alone say something."""
+REASONS_MAX = 20
 
 _Int = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
 _Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -114,8 +120,16 @@ def read_documents(inventory: Inventory) -> Documents:
         "outcome": "" if verdict is None else verdict.outcome,
         "data_version": DATA_VERSION,
         "start_wall_ns": None if clock is None else clock.start_wall_ns,
+        **_judged(inventory),
     }
-    return Documents(row, _producers(load, plan), tuple(wrong))
+    return Documents(row, _promised(inventory) or _producers(load, plan), tuple(wrong))
+
+
+def _judged(inventory: Inventory) -> Row:
+    if inventory.total_bytes > JUDGED_MAX_BYTES:
+        return {}
+    found = judge_run(inventory.folder)
+    return {"judged": found.outcome.value, "reasons": list(found.reasons[:REASONS_MAX])}
 
 
 _T = TypeVar("_T")
@@ -160,6 +174,16 @@ def _of_topology(topology: _Topology | None, plan: _Plan | None) -> Row:
     if topology is not None:
         row["world"] = "sim" if topology.session_timeout_ms is None else "docker"
     return row
+
+
+def _promised(inventory: Inventory) -> dict[str, Settings]:
+    """Return what the run says it asked of its producers; nothing where it does not say so."""
+    try:
+        promises = PROMISES.read(inventory.folder)
+    except BadDocument:
+        return {}  # the judge tells of it
+    producers = () if promises is None else promises.producers
+    return {each.client: Settings(each.acks, each.max_in_flight) for each in producers}
 
 
 def _producers(load: _Load | None, plan: _Plan | None) -> dict[str, Settings]:

@@ -12,9 +12,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from highwater_checker.run_folder import names
+from highwater_checker.run_folder.documents import (
+    EXCUSED,
+    FINAL_LOOK,
+    PROMISES,
+    REQUIREMENTS,
+    WATCHED,
+)
 from highwater_pipeline.tables import EVENTS, FAULTS, OPERATIONS, PROBES, REPLICA_LOOKS
 
-DOCUMENTS = (names.TOPOLOGY, names.PLAN, names.LOAD, names.BUILD, names.CLOCK, names.VERDICT)
+DOCUMENTS = (
+    names.TOPOLOGY,
+    names.PLAN,
+    names.LOAD,
+    names.BUILD,
+    names.CLOCK,
+    names.VERDICT,
+    *(each.name for each in (PROMISES, REQUIREMENTS, FINAL_LOOK, WATCHED, EXCUSED)),
+)
 """Small files that are read whole."""
 SEGMENTS = names.SEGMENTS
 

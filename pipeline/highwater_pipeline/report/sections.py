@@ -139,17 +139,18 @@ def _share(sample: Sample) -> str:
 
 
 def _of_verdicts(analysis: Analysis) -> str:
-    differ = sum(_differs(row) for row in analysis.verdicts)
-    if not differ:
-        return ""
-    return (
-        f"{differ} of {len(analysis.verdicts)} differ from the run's own verdict, which also rests "
-        "on what is not in these tables (whether every step of its plan was done)."
-    )
-
-
-def _differs(row: Row) -> bool:
-    return bool(row["recorded"]) and row["recorded"] != row["outcome"]
+    rows = analysis.verdicts
+    recorded = sum(bool(row["recorded"]) and row["recorded"] != row["outcome"] for row in rows)
+    by_tables = sum(row["by_tables"] != row["outcome"] for row in rows)
+    notes = []
+    if recorded:
+        notes.append(f"{recorded} of {len(rows)} differ from the verdict that was recorded.")
+    if by_tables:
+        notes.append(
+            f"{by_tables} of {len(rows)} differ by the tables alone, which do not hold what the "
+            "judge rests on besides: whether every step of a plan was done, what a simulator saw."
+        )
+    return " ".join(notes)
 
 
 _WORST_FIRST = (Outcome.FAIL, Outcome.UNKNOWN, Outcome.PASS)
