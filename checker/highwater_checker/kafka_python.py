@@ -7,7 +7,7 @@ import warnings
 with warnings.catch_warnings():
     # It reads its schemas by an old call of the standard library, 200 times.
     warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka.errors import CorruptRecordError, UnsupportedCodecError
+    from kafka.errors import CorruptRecordError
     from kafka.record import MemoryRecords, MemoryRecordsBuilder
     from kafka.record.default_records import DefaultRecordBatch
 
@@ -16,5 +16,4 @@ __all__ = [
     "DefaultRecordBatch",
     "MemoryRecords",
     "MemoryRecordsBuilder",
-    "UnsupportedCodecError",
 ]

@@ -7,16 +7,15 @@ decoded by kafka-python.
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from highwater_checker.compression import unpacked
 from highwater_checker.kafka_python import (
     CorruptRecordError,
     DefaultRecordBatch,
     MemoryRecords,
-    UnsupportedCodecError,
 )
 
 _LENGTH = struct.Struct(">qi")
@@ -30,15 +29,8 @@ class UnreadableRecords(Exception):
     """A valid batch's records cannot be decoded: brokers believe what a batch says of itself."""
 
 
-_UNDECODABLE = (
-    CorruptRecordError,
-    UnsupportedCodecError,
-    OSError,
-    EOFError,
-    zlib.error,
-    ValueError,
-)
-"""What kafka-python and the codecs under it raise; gzip's BadGzipFile is an OSError."""
+_UNDECODABLE = (CorruptRecordError, ValueError)
+"""What kafka-python raises, and CannotUnpack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +46,10 @@ class Batch:
         """Yield (offset, key, value) of each record.
 
         Raises:
-            UnreadableRecords: what is no records, or compressed as nothing here can read.
+            UnreadableRecords: what is no records, or cannot be unpacked.
         """
         try:
-            for batch in MemoryRecords(self.data):
+            for batch in MemoryRecords(unpacked(self.data)):
                 for record in batch:
                     yield record.offset, record.key, record.value
         except _UNDECODABLE as error:
