@@ -35,7 +35,7 @@ from highwater_checker.run_folder.histories import (
 from highwater_checker.run_folder.lines import read_lines, read_traces
 from highwater_checker.run_folder.replica_logs import ReplicaLogs, read_replica_logs
 from highwater_checker.verdict import Requirement
-from highwater_core.events import TraceEvent
+from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
 
 T = TypeVar("T")
@@ -117,6 +117,8 @@ def read_evidence(folder: Path) -> Evidence:
     unread += _untraced(looks if final_look is None else (final_look, *looks), traces)
     unread += _gaps(traces)
     unread += _not_kept(folder, promises)
+    excused = _read(EXCUSED, folder, unread, is_needed=False) or ()
+    unread += _unexplained_starts(logs, traces, excused)
     return Evidence(
         promises=promises or Promises(),
         requirements=_read(REQUIREMENTS, folder, unread) or (),
@@ -128,7 +130,7 @@ def read_evidence(folder: Path) -> Evidence:
         looks=tuple(looks),
         probes=tuple(_read_lines(folder / names.PROBES, decode_probes, unread)),
         watched=_read(WATCHED, folder, unread, is_needed=False),
-        excused=_read(EXCUSED, folder, unread, is_needed=False) or (),
+        excused=excused,
         torn_while_alive=tuple(torn_while_alive(folder / names.HISTORY)),
         unread=tuple(unread),
     )
@@ -161,6 +163,28 @@ def _gaps(traces: Sequence[TraceEvent]) -> list[str]:
             broken[start] = f"node {event.node}, incarnation {event.incarnation}: {found}"
         due[start] = event.seq + 1
     return list(broken.values())
+
+
+def _unexplained_starts(
+    logs: ReplicaLogs, traces: Sequence[TraceEvent], excused: Sequence[Excused]
+) -> list[str]:
+    """Return which logs start above all that a broker traced of letting records go.
+
+    What lies below a log's start is not asked for: retention took it, or else it is lost.
+    """
+    moved: dict[TopicPartition, int] = {}
+    for event in traces:
+        at = event.topic_partition
+        if event.kind is EventKind.LOG_START_MOVED and at is not None:
+            moved[at] = max(moved.get(at, 0), event.offset or 0)
+    by_disks = {(each.topic, each.partition) for each in excused}
+    return [
+        f"{at} of broker {log.broker_id}: it starts at {log.log_start_offset}, and no trace says "
+        "that retention let go of as much"
+        for at, group in logs.by_partition.items()
+        for log in group
+        if log.log_start_offset > moved.get(at, 0) and at not in by_disks
+    ]
 
 
 def _not_kept(folder: Path, promises: Promises | None) -> list[str]:

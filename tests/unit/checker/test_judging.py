@@ -26,7 +26,8 @@ from highwater_checker.run_folder.documents import (
     PromisedTopic,
 )
 from highwater_checker.verdict import Outcome, Requirement, Verdict
-from highwater_core.ids import NodeId
+from highwater_core.events import EventKind
+from highwater_core.ids import NodeId, Offset
 from highwater_core.traces import decode_events, encode_event
 from highwater_wire.kafka.record_batch import build_batch
 
@@ -231,6 +232,22 @@ def test_a_gap_in_a_traces_numbers_is_told(run: Path, numbers: list[int], what: 
     expected = f"segments decode: node 1, incarnation 1: {what}" if what else ""
     assert said(verdict) == expected
     assert verdict.outcome is (Outcome.UNKNOWN if what else Outcome.PASS)
+
+
+def test_a_log_that_starts_above_what_retention_let_go_of_is_told(run: Path) -> None:
+    """Found: a start that rose for no reason hid acknowledged records that were lost."""
+    segment(run, 1).write_bytes(b"")
+    replica = replace(broker(1).replicas[0], log_start_offset=Offset(1))
+    look = Look(99, {0: broker(0), 1: replace(broker(1), replicas=(replica,))})
+    write(run / FINAL_LOOK.name, FINAL_LOOK.encode(look))
+    verdict = judge_run(run)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert "t-0 of broker 1: it starts at 1, and no trace says that retention" in said(verdict)
+    path = run / "trace" / "broker-0-1.jsonl"
+    (event,) = decode_events([path.read_bytes()])
+    moved = replace(event, seq=1, kind=EventKind.LOG_START_MOVED, offset=1, detail={})
+    path.write_bytes(path.read_bytes() + encode_event(moved) + b"\n")
+    assert "it starts at" not in said(judge_run(run))
 
 
 def test_a_history_of_no_process_is_told(run: Path) -> None:
