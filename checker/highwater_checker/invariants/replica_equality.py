@@ -8,6 +8,7 @@ from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.segments import Batch, ReplicaLog
 
 CHECK = "replicas are byte-equal (I3)"
+_BYTES_SHOWN = 8
 
 
 def check_replica_equality(replicas: Sequence[ReplicaLog]) -> CheckResult:
@@ -74,7 +75,7 @@ def _finding(
         invariant="I3",
         message=(
             f"broker {left_log.broker_id} holds {_show(left)}, "
-            f"broker {right_log.broker_id} holds {_show(right)}"
+            f"broker {right_log.broker_id} holds {_show(right)}{_first_byte(left, right)}"
         ),
         topic=left_log.topic,
         partition=left_log.partition,
@@ -86,3 +87,14 @@ def _show(batch: Batch | None) -> str:
     if batch is None:
         return "no batch"
     return f"[{batch.base_offset}, {batch.next_offset}) of epoch {batch.leader_epoch}"
+
+
+def _first_byte(left: Batch | None, right: Batch | None) -> str:
+    """Return where two batches of the same offsets begin to differ, and how."""
+    if left is None or right is None:
+        return ""
+    both = zip(left.data, right.data, strict=False)
+    shorter = min(len(left.data), len(right.data))
+    at = next((place for place, (mine, theirs) in enumerate(both) if mine != theirs), shorter)
+    mine, theirs = (data[at : at + _BYTES_SHOWN].hex(" ") for data in (left.data, right.data))
+    return f"; from byte {at} on: {mine or 'nothing'} against {theirs or 'nothing'}"

@@ -107,6 +107,17 @@ def test_replicas_that_differ_below_the_high_watermark_are_found(other: ReplicaL
     assert [finding.invariant for finding in result.findings] == ["I3"]
 
 
+def test_of_batches_of_the_same_offsets_the_bytes_that_differ_are_shown() -> None:
+    """Found: both were told as [2, 3) of epoch 0."""
+    other = make_log(1, FIRST, make_batch(2, ["x"]))
+    (finding,) = check_replica_equality([make_log(0, FIRST, SECOND), other]).findings
+    at, shown = finding.message.partition("from byte ")[2].split(" on: ")
+    ours, theirs = shown.split(" against ")
+    for batch, told in ((SECOND, ours), (make_batch(2, ["x"]), theirs)):
+        assert bytes.fromhex(told) == batch.data[int(at) : int(at) + 8]
+    assert SECOND.data[: int(at)] == make_batch(2, ["x"]).data[: int(at)]
+
+
 def test_a_high_watermark_beyond_the_log_is_found() -> None:
     result = check_high_watermarks_are_held([make_log(0, FIRST, high_watermark=3)])
     assert [finding.invariant for finding in result.findings] == ["I4"]
