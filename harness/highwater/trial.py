@@ -95,8 +95,12 @@ class Trial:
             lambda: self.acknowledged >= goal,
             within=within,
             what=f"{count} more acknowledged records",
-            state=lambda: f"{self.acknowledged} of {goal}\n{self.cluster.describe()}",
+            state=lambda: f"{self.acknowledged} of {goal}\n{self._describe()}",
         )
+
+    def _describe(self) -> str:
+        workload = "nobody writes" if self._workload is None else self._workload.describe()
+        return f"{workload}\n{self.cluster.describe()}"
 
     # ------------------------------------------------------------ faults
 

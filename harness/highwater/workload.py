@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from highwater_checker.client_errors import outcome_of_send
 from highwater_checker.history import HistoryEvent, OperationType, encode
@@ -89,8 +90,14 @@ class ProducerWorkload:
         value_bytes: int = 100,
         settings: dict[str, Any] | None = None,
     ) -> None:
+        self._errors: deque[str] = deque(maxlen=3)
         self._producer = Producer(
-            {**PRODUCER_SETTINGS, "bootstrap.servers": bootstrap, **(settings or {})}
+            {
+                **PRODUCER_SETTINGS,
+                "bootstrap.servers": bootstrap,
+                "error_cb": lambda error: self._errors.append(str(error)),
+                **(settings or {}),
+            }
         )
         self._topic = topic
         self._partition_count = partition_count
@@ -109,6 +116,19 @@ class ProducerWorkload:
 
     def progress(self) -> Progress:
         return Progress(**self._counts, last_acknowledged_ns=self._last_acknowledged_ns)
+
+    def describe(self) -> str:
+        """Return what is known of it, and what its client can reach now; it takes 3 s at most."""
+        try:
+            metadata = self._producer.list_topics(self._topic, timeout=3)
+            partitions = metadata.topics[self._topic].partitions.values()
+            leaders = {partition.id: partition.leader for partition in partitions}
+            reached = f"brokers {sorted(metadata.brokers)}, leaders {leaders}"
+        except KafkaException as error:
+            reached = f"nobody: {error}"
+        is_alive = "runs" if self._thread.is_alive() else f"has ended: {self._crash!r}"
+        errors = list(self._errors)
+        return f"{self._process} {is_alive}; {self._counts}; errors {errors}; it reaches {reached}"
 
     def stop(self, timeout_s: float = 70.0) -> Progress:
         """Stop sending, wait until every record has its outcome, write the history to disk.
