@@ -22,8 +22,8 @@ from bench.plan import Plan, judge_targets, make_plan, rows
 from bench.report import Result, markdown, print_result, replace_between
 from bench.rounds import measure_all
 from bench.systems import HighwaterSystem, System, require_reachable_containers
-from highwater.engine import connect_engine
-from highwater.images import ensure_images
+from highwater.cluster.engine import connect_engine
+from highwater.cluster.images import ensure_images
 from highwater.output import RESULTS, say
 
 BEGIN_MARK = "<!-- bench: begin -->"

@@ -12,19 +12,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from highwater.cluster import Cluster
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.images import ensure_faults_image
+from highwater.cluster.settling import look_at
+from highwater.cluster.topology import ZOOKEEPER, Topology
 from highwater.errors import HarnessError
-from highwater.eventually import eventually
 from highwater.faults.done import NotDone
 from highwater.faults.examples import TOPIC, example_name
-from highwater.faults.helpers import run_helper
 from highwater.faults.intents import IntentLog
+from highwater.faults.links.helpers import run_helper
 from highwater.faults.on_containers import ContainerFaults
-from highwater.images import ensure_faults_image
-from highwater.planned.conditions import find_node
 from highwater.run_folder import new_run_id
-from highwater.settling import look_at
-from highwater.topology import ZOOKEEPER, Topology
+from highwater.runs.plans.conditions import find_node
+from highwater.waiting import eventually
 from highwater_chaos import faults as f
 from highwater_checker.run_folder.names import INTENTS
 

@@ -25,10 +25,10 @@ from bench.report import replace_between
 from bench.run_cost import measure_run
 from bench.suite_time import read_suite_time
 from bench.systems import require_reachable_containers
-from highwater.engine import connect_engine
+from highwater.cluster.engine import connect_engine
+from highwater.cluster.images import ensure_faults_image, ensure_images
 from highwater.errors import HarnessError
 from highwater.faults.examples import EXAMPLES, example_name
-from highwater.images import ensure_faults_image, ensure_images
 from highwater.output import RESULTS, say
 from highwater_chaos import faults as f
 

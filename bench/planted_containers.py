@@ -1,6 +1,6 @@
 """`python -m bench.planted_containers`: how often, how fast planted bugs are caught in containers.
 
-Each bug of highwater.chaos_runs.planted_plans gets its plan some times, and so do the plans without
+Each bug of highwater.runs.chaos.planted_plans gets its plan some times, and so do the plans without
 a bug, which must pass. Progress goes to stderr, the table to stdout, all runs as JSON to
 bench/results/; with --results a file's runs are kept and added to, so that it can be done in parts.
 """
@@ -24,15 +24,15 @@ from bench.command import RESULT_FOLDER, result_name, run_command
 from bench.machine import Machine, describe_machine, load_average
 from bench.report import machine_line, markdown_table, replace_between
 from bench.summary import format_number, summarize
-from highwater.chaos_runs.detecting import Detection, detect
-from highwater.chaos_runs.planted_plans import CONTROLS, PLANTED_PLANS
-from highwater.engine import connect_engine
+from highwater.cluster.engine import connect_engine
 from highwater.errors import HarnessError
 from highwater.output import RESULTS, say
-from highwater.planned.in_containers import run_in_containers
-from highwater.planned.outcome import PlanResult
+from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder, new_run_id
-from highwater.screen import Screen
+from highwater.runs.chaos.detecting import Detection, detect
+from highwater.runs.chaos.planted_plans import CONTROLS, PLANTED_PLANS
+from highwater.runs.plans.in_containers import run_in_containers
+from highwater.runs.plans.outcome import PlanResult
 from highwater_chaos.plan import Plan
 
 BEGIN_MARK = "<!-- bench planted: begin -->"

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from highwater.cluster import Cluster
+from highwater.cluster.cluster import Cluster
 from highwater.errors import HarnessError
 from highwater.faults.on_containers import ContainerFaults
-from highwater.planned import in_containers
-from highwater.planned.load_process import LoadProcess
+from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder, new_run_id
-from highwater.screen import Screen
+from highwater.runs.plans import in_containers
+from highwater.runs.plans.load_process import LoadProcess
 from highwater_chaos.plan import Consumer, Plan, Producer, Topic, Topology, Workload
 from highwater_checker.verdict import Outcome
 

@@ -13,12 +13,12 @@ from typing import Protocol
 import docker
 
 from bench.memory import largest_private_memory
-from highwater.cluster import Cluster
-from highwater.containers import container_name
-from highwater.engine import Reach, connect_engine, engine_facts
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.containers import container_name
+from highwater.cluster.engine import Reach, connect_engine, engine_facts
+from highwater.cluster.topology import Topology
 from highwater.errors import HarnessError
 from highwater.run_folder import new_run_id
-from highwater.topology import Topology
 
 BROKERS = (0, 1, 2)
 

@@ -7,8 +7,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from highwater.cluster.images.content_hash import content_hash
 from highwater.errors import HarnessError
-from highwater.images.content_hash import content_hash
 from highwater.project import project_root
 
 POM = Path(__file__).with_name("pom.xml")

@@ -14,16 +14,15 @@ from bench.apache_kafka.jars import ensure_jars
 from bench.measures import wait_for_brokers
 from bench.memory import largest_private_memory
 from bench.systems import BROKERS, PhaseClock
-from highwater.cleaning import remove_run, sweep_stale
-from highwater.containers import Site, container_name, start_container
-from highwater.engine import connect_engine, engine_facts
-from highwater.images import ImagePlan, ensure_images
-from highwater.images.context import BuildContext, build_image
-from highwater.labels import Lease, Owner, RunLabels
-from highwater.network import create_network
-from highwater.reaper import REAPER
-from highwater.run_folder import new_run_id
-from highwater.topology import (
+from highwater.cluster.cleaning import remove_run, sweep_stale
+from highwater.cluster.containers import Site, container_name, start_container
+from highwater.cluster.engine import connect_engine, engine_facts
+from highwater.cluster.images import ImagePlan, ensure_images
+from highwater.cluster.images.context import BuildContext, build_image
+from highwater.cluster.labels import Lease, Owner, RunLabels
+from highwater.cluster.network import create_network
+from highwater.cluster.reaper import REAPER
+from highwater.cluster.topology import (
     CLIENT_PORT,
     ZOOKEEPER,
     ZOOKEEPER_PORT,
@@ -31,6 +30,7 @@ from highwater.topology import (
     NodeSpec,
     Topology,
 )
+from highwater.run_folder import new_run_id
 
 _FOLDER = Path(__file__).parent
 _IMAGE_FILES = ("Dockerfile", "start", "server.properties", "log4j.properties")

@@ -22,9 +22,9 @@ from bench.hostile.many_partitions import measure_creation, print_creation
 from bench.hostile.together import judge, print_together, run_together
 from bench.hostile.troop import DEEDS
 from bench.systems import require_reachable_containers
-from highwater.engine import connect_engine
+from highwater.cluster.engine import connect_engine
+from highwater.cluster.images import ensure_images
 from highwater.errors import HarnessError
-from highwater.images import ensure_images
 from highwater.output import RESULTS, say
 
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from bench.hostile.target import Target
-from highwater.wire_client import ConnectionClosed, WireClient, frame_of, record_batch
+from highwater.cluster.wire_client import ConnectionClosed, WireClient, frame_of, record_batch
 from highwater_checker.kafka_python import MemoryRecordsBuilder
 from highwater_core.ids import NodeId, Offset
 from highwater_wire.kafka.messages import (

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Mapping
 
 from bench.hostile.watching import Prober
-from highwater.cluster import KILLED_EXIT_CODE, Cluster
-from highwater.settling import await_full_isr
+from highwater.cluster.cluster import KILLED_EXIT_CODE, Cluster
+from highwater.cluster.settling import await_full_isr
 
 RECOVERED_WITHIN_S = 240.0
 _LASTS_S = (3.0, 20.0)

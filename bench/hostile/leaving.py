@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from bench.hostile.target import Target
-from highwater.wire_client import record_batch
+from highwater.cluster.wire_client import record_batch
 from highwater_core.ids import NodeId, Offset
 from highwater_wire.kafka.messages import (
     CONSUMER,

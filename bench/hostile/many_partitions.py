@@ -12,7 +12,7 @@ from rich.table import Table
 from bench.hostile.scene import brought_up
 from bench.hostile.watching import Prober, Waits
 from bench.summary import format_number
-from highwater.wire_client import WireClient
+from highwater.cluster.wire_client import WireClient
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Endpoint
 from highwater_wire.kafka.messages import (

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from confluent_kafka import Producer
 
 from bench.hostile.target import Target, target_of
-from highwater.cluster import Cluster
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.settling import await_full_isr, leaders_of, look_at
+from highwater.cluster.topics import create_topic
+from highwater.cluster.topology import Topology
 from highwater.run_folder import new_run_id
-from highwater.settling import await_full_isr, leaders_of, look_at
-from highwater.topics import create_topic
-from highwater.topology import Topology
 from highwater_core.ids import Endpoint
 
 TOPIC = "catch-up"

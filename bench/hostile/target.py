@@ -6,8 +6,8 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from highwater.cluster import Cluster
-from highwater.wire_client import WireClient
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.wire_client import WireClient
 from highwater_core.ids import Endpoint
 from highwater_wire.kafka.messages import MetadataRequest
 

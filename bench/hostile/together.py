@@ -16,8 +16,8 @@ from bench.hostile.scene import PARTITIONS, TOPIC, Scene, brought_up
 from bench.hostile.troop import Troop
 from bench.hostile.watching import MemoryWatch, Prober
 from bench.summary import format_number
-from highwater.settling import await_full_isr, await_replicated
-from highwater.topics import create_topic
+from highwater.cluster.settling import await_full_isr, await_replicated
+from highwater.cluster.topics import create_topic
 
 HONEST, HONEST_PARTITIONS = "honest", 6
 _RETENTION_BYTES, _SEGMENT_BYTES = 64 << 20, 16 << 20

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from bench.hostile import greedy, leaving
 from bench.hostile.greedy import Deed
 from bench.hostile.target import Target
-from highwater.wire_client import ConnectionClosed
+from highwater.cluster.wire_client import ConnectionClosed
 
 DEEDS: Mapping[str, Deed] = {
     each.__name__: each

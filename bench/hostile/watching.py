@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bench.summary import percentile
-from highwater.cluster import Cluster
-from highwater.wire_client import ConnectionClosed, WireClient, record_batch
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.wire_client import ConnectionClosed, WireClient, record_batch
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Endpoint
 from highwater_wire.kafka.messages import ApiVersionsRequest

@@ -28,12 +28,12 @@ from bench.command import result_name, run_command, write_result
 from bench.machine import Machine, describe_machine, load_average
 from bench.report import machine_line, markdown_table
 from bench.summary import Summary, format_summary, summarize
-from highwater.campaigns import RUN_ON
 from highwater.errors import HarnessError
 from highwater.output import say
-from highwater.simulation.pool import Lost, Pool
-from highwater.simulation.schedule_rows import rows_of
-from highwater.simulation.searching import CHUNK_LENGTH
+from highwater.search.campaigns import RUN_ON
+from highwater.search.pool import Lost, Pool
+from highwater.search.schedule_rows import rows_of
+from highwater.search.searching import CHUNK_LENGTH
 from highwater_core.config import Preset
 from highwater_pipeline.campaign.running import run_groups
 from highwater_pipeline.campaign.shipping import digest_of

@@ -3,6 +3,6 @@
 # holds packets back as long as a link is slow or narrow.
 ARG BASE
 FROM ${BASE}
-COPY *.py /highwater/faults/
+COPY *.py /highwater/faults/links/
 ENV PYTHONPATH=/
-ENTRYPOINT ["python3", "/highwater/faults/in_namespace.py"]
+ENTRYPOINT ["python3", "/highwater/faults/links/in_namespace.py"]

@@ -1,7 +1,77 @@
-"""Highwater's public face: topology, clusters, workloads, evidence, the command line."""
+"""Highwater's public face: what users import; all else may change without a word.
+
+Clusters and plans need Docker's client and clients of Kafka, which take a while to import: each
+name is loaded when it is first asked for.
+"""
+
+from __future__ import annotations
 
 import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from highwater.cluster.cluster import Cluster
+    from highwater.cluster.settling import (
+        await_full_isr,
+        await_leader,
+        await_replicated,
+        look_at,
+    )
+    from highwater.cluster.topics import create_topic, delete_topic
+    from highwater.cluster.topology import Topology
+    from highwater.errors import HarnessError
+    from highwater.run_folder import RunFolder
+    from highwater.runs.trial import Trial
+    from highwater.waiting import NeverHappened, eventually
+    from highwater_checker.judging import judge_run
+    from highwater_checker.verdict import Outcome, Verdict
+
+__all__ = [
+    "Cluster",
+    "HarnessError",
+    "NeverHappened",
+    "Outcome",
+    "RunFolder",
+    "Topology",
+    "Trial",
+    "Verdict",
+    "await_full_isr",
+    "await_leader",
+    "await_replicated",
+    "create_topic",
+    "delete_topic",
+    "eventually",
+    "judge_run",
+    "look_at",
+]
+
+_MODULES = {
+    "Cluster": "highwater.cluster.cluster",
+    "HarnessError": "highwater.errors",
+    "NeverHappened": "highwater.waiting",
+    "Outcome": "highwater_checker.verdict",
+    "RunFolder": "highwater.run_folder",
+    "Topology": "highwater.cluster.topology",
+    "Trial": "highwater.runs.trial",
+    "Verdict": "highwater_checker.verdict",
+    "await_full_isr": "highwater.cluster.settling",
+    "await_leader": "highwater.cluster.settling",
+    "await_replicated": "highwater.cluster.settling",
+    "create_topic": "highwater.cluster.topics",
+    "delete_topic": "highwater.cluster.topics",
+    "eventually": "highwater.waiting",
+    "judge_run": "highwater_checker.judging",
+    "look_at": "highwater.cluster.settling",
+}
 
 # A node that stops says goodbye to its channels, and gRPC prints each one to stderr. It reads
 # this when it is first imported, so it stands before any import that may lead there.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+
+
+def __getattr__(name: str) -> Any:
+    """Load what a user asks for by its name."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

@@ -12,11 +12,11 @@ NODE_LOCK = Path("locks/node.txt")
 PIPELINE_LOCK = Path("locks/pipeline.txt")
 PLANTED_PACKAGE = Path("planted/highwater_planted")
 FAULTS_PROGRAMS: tuple[Path, ...] = (
-    Path("harness/highwater/faults/in_namespace.py"),
-    Path("harness/highwater/faults/nfqueue.py"),
-    Path("harness/highwater/faults/packet_pipes.py"),
-    Path("harness/highwater/faults/packet_queue.py"),
-    Path("harness/highwater/faults/tcp_in_namespace.py"),
+    Path("harness/highwater/faults/links/in_namespace.py"),
+    Path("harness/highwater/faults/links/nfqueue.py"),
+    Path("harness/highwater/faults/links/packet_pipes.py"),
+    Path("harness/highwater/faults/links/packet_queue.py"),
+    Path("harness/highwater/faults/links/tcp_in_namespace.py"),
 )
 """What the faults image runs in nodes' network namespaces."""
 NODE_PACKAGES: tuple[Path, ...] = (

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from highwater.cluster import Cluster
+    from highwater.cluster.cluster import Cluster
     from highwater_core.ids import Endpoint
 
 REQUIRE_VARIABLE = "HIGHWATER_REQUIRE_DOCKER"
@@ -75,16 +75,16 @@ def highwater_module_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster
 @pytest.fixture(scope="session")
 def highwater_zookeeper() -> Iterator[Endpoint]:
     """Where one bare ZooKeeper server answers; tests keep apart by paths of their own."""
-    from highwater.zookeeper_server import zookeeper_server
+    from highwater.cluster.zookeeper_server import zookeeper_server
 
     with zookeeper_server() as endpoint:
         yield endpoint
 
 
 def _running_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    from highwater.cluster import Cluster
+    from highwater.cluster.cluster import Cluster
+    from highwater.cluster.topology import Topology
     from highwater.run_folder import new_run_id
-    from highwater.topology import Topology
 
     marker = request.node.get_closest_marker("highwater")
     fields = dict(marker.kwargs) if marker is not None else {}
@@ -100,7 +100,7 @@ def _running_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 @cache
 def _engine_is_missing() -> str:
     """Return what to do about the missing engine; "" when one answers."""
-    from highwater.engine import connect_engine
+    from highwater.cluster.engine import connect_engine
     from highwater.errors import EngineMissing
 
     try:
@@ -116,7 +116,7 @@ def _clusters_of(item: pytest.Item) -> list[Cluster]:
     found = [value for value in values.values() if type(value).__name__ == "Cluster"]
     if not found:
         return []
-    from highwater.cluster import Cluster
+    from highwater.cluster.cluster import Cluster
 
     return [value for value in found if isinstance(value, Cluster)]
 

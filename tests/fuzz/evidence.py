@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from highwater.run_folder import RunFolder
-from highwater.simulated_evidence import look_at, write_histories, write_segments, write_traces
+from highwater.runs.simulated_evidence import look_at, write_histories, write_segments, write_traces
 from highwater_checker.judging import judge_run
 from highwater_checker.run_folder.documents import (
     FINAL_LOOK,

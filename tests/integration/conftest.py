@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from highwater.cluster import Cluster
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.topics import create_topic
+from highwater.cluster.topology import Topology
 from highwater.run_folder import RunFolder, new_run_id
-from highwater.topics import create_topic
-from highwater.topology import Topology
-from highwater.trial import Trial
+from highwater.runs.trial import Trial
 from highwater_core.config import Preset
 from highwater_core.ids import NodeId
 

@@ -20,12 +20,12 @@ from typing import Any
 
 from urllib3.connection import HTTPConnection
 
-from highwater.cluster import Cluster
-from highwater.faults import cluster_links
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.settling import look_at
 from highwater.faults.intents import IntentLog
+from highwater.faults.links import of_cluster as cluster_links
 from highwater.faults.on_containers import ContainerFaults
-from highwater.planned.conditions import find_node
-from highwater.settling import look_at
+from highwater.runs.plans.conditions import find_node
 from highwater_chaos.faults import Fault
 from highwater_checker.run_folder.names import INTENTS
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from highwater.chaos_runs.repeating import until_known
-from highwater.planned.in_containers import run_in_containers
-from highwater.planned.outcome import PlanResult
+from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder, new_run_id
-from highwater.screen import Screen
-from highwater.stock.libraries import ClientKind
+from highwater.runs.chaos.repeating import until_known
+from highwater.runs.plans.in_containers import run_in_containers
+from highwater.runs.plans.outcome import PlanResult
+from highwater.runs.stock.libraries import ClientKind
 from highwater_chaos.plan import Plan
 
 TRIES = 2

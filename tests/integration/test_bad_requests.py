@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager
 import grpc
 import pytest
 
-from highwater.cluster import Cluster
-from highwater.settling import await_replicated, await_trace
-from highwater.wire_client import WireClient, record_batch, with_wrong_crc
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.settling import await_replicated, await_trace
+from highwater.cluster.wire_client import WireClient, record_batch, with_wrong_crc
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import Endpoint

@@ -8,10 +8,8 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 from kazoo.client import KazooClient
 
-from highwater.cluster import Cluster
-from highwater.eventually import eventually
-from highwater.observation import active_controller
-from highwater.settling import (
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.settling import (
     await_full_isr,
     await_leader,
     await_replicated,
@@ -19,8 +17,10 @@ from highwater.settling import (
     live_traces,
     look_at,
 )
-from highwater.topics import create_topic, delete_topic
-from highwater.wire_client import WireClient, record_batch
+from highwater.cluster.topics import create_topic, delete_topic
+from highwater.cluster.wire_client import WireClient, record_batch
+from highwater.report.observation import active_controller
+from highwater.waiting import eventually
 from highwater_checker.looks import leaderships
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind

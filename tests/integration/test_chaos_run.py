@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from highwater.chaos_runs.acting import acting_faults
-from highwater.chaos_runs.planning import plan_of
-from highwater.chaos_runs.single import apply_one
-from highwater.cluster import Cluster
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.topology import Topology
 from highwater.errors import HarnessError
 from highwater.faults.done import Done
-from highwater.planned.in_simulator import run_in_simulator
+from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder, new_run_id
-from highwater.screen import Screen
-from highwater.topology import Topology
+from highwater.runs.chaos.acting import acting_faults
+from highwater.runs.chaos.planning import plan_of
+from highwater.runs.chaos.single import apply_one
+from highwater.runs.plans.in_simulator import run_in_simulator
 from highwater_chaos import faults as f
 from highwater_chaos.random_kinds import Kind
 from highwater_chaos.random_plan import Wanted

@@ -15,12 +15,12 @@ from bench.hostile.honest import FullLoad, audit
 from bench.hostile.scene import PARTITIONS, TOPIC, brought_up
 from bench.hostile.target import target_of
 from bench.hostile.troop import DEEDS, Troop
-from highwater.cluster import Cluster
-from highwater.eventually import eventually
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.settling import await_full_isr, await_replicated, leaders_of, look_at
+from highwater.cluster.topics import create_topic
+from highwater.cluster.topology import Topology
 from highwater.run_folder import new_run_id
-from highwater.settling import await_full_isr, await_replicated, leaders_of, look_at
-from highwater.topics import create_topic
-from highwater.topology import Topology
+from highwater.waiting import eventually
 from highwater_core.ids import TopicPartition
 
 pytestmark = pytest.mark.docker

@@ -15,17 +15,17 @@ from typing import Any
 import docker
 import pytest
 
-from highwater.cleaning import find_runs, remove_run, sweep_stale
-from highwater.cluster import Cluster
-from highwater.engine import connect_engine
+from highwater.cluster.cleaning import find_runs, remove_run, sweep_stale
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.engine import connect_engine
+from highwater.cluster.host_ports import choose_ports
+from highwater.cluster.images import ensure_images
+from highwater.cluster.labels import Lease
+from highwater.cluster.topology import ZOOKEEPER, Topology
 from highwater.errors import ClusterStartFailed, NodeUnreachable, NoSuchRun
-from highwater.eventually import eventually
-from highwater.host_ports import choose_ports
-from highwater.images import ensure_images
-from highwater.labels import Lease
 from highwater.project import project_root
 from highwater.run_folder import new_run_id
-from highwater.topology import ZOOKEEPER, Topology
+from highwater.waiting import eventually
 
 pytestmark = [pytest.mark.docker, pytest.mark.highwater(brokers=1, controllers=1)]
 
@@ -67,9 +67,9 @@ def start_harness(run_id: str, lease: Lease = Lease.OWNED) -> subprocess.Popen[s
     """Start a process that brings a cluster up, says so, and waits."""
     script = (
         "import sys\n"
-        "from highwater.cluster import Cluster\n"
-        "from highwater.labels import Lease\n"
-        "from highwater.topology import Topology\n"
+        "from highwater.cluster.cluster import Cluster\n"
+        "from highwater.cluster.labels import Lease\n"
+        "from highwater.cluster.topology import Topology\n"
         "topology = Topology(brokers=1, controllers=1, session_timeout_ms=2000)\n"
         f"with Cluster(topology, {run_id!r}, lease=Lease({lease.value!r})) as cluster:\n"
         "    cluster.start()\n"

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from highwater.broker_files import BrokerFiles
-from highwater.cluster import Cluster
-from highwater.eventually import eventually
-from highwater.settling import (
+from highwater.cluster.broker_files import BrokerFiles
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.settling import (
     await_full_isr,
     await_leader,
     await_look,
     await_replicated,
     live_traces,
 )
-from highwater.wire_client import WireClient, record_batch
+from highwater.cluster.wire_client import WireClient, record_batch
+from highwater.waiting import eventually
 from highwater_checker.looks import leaderships
 from highwater_checker.segments import read_batches
 from highwater_core.errors import ErrorCode

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from highwater.cluster import Cluster
-from highwater.pausing import replication_held
-from highwater.settling import (
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.pausing import replication_held
+from highwater.cluster.settling import (
     await_full_isr,
     await_leader,
     await_look,
@@ -18,7 +18,7 @@ from highwater.settling import (
     live_traces,
     look_at,
 )
-from highwater.wire_client import WireClient, record_batch
+from highwater.cluster.wire_client import WireClient, record_batch
 from highwater_checker.looks import leaderships, replicas_of
 from highwater_checker.segments import read_batches
 from highwater_core.config import Preset

@@ -18,15 +18,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from highwater.chaos_runs.acting import acting_faults
-from highwater.cleaning import find_runs, sweep_stale
 from highwater.cli import make_app
-from highwater.cluster import Cluster
-from highwater.eventually import eventually
+from highwater.cluster.cleaning import find_runs, sweep_stale
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.images import ensure_faults_image
+from highwater.cluster.topology import Topology
 from highwater.faults.examples import EXAMPLES, TOPIC, example_name
-from highwater.images import ensure_faults_image
 from highwater.run_folder import new_run_id
-from highwater.topology import Topology
+from highwater.runs.chaos.acting import acting_faults
+from highwater.waiting import eventually
 from highwater_chaos import faults as f
 from highwater_checker.run_folder.names import INTENTS
 from tests.integration import dying_harness
@@ -34,7 +34,9 @@ from tests.integration import dying_harness
 pytestmark = pytest.mark.docker
 
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["pytest", "highwater.faults.on_containers", "highwater.settling"])
+PROCESSES.set_forkserver_preload(
+    ["pytest", "highwater.faults.on_containers", "highwater.cluster.settling"]
+)
 """Harnesses are many: what takes them longest, their imports, is done once."""
 LIVES_WITHIN_S = 90.0
 OPEN = ("intended", "acting", "reverting")

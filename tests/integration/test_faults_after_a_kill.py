@@ -19,17 +19,17 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from highwater import labels
-from highwater.cleaning import find_runs, remove_run
 from highwater.cli import make_app
-from highwater.cluster import Cluster
-from highwater.engine import connect_engine
-from highwater.eventually import eventually
+from highwater.cluster import labels
+from highwater.cluster.cleaning import find_runs, remove_run
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.engine import connect_engine
+from highwater.cluster.labels import Lease
+from highwater.cluster.topology import REPLICATION_PORT, Topology
 from highwater.faults.examples import EXAMPLES, example_name
 from highwater.faults.healing import baseline_problems
-from highwater.labels import Lease
 from highwater.run_folder import new_run_id
-from highwater.topology import REPLICATION_PORT, Topology
+from highwater.waiting import eventually
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Step, When
 from highwater_checker.run_folder.names import INTENTS
@@ -46,9 +46,9 @@ PLAN_ON_CONTAINERS = """
 import sys
 from pathlib import Path
 import msgspec
-from highwater.planned.in_containers import run_in_containers
+from highwater.runs.plans.in_containers import run_in_containers
 from highwater.run_folder import RunFolder
-from highwater.screen import Screen
+from highwater.report.screen import Screen
 from highwater_chaos.plan import Plan, Producer, Step, Topic, Topology, Workload
 
 steps = msgspec.json.decode(sys.argv[2], type=tuple[Step, ...])
@@ -68,8 +68,8 @@ REPLICATED = When(Observed.EVENT, "t-0", event="high_watermark_advanced", count=
 FAULTS_ON_A_CLUSTER = """
 import sys, threading, time
 from pathlib import Path
-from highwater.cluster import Cluster
-from highwater.faults import links
+from highwater.cluster.cluster import Cluster
+from highwater.faults.links import acting as links
 from highwater.faults.intents import IntentLog
 from highwater.faults.on_containers import ContainerFaults
 from highwater_chaos import faults as f

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 from kafka.record import MemoryRecords
 
-from highwater.cluster import Cluster
-from highwater.pausing import replication_held
-from highwater.settling import await_replicated, look_at
-from highwater.wire_client import WireClient, record_batch
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.pausing import replication_held
+from highwater.cluster.settling import await_replicated, look_at
+from highwater.cluster.wire_client import WireClient, record_batch
 from highwater_checker.looks import replicas_of
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from highwater.cleaning import find_runs
 from highwater.cli import make_app
-from highwater.cluster import Cluster
-from highwater.engine import connect_engine
+from highwater.cluster.cleaning import find_runs
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.engine import connect_engine
 from highwater.faults.capabilities import Means, probe
 from highwater.faults.healing import GONE, baseline_problems
-from highwater.faults.points import set_fail_point, write_start_file
+from highwater.faults.processes.points import set_fail_point, write_start_file
 from highwater_core.fail_points import FailPoint
 from highwater_core.messages import FailPointAction, SetFailPointRequest
 

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from highwater.cluster import Cluster
-from highwater.faults.cluster_links import ClusterLinks
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.topology import Topology as ClusterTopology
+from highwater.faults.disks.volumes import fill_disk
 from highwater.faults.healing import baseline_problems, heal
-from highwater.faults.stopping import stop_processes
-from highwater.faults.volumes import fill_disk
+from highwater.faults.links.of_cluster import ClusterLinks
+from highwater.faults.processes.stopping import stop_processes
 from highwater.run_folder import new_run_id
-from highwater.topology import Topology as ClusterTopology
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Plan, Producer, Step, Topic, Topology, Workload
 from highwater_checker.history import OperationType, sends_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from highwater.cluster import Cluster
+from highwater.cluster.cluster import Cluster
 from highwater_adapters.asyncio_runtime import AsyncioRuntime
 from highwater_adapters.random_source import RandomSource
 from highwater_adapters.tcp_transport import TcpTransport

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from highwater.chaos_runs.planted_plans import CONTROLS, PLANTED_PLANS, Circumstances, PlantedPlan
+from highwater.runs.chaos.planted_plans import CONTROLS, PLANTED_PLANS, Circumstances, PlantedPlan
 from highwater_checker.verdict import Outcome, Verdict
 from tests.integration.plan_runs import run_plan
 

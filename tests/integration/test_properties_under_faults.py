@@ -14,17 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from highwater.cluster import Cluster
-from highwater.eventually import eventually
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.settling import await_full_isr, await_leader, await_replicated, look_at
+from highwater.cluster.wire_client import WireClient, record_batch
 from highwater.faults.intents import IntentLog
 from highwater.faults.on_containers import ContainerFaults
-from highwater.observer import Observer
-from highwater.planned.load_process import LoadProcess
-from highwater.probing import Prober
 from highwater.run_folder import RunFolder
-from highwater.settling import await_full_isr, await_leader, await_replicated, look_at
-from highwater.wire_client import WireClient, record_batch
-from highwater.workload import HistoryRecorder
+from highwater.runs.observer import Observer
+from highwater.runs.plans.load_process import LoadProcess
+from highwater.runs.probing import Prober
+from highwater.runs.workload import HistoryRecorder
+from highwater.waiting import eventually
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Consumer, Producer, Topic, Workload
 from highwater_checker.finding import CheckResult

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from highwater.zookeeper_dump import dump_zookeeper, four_letter_word
+from highwater.cluster.zookeeper_dump import dump_zookeeper, four_letter_word
 from highwater_core.ids import Endpoint
 
 A_CLUSTER_TEST = """

@@ -20,8 +20,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from highwater.cluster import Cluster
-from highwater.engine import Reach, connect_engine, engine_facts
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.engine import Reach, connect_engine, engine_facts
 
 pytestmark = pytest.mark.docker
 

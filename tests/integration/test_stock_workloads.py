@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from highwater.stock.libraries import ClientKind
+from highwater.runs.stock.libraries import ClientKind
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Plan, Producer, Step, Topic, Topology, Workload
 from highwater_checker.history import OperationType

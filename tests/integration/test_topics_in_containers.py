@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 import pytest
 
-from highwater.broker_files import BrokerFiles
-from highwater.cluster import Cluster
-from highwater.eventually import eventually
-from highwater.observation import active_controller
-from highwater.settling import await_look, look_at
-from highwater.topics import create_topic, delete_topic
-from highwater.wire_client import WireClient, record_batch
+from highwater.cluster.broker_files import BrokerFiles
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.settling import await_look, look_at
+from highwater.cluster.topics import create_topic, delete_topic
+from highwater.cluster.wire_client import WireClient, record_batch
+from highwater.report.observation import active_controller
+from highwater.waiting import eventually
 from highwater_checker.looks import Look, leaderships
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode

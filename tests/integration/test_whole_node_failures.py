@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from highwater.observation import active_controller
-from highwater.settling import (
+from highwater.cluster.settling import (
     await_checkpointed,
     await_full_isr,
     await_leader,
@@ -17,7 +16,8 @@ from highwater.settling import (
     await_replicated,
     look_at,
 )
-from highwater.trial import Trial
+from highwater.report.observation import active_controller
+from highwater.runs.trial import Trial
 from highwater_checker.looks import leaderships
 from highwater_checker.verdict import Outcome
 from highwater_core.config import Preset

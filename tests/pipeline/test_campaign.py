@@ -16,7 +16,9 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from highwater.campaigns import (
+from highwater.search import schedule_rows
+from highwater.search.campaign_report import Sums, search_of, totals_of
+from highwater.search.campaigns import (
     MAKE_ROWS,
     RUN_ON,
     SHIPPED,
@@ -26,11 +28,9 @@ from highwater.campaigns import (
     run_in,
     settings_of,
 )
-from highwater.simulation import schedule_rows
-from highwater.simulation.campaign_report import Sums, search_of, totals_of
-from highwater.simulation.options import Families
-from highwater.simulation.replaying import read_plan, replay
-from highwater.simulation.report import print_report, report_of
+from highwater.search.options import Families
+from highwater.search.replaying import read_plan, replay
+from highwater.search.report import print_report, report_of
 from highwater_checker.verdict import Outcome
 from highwater_core.config import Preset
 from highwater_pipeline.campaign import sums
@@ -373,7 +373,7 @@ def test_workers_of_a_cluster_are_sent_the_code(master: str, here: bool) -> None
 FROM_ZIP = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from highwater.simulation import schedule_rows as rows
+from highwater.search import schedule_rows as rows
 from highwater_simulator import runner, tasks
 assert sys.argv[1] in runner.__file__ and sys.argv[1] in rows.__file__, runner.__file__
 own = rows.Settings(1, 1, ("processes",), "v3", "", "c", 1)
@@ -411,7 +411,7 @@ def test_the_name_tells_equal_commands_on_other_code_apart() -> None:
 
 LOADED_FOR_ROWS = """
 import sys
-import highwater.simulation.schedule_rows, highwater_pipeline.campaign.tables
+import highwater.search.schedule_rows, highwater_pipeline.campaign.tables
 for name, module in list(sys.modules.items()):
     if name.startswith("highwater") and not hasattr(module, "__path__"):
         print(name)
@@ -432,7 +432,7 @@ def test_the_digest_is_of_all_our_code_that_makes_rows() -> None:
 
 
 def test_a_digest_is_of_modules_as_of_packages(tmp_path: Path) -> None:
-    one, other = "highwater.simulation.judging", "highwater.simulation.shrinking"
+    one, other = "highwater.search.judging", "highwater.search.shrinking"
     assert len({digest_of([one]), digest_of([other]), digest_of([one, other])}) == 3
     assert digest_of([one, other]) == digest_of([other, one])
     with pytest.raises(ModuleNotFoundError, match="no_such"):

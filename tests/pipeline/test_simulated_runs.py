@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from highwater.planned.in_simulator import run_in_simulator
 from highwater.project import project_root
+from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
-from highwater.screen import Screen
+from highwater.runs.plans.in_simulator import run_in_simulator
 from highwater_chaos.plan import decode_plan
 from highwater_pipeline.analysis import analyse
 from highwater_pipeline.checks import acknowledged_records, isr, replica_equality

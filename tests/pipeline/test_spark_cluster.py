@@ -16,12 +16,12 @@ from urllib.request import urlopen
 import pyarrow.parquet as pq
 import pytest
 
-from highwater.engine import connect_engine
-from highwater.eventually import eventually
-from highwater.images import ensure_spark_image
+from highwater.cluster.engine import connect_engine
+from highwater.cluster.images import ensure_spark_image
+from highwater.cluster.subnets import candidates, host_routes
 from highwater.project import project_root
 from highwater.run_folder import new_run_id
-from highwater.subnets import candidates, host_routes
+from highwater.waiting import eventually
 from highwater_checker.history import HistoryEvent, OperationType, encode
 from highwater_core.config import Preset
 from highwater_simulator.generate import Family

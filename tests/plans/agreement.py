@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from highwater.planned.outcome import PlanResult
+from highwater.runs.plans.outcome import PlanResult
 from highwater_chaos.plan import Expected, Plan, decode_plan
 from highwater_checker.run_folder.lines import read_traces
 from highwater_checker.verdict import Requirement

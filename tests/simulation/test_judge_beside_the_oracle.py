@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from highwater.planned.in_simulator import run_in_simulator
+from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
-from highwater.screen import Screen
+from highwater.runs.plans.in_simulator import run_in_simulator
 from highwater_checker.judging import judge_run
 from highwater_checker.run_folder.documents import REQUIREMENTS, WATCHED
 from highwater_checker.verdict import Outcome, Verdict, judge

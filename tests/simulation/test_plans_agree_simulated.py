@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from highwater.planned.in_simulator import run_in_simulator
-from highwater.planned.translation import unsupported
+from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
-from highwater.screen import Screen
+from highwater.runs.plans.in_simulator import run_in_simulator
+from highwater.runs.plans.translation import unsupported
 from highwater_chaos.plan import encode_plan
 from highwater_core.config import Preset
 from tests.plans.agreement import PLANS, SITUATIONS, assert_shown, read_plan

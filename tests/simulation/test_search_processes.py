@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from highwater.simulation.pool import Lost, Pool, WorkersCannotStart, run_here
+from highwater.search.pool import Lost, Pool, WorkersCannotStart, run_here
 from highwater_core.config import Preset
 from highwater_simulator.generate import Family
 from highwater_simulator.search import Chunk, Summary, chunks_of, schedules_of

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from highwater import demo as demo_on_containers
 from highwater.cli import make_app
 from highwater.errors import EngineMissing
+from highwater.runs import demo as demo_on_containers
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_without_an_engine_the_demo_is_played_in_virtual_time_and_says_so(tmp_pa
     assert "verdict: pass (in virtual time: no container was started)" in result.stdout
     verdict = json.loads((tmp_path / "latest" / "verdict.json").read_bytes())
     assert all(check["examined"] for check in verdict["checks"])
-    assert len(verdict["requirements"]) == 8
+    assert len(verdict["requirements"]) == 9
     for name in ("report.html", "run.png", "history/producer-0.jsonl", "segments/broker-0"):
         assert (tmp_path / "latest" / name).exists()
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from highwater.commands.pipeline import STORE, Master, Store, check_extra
-from highwater.simulation.options import Families
+from highwater.search.options import Families
 from highwater_core.config import Preset
 
 
@@ -44,7 +44,7 @@ def campaign(
     schedule passes, 1 when one fails, 2 when it proves nothing or could not be done, 130 on Ctrl-C.
     """
     check_extra()
-    from highwater.campaigns import Asked, run_campaign
+    from highwater.search.campaigns import Asked, run_campaign
 
     asked = Asked(
         seeds=seeds,

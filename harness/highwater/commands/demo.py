@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from highwater.demo import DemoResult, run_demo
-from highwater.demo_acts import DemoSettings
+from highwater.cluster.topology import MIN_SESSION_TIMEOUT_MS
 from highwater.errors import EngineMissing
 from highwater.output import RESULTS, print_json
-from highwater.screen import Screen
-from highwater.topology import MIN_SESSION_TIMEOUT_MS
-from highwater.verdict_text import checks_table, print_outcome
+from highwater.report.screen import Screen
+from highwater.report.verdict_text import checks_table, print_outcome
+from highwater.runs.demo import DemoResult, run_demo
+from highwater.runs.demo_acts import DemoSettings
 from highwater_checker.verdict import EXIT_CODES
 from highwater_core.config import Preset
 
@@ -80,7 +80,7 @@ def _play(settings: DemoSettings, screen: Screen, world: DemoWorld) -> DemoResul
             if world is DemoWorld.DOCKER:
                 raise
             screen.say(str(error), style="yellow")
-    from highwater.simulated_demo import run_simulated_demo
+    from highwater.runs.simulated_demo import run_simulated_demo
 
     screen.say(WITHOUT_ENGINE, style="bold yellow")
     return run_simulated_demo(settings, screen)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from highwater.cleaning import find_runs, remove_run
-from highwater.engine import connect_engine
+from highwater.cluster.cleaning import find_runs, remove_run
+from highwater.cluster.engine import connect_engine
 from highwater.errors import NoSuchRun
 
 

@@ -8,12 +8,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from highwater.cleaning import find_runs, ids_of_clusters_up
-from highwater.cluster import Cluster
-from highwater.engine import connect_engine
+from highwater.cluster.cleaning import find_runs, ids_of_clusters_up
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.engine import connect_engine
+from highwater.cluster.labels import Lease, Owner
 from highwater.errors import HarnessError
 from highwater.faults.healing import Healed, NodeHealed, heal
-from highwater.labels import Lease, Owner
 from highwater.output import RESULTS, print_json, say
 
 NOT_BACK_EXIT_CODE = 1

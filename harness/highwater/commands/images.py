@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from highwater.engine import connect_engine
-from highwater.images import (
+from highwater.cluster.engine import connect_engine
+from highwater.cluster.images import (
     ensure_faults_image,
     ensure_images,
     ensure_planted_image,

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from highwater.output import PROGRESS, RESULTS, print_json
-from highwater.verdict_text import checks_table, print_outcome
+from highwater.report.verdict_text import checks_table, print_outcome
 from highwater_checker.judging import judge_run
 from highwater_checker.verdict import EXIT_CODES, Outcome, Verdict
 

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from highwater.cluster import Cluster
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.topology import Topology
 from highwater.errors import HarnessError
 from highwater.output import say
-from highwater.topology import Topology
 from highwater_core.ids import NodeId
 
 

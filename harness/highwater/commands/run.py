@@ -12,16 +12,16 @@ from rich.text import Text
 
 from highwater.errors import HarnessError
 from highwater.output import RESULTS, print_json
+from highwater.report.screen import Screen
+from highwater.report.verdict_text import checks_table, print_outcome
 from highwater.run_folder import RunFolder, new_run_id
-from highwater.screen import Screen
-from highwater.stock.libraries import ClientKind
-from highwater.verdict_text import checks_table, print_outcome
+from highwater.runs.stock.libraries import ClientKind
 from highwater_chaos.plan import BadPlan, Plan, decode_plan
 from highwater_chaos.words import say_plan
 from highwater_checker.verdict import EXIT_CODES
 
 if TYPE_CHECKING:
-    from highwater.planned.outcome import PlanResult
+    from highwater.runs.plans.outcome import PlanResult
 
 RUNS = Path("runs")
 
@@ -86,12 +86,12 @@ def run_in(
             raise HarnessError(
                 f"{client.value} needs sockets and a real clock: --world docker has them"
             )
-        from highwater.planned.in_simulator import check_simulated, run_in_simulator
+        from highwater.runs.plans.in_simulator import check_simulated, run_in_simulator
 
         check_simulated(plan)
         return run_in_simulator(plan, folder(), screen)
-    from highwater.engine import connect_engine
-    from highwater.planned.in_containers import check_supported, run_in_containers
+    from highwater.cluster.engine import connect_engine
+    from highwater.runs.plans.in_containers import check_supported, run_in_containers
 
     check_supported(plan)
     connect_engine().close()  # before there is a folder: without an engine no run becomes latest

@@ -13,12 +13,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from highwater.cleaning import ids_of_clusters_up
-from highwater.cluster import Cluster
-from highwater.engine import connect_engine
+from highwater.cluster.cleaning import ids_of_clusters_up
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.engine import connect_engine
+from highwater.cluster.topology import Topology
 from highwater.output import RESULTS, print_json
-from highwater.screen import cluster_table
-from highwater.topology import Topology
+from highwater.report.screen import cluster_table
 from highwater_checker.looks import Look
 from highwater_core.messages import NodeSnapshot
 

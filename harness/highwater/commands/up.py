@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from highwater.cluster import Cluster
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.labels import Lease
+from highwater.cluster.topology import Topology
 from highwater.errors import HarnessError
-from highwater.labels import Lease
 from highwater.output import print_json, say
 from highwater.run_folder import new_run_id
-from highwater.topology import Topology
 from highwater_core.config import Preset
 
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_.-]{0,40}")

@@ -14,24 +14,24 @@ from enum import StrEnum
 import docker
 from docker.errors import APIError
 
-from highwater.cleaning import remove_run
-from highwater.containers import pause_container
-from highwater.disks import DISK_BYTES, make_disks, size_of_disk
-from highwater.engine import connect_engine
+from highwater.cluster.cleaning import remove_run
+from highwater.cluster.containers import pause_container
+from highwater.cluster.disks import DISK_BYTES, make_disks, size_of_disk
+from highwater.cluster.engine import connect_engine
+from highwater.cluster.images import ensure_faults_image, ensure_images
+from highwater.cluster.labels import Lease, Owner, RunLabels
+from highwater.cluster.reaper import REAPER
+from highwater.cluster.topology import REPLICATION_PORT
 from highwater.errors import EngineMissing, ImageBuildFailed
-from highwater.eventually import NeverHappened, eventually
 from highwater.faults.done import NotDone
 from highwater.faults.healing import OUR_TABLE
-from highwater.faults.links import LinkFault, LinkFaults, NotProven
-from highwater.faults.namespaces import Namespaces, NotInNamespace, Report, Task
-from highwater.faults.resets import break_connections
-from highwater.faults.rules import ALWAYS, NO_RULES, Direction, Drop, Slow, script
+from highwater.faults.links.acting import LinkFault, LinkFaults, NotProven
+from highwater.faults.links.namespaces import Namespaces, NotInNamespace, Report, Task
+from highwater.faults.links.resets import break_connections
+from highwater.faults.links.rules import ALWAYS, NO_RULES, Direction, Drop, Slow, script
 from highwater.faults.support import REASONS
-from highwater.images import ensure_faults_image, ensure_images
-from highwater.labels import Lease, Owner, RunLabels
-from highwater.reaper import REAPER
 from highwater.run_folder import new_run_id
-from highwater.topology import REPLICATION_PORT
+from highwater.waiting import NeverHappened, eventually
 from highwater_chaos import faults as f
 
 SCRATCH_S = 120

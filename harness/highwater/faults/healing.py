@@ -18,21 +18,21 @@ from functools import partial
 
 from docker.errors import APIError, NotFound
 
-from highwater import labels
-from highwater.cleaning import find_runs
-from highwater.cluster import STOPPED, Cluster
-from highwater.disks import LOST_AT_A_START, holder_of_disks
+from highwater.cluster import labels
+from highwater.cluster.cleaning import find_runs
+from highwater.cluster.cluster import STOPPED, Cluster
+from highwater.cluster.disks import LOST_AT_A_START, holder_of_disks
+from highwater.cluster.images import ensure_faults_image
 from highwater.errors import ImageBuildFailed, NoSuchRun
-from highwater.eventually import NeverHappened, eventually
+from highwater.faults.disks.volumes import has_ballast, make_room
 from highwater.faults.done import NotDone
-from highwater.faults.helpers import HELPER_KIND
-from highwater.faults.namespaces import Namespaces, NotInNamespace, Report, Task
-from highwater.faults.points import armed_for_start, disarm_everything
-from highwater.faults.rules import NO_RULES, TABLE
-from highwater.faults.stopping import STOPPED_STATE, process_states, resume_processes
-from highwater.faults.tcp_in_namespace import NO_UNTOLD
-from highwater.faults.volumes import has_ballast, make_room
-from highwater.images import ensure_faults_image
+from highwater.faults.links.helpers import HELPER_KIND
+from highwater.faults.links.namespaces import Namespaces, NotInNamespace, Report, Task
+from highwater.faults.links.rules import NO_RULES, TABLE
+from highwater.faults.links.tcp_in_namespace import NO_UNTOLD
+from highwater.faults.processes.points import armed_for_start, disarm_everything
+from highwater.faults.processes.stopping import STOPPED_STATE, process_states, resume_processes
+from highwater.waiting import NeverHappened, eventually
 
 HEAL_WITHIN_S = 30.0
 OUR_TABLE = f"inet {TABLE}"

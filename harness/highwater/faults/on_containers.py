@@ -11,20 +11,20 @@ from typing import TypeVar
 
 from docker.errors import APIError
 
-from highwater.cluster import Cluster
+from highwater.cluster.cluster import Cluster
 from highwater.errors import ImageBuildFailed, NodeUnreachable
-from highwater.eventually import NeverHappened
-from highwater.faults.clients import Clients, kill_clients
-from highwater.faults.cluster_links import HELD, LASTING, ON_LINKS, ClusterLinks
+from highwater.faults.disks.full_disks import FullDisks
 from highwater.faults.done import Done, Find, NotDone, found
-from highwater.faults.full_disks import FullDisks
 from highwater.faults.intents import IntentLog
-from highwater.faults.links import NotProven
-from highwater.faults.namespaces import NotInNamespace
-from highwater.faults.nodes import NodeFaults
-from highwater.faults.points import FailPointFaults
+from highwater.faults.links.acting import NotProven
+from highwater.faults.links.namespaces import NotInNamespace
+from highwater.faults.links.of_cluster import HELD, LASTING, ON_LINKS, ClusterLinks
+from highwater.faults.processes.clients import Clients, kill_clients
+from highwater.faults.processes.nodes import NodeFaults
+from highwater.faults.processes.points import FailPointFaults
 from highwater.faults.topics import TopicWork
 from highwater.faults.zookeeper import ZooKeeperFaults
+from highwater.waiting import NeverHappened
 from highwater_chaos import faults as f
 from highwater_core.events import TraceEvent
 

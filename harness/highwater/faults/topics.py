@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from itertools import count, cycle
 from typing import TypeVar
 
-from highwater.cluster import Cluster
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.settling import look_at
+from highwater.cluster.wire_client import ConnectionClosed, WireClient, record_batch
 from highwater.faults.done import Done, NotDone, prove
-from highwater.settling import look_at
-from highwater.wire_client import ConnectionClosed, WireClient, record_batch
 from highwater_chaos import faults as f
 from highwater_checker.looks import leaderships
 from highwater_core import znodes

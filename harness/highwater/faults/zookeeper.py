@@ -13,11 +13,11 @@ import struct
 import threading
 from collections.abc import Callable
 
-from highwater.cluster import Cluster
-from highwater.eventually import eventually
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.topology import ZOOKEEPER, NodeKind
+from highwater.cluster.zookeeper_dump import four_letter_word
 from highwater.faults.done import Done, NotDone, prove
-from highwater.topology import ZOOKEEPER, NodeKind
-from highwater.zookeeper_dump import four_letter_word
+from highwater.waiting import eventually
 from highwater_core import znodes
 from highwater_core.ids import Endpoint, NodeId
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from highwater.planned.load_process import LoadFailed, LoadProcess
+from highwater.runs.plans.load_process import LoadFailed, LoadProcess
 from highwater_chaos.plan import Workload
 from highwater_client.planned_load import LoadJob
 from highwater_core.ids import Endpoint

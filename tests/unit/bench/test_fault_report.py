@@ -13,7 +13,7 @@ from bench.machine import Machine
 from bench.run_cost import PHASES, plan_without_steps
 from bench.suite_time import suite_time_of
 from highwater.faults.examples import EXAMPLES
-from highwater.planned.translation import unsupported
+from highwater.runs.plans.translation import unsupported
 from highwater_chaos.plan import problems_of
 
 MACHINE = Machine("CPU", 2, 24.0, "6.1", "20.10", "3.11", "2.16", 0.5, 1.5)

@@ -18,9 +18,9 @@ from bench.planted_containers import (
     table_rows,
     wanted_plans,
 )
-from highwater.chaos_runs.detecting import Detection
-from highwater.chaos_runs.planted_plans import CONTROLS, PLANTED_PLANS
 from highwater.errors import HarnessError
+from highwater.runs.chaos.detecting import Detection
+from highwater.runs.chaos.planted_plans import CONTROLS, PLANTED_PLANS
 from highwater_checker.verdict import Outcome
 
 MACHINE = Machine("a processor", 2, 8.0, "6.1", "20.10", "3.11", "2.0", 1.0, 1.5)

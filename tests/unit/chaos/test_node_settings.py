@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from highwater.topology import Topology
+from highwater.cluster.topology import Topology
 from highwater_broker.settings import BrokerSettings
 from highwater_chaos.node_settings import NODE_SETTINGS
 from highwater_controller.settings import ControllerSettings

@@ -7,7 +7,7 @@ from itertools import chain, combinations
 
 import pytest
 
-from highwater.planned.translation import topology_of, unsupported
+from highwater.runs.plans.translation import topology_of, unsupported
 from highwater_chaos import faults as f
 from highwater_chaos.draw import Draw
 from highwater_chaos.plan import Plan, Step, encode_plan, problems_of

@@ -8,17 +8,17 @@ import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
-from highwater.chaos_runs.acting import acting_faults, choose_run
-from highwater.chaos_runs.outline import outline, what_stands_against
-from highwater.chaos_runs.planning import duration_ms, plan_of
-from highwater.chaos_runs.repeating import counted_outcomes, repeat, until_known, worst
-from highwater.chaos_runs.single import parse_fault
 from highwater.cli import make_app
 from highwater.commands.chaos import run as run_command
 from highwater.commands.chaos import status as status_command
 from highwater.errors import HarnessError, NoSuchRun
 from highwater.faults.intents import IntentLog
-from highwater.planned.outcome import PlanResult
+from highwater.runs.chaos.acting import acting_faults, choose_run
+from highwater.runs.chaos.outline import outline, what_stands_against
+from highwater.runs.chaos.planning import duration_ms, plan_of
+from highwater.runs.chaos.repeating import counted_outcomes, repeat, until_known, worst
+from highwater.runs.chaos.single import parse_fault
+from highwater.runs.plans.outcome import PlanResult
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Plan, Step, Topic, When, Workload, encode_plan
 from highwater_chaos.random_kinds import Kind

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from highwater.faults.clients import kill_clients
 from highwater.faults.done import NotDone
-from highwater.planned import load_process
-from highwater.stock.libraries import ClientKind
+from highwater.faults.processes.clients import kill_clients
+from highwater.runs.plans import load_process
+from highwater.runs.stock.libraries import ClientKind
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Workload
 from highwater_client.planned_load import LoadJob, LoadReport

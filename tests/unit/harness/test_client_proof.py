@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from highwater.eventually import NeverHappened
-from highwater.faults import client_proof, cluster_links
-from highwater.faults.client_proof import AskedBroker, cut_from_clients
-from highwater.faults.cluster_links import ClusterLinks
+from highwater.cluster.topology import ZOOKEEPER, NodeKind
 from highwater.faults.done import Done, NotDone
-from highwater.faults.link_proof import Proof
-from highwater.faults.links import LinkFault
-from highwater.faults.plan_links import CLIENTS, apart_from_clients, around, directions_of
-from highwater.topology import ZOOKEEPER, NodeKind
+from highwater.faults.links import client_proof
+from highwater.faults.links import of_cluster as cluster_links
+from highwater.faults.links.acting import LinkFault
+from highwater.faults.links.client_proof import AskedBroker, cut_from_clients
+from highwater.faults.links.of_cluster import ClusterLinks
+from highwater.faults.links.seen import Proof
+from highwater.faults.links.words import CLIENTS, apart_from_clients, around, directions_of
+from highwater.waiting import NeverHappened
 from highwater_chaos import faults as f
 
 ADDRESSES = {0: "10.0.0.10", 1: "10.0.0.11", 1000: "10.0.0.20", ZOOKEEPER: "10.0.0.2"}

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from highwater.cluster import KILLED_EXIT_CODE
-from highwater.faults.crash_loops import CrashLoop
+from highwater.cluster.cluster import KILLED_EXIT_CODE
 from highwater.faults.done import NotDone
-from highwater.faults.nodes import NodeFaults
-from highwater.planned.schedule import StepDone
+from highwater.faults.processes.crash_loops import CrashLoop
+from highwater.faults.processes.nodes import NodeFaults
+from highwater.runs.plans.schedule import StepDone
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Step
 

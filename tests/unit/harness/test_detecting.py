@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from highwater.chaos_runs.detecting import Detection, detect, first_violation_ns
-from highwater.chaos_runs.planted_plans import CONTROLS, PLANTED_PLANS
-from highwater.planned.outcome import PlanResult
-from highwater.planned.translation import unsupported
+from highwater.runs.chaos.detecting import Detection, detect, first_violation_ns
+from highwater.runs.chaos.planted_plans import CONTROLS, PLANTED_PLANS
+from highwater.runs.plans.outcome import PlanResult
+from highwater.runs.plans.translation import unsupported
 from highwater_chaos.plan import Plan, problems_of
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import HistoryEvent, OperationType

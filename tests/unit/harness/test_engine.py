@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from highwater.engine import connect_engine
+from highwater.cluster.engine import connect_engine
 from highwater.errors import EngineMissing
 
 

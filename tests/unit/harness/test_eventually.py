@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from highwater.eventually import LONGEST_PAUSE_S, NeverHappened, eventually
+from highwater.waiting import LONGEST_PAUSE_S, NeverHappened, eventually
 
 
 class FakeClock:

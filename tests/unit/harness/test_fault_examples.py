@@ -6,7 +6,7 @@ import pytest
 
 from highwater.faults.examples import EXAMPLES, WITHOUT_EXAMPLE, example_name
 from highwater.faults.support import REASONS
-from highwater.planned.translation import unsupported
+from highwater.runs.plans.translation import unsupported
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Plan, Step, Topology, problems_of
 

@@ -12,10 +12,12 @@ from docker.errors import APIError
 from requests.exceptions import ConnectionError as NoConnection
 from requests.exceptions import ReadTimeout, RequestException
 
-from highwater.faults import cluster_links, namespaces, on_containers
-from highwater.faults.cluster_links import ClusterLinks
+from highwater.faults import on_containers
 from highwater.faults.done import Done
-from highwater.faults.namespaces import NotInNamespace, Report, Task
+from highwater.faults.links import namespaces
+from highwater.faults.links import of_cluster as cluster_links
+from highwater.faults.links.namespaces import NotInNamespace, Report, Task
+from highwater.faults.links.of_cluster import ClusterLinks
 from highwater.faults.on_containers import ContainerFaults
 from highwater_chaos import faults as f
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from highwater.chaos_runs.acting import acting_faults
 from highwater.faults.intents import IntentLog
+from highwater.runs.chaos.acting import acting_faults
 from highwater_chaos import faults as f
 
 

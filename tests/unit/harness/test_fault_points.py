@@ -13,10 +13,10 @@ import msgspec
 import pytest
 from docker.errors import NotFound
 
-from highwater.eventually import eventually
-from highwater.faults import points
 from highwater.faults.done import NotDone
-from highwater.faults.points import START_FILE, FailPointFaults, disarm_everything
+from highwater.faults.processes import points
+from highwater.faults.processes.points import START_FILE, FailPointFaults, disarm_everything
+from highwater.waiting import eventually
 from highwater_chaos import faults as f
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent

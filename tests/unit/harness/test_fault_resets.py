@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from highwater.faults import namespaces as in_namespaces
-from highwater.faults.cluster_links import UNTOLD, ClusterLinks
 from highwater.faults.done import NotDone
-from highwater.faults.plan_links import CLIENTS
-from highwater.faults.resets import (
+from highwater.faults.links import namespaces as in_namespaces
+from highwater.faults.links.of_cluster import UNTOLD, ClusterLinks
+from highwater.faults.links.resets import (
     UNTOLD_MS,
     Connection,
     Report,
     break_connections,
     half_open,
 )
-from highwater.faults.tcp_in_namespace import NO_UNTOLD
+from highwater.faults.links.tcp_in_namespace import NO_UNTOLD
+from highwater.faults.links.words import CLIENTS
 from highwater_chaos import faults as f
 
 A, B = "10.0.0.10", "10.0.0.11"

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from highwater.errors import ImageBuildFailed
-from highwater.faults.links import NotProven
-from highwater.faults.namespaces import NotInNamespace
-from highwater.planned import in_containers
-from highwater.run_clock import RunClock
+from highwater.faults.links.acting import NotProven
+from highwater.faults.links.namespaces import NotInNamespace
 from highwater.run_folder import RunFolder
+from highwater.runs.clock import RunClock
+from highwater.runs.plans import in_containers
 from highwater_chaos.plan import Plan
 
 

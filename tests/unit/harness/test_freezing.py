@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from docker.errors import APIError
 
-from highwater.containers import pause_container
+from highwater.cluster.containers import pause_container
 
 
 class Engine:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from highwater.faults import full_disks
+from highwater.faults.disks import full_disks
+from highwater.faults.disks.full_disks import FullDisks
 from highwater.faults.done import NotDone
-from highwater.faults.full_disks import FullDisks
 
 
 class Disks:

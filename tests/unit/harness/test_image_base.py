@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from highwater.cluster.images import base
 from highwater.errors import ImageBuildFailed
-from highwater.images import base
 
 BASES_AT_A_TIME = 2
 

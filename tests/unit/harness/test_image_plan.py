@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from highwater.images.content_hash import content_hash, files_below
-from highwater.images.context import BuildContext
-from highwater.images.plan import plan_images
-from highwater.images.wheels import platforms
+from highwater.cluster.images.content_hash import content_hash, files_below
+from highwater.cluster.images.context import BuildContext
+from highwater.cluster.images.plan import plan_images
+from highwater.cluster.images.wheels import platforms
 from highwater.project import (
     FAULTS_PROGRAMS,
     IMAGE_FOLDER,
@@ -35,7 +35,7 @@ def checkout(tmp_path: Path) -> Path:
         PIPELINE_LOCK,
         *FAULTS_PROGRAMS,
         *(package / "module.py" for package in (*NODE_PACKAGES, PLANTED_PACKAGE)),
-        Path("harness/highwater/cluster.py"),
+        Path("harness/highwater/cluster/cluster.py"),
     ]
     for file in files:
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
@@ -68,10 +68,10 @@ def test_equal_files_give_equal_tags(checkout: Path) -> None:
         ("compose/images/spark.Dockerfile", {"spark"}),
         ("compose/images/spark/start", {"spark"}),
         ("locks/pipeline.txt", {"spark"}),
-        ("harness/highwater/faults/in_namespace.py", {"faults"}),
-        ("harness/highwater/faults/packet_pipes.py", {"faults"}),
-        ("harness/highwater/faults/tcp_in_namespace.py", {"faults"}),
-        ("harness/highwater/cluster.py", set()),
+        ("harness/highwater/faults/links/in_namespace.py", {"faults"}),
+        ("harness/highwater/faults/links/packet_pipes.py", {"faults"}),
+        ("harness/highwater/faults/links/tcp_in_namespace.py", {"faults"}),
+        ("harness/highwater/cluster/cluster.py", set()),
         ("broker/highwater_broker/__pycache__/module.cpython-311.pyc", set()),
     ],
 )

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from highwater.engine import Reach, decide_reach
-from highwater.labels import (
+from highwater.cluster.engine import Reach, decide_reach
+from highwater.cluster.labels import (
     LEASE,
     OWNER_PID,
     RUN,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from highwater.planned.leader_changes import leader_changes
-from highwater.planned.schedule import StepDone
+from highwater.runs.plans.leader_changes import leader_changes
+from highwater.runs.plans.schedule import StepDone
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Step
 from highwater_checker.looks import Look

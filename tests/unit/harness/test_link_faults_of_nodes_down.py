@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from highwater.eventually import eventually
-from highwater.faults.in_namespace import CANARY_PORT
-from highwater.faults.links import LinkFault, LinkFaults, NotProven, _Request
-from highwater.faults.namespaces import NotInNamespace, Report, Task
-from highwater.faults.rules import ALL_PORTS, ALWAYS, NO_RULES, Direction, Lose, Slow
+from highwater.faults.links.acting import LinkFault, LinkFaults, NotProven, _Request
+from highwater.faults.links.in_namespace import CANARY_PORT
+from highwater.faults.links.namespaces import NotInNamespace, Report, Task
+from highwater.faults.links.rules import ALL_PORTS, ALWAYS, NO_RULES, Direction, Lose, Slow
+from highwater.waiting import eventually
 
 ADDRESSES = {"10.0.0.10": 0, "10.0.0.11": 1, "10.0.0.12": 2}
 CLIENTS = "10.0.9.1"

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from highwater.faults.asked import LATE_NS, NEVER_NS, Asked, State
-from highwater.faults.link_proof import NotProven, prove_links
-from highwater.faults.link_watch import Shown
-from highwater.faults.proof import (
+from highwater.faults.links.asked import LATE_NS, NEVER_NS, Asked, State
+from highwater.faults.links.proof import (
     LEAST_CANARIES,
     Measured,
     Paced,
@@ -17,7 +15,7 @@ from highwater.faults.proof import (
     problem_with,
     problem_with_pace,
 )
-from highwater.faults.rules import (
+from highwater.faults.links.rules import (
     ALL_PORTS,
     ALWAYS,
     Direction,
@@ -28,6 +26,8 @@ from highwater.faults.rules import (
     Slow,
     canaries_of,
 )
+from highwater.faults.links.seen import NotProven, prove_links
+from highwater.faults.links.watch import Shown
 
 MS = 1_000_000
 A = Direction("10.0.0.10", 1, 9093)

@@ -6,17 +6,10 @@ import re
 
 import pytest
 
+from highwater.cluster.topology import REPLICATION_PORT, ZOOKEEPER, ZOOKEEPER_PORT
 from highwater.faults.done import NotDone
-from highwater.faults.in_namespace import CANARY_PORT
-from highwater.faults.plan_links import (
-    CLIENTS,
-    around,
-    directions_of,
-    from_zookeeper,
-    nodes_and_peers,
-    silenced_to_zookeeper,
-)
-from highwater.faults.rules import (
+from highwater.faults.links.in_namespace import CANARY_PORT
+from highwater.faults.links.rules import (
     ALL_PORTS,
     NO_RULES,
     Direction,
@@ -28,7 +21,14 @@ from highwater.faults.rules import (
     pipe_of,
     script,
 )
-from highwater.topology import REPLICATION_PORT, ZOOKEEPER, ZOOKEEPER_PORT
+from highwater.faults.links.words import (
+    CLIENTS,
+    around,
+    directions_of,
+    from_zookeeper,
+    nodes_and_peers,
+    silenced_to_zookeeper,
+)
 from highwater_chaos import faults as f
 
 A, B = Direction("10.0.0.10", 1, 9093), Direction("10.0.0.11", 1, 2181)

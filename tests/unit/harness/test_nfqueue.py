@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from highwater.faults.nfqueue import Packet, packets_in
+from highwater.faults.links.nfqueue import Packet, packets_in
 
 QUEUE_PACKET, ERROR = 3 << 8, 2
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from highwater.faults import nodes
 from highwater.faults.done import NotDone
-from highwater.faults.nodes import NodeFaults
+from highwater.faults.processes import nodes
+from highwater.faults.processes.nodes import NodeFaults
 from highwater_chaos import faults as f
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from highwater.failover import longest_gap
-from highwater.observation import active_controller, changes_between, describe_look
+from highwater.report.failover import longest_gap
+from highwater.report.observation import active_controller, changes_between, describe_look
 from highwater_checker.history import Acknowledged
 from highwater_checker.looks import Look, leaderships
 from highwater_core.ids import (

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from highwater.faults import on_volume
-from highwater.faults.on_volume import BALLAST, PROBE, main
+from highwater.faults.disks import on_volume
+from highwater.faults.disks.on_volume import BALLAST, PROBE, main
 from highwater_chaos.faults import FILE_SUFFIXES, FileKind
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from highwater.faults.packet_pipes import BUFFER_NS, NEVER_NS, Effect, Pipes
-from highwater.faults.packet_queue import effect_of
+from highwater.faults.links.packet_pipes import BUFFER_NS, NEVER_NS, Effect, Pipes
+from highwater.faults.links.packet_queue import effect_of
 
 MS = 1_000_000
 PIPE, OTHER = 5, 6

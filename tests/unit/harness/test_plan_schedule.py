@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from highwater.faults.done import Done, Find, NotDone, found
-from highwater.planned.conditions import Waiting, find_node, holds
-from highwater.planned.schedule import POLL_S, Schedule, StepDone
+from highwater.runs.plans.conditions import Waiting, find_node, holds
+from highwater.runs.plans.schedule import POLL_S, Schedule, StepDone
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Step, When
 from highwater_checker.looks import Look

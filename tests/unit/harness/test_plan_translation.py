@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from highwater.cluster.topology import MIN_SESSION_TIMEOUT_MS
 from highwater.faults.support import ENDS, MECHANISMS, PROOFS, REASONS
-from highwater.planned.in_containers import Unsupported, check_supported
-from highwater.planned.translation import SUPPORTED, differences, topology_of, unsupported
-from highwater.topology import MIN_SESSION_TIMEOUT_MS
+from highwater.runs.plans.in_containers import Unsupported, check_supported
+from highwater.runs.plans.translation import SUPPORTED, differences, topology_of, unsupported
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Expected, Network, Plan, Step, Topology
 

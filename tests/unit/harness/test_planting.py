@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from highwater.planned.in_simulator import check_simulated
-from highwater.planned.translation import unsupported
-from highwater.simulation.planting import NoSuchBug, PlantsNothing, bug_of, check_planting
+from highwater.runs.plans.in_simulator import check_simulated
+from highwater.runs.plans.translation import unsupported
+from highwater.search.planting import NoSuchBug, PlantsNothing, bug_of, check_planting
 from highwater_chaos.plan import Expected, Plan, Topology
 from highwater_core.config import Preset, resolve_toggles
 from highwater_planted import PLANTED

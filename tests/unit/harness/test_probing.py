@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from highwater.probing import offsets_to_probe
+from highwater.runs.probing import offsets_to_probe
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.idle import hidden_for_long, without_idle_checks
 from highwater_checker.invariants.empty_fetches import CHECK

@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from highwater.readiness import what_is_missing
-from highwater.topology import Topology
+from highwater.cluster.readiness import what_is_missing
+from highwater.cluster.topology import Topology
 from highwater_core.ids import NO_LEADER, ControllerEpoch, NodeId
 from highwater_core.messages import NodeSnapshot
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from highwater.failover import Gap
-from highwater.picture import Fault, RunPicture, draw
-from highwater.report import junit_xml, write_report
+from highwater.report.failover import Gap
+from highwater.report.page import junit_xml, write_report
+from highwater.report.picture import Fault, RunPicture, draw
 from highwater.run_folder import RunFolder
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import Acknowledged

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from highwater import run_build
-from highwater.run_build import RunBuild, write_build
 from highwater.run_folder import RunFolder
+from highwater.runs import build as run_build
+from highwater.runs.build import RunBuild, write_build
 from highwater_checker.run_folder.names import BUILD
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from highwater.run_clock import RunClock, read_run_clock
 from highwater.run_folder import RunFolder
+from highwater.runs.clock import RunClock, read_run_clock
 
 
 def test_a_runs_start_is_on_disk_by_both_clocks(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from highwater.faults.done import Done, Find
-from highwater.planned.schedule import POLL_S, Schedule
+from highwater.runs.plans.schedule import POLL_S, Schedule
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Step, When
 from highwater_checker.looks import Look

@@ -12,12 +12,12 @@ import pytest
 from msgspec.structs import replace as with_other
 from rich.console import Console
 
-from highwater.simulation.hunting import Hunt, markdown, reports_of
-from highwater.simulation.options import Families, SearchOptions
-from highwater.simulation.pool import Lost
-from highwater.simulation.progress import SearchProgress
-from highwater.simulation.report import print_report, report_of
-from highwater.simulation.searching import Search, keep_plan, replay_command
+from highwater.search.hunting import Hunt, markdown, reports_of
+from highwater.search.options import Families, SearchOptions
+from highwater.search.pool import Lost
+from highwater.search.progress import SearchProgress
+from highwater.search.report import print_report, report_of
+from highwater.search.searching import Search, keep_plan, replay_command
 from highwater_chaos.plan import Expected, Plan, decode_plan, encode_plan
 from highwater_checker.verdict import Outcome
 from highwater_core.config import Preset

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from highwater.simulation import shrinking
-from highwater.simulation.judging import expected_of, verdict_of
-from highwater.simulation.replaying import NoSuchPlan
+from highwater.search import shrinking
+from highwater.search.judging import expected_of, verdict_of
+from highwater.search.replaying import NoSuchPlan
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Expected, Plan, Step, Topology
 from highwater_checker.verdict import Outcome as Judged

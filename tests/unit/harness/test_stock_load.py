@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from highwater.eventually import eventually
-from highwater.stock import confluent, kafka_python
-from highwater.stock.clients import NeverSent, OnDone, Read
-from highwater.stock.libraries import ClientKind, differences_of
-from highwater.stock.reading import ReadingThread
-from highwater.stock.recording import ClientHistory
-from highwater.stock.writing import WritingThread
+from highwater.runs.stock import confluent, kafka_python
+from highwater.runs.stock.clients import NeverSent, OnDone, Read
+from highwater.runs.stock.libraries import ClientKind, differences_of
+from highwater.runs.stock.reading import ReadingThread
+from highwater.runs.stock.recording import ClientHistory
+from highwater.runs.stock.writing import WritingThread
+from highwater.waiting import eventually
 from highwater_chaos.plan import Producer
 from highwater_checker.history import HistoryEvent, OperationType
 from highwater_checker.run_folder.histories import read_history

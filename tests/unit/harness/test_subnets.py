@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 from ipaddress import IPv4Network
 
-from highwater.host_ports import END_PORT, FIRST_PORT, choose_ports
-from highwater.subnets import DEFAULT_POOL, candidates, parse_routes
+from highwater.cluster.host_ports import END_PORT, FIRST_PORT, choose_ports
+from highwater.cluster.subnets import DEFAULT_POOL, candidates, parse_routes
 
 ROUTES = """\
 Iface	Destination	Gateway 	Flags	RefCnt	Use	Metric	Mask		MTU	Window	IRTT

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from highwater.faults.tcp_in_namespace import main, untold
+from highwater.faults.links.tcp_in_namespace import main, untold
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sock_diag is Linux's")
 

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network
 import msgspec
 import pytest
 
-from highwater.topology import (
+from highwater.cluster.topology import (
     ZOOKEEPER,
     NodeKind,
     Topology,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from highwater.simulation.writable import CannotWrite, check_can_write
+from highwater.search.writable import CannotWrite, check_can_write
 
 
 def test_trying_a_new_file_leaves_none(tmp_path: Path) -> None:

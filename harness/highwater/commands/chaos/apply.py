@@ -11,11 +11,11 @@ from typing import Annotated
 
 import typer
 
-from highwater.chaos_runs.single import apply_one, parse_fault
-from highwater.cluster import Cluster
+from highwater.cluster.cluster import Cluster
 from highwater.commands.run import RUNS
 from highwater.faults.done import Done
 from highwater.output import print_json, say
+from highwater.runs.chaos.single import apply_one, parse_fault
 from highwater_chaos.words import say_fault
 
 

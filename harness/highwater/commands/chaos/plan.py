@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from highwater.chaos_runs.options import (
+from highwater.output import say
+from highwater.runs.chaos.options import (
     Brokers,
     Controllers,
     For,
@@ -17,9 +18,8 @@ from highwater.chaos_runs.options import (
     Without,
     wanted_of,
 )
-from highwater.chaos_runs.outline import outline
-from highwater.chaos_runs.planning import plan_of
-from highwater.output import say
+from highwater.runs.chaos.outline import outline
+from highwater.runs.chaos.planning import plan_of
 from highwater_chaos.plan import encode_plan
 from highwater_core.config import Preset
 

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from highwater.chaos_runs.options import (
+from highwater.commands.run import WorldName, new_folder, print_result, read_plan, run_in
+from highwater.errors import HarnessError
+from highwater.output import RESULTS, print_json
+from highwater.report.screen import Screen
+from highwater.runs.chaos.options import (
     Brokers,
     Controllers,
     For,
@@ -19,21 +23,17 @@ from highwater.chaos_runs.options import (
     Without,
     wanted_of,
 )
-from highwater.chaos_runs.outline import outline, what_stands_against
-from highwater.chaos_runs.planning import plan_of
-from highwater.chaos_runs.repeating import counted_outcomes, repeat, until_known, worst
-from highwater.commands.run import WorldName, new_folder, print_result, read_plan, run_in
-from highwater.errors import HarnessError
-from highwater.output import RESULTS, print_json
-from highwater.screen import Screen
-from highwater.stock.libraries import ClientKind
+from highwater.runs.chaos.outline import outline, what_stands_against
+from highwater.runs.chaos.planning import plan_of
+from highwater.runs.chaos.repeating import counted_outcomes, repeat, until_known, worst
+from highwater.runs.stock.libraries import ClientKind
 from highwater_chaos.guard import problems_with_quorum
 from highwater_chaos.plan import Plan
 from highwater_checker.verdict import EXIT_CODES
 from highwater_core.config import Preset
 
 if TYPE_CHECKING:
-    from highwater.planned.outcome import PlanResult
+    from highwater.runs.plans.outcome import PlanResult
 
 
 def register(app: typer.Typer) -> None:

@@ -10,12 +10,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from highwater.chaos_runs.acting import ActingFault, acting_faults, choose_run
-from highwater.cleaning import ids_of_clusters_up
+from highwater.cluster.cleaning import ids_of_clusters_up
+from highwater.cluster.engine import connect_engine
 from highwater.commands.run import RUNS
-from highwater.engine import connect_engine
 from highwater.errors import EngineMissing, HarnessError
 from highwater.output import RESULTS, print_json, say
+from highwater.runs.chaos.acting import ActingFault, acting_faults, choose_run
 from highwater_chaos.words import say_fault
 from highwater_checker.run_folder.names import INTENTS
 

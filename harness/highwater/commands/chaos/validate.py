@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from highwater.chaos_runs.outline import notes, what_stands_against
-from highwater.chaos_runs.planning import what_the_simulator_cannot
 from highwater.commands.run import read_plan
 from highwater.errors import HarnessError
+from highwater.runs.chaos.outline import notes, what_stands_against
+from highwater.runs.chaos.planning import what_the_simulator_cannot
 
 
 def register(app: typer.Typer) -> None:

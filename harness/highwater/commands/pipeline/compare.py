@@ -42,7 +42,7 @@ def compare(
     there is not enough to tell or it could not be done.
     """
     check_extra()
-    from highwater.pipeline_comparisons import comparison_of_runs
+    from highwater.report.pipeline_comparisons import comparison_of_runs
 
     raise typer.Exit(
         comparison_of_runs(

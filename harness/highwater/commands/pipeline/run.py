@@ -27,6 +27,6 @@ def run(
     report could not be made.
     """
     check_extra()
-    from highwater.pipeline_runs import report_of_runs
+    from highwater.report.pipeline_runs import report_of_runs
 
     raise typer.Exit(report_of_runs(folders, store, out, master, as_json=as_json))

@@ -29,7 +29,7 @@ def trend(
     Ends as compare does for the last build beside the one before; with 2 when there is one alone.
     """
     check_extra()
-    from highwater.pipeline_comparisons import trend_of_builds
+    from highwater.report.pipeline_comparisons import trend_of_builds
 
     raise typer.Exit(
         trend_of_builds(folders or [], store, out, master, by=by, fault=fault, as_json=as_json)

@@ -11,10 +11,10 @@ from rich.text import Text
 
 from highwater.errors import INTERRUPTED_EXIT_CODE
 from highwater.output import PROGRESS, RESULTS, print_json, say
-from highwater.simulation.options import CORES, Families
+from highwater.search.options import CORES, Families
 
 if TYPE_CHECKING:
-    from highwater.simulation.hunting import BugReport, Hunt, Hunted, HuntOptions
+    from highwater.search.hunting import BugReport, Hunt, Hunted, HuntOptions
 
 
 def register(app: typer.Typer) -> None:
@@ -41,8 +41,8 @@ def planted(
 
     Ctrl-C ends a measurement with the table of the hunts that are over by then.
     """
-    from highwater.simulation import hunting
-    from highwater.simulation.writable import check_can_write
+    from highwater.search import hunting
+    from highwater.search.writable import check_can_write
 
     bugs = hunting.chosen_bugs(name)
     if not find:
@@ -93,7 +93,7 @@ def _list(bugs: tuple[str, ...], json: bool) -> None:
 
 
 def _find(options: HuntOptions) -> Hunted:
-    from highwater.simulation.hunting import hunt
+    from highwater.search.hunting import hunt
 
     with PROGRESS.status("") as status:
         done: dict[tuple[str, int], None] = {}
@@ -112,7 +112,7 @@ def _find(options: HuntOptions) -> Hunted:
 
 
 def _print_found(reports: list[BugReport]) -> None:
-    from highwater.simulation.hunting import HEADERS, row_of
+    from highwater.search.hunting import HEADERS, row_of
 
     table = Table()
     for number, header in enumerate(HEADERS):

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from highwater.output import RESULTS, print_json
-from highwater.simulation.options import Families
+from highwater.search.options import Families
 from highwater_core.config import Preset
 
 
@@ -36,7 +36,7 @@ def replay(
     json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
     """Run a seed or a plan file again and show it; equal plans give equal digests."""
-    from highwater.simulation import replaying
+    from highwater.search import replaying
 
     replayed = replaying.replay(replaying.plan_of(what, preset, family), planted)
     try:

@@ -10,14 +10,14 @@ import typer
 from highwater.errors import INTERRUPTED_EXIT_CODE
 from highwater.output import RESULTS, print_json
 from highwater.run_folder import RunFolder, new_run_id
-from highwater.simulation.options import CORES, Families, SearchOptions
-from highwater.simulation.progress import SearchProgress
+from highwater.search.options import CORES, Families, SearchOptions
+from highwater.search.progress import SearchProgress
 from highwater_checker.verdict import EXIT_CODES, Outcome
 from highwater_core.config import Preset
 
 if TYPE_CHECKING:
-    from highwater.simulation.pool import Lost
-    from highwater.simulation.searching import Search
+    from highwater.search.pool import Lost
+    from highwater.search.searching import Search
     from highwater_simulator.search import Summary
 
 
@@ -50,10 +50,10 @@ def run(
 ) -> None:
     """Search: run schedules of random topologies, workloads and faults, and judge each of them."""
     from highwater.checkout import commit_here
-    from highwater.simulation.planting import check_planting
-    from highwater.simulation.report import print_report, report_of
-    from highwater.simulation.searching import keep_plan, search
-    from highwater.simulation.writable import check_can_write
+    from highwater.search.planting import check_planting
+    from highwater.search.report import print_report, report_of
+    from highwater.search.searching import keep_plan, search
+    from highwater.search.writable import check_can_write
 
     check_planting(planted, preset)
     options = SearchOptions(

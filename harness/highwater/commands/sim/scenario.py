@@ -27,8 +27,8 @@ def scenario(
     force: Annotated[bool, typer.Option("--force", help="Replace one of that name.")] = False,
 ) -> None:
     """Run the plan, and write it with what the run showed as a scenario that tests hold it to."""
-    from highwater.simulation import replaying, shrinking
-    from highwater.simulation.writable import check_can_write
+    from highwater.search import replaying, shrinking
+    from highwater.search.writable import check_can_write
 
     if not NAME.fullmatch(name):
         raise HarnessError(f"--name {name!r}: use a-z, 0-9 and _")

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from highwater.errors import INTERRUPTED_EXIT_CODE
 from highwater.output import PROGRESS, print_json, say
-from highwater.simulation.options import Families
+from highwater.search.options import Families
 from highwater_chaos.words import counted
 from highwater_core.config import Preset
 
@@ -50,8 +50,8 @@ def shrink(
     130 when Ctrl-C ended it (the plan written is the best until then), with 2 when there is
     nothing to shrink.
     """
-    from highwater.simulation import replaying, shrinking
-    from highwater.simulation.writable import check_can_write
+    from highwater.search import replaying, shrinking
+    from highwater.search.writable import check_can_write
     from highwater_simulator.shrink import describe
 
     plan = replaying.plan_of(what, preset, family)

@@ -1,0 +1,1 @@
+"""A cluster of containers: its topology, images, nodes, network and files."""

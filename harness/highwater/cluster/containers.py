@@ -1,0 +1,178 @@
+"""Starts one node's container through testcontainers, under its own name, address and volume."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from typing import Any
+
+import docker
+from docker.errors import APIError
+from testcontainers.core.config import testcontainers_config
+from testcontainers.core.container import DockerContainer
+from testcontainers.core.docker_client import DockerClient
+
+from highwater.cluster.disks import DATA_FOLDER, DISK_FOLDER, disk_name
+from highwater.cluster.engine import CALL_TIMEOUT_S, EngineFacts, Reach
+from highwater.cluster.host_ports import choose_ports
+from highwater.cluster.images import ImagePlan
+from highwater.cluster.labels import RunLabels, format_ports
+from highwater.cluster.topology import (
+    CONTROL_PORT,
+    EXTERNAL_PORT,
+    ZOOKEEPER_PORT,
+    NodeKind,
+    NodeSpec,
+    Topology,
+    node_environment,
+)
+from highwater.errors import ClusterStartFailed
+from highwater.waiting import eventually
+from highwater_core.ids import Endpoint
+
+# The reaper that testcontainers brings is an image of its own, which is not to be had without a
+# registry; highwater.cluster.reaper does that work by our own labels, everywhere.
+testcontainers_config.ryuk_disabled = True
+
+FREEZE_WITHIN_S = 10.0
+_PORT_ATTEMPTS = 5
+_MODULES = {NodeKind.BROKER: "highwater_broker", NodeKind.CONTROLLER: "highwater_controller"}
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a cluster's containers go: what all of them share."""
+
+    run: RunLabels
+    topology: Topology
+    subnet: IPv4Network
+    network_name: str
+    images: ImagePlan
+    facts: EngineFacts
+    planted: str = ""
+    """The bug that brokers and controllers have, of highwater_planted; "" for none."""
+    sized_disks: bool = False
+    """Whether brokers have disks of a fixed size; they are made before."""
+
+
+def container_name(run_id: str, spec: NodeSpec) -> str:
+    """Return the container's name, and its volume's."""
+    return f"highwater-{run_id}-{spec.name}"
+
+
+def published_ports(spec: NodeSpec, reach: Reach) -> dict[str, int]:
+    """Return the container ports to publish, by name."""
+    ports = {"external": EXTERNAL_PORT} if spec.kind is NodeKind.BROKER else {}
+    if reach is Reach.PUBLISHED:
+        if spec.kind is NodeKind.ZOOKEEPER:
+            ports["zookeeper"] = ZOOKEEPER_PORT
+        else:
+            ports["control"] = CONTROL_PORT
+    return ports
+
+
+def start_container(site: Site, spec: NodeSpec) -> dict[str, int]:
+    """Create and start the node's container; return its ports on the engine's host, by name.
+
+    Raises:
+        ClusterStartFailed: every choice of host ports met one that was taken.
+    """
+    names = published_ports(spec, site.facts.reach)
+    for _ in range(_PORT_ATTEMPTS):
+        chosen = choose_ports(len(names), bind_host=site.facts.bind_host)
+        ports = dict(zip(names, chosen, strict=True))
+        container = _make(site, spec, ports)
+        try:
+            container.start()
+        except APIError as error:
+            container.stop()
+            if not _port_is_taken(error):
+                raise
+        else:
+            return ports
+        finally:
+            container.get_docker_client().client.close()
+    raise ClusterStartFailed(f"{spec.name}: no host port that the engine could publish")
+
+
+def pause_container(engine: docker.DockerClient, name: str) -> None:
+    """Freeze the container's processes.
+
+    On a busy machine the runtime may give a freezer of cgroups v1 up that is still at it, and
+    thaws it again ("unable to freeze"): it is then asked once more.
+
+    Raises:
+        NeverHappened: it does not get all of them.
+        APIError: the engine refused for another reason.
+    """
+
+    def is_frozen() -> bool:
+        try:
+            engine.api.pause(name)
+        except APIError as error:
+            if "unable to freeze" not in str(error):
+                raise
+            return False
+        return True
+
+    eventually(is_frozen, within=FREEZE_WITHIN_S, what=f"{name} is frozen")
+
+
+def _make(site: Site, spec: NodeSpec, ports: Mapping[str, int]) -> DockerContainer:
+    client_options = {"timeout": CALL_TIMEOUT_S}
+    zookeeper = spec.kind is NodeKind.ZOOKEEPER
+    container = DockerContainer(
+        _image(site, spec),
+        docker_client_kw=client_options,
+        name=container_name(site.run.run_id, spec),
+    )
+    container_ports = published_ports(spec, site.facts.reach)
+    for name, port in ports.items():
+        # with_bind_ports knows no address: it would publish to the world.
+        container.ports[f"{container_ports[name]}/tcp"] = (site.facts.bind_host, port)
+    if not zookeeper:
+        bug = ["highwater_planted", site.planted] if site.planted else []
+        container.with_command(["python", "-m", *bug, _MODULES[spec.kind]])
+        external = None
+        if "external" in ports:
+            external = Endpoint(site.facts.published_host, ports["external"])
+        container.with_envs(**node_environment(site.topology, spec, site.subnet, external))
+        volume = _create_volume(container.get_docker_client(), site, spec)
+        container.with_volume_mapping(volume, DATA_FOLDER, "rw")
+    if site.sized_disks and spec.kind is NodeKind.BROKER:
+        container.with_volume_mapping(disk_name(volume), DISK_FOLDER, "rw")
+    endpoint = container.get_docker_client().client.api.create_endpoint_config(
+        ipv4_address=spec.address(site.subnet), aliases=[spec.name]
+    )
+    options: dict[str, Any] = {
+        "hostname": spec.name,
+        "network": site.network_name,
+        "networking_config": {site.network_name: endpoint},
+        "labels": site.run.as_labels(
+            node=str(spec.node_id), kind=spec.kind.value, host_ports=format_ports(ports)
+        ),
+        "init": True,  # PID 1 forwards signals and reaps
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges"],
+    }
+    return container.with_kwargs(**options)
+
+
+def _image(site: Site, spec: NodeSpec) -> str:
+    if spec.kind is NodeKind.ZOOKEEPER:
+        return site.images.zookeeper
+    return site.images.planted if site.planted else site.images.node
+
+
+def _create_volume(client: DockerClient, site: Site, spec: NodeSpec) -> str:
+    name = container_name(site.run.run_id, spec)
+    client.client.api.create_volume(
+        name, labels=site.run.as_labels(node=str(spec.node_id), kind=spec.kind.value)
+    )
+    return name
+
+
+def _port_is_taken(error: APIError) -> bool:
+    text = str(error.explanation or error).lower()
+    return "port is already allocated" in text or "address already in use" in text

@@ -1,0 +1,92 @@
+"""Brokers' disks of a fixed size, for plans that fill one: volumes in memory, kept by a holder.
+
+Such a volume holds only what a broker keeps by its file system port; traces and the count of
+starts are evidence, and lie on the node's ordinary volume, where they can always be written. A
+volume in memory is gone once no container has it mounted, so a container that does nothing else
+holds all of them while brokers are killed and started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import docker
+
+from highwater.cluster.labels import KIND, RUN, RunLabels
+
+DATA_FOLDER = "/var/lib/highwater"
+DISK_FOLDER = f"{DATA_FOLDER}/data"
+"""What a broker's file system port sees."""
+DISK_BYTES = 64 << 20
+HOLDER_KIND = "disks"
+LOST_AT_A_START = "a broker that is killed loses its own"
+_MODE = "1777"
+"""Of the volume's folder: whoever a node's image runs as writes there."""
+
+
+def disk_name(node_container: str) -> str:
+    """Return the name of the sized volume of the node in that container."""
+    return f"{node_container}-disk"
+
+
+def make_disks(
+    engine: docker.DockerClient, run: RunLabels, image: str, node_containers: Sequence[str]
+) -> None:
+    """Make a sized disk for each of the nodes' containers, and start what holds them.
+
+    image: has `sleep`; the run's own, so that none is made for this.
+
+    Raises:
+        docker.errors.APIError: the engine refused.
+    """
+    names = [disk_name(each) for each in node_containers]
+    for name in names:
+        engine.api.create_volume(
+            name,
+            driver="local",
+            driver_opts={
+                "type": "tmpfs",
+                "device": "tmpfs",
+                "o": f"size={DISK_BYTES},mode={_MODE}",
+            },
+            labels=run.as_labels(kind=HOLDER_KIND),
+        )
+    engine.containers.run(
+        image,
+        ["sleep", "infinity"],
+        name=_holder_name(run.run_id),
+        detach=True,
+        init=True,
+        cap_drop=["ALL"],
+        security_opt=["no-new-privileges"],
+        read_only=True,
+        network_mode="none",
+        labels=run.as_labels(kind=HOLDER_KIND),
+        volumes={name: {"bind": _place(name), "mode": "ro"} for name in names},
+    )
+
+
+def size_of_disk(engine: docker.DockerClient, run_id: str, node_container: str) -> int:
+    """Return how large the node's disk is, in bytes, as what holds it sees it; 0: it does not."""
+    asked = ["stat", "-f", "-c", "%b %S", _place(disk_name(node_container))]
+    made = engine.api.exec_create(_holder_name(run_id), asked)["Id"]
+    said = bytes(engine.api.exec_start(made)).decode().split()
+    blocks, block_bytes = map(int, said) if len(said) == 2 else (0, 0)
+    return blocks * block_bytes
+
+
+def _holder_name(run_id: str) -> str:
+    return f"highwater-{run_id}-{HOLDER_KIND}"
+
+
+def _place(name: str) -> str:
+    """Return where the holder has the volume."""
+    return f"/disks/{name}"
+
+
+def holder_of_disks(engine: docker.DockerClient, run_id: str) -> str:
+    """Return the engine's word for what holds a run's disks; "" when the run has none of these."""
+    of_run = [f"{RUN}={run_id}", f"{KIND}={HOLDER_KIND}"]
+    volumes = engine.api.volumes(filters={"label": of_run})["Volumes"]
+    containers = engine.api.containers(all=True, filters={"label": of_run})
+    return str(containers[0]["State"]) if containers else "gone" if volumes else ""

@@ -1,0 +1,30 @@
+"""Makes the images of containers: nothing changed, nothing built.
+
+base.py     the bases: an official image where a registry answers, else Debian's packages
+wheels.py   third-party packages, fetched on the host
+plan.py     every image's tag, from the content of what goes into it; pure
+build.py    builds what is missing, lists, prunes
+"""
+
+from __future__ import annotations
+
+from highwater.cluster.images.build import (
+    ensure_faults_image,
+    ensure_images,
+    ensure_planted_image,
+    ensure_spark_image,
+    list_images,
+    prune_images,
+)
+from highwater.cluster.images.plan import ImagePlan, plan_images
+
+__all__ = [
+    "ImagePlan",
+    "ensure_faults_image",
+    "ensure_images",
+    "ensure_planted_image",
+    "ensure_spark_image",
+    "list_images",
+    "plan_images",
+    "prune_images",
+]

@@ -1,0 +1,264 @@
+"""Builds the images that are missing, lists and prunes them. One builder at a time on a machine."""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import docker
+from docker.errors import APIError, ImageNotFound
+
+from highwater.cluster import labels
+from highwater.cluster.engine import connect_engine
+from highwater.cluster.images.base import (
+    FAULTS_BASE,
+    PYTHON_BASE,
+    SPARK_BASE,
+    ZOOKEEPER_BASE,
+    BaseSpec,
+    make_base,
+)
+from highwater.cluster.images.context import build_image
+from highwater.cluster.images.plan import ImagePlan, plan_images
+from highwater.cluster.images.wheels import fetch_wheels, install_packages
+from highwater.project import NODE_LOCK, PIPELINE_LOCK, project_root
+
+Say = Callable[[str], None]
+CONFLICT = 409
+"""What the engine answers when something uses what is to be removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageListing:
+    """One tag of Highwater's in the engine; current: the checkout's files ask for it."""
+
+    tag: str
+    image_id: str
+    kind: str
+    size_bytes: int
+    created: str
+    current: bool
+
+
+def ensure_images(engine: docker.DockerClient, say: Say = lambda text: None) -> ImagePlan:
+    """Build what is missing of the checkout's images, and return their tags.
+
+    Nothing changed, nothing built: then this reads files and asks the engine twice.
+
+    Raises:
+        ImageBuildFailed: one of them could not be made.
+    """
+    plan = plan_images(project_root())
+    if _exist(engine, plan):
+        return plan
+    with _one_builder():
+        if not _exist(engine, plan):
+            started = time.monotonic()
+            with ThreadPoolExecutor(2, thread_name_prefix="images") as pool:
+                chains = [
+                    pool.submit(_build_node, plan, say),
+                    pool.submit(_build_zookeeper, plan, say),
+                ]
+            for chain in chains:
+                chain.result()
+            say(f"images ready after {time.monotonic() - started:.1f} s")
+        for tag in plan.latest():
+            engine.images.get(tag).tag(tag.partition(":")[0], "latest")
+    return plan
+
+
+def ensure_faults_image(engine: docker.DockerClient, say: Say = lambda text: None) -> str:
+    """Build the image that faults on links need, if it is missing, and return its tag.
+
+    Raises:
+        ImageBuildFailed: it could not be made.
+    """
+    plan = plan_images(project_root())
+
+    def make() -> None:
+        _ensure_base(engine, FAULTS_BASE, say)
+        with _timed(say, plan.faults):
+            _build(engine, plan, plan.faults, BASE=plan.faults_base)
+
+    return _make_if_missing(engine, plan.faults, make)
+
+
+def ensure_planted_image(engine: docker.DockerClient, say: Say = lambda text: None) -> str:
+    """Build the image with planted bugs, if it is missing, and return its tag; node exists.
+
+    Raises:
+        ImageBuildFailed: it could not be made.
+    """
+    plan = plan_images(project_root())
+
+    def make() -> None:
+        with _timed(say, plan.planted):
+            _build(engine, plan, plan.planted, NODE=plan.node)
+
+    return _make_if_missing(engine, plan.planted, make)
+
+
+def ensure_spark_image(engine: docker.DockerClient, say: Say = lambda text: None) -> str:
+    """Build the image of Spark's master and workers, if it is missing, and return its tag.
+
+    Raises:
+        ImageBuildFailed: it could not be made.
+    """
+    plan = plan_images(project_root())
+
+    def make() -> None:
+        _ensure_base(engine, SPARK_BASE, say)
+        with _timed(say, plan.spark), tempfile.TemporaryDirectory() as folder:
+            install_packages(
+                project_root() / PIPELINE_LOCK,
+                Path(folder),
+                python_version=_python_version(engine, plan.spark_base),
+                machine=_machine(engine),
+            )
+            plan.contexts[plan.spark].with_folder("packages", Path(folder))
+            _build(engine, plan, plan.spark, BASE=plan.spark_base)
+
+    return _make_if_missing(engine, plan.spark, make)
+
+
+def _make_if_missing(engine: docker.DockerClient, tag: str, make: Callable[[], None]) -> str:
+    if not _exists(engine, tag):
+        with _one_builder():
+            if not _exists(engine, tag):
+                make()
+    return tag
+
+
+def list_images(engine: docker.DockerClient) -> list[ImageListing]:
+    """Return Highwater's tags, newest image first."""
+    plan = plan_images(project_root())
+    current = {*plan.tags(), *(_latest(tag) for tag in plan.latest())}
+    found = [
+        ImageListing(
+            tag=tag,
+            image_id=image.short_id.removeprefix("sha256:"),
+            kind=image.labels.get(labels.IMAGE, ""),
+            size_bytes=int(image.attrs.get("Size", 0)),
+            created=str(image.attrs.get("Created", ""))[:19],
+            current=tag in current,
+        )
+        for image in engine.images.list(filters={"label": labels.IMAGE})
+        for tag in image.tags
+    ]
+    return sorted(found, key=lambda listing: (listing.created, listing.tag), reverse=True)
+
+
+def prune_images(engine: docker.DockerClient) -> list[str]:
+    """Remove Highwater's tags that the checkout's files do not ask for, and return them.
+
+    One that a container uses stays.
+    """
+    removed: list[str] = []
+    with _one_builder():
+        for listing in list_images(engine):
+            if listing.current:
+                continue
+            try:
+                engine.images.remove(listing.tag)
+            except APIError as error:
+                if error.status_code != CONFLICT:
+                    raise
+            else:
+                removed.append(listing.tag)
+    return removed
+
+
+def _latest(tag: str) -> str:
+    return f"{tag.partition(':')[0]}:latest"
+
+
+def _exist(engine: docker.DockerClient, plan: ImagePlan) -> bool:
+    return _exists(engine, plan.node) and _exists(engine, plan.zookeeper)
+
+
+def _exists(engine: docker.DockerClient, tag: str) -> bool:
+    try:
+        engine.images.get(tag)
+    except ImageNotFound:
+        return False
+    return True
+
+
+def _build_node(plan: ImagePlan, say: Say) -> None:
+    """Base, then wheels and what they install, then our own packages; a client for this thread."""
+    engine = connect_engine()
+    if _exists(engine, plan.node):
+        return
+    if not _exists(engine, plan.node_deps):
+        _ensure_base(engine, PYTHON_BASE, say)
+        with _timed(say, plan.node_deps), tempfile.TemporaryDirectory() as folder:
+            wheels = fetch_wheels(
+                project_root() / NODE_LOCK,
+                Path(folder),
+                python_version=_python_version(engine, plan.python_base),
+                machine=_machine(engine),
+            )
+            context = plan.contexts[plan.node_deps]
+            for wheel in wheels:
+                context.with_file(f"wheels/{wheel.name}", wheel)
+            _build(engine, plan, plan.node_deps, BASE=plan.python_base)
+    with _timed(say, plan.node):
+        _build(engine, plan, plan.node, DEPS=plan.node_deps)
+
+
+def _build_zookeeper(plan: ImagePlan, say: Say) -> None:
+    engine = connect_engine()
+    if _exists(engine, plan.zookeeper):
+        return
+    _ensure_base(engine, ZOOKEEPER_BASE, say)
+    with _timed(say, plan.zookeeper):
+        _build(engine, plan, plan.zookeeper, BASE=plan.zookeeper_base)
+
+
+def _build(engine: docker.DockerClient, plan: ImagePlan, tag: str, **arguments: str) -> None:
+    kind = tag.partition(":")[0].partition("/")[2]
+    build_image(engine, plan.contexts[tag], tag=tag, kind=kind, arguments=arguments)
+
+
+def _ensure_base(engine: docker.DockerClient, spec: BaseSpec, say: Say) -> None:
+    if not _exists(engine, spec.tag()):
+        with _timed(say, spec.tag()):
+            make_base(engine, spec, say)
+
+
+def _python_version(engine: docker.DockerClient, image: str) -> str:
+    """Return the version, as 3.11, of the image's python3."""
+    script = "import sys; print('%d.%d' % sys.version_info[:2])"
+    output = engine.containers.run(
+        image, ["python3", "-c", script], remove=True, network_disabled=True, entrypoint=[]
+    )
+    return str(output.decode().strip())
+
+
+def _machine(engine: docker.DockerClient) -> str:
+    """Return the engine's machine as wheels name it."""
+    architecture = str(engine.version()["Arch"])
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(architecture, architecture)
+
+
+@contextmanager
+def _timed(say: Say, tag: str) -> Iterator[None]:
+    started = time.monotonic()
+    yield
+    say(f"{tag}: {time.monotonic() - started:.1f} s")
+
+
+@contextmanager
+def _one_builder() -> Iterator[None]:
+    """Hold the machine's lock: parallel test workers build nothing twice."""
+    path = Path(tempfile.gettempdir()) / f"highwater-images-{getpass.getuser()}.lock"
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

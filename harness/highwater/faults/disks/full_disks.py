@@ -1,0 +1,66 @@
+"""Disks of a fixed size that are full for a time: one ballast each, for all faults that last."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from highwater.cluster.cluster import Cluster
+from highwater.faults.disks.node_files import newest_trace
+from highwater.faults.disks.volumes import fill_disk, make_room
+from highwater.faults.done import Done, NotDone
+
+_IN_TRACES = b"No space left on device"
+
+
+class FullDisks:
+    """The full disks of one cluster; calls may come from different threads."""
+
+    def __init__(self, cluster: Cluster, may_have_ended: Callable[[int], None]) -> None:
+        """may_have_ended: told of a node whose disk is filled; it may stop for that."""
+        self._cluster = cluster
+        self._may_have_ended = may_have_ended
+        self._lock = threading.Lock()
+        self._lasting: dict[int, int] = {}
+        """How many faults keep the disk of a node full; 0: one was tried, and may have left some
+        ballast."""
+
+    def fill(self, node: int) -> Done:
+        """Fill the node's disk; several at once last as long as the last of them.
+
+        Raises:
+            NotDone, APIError: it is not full.
+        """
+        self._may_have_ended(node)
+        with self._lock:
+            self._lasting.setdefault(node, 0)
+            proof = fill_disk(self._cluster, node)
+            self._lasting[node] += 1
+        return Done(node, proof, lambda: self._make_room(node), later=lambda: self._met(node))
+
+    def _make_room(self, node: int) -> str:
+        with self._lock:
+            self._lasting[node] -= 1
+            if self._lasting[node] > 0:
+                return "filled by another fault still"
+            seen = make_room(self._cluster, node)
+            del self._lasting[node]
+        return f"{seen}; {self._met(node)}"
+
+    def _met(self, node: int) -> str:
+        lines = newest_trace(self._cluster, node)
+        count = sum(_IN_TRACES in line for line in lines)
+        return f"the node's trace tells of it {count} times"
+
+    def end(self) -> list[str]:
+        """Make room wherever there may be ballast still; return what went wrong."""
+        problems = []
+        with self._lock:
+            for node in tuple(self._lasting):
+                try:
+                    if self._cluster.has_sized_disk(node):
+                        make_room(self._cluster, node)
+                    del self._lasting[node]
+                except (NotDone, OSError) as error:  # or the engine refuses, or does not answer
+                    problems.append(f"the disk of node {node}: {error}")
+        return problems

@@ -1,0 +1,141 @@
+"""Works on nodes' disks by short-lived helpers on their volumes, and judges what those report.
+
+A disk is what the node's own file system port sees, its data folder; traces and the count of
+starts, which are the harness's evidence, lie outside it and stay, as in the simulator.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.disks import DATA_FOLDER, DISK_BYTES, DISK_FOLDER
+from highwater.faults.disks import on_volume
+from highwater.faults.done import NotDone, prove
+from highwater.faults.links.helpers import run_helper
+from highwater_chaos.faults import FILE_SUFFIXES, FileKind
+
+_PROGRAM = Path(on_volume.__file__).read_text(encoding="utf-8")
+_FULL = "ENOSPC"
+
+R = TypeVar("R")
+
+
+class _Emptied(msgspec.Struct, frozen=True):
+    files: int
+    left: tuple[str, ...]
+
+
+class _Flipped(msgspec.Struct, frozen=True):
+    path: str
+    position: int
+    bit: int
+    before: str
+    after: str
+
+
+class _Filled(msgspec.Struct, frozen=True):
+    refused: str
+    ballast_bytes: int
+    size_bytes: int
+
+
+class _RoomMade(msgspec.Struct, frozen=True):
+    ballast: bool
+    refused_before: str
+    refused: str
+
+
+class _Looked(msgspec.Struct, frozen=True):
+    ballast: bool
+
+
+def empty_disk(cluster: Cluster, node: int) -> str:
+    """Remove everything from a stopped node's disk, and return what the listing showed.
+
+    Raises:
+        NotDone: something is still there, or the helper failed.
+        APIError: the engine refused.
+    """
+    emptied = _ask(cluster, node, _Emptied, do="empty")
+    prove(not emptied.left, f"on the disk of node {node} there is still {emptied.left}")
+    return f"{emptied.files} files removed, the disk lists nothing"
+
+
+def flip_bit(cluster: Cluster, node: int, kind: FileKind) -> str:
+    """Flip one bit of one file of the kind on a stopped broker's disk, and return which.
+
+    Raises:
+        NotDone: no file of the kind has a byte, its digest did not change, or the helper failed.
+        APIError: the engine refused.
+    """
+    flipped = _ask(cluster, node, _Flipped, do="flip", suffixes=FILE_SUFFIXES[kind])
+    prove(bool(flipped.path), f"the disk of node {node} has no {kind} file with a byte in it")
+    prove(flipped.before != flipped.after, f"the digest of {flipped.path} has not changed")
+    digests = f"sha256 {flipped.before[:12]} -> {flipped.after[:12]}"
+    return f"bit {flipped.bit} of byte {flipped.position} of {flipped.path} flipped, {digests}"
+
+
+def fill_disk(cluster: Cluster, node: int) -> str:
+    """Take all the room on a broker's disk of a fixed size, and return what was refused then.
+
+    Raises:
+        NotDone: the disk has no size of its own, is not full, or the helper failed.
+        APIError: the engine refused.
+    """
+    own = cluster.has_sized_disk(node)
+    prove(own, f"the disk of node {node} has no size of its own: the run was begun without")
+    filled = _ask(cluster, node, _Filled, do="fill", most_bytes=DISK_BYTES)
+    is_full = filled.refused == _FULL
+    prove(is_full, f"a disk of {filled.size_bytes} bytes, the write: {filled.refused or 'done'}")
+    return f"{filled.ballast_bytes} bytes taken of {filled.size_bytes}; a page more: {_FULL}"
+
+
+def make_room(cluster: Cluster, node: int) -> str:
+    """Undo fill_disk, and return what a write met before and meets now.
+
+    Raises:
+        NotDone: the disk is still full, or the helper failed.
+        APIError: the engine refused.
+    """
+    room = _ask(cluster, node, _RoomMade, do="make_room")
+    prove(not room.refused, f"the disk of node {node} takes no page: {room.refused}")
+    # What the node frees meanwhile (old segments, files renamed over) is room again, as on any
+    # disk that is full.
+    before = "full until now" if room.refused_before == _FULL else "not quite full any more"
+    return f"{before}; a page is written again"
+
+
+def has_ballast(cluster: Cluster, node: int) -> bool:
+    """Return whether something of ours fills the node's disk.
+
+    Raises:
+        NotDone: the helper failed.
+        APIError: the engine refused.
+    """
+    return cluster.has_sized_disk(node) and _ask(cluster, node, _Looked, do="look").ballast
+
+
+def _ask(cluster: Cluster, node: int, report: type[R], **task: object) -> R:
+    about = cluster.engine.api.inspect_container(cluster.container_name(node))
+    places = {
+        mount["Name"]: {"bind": mount["Destination"], "mode": "rw"}
+        for mount in about["Mounts"]
+        if mount["Type"] == "volume" and mount["Destination"].startswith(DATA_FOLDER)
+    }
+    code, said, errors = run_helper(
+        cluster.engine,
+        about["Image"],
+        ["python3", "-c", _PROGRAM, msgspec.json.encode({"folder": DISK_FOLDER, **task}).decode()],
+        cluster.labels,
+        volumes=places,
+        network_mode="none",
+    )
+    try:
+        return msgspec.json.decode(said, type=report)
+    except msgspec.DecodeError as error:
+        what = f"{task['do']} on the disk of node {node} ended with {code}: {errors[-300:]!r}"
+        raise NotDone(what) from error

@@ -1,0 +1,407 @@
+"""Faults on links between nodes: rules where packets arrive, proven by canaries.
+
+The kernel ends each by itself at its time; one without end is leased and renewed. What is asked for
+now is told to a node as a whole, so faults compose, and heal one by one. What is asked for at the
+same moment, from several threads, is one change.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from highwater.faults.links.asked import LATE_NS, Asked, State
+from highwater.faults.links.namespaces import Namespaces, NotInNamespace, Report, Task
+from highwater.faults.links.node_change import NodeChange, node_change
+from highwater.faults.links.packet_queues import PacketQueues
+from highwater.faults.links.rules import (
+    NO_RULES,
+    Direction,
+    Drop,
+    Hold,
+    Lose,
+    Narrow,
+    Slow,
+    canaries_of,
+    script,
+)
+from highwater.faults.links.seen import NotProven as NotProven
+from highwater.faults.links.seen import Proof, is_as_asked, prove_links
+from highwater.faults.links.watch import NEVER_NS as NEVER_NS
+from highwater.faults.links.watch import OUTSIDE, LinkWatch
+from highwater.faults.together import TOGETHER_S, Together
+
+LEASE_NS = 30_000_000_000
+"""How long a fault without end lasts if nobody renews it."""
+RENEW_S = 8.0
+LEAST_LEAD_NS = 600_000_000
+"""From asking for a change to its rules, at least: helpers start and show how it was before."""
+LEAD_PER_START = 1.6
+"""Of the slowest of the recent starts of helpers."""
+RECENT_STARTS = 4
+LONGEST_LEAD_NS = 5_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class LinkFault:
+    """One fault on links: what becomes of the packets of these directions.
+
+    for_ns: from when the rules are loaded; None until it is healed.
+    """
+
+    name: str
+    directions: tuple[Direction, ...]
+    does: Lose | Slow | Narrow
+    for_ns: int | None
+
+    @property
+    def targets(self) -> dict[int, None]:
+        return dict.fromkeys(direction.target for direction in self.directions)
+
+
+@dataclass(slots=True)
+class _Active:
+    """until_ns: as planned, CLOCK_MONOTONIC; None for ever. ends_ns: by node, when its own end."""
+
+    fault: LinkFault
+    until_ns: int | None
+    ends_ns: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class _Request:
+    """A fault to apply, or to heal; once it is done it has an outcome. None: there was nothing."""
+
+    fault: LinkFault
+    heals: bool
+    outcome: Proof | Exception | None = None
+
+
+class LinkFaults:
+    """The faults on links of one cluster; calls may come from different threads."""
+
+    def __init__(
+        self,
+        namespaces: Namespaces,
+        addresses: Mapping[str, int],
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+        is_up: Callable[[int], bool] = lambda node: True,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Take the nodes by their addresses; another address is somebody outside the cluster.
+
+        is_up: whether the node's container runs; one that does not has no rules and no canaries.
+        """
+        self._namespaces = namespaces
+        self._queues = PacketQueues(namespaces)
+        self._node_at = dict(addresses)
+        self._clock_ns = clock_ns
+        self._is_up = is_up
+        self._changing = threading.RLock()
+        self._together = Together(self._do_together, self._changing, pause)
+        self._active: dict[str, _Active] = {}
+        self._told: dict[int, str] = {}
+        self._starts_ns: deque[int] = deque(maxlen=RECENT_STARTS)
+
+    def try_out(self, *, with_queues: bool = False) -> None:
+        """Load and remove rules in every node's namespace, and learn how long that takes.
+
+        with_queues: whether packets are to be held back; then that each node can is tried too.
+
+        Raises:
+            NotInNamespace: a helper does not run here.
+            NotProven: the kernel does not take the rules.
+        """
+        with self._changing:
+            asked_ns = self._clock_ns()
+            of_nobody = Drop(Direction("192.0.2.1", 0, 1), 1, asked_ns + LEASE_NS)
+            there_and_back = script([of_nobody], asked_ns) + NO_RULES
+            task = Task(script=there_and_back, queue=[_NOTHING_HELD] if with_queues else None)
+            nodes = [node for node in self._node_at.values() if self._is_up(node)]
+            reports = self._with_queues(
+                nodes if with_queues else (),
+                lambda: self._namespaces.run(dict.fromkeys(nodes, task)),
+            )
+            self._queues.end_all()
+            _refuse_errors(reports)
+            self._note_starts(asked_ns, reports)
+
+    # ------------------------------------------------------------ what is asked for
+
+    def apply(self, fault: LinkFault) -> Proof:
+        """Do it; to a node that is down it is done once that is told again what holds.
+
+        Raises:
+            NotInNamespace: a node could not be reached; nothing of it stays asked for.
+            NotProven: canaries do not show it, or none goes along any of its directions; it stays
+                asked for, to be healed.
+        """
+        proof = self._ask(_Request(fault, heals=False))
+        if proof is None:
+            raise NotProven(f"fault {fault.name} acts already")
+        return proof
+
+    def heal(self, name: str) -> Proof | None:
+        """Take it back; None if it is not active.
+
+        Raises:
+            NotInNamespace: a node could not be reached: it is down, and its rules with it.
+            NotProven: canaries do not arrive.
+        """
+        active = self._active.get(name)
+        return None if active is None else self._ask(_Request(active.fault, heals=True))
+
+    @property
+    def active(self) -> tuple[LinkFault, ...]:
+        return tuple(each.fault for each in self._active.values())
+
+    def acts_on(self, directions: Iterable[Direction]) -> bool:
+        """Return whether anything is asked for now of packets that go one of these ways."""
+        with self._changing:
+            state, now_ns = self._state(), self._clock_ns()
+        return any(state.asked_of(each, now_ns)[0] != Asked() for each in directions)
+
+    def renew(self) -> None:
+        """Tell every node of a fault without end anew what holds, so that its lease goes on.
+
+        Raises:
+            NotInNamespace: a node could not be reached.
+        """
+        with self._changing:
+            endless = [active for active in self._active.values() if active.until_ns is None]
+            targets = dict.fromkeys(node for active in endless for node in active.fault.targets)
+            self._tell([node for node in targets if self._is_up(node)])
+
+    def tell_again(self, node: int) -> bool:
+        """Tell a node that was started again what holds, for its rules are gone; whether any do.
+
+        Raises:
+            NotInNamespace: it could not be reached.
+        """
+        with self._changing:
+            holds = any(node in active.fault.targets for active in self._active.values())
+            if holds:
+                self._tell([node])
+            return holds
+
+    def end(self) -> None:
+        """End what still runs for faults on links; called when none is active any more."""
+        with self._changing:
+            self._queues.end_all()
+
+    @property
+    def lead_ns(self) -> int:
+        """From asking for a change to its rules, as far as is known now.
+
+        While links are slow, canaries that show how it was before need time to arrive, too.
+        """
+        asked = round(LEAD_PER_START * max(self._starts_ns, default=0))
+        held_ns = (
+            (each.fault.does.latency_ms + each.fault.does.jitter_ms) * 1_000_000 + LATE_NS
+            for each in list(self._active.values())
+            if isinstance(each.fault.does, Slow)
+        )
+        return min(LONGEST_LEAD_NS, max(LEAST_LEAD_NS, asked)) + max(held_ns, default=0)
+
+    # ------------------------------------------------------------ together
+
+    def _ask(self, request: _Request) -> Proof | None:
+        """Have it done with whatever is asked for at the same moment; return its proof."""
+        self._together.ask(request)
+        if isinstance(request.outcome, Exception):
+            raise request.outcome
+        return request.outcome
+
+    def _do_together(self, requests: Sequence[_Request]) -> None:
+        """Do all of them in one change, or one by one where a node cannot be reached."""
+        were = dict(self._active)
+        try:
+            self._do(requests)
+        except NotInNamespace as error:
+            self._active = were
+            self._tell_reachable({node for each in requests for node in each.fault.targets})
+            if len(requests) > 1:
+                for each in requests:
+                    self._do_together([each])
+                return
+            self._active.pop(requests[0].fault.name, None)
+            requests[0].outcome = error
+        except Exception as error:  # noqa: BLE001 (raised in the thread of each who asked)
+            for each in requests:
+                each.outcome = error
+
+    def _do(self, requests: Iterable[_Request]) -> None:
+        """Change what is asked for, and the rules; each request gets the outcome of its own."""
+        before = self._state()
+        apply_at_ns = self._clock_ns() + self.lead_ns - round(TOGETHER_S * 1e9)
+        to_do = [each for each in requests if each.heals is (each.fault.name in self._active)]
+        for each in to_do:
+            fault = each.fault
+            until_ns = None if fault.for_ns is None else apply_at_ns + fault.for_ns
+            if each.heals:
+                del self._active[fault.name]
+            else:
+                self._active[fault.name] = _Active(fault, until_ns)
+        if to_do:
+            self._change(to_do, before, apply_at_ns)
+
+    # ------------------------------------------------------------ a change and its proof
+
+    def _change(self, requests: Sequence[_Request], before: State, apply_at_ns: int) -> None:
+        """Load the rules that hold now where the faults act, and see what that does."""
+        up = {node: self._is_up(node) for node in self._node_at.values()}
+        faults = [each.fault for each in requests]
+        targets = [n for n in dict.fromkeys(n for each in faults for n in each.targets) if up[n]]
+        incarnations = {node: self._namespaces.incarnation(node) for node in targets}
+        # Who was started since, and is not told again yet, has no rules.
+        before = before.without({n for n in targets if self._told.get(n) != incarnations[n]})
+        watched = {each.name: self._watched(each, up) for each in faults}
+        directions = [direction for found in watched.values() for direction in found]
+        watch = LinkWatch(
+            self._namespaces, self._node_at, directions, before, self._state(), apply_at_ns
+        )
+        until_ns = apply_at_ns + watch.watch_ns
+        reports = self._run(watch, targets, until_ns, apply_at_ns)
+        self._told |= incarnations
+        applied_ns = {node: reports[node].applied_ns or until_ns for node in targets}
+        self._count_from(applied_ns, reports, requests)
+        try:
+            _refuse_errors(reports)
+        except NotProven as error:
+            for each in requests:
+                each.outcome = error
+            return
+        shown_before = watch.before(reports, before, apply_at_ns)
+        shown = watch.after(reports, self._state(), applied_ns)
+        if not is_as_asked(shown):
+            # Perhaps a helper was late: look once more, for longer, at what should still hold.
+            until_ns = self._clock_ns() + 2 * self.lead_ns + watch.watch_ns
+            shown = watch.after(watch.run(until_ns, {}, 0), self._state(), {})
+        for each in requests:
+            fault = each.fault
+            applied = max((applied_ns[n] for n in fault.targets if up[n]), default=apply_at_ns)
+            mine = watched[fault.name]
+            unmeasured = len(fault.directions) - len(mine)
+            does = None if each.heals else fault.does
+            try:
+                each.outcome = prove_links(
+                    does, applied, canaries_of(mine), shown_before, shown, unmeasured
+                )
+            except NotProven as error:
+                each.outcome = error
+
+    def _run(
+        self, watch: LinkWatch, targets: Sequence[int], until_ns: int, apply_at_ns: int
+    ) -> Mapping[int, Report]:
+        """Change the targets' rules under the watch; queues begin and end as they are needed."""
+        if not targets:
+            # Without a namespace there are no rules: nothing to load, nothing left to remove.
+            return {}
+        asked_ns = self._clock_ns()
+        state = self._state()
+        needed = {node for node in targets if state.at_node(node).holds}
+        changes = {n: self._node_change(state, n, apply_at_ns) for n in targets}
+        reports = self._with_queues(needed, lambda: watch.run(until_ns, changes, apply_at_ns))
+        self._note_starts(asked_ns, reports)
+        self._queues.end([node for node in targets if node not in needed])
+        return reports
+
+    def _with_queues(
+        self, nodes: Collection[int], run: Callable[[], Mapping[int, Report]]
+    ) -> Mapping[int, Report]:
+        """Return what helpers report while packet queues begin at these nodes."""
+        with ThreadPoolExecutor(1, thread_name_prefix="queues") as pool:
+            begun = pool.submit(self._queues.begin, nodes)
+            reports = run()
+            begun.result()
+        return reports
+
+    def _count_from(
+        self,
+        applied_ns: Mapping[int, int],
+        reports: Mapping[int, Report],
+        requests: Iterable[_Request],
+    ) -> None:
+        """Let faults end as each node's kernel and queue have it, which count from when told."""
+        for each in requests:
+            active, fault = self._active.get(each.fault.name), each.fault
+            if active is None or fault.for_ns is None:
+                continue
+            for node, at_ns in applied_ns.items():
+                began_ns = at_ns if isinstance(fault.does, Lose) else reports[node].told_ns
+                if node in fault.targets and began_ns is not None:
+                    active.ends_ns[node] = began_ns + fault.for_ns
+
+    def _watched(self, fault: LinkFault, up: Mapping[int, bool]) -> list[Direction]:
+        """Return its directions between nodes that are up; from outside come no canaries."""
+        return [
+            each
+            for each in fault.directions
+            if up[each.target]
+            and not each.leaves
+            and up.get(self._node_at.get(each.source, OUTSIDE), False)
+        ]
+
+    # ------------------------------------------------------------ what nodes are told
+
+    def _tell(self, nodes: Collection[int]) -> None:
+        now_ns, state = self._clock_ns(), self._state()
+        self._queues.begin([node for node in nodes if state.at_node(node).holds])
+        changes = {node: self._node_change(state, node, now_ns) for node in nodes}
+        tasks = {n: Task(script=c.script, queue=c.queue) for n, c in changes.items()}
+        incarnations = {node: self._namespaces.incarnation(node) for node in nodes}
+        reports = self._namespaces.run(tasks)
+        _refuse_in_namespace(reports)
+        self._told |= incarnations
+
+    def _tell_reachable(self, nodes: Iterable[int]) -> None:
+        """Tell those of the nodes that can be reached what holds: a change came to nothing."""
+        for node in nodes:
+            if self._is_up(node):
+                with contextlib.suppress(NotInNamespace):
+                    self._tell([node])
+
+    def _node_change(self, state: State, node: int, at_ns: int) -> NodeChange:
+        return node_change(state, node, at_ns, has_queue=self._queues.is_at(node))
+
+    def _state(self) -> State:
+        """Return what acts: in the order in which it was asked for."""
+        lease_ns = self._clock_ns() + LEASE_NS
+        drops: list[Drop] = []
+        holds: list[Hold] = []
+        for active in self._active.values():
+            planned_ns, does = active.until_ns or lease_ns, active.fault.does
+            for direction in active.fault.directions:
+                until_ns = active.ends_ns.get(direction.target, planned_ns)
+                if isinstance(does, Lose):
+                    drops.append(Drop(direction, does.percent, until_ns))
+                else:
+                    holds.append(Hold(direction, does, until_ns))
+        return State(drops, holds)
+
+    def _note_starts(self, asked_ns: int, reports: Mapping[int, Report]) -> None:
+        ready = (max(each.opened_ns, each.queue_ready_ns or 0) for each in reports.values())
+        self._starts_ns.append(max(ready) - asked_ns)
+
+
+_NOTHING_HELD: Mapping[str, object] = {"pipe": 1, "lasts_ns": 0, "latency_ns": 0}
+"""What a packet queue may be told to see that it listens."""
+
+
+def _errors(reports: Mapping[int, Report]) -> str:
+    return "; ".join(f"node {n}: {report.error}" for n, report in reports.items() if report.error)
+
+
+def _refuse_errors(reports: Mapping[int, Report]) -> None:
+    if errors := _errors(reports):
+        raise NotProven(errors)
+
+
+def _refuse_in_namespace(reports: Mapping[int, Report]) -> None:
+    if errors := _errors(reports):
+        raise NotInNamespace(errors)

@@ -1,0 +1,83 @@
+"""A client that asks one broker again and again: the canary of the clients' plane.
+
+UDP canaries go from node to node only; nothing of ours sends them from the clients' machine. So a
+real client asks what any broker answers at once, over a new connection each time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from highwater.cluster.wire_client import ConnectionClosed, WireClient
+from highwater_core.ids import Endpoint
+from highwater_wire.kafka.messages import MetadataRequest
+
+WAITS_S = 0.5
+_PAUSE_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One question. Units: CLOCK_MONOTONIC nanoseconds."""
+
+    begun_ns: int
+    ended_ns: int
+    answered: bool
+
+
+class ClientProbe:
+    """Asks from a thread while its context lasts.
+
+    >>> with ClientProbe(lambda: asks(cluster.external_endpoint(0))) as probe:
+    ...     isolate()
+    """
+
+    def __init__(
+        self, ask: Callable[[], bool], clock_ns: Callable[[], int] = time.monotonic_ns
+    ) -> None:
+        """ask: returns whether there was an answer."""
+        self._ask = ask
+        self._clock_ns = clock_ns
+        self._attempts: list[Attempt] = []
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="client probe", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def between(self, begin_ns: int, end_ns: int) -> list[Attempt]:
+        """Return the attempts that lay between the two times."""
+        found = tuple(self._attempts)
+        return [each for each in found if begin_ns <= each.begun_ns and each.ended_ns <= end_ns]
+
+    def _run(self) -> None:
+        while not self._is_over.is_set():
+            begun_ns = self._clock_ns()
+            answered = self._ask()
+            self._attempts.append(Attempt(begun_ns, self._clock_ns(), answered))
+            self._is_over.wait(_PAUSE_S)
+
+
+def asks(endpoint: Endpoint) -> bool:
+    """Return whether the broker answers a client within WAITS_S."""
+    try:
+        with WireClient(endpoint, timeout_s=WAITS_S) as client:
+            client.call(MetadataRequest(topics=()))
+    except (OSError, ConnectionClosed):
+        return False
+    return True

@@ -1,0 +1,183 @@
+"""Runs the faults image in nodes' network namespaces: for a second, or as long as a fault; with
+NET_ADMIN and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import docker
+import msgspec
+from docker.errors import APIError, NotFound
+from requests.exceptions import RequestException
+
+from highwater.cluster.labels import RunLabels
+from highwater.faults.links.helpers import begin_helper, run_helper
+
+IN_NAMESPACE = "in_namespace.py"
+PACKET_QUEUE = "packet_queue.py"
+PROGRAMS = "/highwater/faults/links"
+"""Where the image has them."""
+ALREADY_GOING = 409
+"""What the engine answers when it removes a container already."""
+
+R = TypeVar("R")
+
+
+class NotInNamespace(Exception):
+    """A helper did not run or did not report; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What in_namespace.main is asked for; see there."""
+
+    ports: Sequence[int] = ()
+    send: Sequence[Mapping[str, object]] = ()
+    until_ns: int = 0
+    every_ns: int = 5_000_000
+    least_ns: int = 0
+    script: str | None = None
+    queue: Sequence[Mapping[str, object]] | None = None
+    apply_at_ns: int = 0
+    show: str | None = None
+    qdiscs: Sequence[str] = ()
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What it reports; times are CLOCK_MONOTONIC."""
+
+    opened_ns: int
+    closed_ns: int
+    applied_ns: int | None = None
+    error: str = ""
+    sent: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    received: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    arrived: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    queue_ready_ns: int | None = None
+    told_ns: int | None = None
+    shown_before: str = ""
+    shown: str = ""
+    qdiscs: Mapping[str, str] = field(default_factory=dict)
+
+
+class Namespaces:
+    """The network namespaces of one cluster's nodes."""
+
+    def __init__(
+        self, engine: docker.DockerClient, image: str, run: RunLabels, names: Mapping[int, str]
+    ) -> None:
+        """Take the nodes' containers by node id."""
+        self._engine = engine
+        self._image = image
+        self._run = run
+        self._names = names
+
+    def run(self, tasks: Mapping[int, Task]) -> dict[int, Report]:
+        """Do each node's task at the same time, and return their reports.
+
+        Raises:
+            NotInNamespace: one of them did not run: its node is down, or the engine refused or did
+                not answer in time.
+        """
+        return self.ask(tasks, IN_NAMESPACE, Report)
+
+    def ask(self, tasks: Mapping[int, object], program: str, report: type[R]) -> dict[int, R]:
+        """Do each node's task with one of the image's programs, and return what that reports.
+
+        Raises:
+            NotInNamespace: as run.
+        """
+        if not tasks:
+            return {}
+        with ThreadPoolExecutor(len(tasks), thread_name_prefix="namespace") as pool:
+            reports = pool.map(
+                lambda node: self._ask_one(node, tasks[node], program, report), tasks
+            )
+            return dict(zip(tasks, reports, strict=True))
+
+    def _ask_one(self, node: int, task: object, program: str, report: type[R]) -> R:
+        name = self._names[node]
+        try:
+            code, output, errors = run_helper(
+                self._engine,
+                self._image,
+                [msgspec.json.encode(task).decode()],
+                self._run,
+                **_place(name, program),
+            )
+            return msgspec.json.decode(output, type=report)
+        except RequestException as error:
+            raise NotInNamespace(f"{name}: {_why(error)}") from error
+        except msgspec.DecodeError as error:
+            said = f"{output[-200:]!r} {errors[-300:]!r}"
+            raise NotInNamespace(f"{name}: the helper ended with {code}: {said}") from error
+
+    # ------------------------------------------------------------ as long as a fault
+
+    def begin(self, node: int, program: str) -> str:
+        """Begin a program that goes on by itself, and return its container.
+
+        Raises:
+            NotInNamespace: it does not run.
+        """
+        name = self._names[node]
+        try:
+            return begin_helper(self._engine, self._image, self._run, **_place(name, program))
+        except RequestException as error:
+            raise NotInNamespace(f"{name}: {_why(error)}") from error
+
+    def is_running(self, container: str) -> bool:
+        """Return whether the container of such a program runs still.
+
+        Raises:
+            NotInNamespace: the engine does not say.
+        """
+        try:
+            return bool(self._engine.api.inspect_container(container)["State"]["Running"])
+        except NotFound:
+            return False
+        except RequestException as error:
+            raise NotInNamespace(f"a helper: {_why(error)}") from error
+
+    def end(self, container: str) -> None:
+        """Remove the container of such a program; it may have gone by itself.
+
+        Raises:
+            NotInNamespace: it may be there still.
+        """
+        try:
+            self._engine.api.remove_container(container, v=True, force=True)
+        except NotFound:
+            return
+        except RequestException as error:
+            if not isinstance(error, APIError) or error.status_code != ALREADY_GOING:
+                raise NotInNamespace(f"a helper stays: {_why(error)}") from error
+
+    def incarnation(self, node: int) -> str:
+        """Return what tells the node's network namespace from that of its next start.
+
+        Raises:
+            NotInNamespace: the node has no container, or the engine does not say.
+        """
+        try:
+            state = self._engine.api.inspect_container(self._names[node])["State"]
+        except RequestException as error:
+            raise NotInNamespace(f"{self._names[node]}: {_why(error)}") from error
+        return str(state["StartedAt"])
+
+
+def _why(error: RequestException) -> str:
+    """Return what the engine said, or, as on a busy machine, that it did not answer in time."""
+    said = error.explanation if isinstance(error, APIError) else None
+    return str(said or error)
+
+
+def _place(name: str, program: str) -> dict[str, object]:
+    return {
+        "entrypoint": ["python3", f"{PROGRAMS}/{program}"],
+        "network_mode": f"container:{name}",
+        "cap_add": ["NET_ADMIN"],
+    }

@@ -1,0 +1,109 @@
+"""Holds a node's packets back: runs in its network namespace as long as a link is slow or narrow.
+
+A program of its own, in the faults image: it imports the standard library, and modules that do so.
+Which packets it gets is decided by marks (rules.py), which of them go on when by packet_pipes. What
+is asked for it is told over a socket whose name is this network namespace's own. Nobody needs to
+end it: it goes LINGER_NS after the last effect that it was told of, and with it goes the rule that
+sends packets here.
+"""
+
+from __future__ import annotations
+
+import json
+import selectors
+import socket
+import time
+from typing import Any
+
+from highwater.faults.links.in_namespace import QUEUE_ADDRESS
+from highwater.faults.links.nfqueue import ACCEPT, DROP, PacketQueue
+from highwater.faults.links.packet_pipes import NEVER_NS, Effect, Pipes
+
+LINGER_NS = 15_000_000_000
+LONGEST_MESSAGE = 1 << 17
+
+
+def main() -> None:
+    """Hold packets until nothing is asked for any more; a queue that there is not is told so."""
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener,
+        selectors.DefaultSelector() as selector,
+    ):
+        listener.bind(QUEUE_ADDRESS)
+        listener.listen()
+        selector.register(listener, selectors.EVENT_READ)
+        try:
+            queue = PacketQueue()
+        except OSError as error:
+            _Holding(selector, listener, None, str(error)).run()
+            return
+        selector.register(queue.socket, selectors.EVENT_READ)
+        _Holding(selector, listener, queue, "").run()
+        queue.close()
+
+
+class _Holding:
+    """The program's loop over its three kinds of sockets."""
+
+    def __init__(
+        self,
+        selector: selectors.BaseSelector,
+        listener: socket.socket,
+        queue: PacketQueue | None,
+        error: str,
+    ) -> None:
+        self._selector = selector
+        self._listener = listener
+        self._queue = queue
+        self._error = error
+        self._pipes = Pipes()
+        self._until_ns = time.monotonic_ns() + LINGER_NS
+
+    def run(self) -> None:
+        while (now_ns := time.monotonic_ns()) < self._until_ns:
+            self._let_go(now_ns)
+            next_ns = min(self._pipes.next_ns(now_ns), self._until_ns)
+            for key, _ in self._selector.select(max(0, next_ns - time.monotonic_ns()) / 1e9):
+                self._read(key.fileobj)
+        self._let_go(NEVER_NS)
+
+    def _read(self, ready: Any) -> None:
+        if ready is self._listener:
+            opened, _ = self._listener.accept()
+            self._selector.register(opened, selectors.EVENT_READ)
+        elif self._queue is not None and ready is self._queue.socket:
+            self._take_in(self._queue)
+        else:
+            self._hear(ready)
+
+    def _take_in(self, queue: PacketQueue) -> None:
+        for packet in queue.packets():
+            now_ns = time.monotonic_ns()
+            if not self._pipes.arrive(packet.mark, packet.number, packet.size, now_ns):
+                queue.decide(DROP, [packet.number])
+
+    def _let_go(self, now_ns: int) -> None:
+        if self._queue is not None:
+            self._queue.decide(ACCEPT, self._pipes.due(now_ns))
+
+    def _hear(self, teller: socket.socket) -> None:
+        """Take in what is asked for now, and answer; each message is the whole of it."""
+        message = teller.recv(LONGEST_MESSAGE)
+        if not message:
+            self._selector.unregister(teller)
+            teller.close()
+            return
+        now_ns = time.monotonic_ns()
+        self._pipes.tell(effect_of(told, now_ns) for told in json.loads(message))
+        self._let_go(now_ns)
+        self._until_ns = max(now_ns, self._pipes.end_ns) + LINGER_NS
+        teller.send(json.dumps({"error": self._error}).encode())
+
+
+def effect_of(told: dict[str, Any], now_ns: int) -> Effect:
+    """Return the effect; told has Effect's fields, with lasts_ns in the place of until_ns."""
+    return Effect(until_ns=now_ns + told.pop("lasts_ns"), **told)
+
+
+if __name__ == "__main__":
+    main()

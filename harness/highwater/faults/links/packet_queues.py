@@ -1,0 +1,66 @@
+"""The programs that hold packets back, each a container in a node's network namespace.
+
+One is begun where a link becomes slow or narrow, and ended when none is any more. It would end by
+itself (packet_queue.LINGER_NS after the last effect that it was told of).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from highwater.faults.links.namespaces import PACKET_QUEUE, Namespaces
+
+
+@dataclass(frozen=True, slots=True)
+class _Queue:
+    """incarnation: the node's, for a node that was started again has another network namespace."""
+
+    container: str
+    incarnation: str
+
+
+class PacketQueues:
+    """The packet queues of one cluster's nodes; one thread at a time."""
+
+    def __init__(self, namespaces: Namespaces) -> None:
+        self._namespaces = namespaces
+        self._queues: dict[int, _Queue] = {}
+
+    def is_at(self, node: int) -> bool:
+        """Return whether one was begun at the node, and not ended."""
+        return node in self._queues
+
+    def begin(self, nodes: Collection[int]) -> None:
+        """Have one run at each of the nodes, in the network namespace that it has now.
+
+        Raises:
+            NotInNamespace: one does not.
+        """
+        if nodes:
+            with ThreadPoolExecutor(len(nodes), thread_name_prefix="queue") as pool:
+                list(pool.map(self._begin, nodes))
+
+    def end(self, nodes: Collection[int]) -> None:
+        """Have none run at any of the nodes."""
+        at = [node for node in nodes if node in self._queues]
+        if at:
+            with ThreadPoolExecutor(len(at), thread_name_prefix="queue") as pool:
+                list(pool.map(self._end, at))
+
+    def end_all(self) -> None:
+        self.end(tuple(self._queues))
+
+    def _begin(self, node: int) -> None:
+        incarnation = self._namespaces.incarnation(node)
+        queue = self._queues.get(node)
+        if queue is not None:
+            if queue.incarnation == incarnation and self._namespaces.is_running(queue.container):
+                return
+            self._end(node)
+        container = self._namespaces.begin(node, PACKET_QUEUE)
+        self._queues[node] = _Queue(container, incarnation)
+
+    def _end(self, node: int) -> None:
+        self._namespaces.end(self._queues.pop(node).container)

@@ -1,0 +1,250 @@
+"""Which packets faults on links drop or hold back, and nft's script for it. Pure.
+
+A direction of a link is dropped where it arrives, so nothing is needed at its source; only what
+goes to the clients is dropped where it leaves, for nothing of ours acts on their machine. What a
+plane is, is told by the port of the server, which may be either end: source -> target on
+`replication` are the source's requests to the target's port 9093, and its answers from its own.
+Elements of nft's sets end by themselves: what the harness does not renew heals. What is held back
+is marked with the number of its pipe, which sends it to a queue (packet_queue.py) if there is one.
+Source: reference/faults.md sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Address
+
+from highwater.cluster.topology import (
+    CLIENT_PORT,
+    CONTROL_PORT,
+    EXTERNAL_PORT,
+    REPLICATION_PORT,
+    ZOOKEEPER_PORT,
+)
+from highwater.faults.links.in_namespace import CANARY_PORT
+
+TABLE = "highwater"
+ARRIVING, LEAVING = "arriving", "leaving"
+"""Its chains; each has one before it that marks what is to be held back."""
+_MARKING_PRIORITY = -200
+"""Of the chains that mark: before the queue's (nfqueue.PRIORITY); what drops comes last."""
+PLANE_PORTS: Mapping[str, tuple[int, ...]] = {
+    "client": (CLIENT_PORT, EXTERNAL_PORT),
+    "replication": (REPLICATION_PORT,),
+    "control": (CONTROL_PORT,),
+    "zookeeper": (ZOOKEEPER_PORT,),
+}
+ALWAYS = 100
+ALL_PORTS = 0
+"""As a direction's port: everything, whatever the protocol."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Direction:
+    """What comes from an address to a node, from or to a server's port.
+
+    leaves: the other way round, what the node sends to the address; dropped at the node too.
+    """
+
+    source: str
+    target: int
+    port: int
+    leaves: bool = False
+
+    def covers(self, other: Direction) -> bool:
+        """Return whether all of the other direction's packets are of this one."""
+        return self == other or (self.port == ALL_PORTS and self == replace(other, port=ALL_PORTS))
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A share of a direction's packets, in percent, that is dropped until a time.
+
+    until_ns: CLOCK_MONOTONIC.
+    """
+
+    direction: Direction
+    percent: int
+    until_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lose:
+    """A share of all packets is lost."""
+
+    percent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """Packets arrive later, by latency_ms and up to jitter_ms more, in their order.
+
+    seed: of the jitter.
+    """
+
+    latency_ms: int
+    jitter_ms: int = 0
+    seed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """So many bits pass in a second, counted as IP packets, one after the other."""
+
+    kbit_per_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A direction's packets are held back until a time: CLOCK_MONOTONIC.
+
+    Of two of one kind on a direction the one that was asked for last counts, as in the simulator.
+    """
+
+    direction: Direction
+    by: Slow | Narrow
+    until_ns: int
+
+
+def pipe_of(direction: Direction) -> int:
+    """Return the number of the direction's pipe: one for all ports of a plane, never 0."""
+    plane = next(n for n, ports in enumerate(PLANE_PORTS.values(), 1) if direction.port in ports)
+    host = int(IPv4Address(direction.source)) & 0xFF_FFFF
+    return host << 4 | plane << 1 | direction.leaves
+
+
+def script(drops: Iterable[Drop], now_ns: int, holds: Iterable[Hold] = ()) -> str:
+    """Return nft's script that makes these a target's only rules, as one transaction.
+
+    Drops of different shares act one after the other; of two alike the longer one holds. Without
+    any that lasts nothing of ours stays: what is healed is as if it had never been. Else chains
+    stay in place, for the kernel drops what is held back when one goes; a set that no rule asks
+    for any more stays until the table goes, and its elements end by themselves.
+    """
+    by_set: dict[_Set, dict[Direction, int]] = {}
+    for drop in drops:
+        at = drop.direction
+        until_ns = by_set.setdefault(_Set(drop.percent, at.leaves, at.port == ALL_PORTS), {})
+        if drop.until_ns > now_ns:
+            until_ns[at] = max(drop.until_ns, until_ns.get(at, 0))
+    held: dict[Direction, int] = {}
+    for hold in holds:
+        if hold.until_ns > now_ns:
+            held[hold.direction] = max(hold.until_ns, held.get(hold.direction, 0))
+    lines = [
+        *(line for leaves in (False, True) for line in _marks(held, now_ns, leaves=leaves)),
+        *(
+            line
+            for key, until_ns in sorted(by_set.items())
+            if until_ns
+            for line in key.lines(until_ns, now_ns)
+        ),
+    ]
+    return "\n".join([*_CHAINS, *lines, ""]) if lines else NO_RULES
+
+
+_CHAINS = (
+    f"add table inet {TABLE}",
+    *(
+        f"add chain inet {TABLE} {name} {{ type filter hook {hook} priority {priority}; }}"
+        for chain, hook in ((ARRIVING, "input"), (LEAVING, "output"))
+        for name, priority in ((f"marking_{chain}", _MARKING_PRIORITY), (chain, 0))
+    ),
+    f"flush table inet {TABLE}",
+)
+
+
+def _marks(until_ns: Mapping[Direction, int], now_ns: int, *, leaves: bool) -> Iterator[str]:
+    """Yield what marks packets with their pipe's number."""
+    chain, address = (LEAVING, "daddr") if leaves else (ARRIVING, "saddr")
+    elements = ", ".join(
+        f"{at.source} . {at.port} {_timeout(end_ns, now_ns)} : {pipe_of(at):#x}"
+        for at, end_ns in sorted(until_ns.items())
+        if at.leaves is leaves
+    )
+    if elements:
+        name = f"pipes_{chain}"
+        yield from _filled("map", name, "ipv4_addr . inet_service : mark", elements)
+        for end in ("dport", "sport"):
+            lookup = f"ip {address} . th {end} map @{name}"
+            yield f"add rule inet {TABLE} marking_{chain} meta mark set {lookup}"
+
+
+def _filled(kind: str, name: str, of: str, elements: str) -> Iterator[str]:
+    """Yield what makes it, if it is not there, and gives it these elements alone."""
+    yield f"add {kind} inet {TABLE} {name} {{ type {of}; flags timeout; }}"
+    yield f"flush {kind} inet {TABLE} {name}"
+    yield f"add element inet {TABLE} {name} {{ {elements} }}"
+
+
+def _timeout(end_ns: int, now_ns: int) -> str:
+    return f"timeout {max(1, (end_ns - now_ns) // 1_000_000)}ms"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Set:
+    """What one of nft's sets is of, with its rules."""
+
+    percent: int
+    leaves: bool
+    of_all_ports: bool
+
+    @property
+    def name(self) -> str:
+        return f"lose_{self.percent}" + "_leaving" * self.leaves + "_all" * self.of_all_ports
+
+    def lines(self, until_ns: Mapping[Direction, int], now_ns: int) -> Iterator[str]:
+        elements = ", ".join(
+            f"{self._element(at)} {_timeout(end_ns, now_ns)}"
+            for at, end_ns in sorted(until_ns.items())
+        )
+        of = "ipv4_addr" if self.of_all_ports else "ipv4_addr . inet_service"
+        yield from _filled("set", self.name, of, elements)
+        chance = "" if self.percent >= ALWAYS else f"numgen random mod 100 < {self.percent} "
+        chain, address = (LEAVING, "daddr") if self.leaves else (ARRIVING, "saddr")
+        ends = [""] if self.of_all_ports else [" . th dport", " . th sport"]
+        for end in ends:
+            yield f"add rule inet {TABLE} {chain} ip {address}{end} @{self.name} {chance}drop"
+
+    def _element(self, at: Direction) -> str:
+        return at.source if self.of_all_ports else f"{at.source} . {at.port}"
+
+
+NO_RULES = f"add table inet {TABLE}\ndelete table inet {TABLE}\n"
+"""Nft's script that removes all of ours, whether there is anything or not."""
+
+
+# ---------------------------------------------------------------- canaries
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """One stream of datagrams along a direction: to the server's port, or from it.
+
+    Along a direction of all ports there is one, of no server's.
+    """
+
+    direction: Direction
+    is_answer: bool
+
+    @property
+    def name(self) -> str:
+        way = "from" if self.is_answer else "to"
+        at = self.direction
+        return f"{at.source}>{at.target}:{way}:{at.port}"
+
+    def ports(self) -> tuple[int, int]:
+        """Return the port it comes from and the one it goes to."""
+        port = self.direction.port
+        if port == ALL_PORTS:
+            return CANARY_PORT, CANARY_PORT
+        return (port, CANARY_PORT) if self.is_answer else (CANARY_PORT, port)
+
+
+def canaries_of(directions: Iterable[Direction]) -> list[Canary]:
+    return [
+        Canary(each, is_answer)
+        for each in directions
+        for is_answer in ((False,) if each.port == ALL_PORTS else (False, True))
+    ]

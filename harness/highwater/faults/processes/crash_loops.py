@@ -1,0 +1,75 @@
+"""Kills a node again each time it was started, in a thread of its own, and counts what came of it.
+
+The first kill is done, and proven, before the loop begins; the last start is the loop's end.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from docker.errors import APIError
+
+from highwater.faults.done import NotDone
+from highwater.faults.links.namespaces import NotInNamespace
+
+_FAILED = (APIError, NotDone, NotInNamespace, OSError)
+
+
+class CrashLoop:
+    """One node's loop; the node has just been killed for the first time."""
+
+    def __init__(
+        self,
+        times: int,
+        every_s: float,
+        kill: Callable[[], object],
+        start: Callable[[], object],
+        wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
+    ) -> None:
+        """kill: raises NotDone when the node does not run or did not end by it.
+
+        wait: returns whether the event was set within the seconds.
+        """
+        self._times = times
+        self._every_s = every_s
+        self._kill = kill
+        self._start = start
+        self._wait = wait
+        self._kills = 1
+        self._error = ""
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="crash loop", daemon=True)
+
+    def begin(self) -> None:
+        self._thread.start()
+
+    def end(self) -> str:
+        """Kill it no more, and return what came of the loop; again tells the same.
+
+        Raises:
+            NotDone: a kill or a start was refused, or the node ended in another way.
+        """
+        self._is_over.set()
+        self._thread.join()
+        if self._error:
+            raise NotDone(f"{self.told()}: {self._error}")
+        return self.told()
+
+    def has_looped(self) -> bool:
+        """Return whether it was killed again; asked for one kill alone, that is all there is."""
+        return self._kills >= min(2, self._times)
+
+    def told(self) -> str:
+        """Return how often it was killed until now."""
+        return f"killed {self._kills} of {self._times} times"
+
+    def _run(self) -> None:
+        try:
+            self._start()
+            while self._kills < self._times and not self._wait(self._is_over, self._every_s):
+                self._kill()
+                self._kills += 1
+                self._start()
+        except _FAILED as error:
+            self._error = str(error)

@@ -1,0 +1,184 @@
+"""Draws a run: acknowledgements a second, who led and who was down, offsets of one partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import nan
+from pathlib import Path
+from textwrap import shorten
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from highwater.report.failover import Gap
+from highwater.report.observation import active_controller
+from highwater_checker.history import Acknowledged
+from highwater_checker.looks import Look, leaderships, replicas_of
+from highwater_core.ids import FIRST_CONTROLLER_ID, TopicPartition
+
+_LONGEST_TEXT = 90
+_MOST_INLINE = 4
+"""Marks whose texts find room beside their lines; of more, each gets a number and a list."""
+_BIN_S = 0.1
+_DOWN, _UP, _LEADS = "#d9534f", "#dfe6ee", "#2f6fab"
+_BROKER_COLOURS = ("#2f6fab", "#e08a1e", "#3a9d5d", "#8e5ea2", "#7f7f7f")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that was done to the cluster, for the marks in the picture."""
+
+    time_s: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunPicture:
+    """What one picture shows; everything is in seconds from the run's start."""
+
+    title: str
+    topic_partition: TopicPartition
+    looks: Sequence[Look]
+    acknowledged: Sequence[Acknowledged]
+    faults: Sequence[Fault]
+    gaps: Sequence[Gap]
+
+
+def draw(run: RunPicture, path: Path) -> None:
+    """Write the picture as PNG."""
+    with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+        figure = Figure(figsize=(12, 8.5), layout="constrained")
+        rate, lanes, offsets = figure.subplots(3, 1, sharex=True, height_ratios=(3, 2.4, 3))
+        figure.suptitle(run.title, fontsize=12, x=0.01, ha="left")
+        _draw_rate(rate, run)
+        _draw_lanes(lanes, run)
+        _draw_offsets(offsets, run)
+        for axes in (rate, lanes, offsets):
+            for fault in run.faults:
+                axes.axvline(fault.time_s, color="#444444", linewidth=0.8, linestyle=":")
+        offsets.set_xlabel("seconds from the run's start")
+        if len(run.faults) > _MOST_INLINE:
+            _list_faults(figure, run.faults)
+        figure.savefig(path, dpi=110)
+
+
+def _draw_rate(axes: Axes, run: RunPicture) -> None:
+    end_s = max((look.time_ns for look in run.looks), default=0) / 1e9
+    bins = [0] * (int(end_s / _BIN_S) + 2)
+    for ack in run.acknowledged:
+        index = int(ack.acknowledged_ns / 1e9 / _BIN_S)
+        if index < len(bins):
+            bins[index] += 1
+    times = [index * _BIN_S for index in range(len(bins))]
+    per_second = [count / _BIN_S for count in bins]
+    axes.fill_between(times, per_second, step="post", color=_LEADS, alpha=0.75, linewidth=0)
+    top = _rate_top(per_second)
+    axes.set_ylim(0, top * 1.3)
+    for time_s, rate in zip(times, per_second, strict=True):
+        if rate > top * 1.3:
+            text = f"{rate:,.0f}"
+            axes.annotate(text, (time_s + _BIN_S, top * 0.98), fontsize=7, color="#666666")
+    axes.set_ylabel("acknowledged\nrecords/s (all partitions)")
+    for gap in run.gaps:
+        axes.axvspan(gap.from_s, gap.to_s, color=_DOWN, alpha=0.18, linewidth=0)
+        axes.annotate(
+            f"{gap.topic}-{gap.partition}: {gap.length_s:.2f} s without an acknowledgement",
+            (gap.to_s, top * 0.55),
+            xytext=(6, 0),
+            textcoords="offset points",
+            color="#8c2f2c",
+        )
+    for index, fault in enumerate(run.faults):
+        said = axes.annotate(
+            _label(index, fault, len(run.faults)),
+            (fault.time_s, top * (1.24 - 0.1 * (index % 3))),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="top",
+        )
+        said.set_in_layout(False)  # a text near the end shrinks no axes
+
+
+def _label(index: int, fault: Fault, count: int) -> str:
+    return str(index + 1) if count > _MOST_INLINE else _short(fault.text)
+
+
+def _short(text: str) -> str:
+    return shorten(text, _LONGEST_TEXT, placeholder=" ...")
+
+
+def _list_faults(figure: Figure, faults: Sequence[Fault]) -> None:
+    """Write the marks' texts, by number, below the picture."""
+    listed = [
+        f"{index}  {fault.time_s:.1f} s  {_short(fault.text)}"
+        for index, fault in enumerate(faults, 1)
+    ]
+    nothing = [Line2D([], [], linestyle="none") for _ in listed]
+    style = {"frameon": False, "handlelength": 0, "fontsize": 7}
+    figure.legend(nothing, listed, loc="outside lower left", ncols=2, **style)
+
+
+def _rate_top(per_second: Sequence[float]) -> float:
+    """Return the axis's upper end: above the usual rate, though a burst after a gap passes it."""
+    busy = sorted(rate for rate in per_second if rate > 0)
+    if not busy:
+        return 1.0
+    return min(busy[-1], 4 * busy[len(busy) // 2])
+
+
+def _draw_lanes(axes: Axes, run: RunPicture) -> None:
+    node_ids = sorted(run.looks[0].nodes) if run.looks else []
+    for lane, node_id in enumerate(reversed(node_ids)):
+        for look, following in pairwise(run.looks):
+            start_s, end_s = look.time_ns / 1e9, following.time_ns / 1e9
+            colour = _lane_colour(look, node_id, run.topic_partition)
+            axes.broken_barh([(start_s, end_s - start_s)], (lane - 0.38, 0.76), color=colour)
+    axes.set_yticks(range(len(node_ids)), [_lane_name(node) for node in reversed(node_ids)])
+    legend = ((_UP, "up"), (_LEADS, f"leads {run.topic_partition} / is active"), (_DOWN, "down"))
+    for colour, text in legend:
+        axes.plot([], [], color=colour, linewidth=6, label=text)
+    axes.legend(loc="upper center", ncols=3, frameon=False, bbox_to_anchor=(0.5, 1.18))
+
+
+def _lane_name(node_id: int) -> str:
+    kind = "controller" if node_id >= FIRST_CONTROLLER_ID else "broker"
+    return f"{kind} {node_id}"
+
+
+def _lane_colour(look: Look, node_id: int, topic_partition: TopicPartition) -> str:
+    if look.nodes[node_id] is None:
+        return _DOWN
+    active = active_controller(look)
+    leadership = leaderships(look).get(topic_partition)
+    leads = leadership is not None and leadership.leader == node_id
+    return _LEADS if leads or (active is not None and active.node_id == node_id) else _UP
+
+
+def _draw_offsets(axes: Axes, run: RunPicture) -> None:
+    series: dict[int, list[tuple[float, float, float]]] = {}
+    for look in run.looks:
+        replicas = replicas_of(look, run.topic_partition)
+        for broker_id in sorted(series.keys() | replicas.keys()):
+            replica = replicas.get(broker_id)
+            # A broker that does not answer leaves a gap in its lines.
+            ends = (replica.log_end_offset, replica.high_watermark) if replica else (nan, nan)
+            series.setdefault(broker_id, []).append((look.time_ns / 1e9, *ends))
+    for index, broker_id in enumerate(sorted(series)):
+        colour = _BROKER_COLOURS[index % len(_BROKER_COLOURS)]
+        times, log_ends, high_watermarks = zip(*series[broker_id], strict=True)
+        axes.plot(times, log_ends, color=colour, label=f"broker {broker_id} LEO", linewidth=1.4)
+        axes.plot(
+            times,
+            high_watermarks,
+            color=colour,
+            linestyle="--",
+            label=f"broker {broker_id} HW",
+            linewidth=1.0,
+        )
+    axes.set_ylabel(f"offset in {run.topic_partition}")
+    if series:
+        axes.legend(loc="upper left", ncols=3, frameon=False)

@@ -1,0 +1,1 @@
+"""Runs: the demo, plans and trials, with their clients, observers and evidence."""

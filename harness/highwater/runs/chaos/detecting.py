@@ -1,0 +1,147 @@
+"""Whether and how fast a planted bug is caught in containers: one run of its plan, measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from highwater.runs.chaos.acting import read_intents
+from highwater.runs.clock import read_run_clock
+from highwater.runs.plans.outcome import PlanResult
+from highwater_chaos.plan import Plan
+from highwater_checker.finding import Finding
+from highwater_checker.history import HistoryEvent
+from highwater_checker.run_folder.histories import read_history
+from highwater_checker.run_folder.lines import read_traces
+from highwater_checker.run_folder.names import INTENTS
+from highwater_checker.verdict import Outcome
+from highwater_core.events import EventKind, TraceEvent
+
+_NS_PER_S = 1e9
+_LEADS = (EventKind.BECAME_LEADER,)
+_ELECTED = (EventKind.BECAME_LEADER, EventKind.LEADER_ELECTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """One run of a plan that has a bug, or of one that has none (bug "").
+
+    Units: seconds. to_verdict_s: from the run's start, with bringing the cluster up and stopping
+    it. to_violation_s: from the first fault that was proven to the moment at which the violation
+    happened; None where only the logs at the end show it, or where it happened before that proof.
+    named: the invariants that were broken.
+    """
+
+    bug: str
+    title: str
+    invariant: str
+    outcome: Outcome
+    named: tuple[str, ...]
+    to_verdict_s: float
+    to_violation_s: float | None = None
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the bug was caught by its check, or the run without one passed."""
+        if not self.bug:
+            return self.outcome is Outcome.PASS
+        return self.outcome is Outcome.FAIL and self.invariant in self.named
+
+
+def detect(plan: Plan, run: Callable[[Plan], PlanResult]) -> Detection:
+    """Run the plan once, and return how that went; run leaves its folder in place."""
+    expected = plan.expected
+    invariant = "" if expected is None else expected.invariant
+    began_s = time.monotonic()
+    result = run(plan)
+    to_verdict_s = time.monotonic() - began_s
+    findings = [finding for check in result.verdict.checks for finding in check.findings]
+    return Detection(
+        bug=plan.planted,
+        title=plan.title,
+        invariant=invariant,
+        outcome=result.verdict.outcome,
+        named=tuple(sorted({finding.invariant for finding in findings})),
+        to_verdict_s=to_verdict_s,
+        to_violation_s=_to_violation_s(result.folder, findings),
+    )
+
+
+def _to_violation_s(folder: Path, findings: Sequence[Finding]) -> float | None:
+    fault_ns = _first_proven_ns(folder)
+    if fault_ns is None:
+        return None
+    reads = [e for path in (folder / "history").glob("c*.jsonl") for e in read_history(path)]
+    traces = _by_run_time(folder, read_traces(folder / "trace"))
+    violated_ns = first_violation_ns(findings, traces, reads, fault_ns)
+    return None if violated_ns is None else (violated_ns - fault_ns) / _NS_PER_S
+
+
+def first_violation_ns(
+    findings: Sequence[Finding],
+    traces: Sequence[tuple[int, TraceEvent]],
+    reads: Sequence[HistoryEvent],
+    since_ns: int,
+) -> int | None:
+    """Return when the first of the findings came about, None where no event tells.
+
+    Units: all times from the run's start. A record is lost (I1, I4) when a leader begins without
+    it, a log is cut (I11) or an epoch is given twice (I7) when that is traced, and what must not
+    be read is (I9) when a consumer has it; before since_ns nothing is looked for. Logs that differ
+    (I3) are seen at the end.
+    """
+    found: list[int] = []
+    for finding in findings:
+        at = finding.topic, finding.partition
+        events = [(ns, event) for ns, event in traces if (event.topic, event.partition) == at]
+        found += [ns for ns in _times(finding, events, reads) if ns >= since_ns][:1]
+    return min(found, default=None)
+
+
+def _times(
+    finding: Finding, events: Sequence[tuple[int, TraceEvent]], reads: Sequence[HistoryEvent]
+) -> Iterator[int]:
+    """Yield when what the finding tells may have come about, in order."""
+    place = finding.topic, finding.partition, finding.offset
+    match finding.invariant:
+        case "I1" | "I4":
+            for ns, event in events:
+                if event.kind in _LEADS and -1 < (event.offset or 0) <= finding.offset:
+                    yield ns
+        case "I11":
+            for ns, event in events:
+                if event.kind is EventKind.LOG_TRUNCATED and event.offset == finding.offset:
+                    yield ns
+        case "I7":
+            yield from _repeated_epochs(events)
+        case "I9":
+            for read in reads:
+                if (read.topic, read.partition, read.offset) == place and read.value:
+                    yield read.time_ns
+
+
+def _repeated_epochs(events: Sequence[tuple[int, TraceEvent]]) -> Iterator[int]:
+    """Yield when an epoch that one broker had led was another's."""
+    leaders: dict[int | None, int] = {}
+    for ns, event in events:
+        if event.kind in _ELECTED:
+            leader = int(event.detail.get("leader", event.node))
+            if leaders.setdefault(event.leader_epoch, leader) != leader:
+                yield ns
+
+
+# ---------------------------------------------------------------- files of a run
+
+
+def _first_proven_ns(folder: Path) -> int | None:
+    lines = read_intents(folder / INTENTS)
+    return next((line.at_ns for line in lines if line.phase == "acting"), None)
+
+
+def _by_run_time(folder: Path, traces: Sequence[TraceEvent]) -> list[tuple[int, TraceEvent]]:
+    """Return the events by the time since the run's start: nodes trace wall clocks, of one host."""
+    start_wall_ns = read_run_clock(folder).start_wall_ns
+    timed = ((event.ts_ns - start_wall_ns, event) for event in traces)
+    return sorted(timed, key=lambda each: each[0])

@@ -1,0 +1,69 @@
+"""The options that `highwater chaos plan` and `highwater chaos run` have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from highwater.cluster.topology import MAX_BROKERS, MAX_CONTROLLERS
+from highwater.errors import HarnessError
+from highwater.runs.chaos.planning import duration_ms
+from highwater_chaos.random_kinds import Kind
+from highwater_chaos.random_plan import Wanted
+from highwater_core.config import Preset
+
+For = Annotated[str, typer.Option("--for", help="How long faults may come: 60s, 2m.")]
+PresetOption = Annotated[Preset, typer.Option("--preset", help="The protocol's rules.")]
+Brokers = Annotated[int, typer.Option(min=1, max=MAX_BROKERS)]
+Controllers = Annotated[int, typer.Option(min=1, max=MAX_CONTROLLERS)]
+Swarm = Annotated[
+    bool,
+    typer.Option(
+        "--swarm/--independent",
+        help="Some kinds of faults only, drawn; or every kind, each at its own times.",
+    ),
+]
+Guard = Annotated[
+    bool,
+    typer.Option(
+        "--guard/--no-guard",
+        help="Keep a quorum: min.insync.replicas brokers and a controller at any moment; "
+        "a plan's file that breaks it is refused.",
+    ),
+]
+
+Without = Annotated[
+    list[Kind] | None,
+    typer.Option("--without", help="A kind of fault that the plan must not have; repeatable."),
+]
+
+
+def wanted_of(
+    seed: int,
+    lasting: str,
+    preset: Preset,
+    brokers: int,
+    controllers: int,
+    swarm: bool,
+    guard: bool,
+    without: list[Kind] | None,
+) -> Wanted:
+    """Return what is asked for.
+
+    Raises:
+        HarnessError: there can be no such plan.
+    """
+    try:
+        return Wanted(
+            seed=seed,
+            duration_ms=duration_ms(lasting),
+            preset=preset,
+            brokers=brokers,
+            controllers=controllers,
+            is_swarm=swarm,
+            is_guarded=guard,
+            without=tuple(without or ()),
+        )
+    except ValueError as error:
+        raise HarnessError(str(error)) from error

@@ -1,0 +1,46 @@
+"""From what the command line asks for to a plan, and what the simulator makes of one."""
+
+from __future__ import annotations
+
+import re
+
+from highwater.errors import HarnessError
+from highwater.search.planting import problems_with_bug
+from highwater_chaos.plan import Plan
+from highwater_chaos.random_plan import NoRoom, Wanted, random_plan
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)")
+_MS = {"ms": 1, "s": 1_000, "m": 60_000}
+
+
+def plan_of(wanted: Wanted) -> Plan:
+    """Return the plan of a seed and its options; equal ones give equal plans.
+
+    Raises:
+        HarnessError: no fault of the wanted kinds fits into it.
+    """
+    from highwater_simulator.rng import SeededRng
+
+    try:
+        return random_plan(wanted, SeededRng(wanted.seed).stream("chaos"))
+    except NoRoom as error:
+        raise HarnessError(str(error)) from error
+
+
+def what_the_simulator_cannot(plan: Plan) -> list[str]:
+    """Return why the simulator cannot run the plan, one line each; empty when it can."""
+    from highwater_simulator.unsupported import unsupported
+
+    return unsupported(plan) + problems_with_bug(plan)
+
+
+def duration_ms(text: str) -> int:
+    """Return what "60s", "1.5m" or "20000ms" says.
+
+    Raises:
+        HarnessError: it is no length of time.
+    """
+    parsed = _DURATION.fullmatch(text.strip())
+    if parsed is None:
+        raise HarnessError(f"{text!r} is no length of time; write 60s, 2m or 500ms")
+    return round(float(parsed[1]) * _MS[parsed[2]])

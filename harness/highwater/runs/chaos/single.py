@@ -1,0 +1,101 @@
+"""Does one fault to a cluster that stays, and takes it back after its time or when told to."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.settling import look_at
+from highwater.errors import HarnessError
+from highwater.faults.done import Done, NotDone
+from highwater.faults.intents import IntentLog
+from highwater.faults.links.acting import NotProven
+from highwater.faults.links.namespaces import NotInNamespace
+from highwater.faults.on_containers import ContainerFaults
+from highwater.runs.plans.conditions import find_node
+from highwater.runs.plans.translation import unsupported
+from highwater_chaos.faults import Fault
+from highwater_chaos.plan import Plan, Step, Topology, problems_of
+from highwater_checker.run_folder.names import INTENTS
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A fault that was done and taken back. node: on whom, None for several; proof: as seen."""
+
+    run: str
+    fault: Fault
+    node: int | None
+    proof: str
+
+
+def parse_fault(text: str) -> Fault:
+    """Return the fault that the JSON says.
+
+    Raises:
+        HarnessError: it says none.
+    """
+    try:
+        fault: Fault = msgspec.json.decode(text, type=Fault)
+    except msgspec.DecodeError as error:
+        raise HarnessError(f"{text!r} is no fault: {error}") from error
+    return fault
+
+
+def apply_one(
+    cluster: Cluster,
+    fault: Fault,
+    runs: Path,
+    told: threading.Event,
+    acts: Callable[[Done], None] = lambda done: None,
+) -> Applied:
+    """Do the fault, and take it back after its for_ms or once `told` is set; prove both.
+
+    It is written to runs/<run>/intent.jsonl before it is done. acts: called once it acts.
+
+    Raises:
+        HarnessError: it is not for this cluster, was not done, or was not taken back.
+    """
+    _refuse_impossible(cluster, fault)
+    names = {spec.name: int(spec.node_id) for spec in cluster.topology.nodes()}
+    intents = IntentLog(runs / cluster.run_id / INTENTS, time.monotonic_ns)
+    faults = ContainerFaults(cluster, intents)
+    try:
+        faults.get_ready([fault])
+        look = look_at(cluster)
+        done = faults.apply(fault, lambda words: find_node(look, names, words))
+        acts(done)
+        told.wait(_seconds_left(fault, done))
+    except (NotDone, NotInNamespace, NotProven) as error:
+        raise HarnessError(f"not done: {error}") from error
+    finally:
+        problems = faults.heal_all()
+        intents.close()
+    if problems:
+        again = f"'highwater heal --run {cluster.run_id}' tries again"
+        raise HarnessError("\n".join([*problems, again]))
+    return Applied(cluster.run_id, fault, done.node, done.proof)
+
+
+def _seconds_left(fault: Fault, done: Done) -> float | None:
+    for_ms: int | None = getattr(fault, "for_ms", None)
+    if for_ms is None:
+        return None
+    now_ns = time.monotonic_ns()
+    acted_ns = now_ns if done.acted_ns is None else done.acted_ns
+    return max(0.0, for_ms / 1e3 - (now_ns - acted_ns) / 1e9)
+
+
+def _refuse_impossible(cluster: Cluster, fault: Fault) -> None:
+    topology = Topology(brokers=cluster.topology.brokers, controllers=cluster.topology.controllers)
+    plan = Plan(seed=0, topology=topology, steps=(Step(0, fault),))
+    # Its default topic has three replicas, which is no concern of this fault's.
+    problems = [each for each in problems_of(plan) if each.startswith("step")]
+    if problems := problems + unsupported(plan):
+        raise HarnessError("\n".join(problems))

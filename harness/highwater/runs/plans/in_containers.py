@@ -1,0 +1,338 @@
+"""Runs a plan on containers: cluster, the plan's clients, its steps, healing, and the verdict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.settling import await_full_isr, await_replicated
+from highwater.cluster.topology import Topology
+from highwater.errors import HarnessError, ImageBuildFailed
+from highwater.faults.healing import baseline_problems
+from highwater.faults.intents import IntentLog
+from highwater.faults.links.acting import NotProven
+from highwater.faults.links.namespaces import NotInNamespace
+from highwater.faults.on_containers import ContainerFaults
+from highwater.report.observation import Change
+from highwater.report.page import write_report
+from highwater.report.picture import Fault, RunPicture, draw
+from highwater.report.screen import Screen, cluster_table
+from highwater.run_folder import RunFolder
+from highwater.runs.build import write_build
+from highwater.runs.clock import RunClock
+from highwater.runs.observer import Observer
+from highwater.runs.plans.leader_changes import leader_changes
+from highwater.runs.plans.load_process import LoadFailed, LoadProcess
+from highwater.runs.plans.outcome import PlanResult, write_plan
+from highwater.runs.plans.promises import promises_of
+from highwater.runs.plans.schedule import Schedule, StepDone
+from highwater.runs.plans.trace_watch import TraceWatch
+from highwater.runs.plans.translation import differences, topology_of, unsupported
+from highwater.runs.probing import Prober, ProberDied
+from highwater.runs.stock.libraries import ClientKind, differences_of
+from highwater.waiting import NeverHappened
+from highwater_chaos import faults as f
+from highwater_chaos.plan import Observed, Plan
+from highwater_chaos.words import say_step
+from highwater_checker.history import Acknowledged
+from highwater_checker.judging import judge_evidence
+from highwater_checker.looks import Look, leaderships
+from highwater_checker.run_folder import names
+from highwater_checker.run_folder.documents import FINAL_LOOK, PROMISES, REQUIREMENTS
+from highwater_checker.run_folder.evidence import read_evidence
+from highwater_checker.run_folder.names import INTENTS, PROBES
+from highwater_checker.verdict import Requirement, Verdict
+from highwater_client.planned_load import LoadJob
+from highwater_core.events import TraceEvent
+from highwater_core.ids import TopicPartition
+
+CREATED_WITHIN_S = 60.0
+SETTLE_WITHIN_S = 60.0
+SETTLE_BROKEN_WITHIN_S = 15.0
+"""For a cluster that is to break: it may never come to rest, and is judged by what it did."""
+WRITE_ON_S = 0.4
+"""How long clients go on writing once all is healed, as in the simulator."""
+STOP_MARGIN_S = 20.0
+READ_WITHIN_S = 60.0
+LEAST_SHARE_ACKNOWLEDGED = 0.1
+"""Of the records that a run without faults would acknowledge; below it little is proven."""
+
+_STOPPED_BY = (
+    NeverHappened, LoadFailed, ProberDied, ImageBuildFailed, NotInNamespace, NotProven,
+)  # fmt: skip
+"""What ends a run before its plan does: the verdict is unknown, and says which."""
+
+
+class Unsupported(HarnessError):
+    """Containers cannot do what the plan asks for."""
+
+
+def check_supported(plan: Plan) -> Topology:
+    """Return the cluster that the plan needs.
+
+    Raises:
+        Unsupported: the plan has something that containers cannot do.
+    """
+    problems = unsupported(plan)
+    if problems:
+        raise Unsupported("\n".join(problems))
+    return topology_of(plan)
+
+
+def run_in_containers(
+    plan: Plan, folder: RunFolder, screen: Screen, client: ClientKind = ClientKind.OWN
+) -> PlanResult:
+    """Run the plan, and return its verdict; the cluster is gone afterwards, come what may.
+
+    client: who writes and reads.
+
+    Raises:
+        Unsupported: the plan has something that containers cannot do; nothing was started.
+    """
+    topology = check_supported(plan)
+    write_plan(folder, plan)
+    folder.write(PROMISES, promises_of(plan, LEAST_SHARE_ACKNOWLEDGED))
+    folder.write_json(names.TOPOLOGY, topology)
+    notes = (*differences(plan), *differences_of(client))
+    for note in notes:
+        screen.say(f"unlike the plan: {note}", style="yellow")
+    sized_disks = any(isinstance(step.do, f.DiskFull) for step in plan.steps)
+    with Cluster(
+        topology, run_id=folder.run_id, planted=plan.planted, sized_disks=sized_disks
+    ) as cluster:
+        cluster.start()
+        screen.say(f"the cluster is up, clients connect to {cluster.bootstrap}")
+        run = _Run(plan, folder, screen, cluster, client)
+        try:
+            run.play()
+        finally:
+            screen.end_live()
+            screen.say("stopping the nodes and copying their logs and traces")
+            cluster.collect(folder.path)
+    return run.conclude(notes)
+
+
+class _Run:
+    """One plan upon a running cluster, with what it leaves for the verdict."""
+
+    def __init__(
+        self, plan: Plan, folder: RunFolder, screen: Screen, cluster: Cluster, client: ClientKind
+    ) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._screen = screen
+        self._cluster = cluster
+        self._client = client
+        write_build(folder)
+        self._clock = RunClock.begin(folder)
+        self._names = {
+            spec.name: int(spec.node_id)
+            for spec in cluster.topology.nodes()
+            if spec.node_id in cluster.node_ids
+        }
+        self._observer = Observer(
+            node_ids=cluster.node_ids,
+            snapshot_of=cluster.try_snapshot,
+            now_ns=self._clock.now_ns,
+            path=folder.path / names.LOOKS,
+            listener=self._on_look,
+        )
+        self._load: LoadProcess | None = None
+        self._requirements: list[Requirement] = []
+        self._steps: list[StepDone] = []
+        self._marks: list[Fault] = []
+        self._looks: list[Look] = []
+        self._final_look = Look(0, {})
+        self._begin_s = 0.0
+
+    # ------------------------------------------------------------ phases
+
+    def play(self) -> None:
+        """Do everything that the plan says; what goes wrong becomes an unmet requirement."""
+        job = LoadJob(
+            bootstrap=tuple(
+                self._cluster.external_endpoint(b) for b in self._cluster.topology.broker_ids
+            ),
+            workload=self._plan.workload,
+            seed=self._plan.seed,
+            start_ns=self._clock.start_monotonic_ns,
+            history_folder=str(self._folder.path / "history"),
+        )
+        with LoadProcess(job, self._folder.path, self._client) as load:
+            self._load = load
+            self._observer.start()
+            try:
+                load.await_done("create", CREATED_WITHIN_S)
+                self._await_full_isrs(SETTLE_WITHIN_S)
+                with self._prober():
+                    self._do_faults(load)
+                    self._settle(load)
+                self._require("the plan was run to its end", True, "")
+            except _STOPPED_BY as error:
+                self._screen.say(str(error), style="bold yellow")
+                self._require("the plan was run to its end", False, str(error))
+            finally:
+                self._final_look = self._observer.look_once()
+                self._looks, _ = self._observer.stop()
+
+    def _do_faults(self, load: LoadProcess) -> None:
+        intents = IntentLog(self._folder.path / INTENTS, self._clock.now_ns)
+        faults = ContainerFaults(self._cluster, intents, load)
+        try:
+            faults.get_ready(step.do for step in self._plan.steps)
+            self._do_steps(load, faults)
+            self._said("all is healed")
+        finally:
+            problems = faults.heal_all()
+            intents.close()
+            self._require("every fault was taken back", not problems, "; ".join(problems))
+        wrong = baseline_problems(self._cluster)
+        self._require("every node is as it was before the faults", not wrong, "; ".join(wrong))
+
+    def _do_steps(self, load: LoadProcess, faults: ContainerFaults) -> None:
+        watch = self._watch_traces(faults.heard)
+        self._begin_s = self._now_s()
+        load.do("start", STOP_MARGIN_S)
+        schedule = Schedule(
+            self._plan.steps,
+            self._names,
+            faults.apply,
+            self._observer.latest,
+            watch.news if watch is not None else _no_news,
+            self._said,
+            lead_ms=faults.lead_ms,
+        )
+        try:
+            schedule.run_until(self._plan.quiet_after_ms)
+        finally:
+            if watch is not None:
+                watch.stop()
+            self._steps = schedule.steps
+
+    def _prober(self) -> Prober:
+        brokers = self._cluster.topology.broker_ids
+        return Prober(
+            {int(broker): self._cluster.external_endpoint(broker) for broker in brokers},
+            [
+                TopicPartition(topic.name, partition)
+                for topic in self._plan.workload.topics
+                for partition in range(topic.partitions)
+            ],
+            self._folder.path / PROBES,
+            self._observer.latest,
+            self._clock.now_ns,
+        )
+
+    def _watch_traces(self, heard: Callable[[TraceEvent], None]) -> TraceWatch | None:
+        """Return a watch over all nodes, if a step waits for an event or arms a fail-point."""
+        waits = any(
+            (step.when is not None and step.when.state is Observed.EVENT)
+            or isinstance(step.do, f.CrashAt | f.DelayAt)
+            for step in self._plan.steps
+        )
+        if not waits:
+            return None
+        watch = TraceWatch(
+            {int(node): self._cluster.control_endpoint(node) for node in self._cluster.node_ids},
+            heard,
+        )
+        watch.start()
+        watch.await_all()
+        watch.news()
+        return watch
+
+    def _settle(self, load: LoadProcess) -> None:
+        time.sleep(WRITE_ON_S)
+        longest_ms = max((p.delivery_timeout_ms for p in self._plan.workload.producers), default=0)
+        load.do("stop", longest_ms / 1000 + STOP_MARGIN_S)
+        within_s = SETTLE_BROKEN_WITHIN_S if _is_to_break(self._plan) else SETTLE_WITHIN_S
+        self._await_full_isrs(within_s)
+        for topic in self._plan.workload.topics:
+            await_replicated(self._cluster, topic.name, topic.partitions, within=within_s)
+        load.do("read", READ_WITHIN_S)
+
+    def _await_full_isrs(self, within_s: float) -> None:
+        for topic in self._plan.workload.topics:
+            await_full_isr(self._cluster, topic.name, topic.partitions, within=within_s)
+
+    # ------------------------------------------------------------ verdict
+
+    def conclude(self, notes: tuple[str, ...]) -> PlanResult:
+        """Judge what the run left behind, and write the verdict and the report."""
+        folder = self._folder
+        for done in self._steps:
+            self._require(f"done: {say_step(done.step)}", done.has_fired, str(done))
+        session_timeout_ms = self._cluster.topology.session_timeout_ms
+        begin_ns = round(self._begin_s * 1e9)
+        self._requirements += leader_changes(self._steps, self._looks, begin_ns, session_timeout_ms)
+        folder.write(REQUIREMENTS, tuple(self._requirements))
+        folder.write(FINAL_LOOK, self._final_look)
+        folder.write_json(names.STEPS, [_record(done) for done in self._steps])
+        evidence = read_evidence(folder.path)
+        verdict = judge_evidence(evidence)
+        self._draw(verdict, evidence.sends.acknowledged)
+        folder.write_json(names.VERDICT, verdict)
+        write_report(folder, verdict, (), self._marks, evidence)
+        left_out = (f"nothing to examine: {each}" for each in verdict.idle)
+        steps = tuple(str(each) for each in self._steps)
+        return PlanResult(folder.path, verdict, (*notes, *left_out), steps)
+
+    def _draw(self, verdict: Verdict, acknowledged: Sequence[Acknowledged]) -> None:
+        topic = self._plan.workload.topics[0].name
+        draw(
+            RunPicture(
+                title=f"Highwater {self._folder.run_id}: {verdict.outcome.value}",
+                topic_partition=TopicPartition(topic, 0),
+                looks=self._looks,
+                acknowledged=acknowledged,
+                faults=self._marks,
+                gaps=(),
+            ),
+            self._folder.path / "run.png",
+        )
+
+    # ------------------------------------------------------------ helpers
+
+    def _now_s(self) -> float:
+        return self._clock.now_ns() / 1e9
+
+    def _said(self, text: str) -> None:
+        now_s = self._now_s()
+        self._marks.append(Fault(now_s, text))
+        self._screen.say(text, time_s=now_s, style="bold")
+
+    def _require(self, name: str, met: bool, evidence: str) -> None:
+        self._requirements.append(Requirement(name, met, evidence))
+
+    def _on_look(self, look: Look, changes: list[Change]) -> None:
+        for change in changes:
+            self._screen.say(change.text, time_s=change.time_ns / 1e9)
+        if self._load is not None and leaderships(look):
+            told = self._load.latest
+            footer = f"{told.sent} sent, {told.acknowledged} acknowledged, {told.read} read"
+            self._screen.show_live(cluster_table(look, (footer,)))
+
+
+def _no_news() -> tuple[TraceEvent, ...]:
+    return ()
+
+
+def _is_to_break(plan: Plan) -> bool:
+    return plan.expected is not None and plan.expected.verdict == "fail"
+
+
+def _record(done: StepDone) -> dict[str, object]:
+    return {
+        "step": done.step,
+        "fired": done.has_fired,
+        "node": done.node,
+        "due_ms": done.due_ms,
+        "begun_ms": done.begun_ms,
+        "acted_ms": done.acted_ms,
+        "done_ms": done.done_ms,
+        "drift_ms": done.drift_ms,
+        "proof": done.proof,
+        "later": done.later,
+        "missed": done.missed,
+    }

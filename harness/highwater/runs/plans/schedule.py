@@ -1,0 +1,180 @@
+"""A plan's steps on a real clock: due by time or by what is seen, done in threads, taken back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from highwater.faults.done import Done, Find, NotDone
+from highwater.runs.plans.conditions import Waiting, find_node
+from highwater_chaos import faults as f
+from highwater_chaos.plan import Step
+from highwater_chaos.words import say_step
+from highwater_checker.looks import Look
+from highwater_core.events import TraceEvent
+
+POLL_S = 0.01
+_SAID_CHARACTERS = 120
+"""Of why a step was missed; the whole of it is in its StepDone."""
+
+Apply = Callable[[f.Fault, Find], Done]
+
+
+@dataclass(slots=True)
+class StepDone:
+    """What became of a step.
+
+    Units: all by the plan's time. due_ms: its time, or that at which its condition was seen, plus
+    then_after_ms; None while it never was. begun_ms: when its doing began, before it was due if
+    that takes long. acted_ms: from when on it acted. done_ms: when it was proven. drift_ms: how
+    much later than due it acted.
+    """
+
+    step: Step
+    due_ms: int | None = None
+    begun_ms: int | None = None
+    acted_ms: int | None = None
+    done_ms: int | None = None
+    node: int | None = None
+    proof: str = ""
+    missed: str = "its condition was not seen"
+    acting: Done | None = None
+
+    @property
+    def whom(self) -> str:
+        return "" if self.node is None else f"node {self.node}, "
+
+    @property
+    def has_fired(self) -> bool:
+        """Whether it was done, and acted: a fail-point that is armed and never hit did nothing."""
+        return not self.missed and (self.acting is None or self.acting.has_acted())
+
+    @property
+    def later(self) -> str:
+        """What came of it after its proof, "" for what acts at once: a fail-point may be hit."""
+        return "" if self.acting is None else self.acting.later()
+
+    @property
+    def drift_ms(self) -> int | None:
+        if self.acted_ms is None or self.due_ms is None:
+            return None
+        return self.acted_ms - self.due_ms
+
+    def __str__(self) -> str:
+        if self.missed:
+            return f"missed: {self.missed}"
+        return (
+            f"{self.whom}at {self.acted_ms} ms, {say_drift(self.drift_ms)}, "
+            f"proven at {self.done_ms} ms: {self.proof}{'; ' if self.later else ''}{self.later}"
+        )
+
+
+def say_drift(drift_ms: int | None) -> str:
+    """Return "12 ms late", "12 ms early"."""
+    return f"{abs(drift_ms or 0)} ms {'early' if (drift_ms or 0) < 0 else 'late'}"
+
+
+class Schedule:
+    """Carries steps out; made when the plan's time begins.
+
+    look and news tell what is seen: the newest look, and the events since the last call. lead_ms
+    tells how long before it is to act a fault must be begun.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        names: Mapping[str, int],
+        apply: Apply,
+        look: Callable[[], Look],
+        news: Callable[[], tuple[TraceEvent, ...]],
+        said: Callable[[str], None] = lambda text: None,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+        lead_ms: Callable[[f.Fault], int] = lambda fault: 0,
+    ) -> None:
+        self.steps = [StepDone(step) for step in steps]
+        self._names = names
+        self._apply = apply
+        self._look = look
+        self._news = news
+        self._said = said
+        self._clock = clock
+        self._pause = pause
+        self._lead_ms = lead_ms
+        self._begin_s = clock()
+        self._to_come = list(self.steps)
+        self._waiting: list[tuple[StepDone, Waiting]] = []
+        self._due: list[StepDone] = []
+        self._to_revert: list[tuple[int, Callable[[], str]]] = []
+        self._running: list[Future[Any]] = []
+
+    def now_ms(self) -> int:
+        return round((self._clock() - self._begin_s) * 1000)
+
+    def run_until(self, end_ms: int) -> None:
+        """Do what is due until the plan's time is end_ms; return once nothing is under way."""
+        with ThreadPoolExecutor(max(1, len(self.steps)), thread_name_prefix="step") as pool:
+            while self.now_ms() < end_ms:
+                self._look_around()
+                self._do_what_is_due(pool)
+                self._pause(POLL_S)
+            for running in self._running:
+                running.result()
+
+    def _look_around(self) -> None:
+        now_ms = self.now_ms()
+        news = self._news()
+        for done in tuple(self._to_come):
+            at_ms, when = done.step.at_ms, done.step.when
+            if at_ms - (self._lead_ms(done.step.do) if when is None else 0) > now_ms:
+                continue
+            self._to_come.remove(done)
+            if when is None:
+                self._let_be_due(done, at_ms)
+            else:
+                self._waiting.append((done, Waiting(when)))
+        for each in tuple(self._waiting):
+            done, waiting = each
+            if waiting.is_met(self._look(), news, self._names):
+                self._waiting.remove(each)
+                self._let_be_due(done, now_ms + waiting.when.then_after_ms)
+
+    def _let_be_due(self, done: StepDone, due_ms: int) -> None:
+        done.due_ms = due_ms
+        done.missed = "the faults ended before it"
+        self._due.append(done)
+
+    def _do_what_is_due(self, pool: ThreadPoolExecutor) -> None:
+        now_ms = self.now_ms()
+        for done in tuple(self._due):
+            if done.due_ms is not None and done.due_ms - self._lead_ms(done.step.do) <= now_ms:
+                self._due.remove(done)
+                self._running.append(pool.submit(self._carry_out, done))
+        for each in tuple(self._to_revert):
+            if each[0] <= now_ms:
+                self._to_revert.remove(each)
+                self._running.append(pool.submit(each[1]))
+
+    def _carry_out(self, done: StepDone) -> None:
+        done.begun_ms = self.now_ms()
+        look = self._look()
+        try:
+            acting = self._apply(done.step.do, lambda words: find_node(look, self._names, words))
+        except NotDone as why:
+            done.missed = str(why)
+            self._said(f"missed: {say_step(done.step)}: {done.missed[:_SAID_CHARACTERS]}")
+            return
+        done.done_ms, done.acting = self.now_ms(), acting
+        done.acted_ms = done.begun_ms
+        if acting.acted_ns is not None:
+            done.acted_ms = round((acting.acted_ns / 1e9 - self._begin_s) * 1000)
+        done.node, done.proof, done.missed = acting.node, acting.proof, ""
+        self._said(f"{say_step(done.step)} ({done.whom}{say_drift(done.drift_ms)})")
+        for_ms = getattr(done.step.do, "for_ms", None)
+        if for_ms is not None:
+            start_ms = done.done_ms if isinstance(done.step.do, f.Terminate) else done.acted_ms
+            self._to_revert.append((start_ms + for_ms, acting.revert))

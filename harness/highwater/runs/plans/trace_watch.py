@@ -1,0 +1,102 @@
+"""Hears what nodes trace while they run, through Inspect's stream of trace events."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Mapping
+
+import grpc
+
+from highwater.waiting import eventually
+from highwater_core.events import TraceEvent
+from highwater_core.ids import Endpoint
+from highwater_wire.control import (
+    WATCH_TRACE,
+    MalformedControlMessage,
+    decode_trace_line,
+    encode_watch_trace,
+)
+
+RETRY_S = 0.1
+ANSWER_WITHIN_S = 10.0
+
+
+class TraceWatch:
+    """One thread a node; a node that is down is asked again until it answers.
+
+    What a node traced before a thread reached it is told as new; what it traced and forgot before
+    that, and what a killed node had not yet sent, is never told.
+    """
+
+    def __init__(
+        self,
+        endpoints: Mapping[int, Endpoint],
+        listener: Callable[[TraceEvent], None] = lambda event: None,
+    ) -> None:
+        """listener: told of each event too, at once, in the thread that heard it."""
+        self._listener = listener
+        self._news: queue.SimpleQueue[TraceEvent] = queue.SimpleQueue()
+        self._stopping = threading.Event()
+        self._heard: dict[int, None] = {}
+        self._channels = {
+            node: grpc.insecure_channel(str(endpoint), options=[("grpc.enable_http_proxy", 0)])
+            for node, endpoint in endpoints.items()
+        }
+        self._threads = [
+            threading.Thread(target=self._watch, args=(node,), name=f"trace {node}", daemon=True)
+            for node in endpoints
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def news(self) -> tuple[TraceEvent, ...]:
+        """Return what was heard since the last call, each node's events in their order."""
+        found: list[TraceEvent] = []
+        while True:
+            try:
+                found.append(self._news.get_nowait())
+            except queue.Empty:
+                return tuple(found)
+
+    def await_all(self, within: float = ANSWER_WITHIN_S) -> None:
+        """Return once every node was heard.
+
+        Raises:
+            NeverHappened: one was not, in time.
+        """
+        eventually(
+            lambda: set(self._heard) == set(self._channels),
+            within=within,
+            what="the trace of every node is heard",
+            state=lambda: sorted(self._heard),
+        )
+
+    def stop(self) -> None:
+        self._stopping.set()
+        for channel in self._channels.values():
+            channel.close()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(5.0)
+
+    def _watch(self, node: int) -> None:
+        watch: grpc.UnaryStreamMultiCallable[bytes, bytes] = self._channels[node].unary_stream(
+            WATCH_TRACE
+        )
+        last = (0, -1)
+        while not self._stopping.is_set():
+            try:
+                for line in watch(encode_watch_trace(0), wait_for_ready=False):
+                    event = decode_trace_line(line)
+                    self._heard[node] = None
+                    place = event.incarnation, event.seq
+                    if place > last:
+                        last = place
+                        self._news.put(event)
+                        self._listener(event)
+            except (grpc.RpcError, MalformedControlMessage, ValueError):
+                pass  # it is down, or this channel was closed (ValueError)
+            self._stopping.wait(RETRY_S)

@@ -1,0 +1,96 @@
+"""What of a plan containers can do, and what of it becomes something else there. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from highwater.cluster.topology import MIN_SESSION_TIMEOUT_MS, Topology
+from highwater.faults.links.of_cluster import CLIENTS_UNSEEN
+from highwater.faults.processes.clients import ONE_PROCESS
+from highwater.faults.support import REASONS
+from highwater.search.planting import problems_with_bug
+from highwater_chaos import faults as f
+from highwater_chaos.plan import Network, Plan
+from highwater_chaos.words import say_step
+
+SUPPORTED = tuple(kind for kind in f.FAULTS if not REASONS.get(kind))
+_SESSION = "session_timeout_ms"
+
+
+def unsupported(plan: Plan) -> list[str]:
+    """Return what containers cannot do of the plan, one line each; empty when they can do all."""
+    found = [
+        f"unsupported here: {say_step(step)}: {reason}"
+        for step in plan.steps
+        if (reason := _why_not(step.do))
+    ]
+    found += problems_with_bug(plan)
+    try:
+        topology_of(plan)
+    except ValueError as error:
+        found.append(f"the plan's topology: {error}")
+    return found
+
+
+def _why_not(fault: f.Fault) -> str:
+    """Return why containers cannot do this very fault, "" when they can."""
+    match fault:
+        case f.KillClient(client=client) if client != f.ANY:
+            return ONE_PROCESS
+        case f.HalfOpen(plane="client"):
+            return CLIENTS_UNSEEN
+        case _:
+            return REASONS.get(type(fault), "")
+
+
+def topology_of(plan: Plan) -> Topology:
+    """Return the cluster to bring up.
+
+    Raises:
+        ValueError: it cannot be brought up; the message says why.
+    """
+    planned = plan.topology
+    broker_settings = {k: v for k, v in planned.broker_settings.items() if k != _SESSION}
+    controller_settings = {k: v for k, v in planned.controller_settings.items() if k != _SESSION}
+    toggles: dict[str, str | bool] = {}
+    if planned.toggles:
+        toggles = msgspec.json.decode(planned.toggles, type=dict[str, str | bool])
+    sessions = {} if (timeout_ms := _session_timeout_ms(plan)) is None else {_SESSION: timeout_ms}
+    return Topology(
+        brokers=planned.brokers,
+        controllers=planned.controllers,
+        preset=planned.preset,
+        toggles=toggles,
+        broker_settings=broker_settings,
+        controller_settings=controller_settings,
+        **sessions,
+    )
+
+
+def _session_timeout_ms(plan: Plan) -> int | None:
+    """Return the longest session timeout that the plan sets, at least what ZooKeeper grants."""
+    asked = [
+        settings[_SESSION]
+        for settings in (plan.topology.broker_settings, plan.topology.controller_settings)
+        if _SESSION in settings
+    ]
+    return max(MIN_SESSION_TIMEOUT_MS, *asked) if asked else None
+
+
+def differences(plan: Plan) -> Iterator[str]:
+    """Yield in what the run on containers is not the plan's, though nothing is refused."""
+    timeout_ms = _session_timeout_ms(plan)
+    asked = {
+        settings.get(_SESSION)
+        for settings in (plan.topology.broker_settings, plan.topology.controller_settings)
+    }
+    if timeout_ms is not None and asked != {timeout_ms}:
+        yield f"every session lasts {timeout_ms} ms: one for all nodes, and what ZooKeeper grants"
+    if plan.core:
+        yield "all nodes are healed, not the core alone"
+    if plan.probes_shrinking:
+        yield "no follower is kept from fetching at the end"
+    if plan.network != Network():
+        yield "messages travel as the engine's network has them"

@@ -1,0 +1,95 @@
+"""Writes what a simulated run leaves where a run on containers has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from highwater.run_folder import RunFolder
+from highwater.runs.clock import RunClock
+from highwater_checker.history import HistoryEvent, encode
+from highwater_checker.looks import Look, encode_look
+from highwater_checker.run_folder import names
+from highwater_core.events import TraceEvent
+from highwater_core.traces import encode_event
+from highwater_simulator.clocks import NS_PER_MS, WALL_CLOCK_START_MS
+from highwater_simulator.liveness import Core
+from highwater_simulator.runner import RunResult
+from highwater_simulator.trace_log import Entry
+from highwater_simulator.world import World
+
+START_WALL_NS = WALL_CLOCK_START_MS * NS_PER_MS
+
+
+def write_histories(
+    folder: RunFolder, history: Sequence[HistoryEvent], processes: Iterable[str] = ()
+) -> None:
+    """Write each client's history, in the order of its events; of these processes come what may."""
+    by_process: dict[str, list[bytes]] = {process: [] for process in processes}
+    for event in history:
+        by_process.setdefault(event.process, []).append(encode(event))
+    for process, lines in by_process.items():
+        write_lines(folder, f"history/{process}.jsonl", lines)
+
+
+def write_traces(folder: RunFolder, entries: Iterable[Entry]) -> None:
+    """Write each node incarnation's trace, in the order of its events.
+
+    By one clock, as containers on one machine have it: nodes' own may be set wrong or run fast.
+    """
+    by_incarnation: dict[str, list[bytes]] = {}
+    for entry in entries:
+        if isinstance(entry.event, TraceEvent):
+            name = f"{entry.who}-{entry.event.incarnation}"
+            event = replace(entry.event, ts_ns=START_WALL_NS + entry.at_ns)
+            by_incarnation.setdefault(name, []).append(encode_event(event))
+    for name, lines in by_incarnation.items():
+        write_lines(folder, f"trace/{name}.jsonl", lines)
+
+
+def write_clock(folder: RunFolder) -> None:
+    """Write when the run began: its own time is virtual time."""
+    folder.write_json(names.CLOCK, RunClock(0, START_WALL_NS))
+
+
+def write_intents(folder: RunFolder, result: RunResult) -> None:
+    """Write which steps acted, and when; how long each did is not told."""
+    lines: list[bytes] = []
+    fired = zip(result.outcome.fired, result.outcome.fired_at_ms, strict=True)
+    for number, (step, at_ms) in enumerate(fired, start=1):
+        at = {"at_ns": (result.faults_begin_ns or 0) + at_ms * NS_PER_MS, "number": number}
+        lines.append(msgspec.json.encode({**at, "phase": "intended", "fault": step.do}))
+        lines.append(msgspec.json.encode({**at, "phase": "acting", "proof": "it was done"}))
+    write_lines(folder, names.INTENTS, lines)
+
+
+def look_at(world: World, healed: Core | None = None) -> Look:
+    """Return what every node that runs says of itself now; of these alone, where they are given."""
+    nodes = (*world.brokers, *world.controllers)
+    asked = nodes if healed is None else (*healed.brokers, *healed.controllers)
+    snapshots = {node: world.snapshot(node) if node in asked else None for node in nodes}
+    return Look(world.kernel.now_ns(), snapshots)
+
+
+def write_looks(folder: RunFolder, looks: Iterable[Look]) -> None:
+    """Write the looks, in their order; the last one is of the end."""
+    write_lines(folder, names.LOOKS, map(encode_look, looks))
+
+
+def write_segments(folder: RunFolder, world: World) -> None:
+    """Write the log of every replica that a broker says it hosts, as its disk has it."""
+    for broker, handle in world.brokers.items():
+        snapshot = world.snapshot(broker)
+        for replica in () if snapshot is None else snapshot.replicas:
+            place = folder.path / "segments" / handle.name
+            (place / str(replica.topic_partition)).mkdir(parents=True, exist_ok=True)
+            for path in handle.disk.paths(str(replica.topic_partition)):
+                content = bytes(handle.disk.content(path) or b"")
+                folder.write_bytes(f"segments/{handle.name}/{path}", content)
+
+
+def write_lines(folder: RunFolder, name: str, lines: Iterable[bytes]) -> None:
+    """Write the lines, each with its end."""
+    folder.write_bytes(name, b"".join(line + b"\n" for line in lines))

@@ -1,0 +1,36 @@
+"""Which clients there are, and in what each is not a plan's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from highwater.runs.stock.clients import Library
+
+
+class ClientKind(StrEnum):
+    """Who produces and consumes in a run."""
+
+    OWN = "own"
+    CONFLUENT = "confluent"
+    KAFKA_PYTHON = "kafka-python"
+
+
+def differences_of(kind: ClientKind) -> Iterator[str]:
+    """Yield in what these clients are not what a plan says of its own."""
+    if kind is ClientKind.OWN:
+        return
+    yield f"the clients are {library_of(kind).version}; they do not tell how often they sent"
+    if kind is ClientKind.KAFKA_PYTHON:
+        yield "their batches are bounded in bytes, not in records, unless each has one"
+
+
+def library_of(kind: ClientKind) -> Library:
+    """Return the library; its package is imported only now."""
+    if kind is ClientKind.CONFLUENT:
+        from highwater.runs.stock.confluent import Confluent
+
+        return Confluent()
+    from highwater.runs.stock.kafka_python import KafkaPython
+
+    return KafkaPython()

@@ -1,0 +1,281 @@
+"""Campaigns for the command line: run group by group, shrunk, reported. Needs the extra."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from pyspark.sql import SparkSession
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from highwater.checkout import commit_here
+from highwater.errors import INTERRUPTED_EXIT_CODE, HarnessError
+from highwater.output import PROGRESS, RESULTS, print_json, say
+from highwater.search.campaign_report import (
+    CampaignReport,
+    Sums,
+    lead_of,
+    make_report,
+    notes_of,
+    page_rows,
+    print_campaign,
+    search_of,
+    shrunk_name,
+)
+from highwater.search.options import Families
+from highwater.search.planting import check_planting
+from highwater.search.schedule_rows import rows_of, shrunk_of, summary_of
+from highwater.search.searching import families_of, plan_name
+from highwater.search.writable import check_can_write
+from highwater_checker.verdict import EXIT_CODES
+from highwater_core.config import Preset
+from highwater_pipeline.campaign import sums as summing
+from highwater_pipeline.campaign.running import read_rows, run_groups, shrink_failing
+from highwater_pipeline.campaign.shipping import digest_of, is_here, ship
+from highwater_pipeline.campaign.state import (
+    CannotGoOn,
+    GroupReceipt,
+    Settings,
+    group_receipts,
+    open_campaign,
+)
+from highwater_pipeline.campaign.tables import DATA_VERSION, SCHEDULES, SHRUNK
+from highwater_pipeline.java import NoSpark
+from highwater_pipeline.report.campaign import page_of_campaign
+from highwater_pipeline.report.pages import write_page
+from highwater_pipeline.session import spark_session
+from highwater_pipeline.tables import Row
+
+RUN_ON = (
+    "highwater_core",
+    "highwater_wire",
+    "highwater_controller",
+    "highwater_broker",
+    "highwater_checker",
+    "highwater_chaos",
+    "highwater_client",
+    "highwater_planted",
+    "highwater_simulator",
+)
+"""The packages that decide what a schedule does."""
+MAKE_ROWS = (
+    "highwater.checkout",
+    "highwater.errors",
+    "highwater.project",
+    "highwater.search.judging",
+    "highwater.search.options",
+    "highwater.search.planting",
+    "highwater.search.replaying",
+    "highwater.search.schedule_rows",
+    "highwater.search.shrinking",
+    "highwater_pipeline.campaign.state",
+    "highwater_pipeline.campaign.tables",
+    "highwater_pipeline.locking",
+    "highwater_pipeline.receipts",
+)
+"""Of harness and pipeline, all that workers import to make a row. A campaign is of one state of
+this and RUN_ON; what spreads, sums up and reports may change, and the campaign is gone on with."""
+SHIPPED = (*RUN_ON, "highwater_pipeline", "highwater")
+KEPT_OF_EACH = 3
+"""Schedules of each kind of violation whose plans become files, and are shrunk if they fail."""
+SHRUNK_MAX = 32
+LOST_SHOWN = 100
+LINES = 10
+"""Of progress, where there is no terminal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A campaign as it is asked for. seeds: each runs in every family. name "": made of these."""
+
+    seeds: int
+    first_seed: int
+    preset: Preset
+    families: Families
+    planted: str
+    name: str
+    store: Path
+    out: Path
+    master: str
+    group_length: int
+    shrink_runs: int
+
+
+def settings_of(asked: Asked) -> Settings:
+    """Return what decides the campaign's rows, the code here included."""
+    return Settings(
+        first_seed=asked.first_seed,
+        seeds=asked.seeds,
+        families=tuple(str(family) for family in families_of(asked.families)),
+        preset=asked.preset,
+        planted=asked.planted,
+        code=digest_of((*RUN_ON, *MAKE_ROWS)),
+        data_version=DATA_VERSION,
+        group_length=asked.group_length,
+        commit=commit_here(),
+    )
+
+
+def name_of(asked: Asked, settings: Settings) -> str:
+    """Return the name: the one asked for, or one that equal commands on equal code share."""
+    last = asked.first_seed + asked.seeds - 1
+    planted = f"-{asked.planted}" if asked.planted else ""
+    said = f"{asked.preset}-{asked.families}-{asked.first_seed}-{last}{planted}"
+    return asked.name or f"{said}-{settings.code[:8]}"
+
+
+def run_campaign(asked: Asked, *, as_json: bool) -> int:
+    """Run what is left of the campaign, report on all of it, and return the exit code.
+
+    Raises:
+        HarnessError: there is no Java, the name is another campaign's, another process runs it, no
+            node would have the planted bug, or nothing can be written to out.
+    """
+    check_planting(asked.planted, asked.preset)
+    asked_settings = settings_of(asked)
+    name, store = name_of(asked, asked_settings), asked.store.resolve()
+    try:
+        with open_campaign(store, name, asked_settings) as settings:
+            check_can_write(asked.out / name / "campaign.html")
+            before = len(group_receipts(store, name))
+            sums = _sums_of(asked, store, name, settings)
+            report = report_on(asked, store, name, settings, sums, before)
+    except (NoSpark, CannotGoOn) as error:
+        raise HarnessError(str(error)) from error
+    except KeyboardInterrupt:
+        done = sum(each.schedules for each in group_receipts(store, name).values())
+        say(
+            f"interrupted: {done:,} of {asked_settings.schedules:,} schedules of campaign {name} "
+            "are kept; the same command goes on with the others"
+        )
+        return INTERRUPTED_EXIT_CODE
+    if as_json:
+        print_json(report)
+    else:
+        print_campaign(report, RESULTS)
+    return EXIT_CODES[report.verdict]
+
+
+def _sums_of(asked: Asked, store: Path, name: str, settings: Settings) -> Sums:
+    """Run and shrink what is left to do, and return the sums of all of it."""
+    say(f"campaign {name}: {settings.schedules:,} schedules in {len(settings.groups())} groups")
+    with (
+        tempfile.TemporaryDirectory(prefix="highwater-campaign-") as shipped,
+        spark_session(asked.master) as spark,
+    ):
+        if not is_here(asked.master):
+            ship(spark, SHIPPED, Path(shipped))
+        return run_in(spark, asked, store, name, settings)
+
+
+def run_in(spark: SparkSession, asked: Asked, store: Path, name: str, settings: Settings) -> Sums:
+    """Run the groups that are not kept yet, shrink what fails, and return the sums of all."""
+    with _progress(settings, group_receipts(store, name)) as heard:
+        run_groups(spark, store, name, settings, functools.partial(rows_of, settings), heard)
+    schedules = read_rows(spark, store, SCHEDULES, name)
+    chosen = summing.chosen(schedules, KEPT_OF_EACH)
+    failed = [
+        (name, row["seed"], row["family"], row["plan"])
+        for row in chosen
+        if row["outcome"] == "fail"
+    ][:SHRUNK_MAX]
+    shrunk: list[Row] = []
+    if failed and asked.shrink_runs:
+        say(f"{len(failed)} failing schedules are shrunk")
+        shrink = functools.partial(shrunk_of, settings, asked.shrink_runs)
+        shrink_failing(spark, store, name, failed, shrink, asked.shrink_runs)
+        rows = read_rows(spark, store, SHRUNK, name).orderBy("invariant", "seed", "family")
+        shrunk = [row.asDict() for row in rows.collect()]
+    families = summing.by_family(schedules)
+    there = sum(row["schedules"] for row in families)
+    if there != settings.schedules:
+        raise CannotGoOn(
+            f"campaign {name} has the rows of {there:,} of its {settings.schedules:,} schedules, "
+            f"and receipts for all: files are missing below {store}; take another --name"
+        )
+    return Sums(
+        families=families,
+        entries=summing.by_entry(schedules),
+        chosen=chosen,
+        lost=summing.lost(schedules, LOST_SHOWN),
+        shrunk=shrunk,
+    )
+
+
+def report_on(
+    asked: Asked, store: Path, name: str, settings: Settings, sums: Sums, groups_before: int
+) -> CampaignReport:
+    """Write the campaign's page, plans and search.json into its folder; return the report."""
+    folder = asked.out / name
+    receipts = group_receipts(store, name)
+    wall_s = sum(receipt.wall_s for receipt in receipts.values())
+    _write_plans(folder / "plans", sums)
+    report = make_report(
+        search_of(settings, asked.families, sums, wall_s),
+        settings,
+        sums,
+        folder / "plans",
+        campaign=name,
+        master=asked.master,
+        groups=len(receipts),
+        groups_now=len(receipts) - groups_before,
+        page=str(folder / "campaign.html"),
+    )
+    lead, notes = lead_of(report), notes_of(report)
+    write_page(folder, page_of_campaign(name, report.verdict, lead, notes, page_rows(report)))
+    text = msgspec.json.format(msgspec.json.encode(report.search), indent=2)
+    (folder / "search.json").write_bytes(text + b"\n")
+    return report
+
+
+def _write_plans(plans: Path, sums: Sums) -> None:
+    """Write the plans of the schedules that were chosen, as found and as shrunk."""
+    files = {plan_name(summary_of(row)): row["plan"] for row in sums.chosen}
+    files |= {shrunk_name(row): row["plan"] for row in sums.shrunk if row["plan"] is not None}
+    if files:
+        plans.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (plans / name).write_text(text)
+
+
+@contextmanager
+def _progress(
+    settings: Settings, done: dict[int, GroupReceipt]
+) -> Iterator[Callable[[GroupReceipt], None]]:
+    """Show on stderr how far it is: a bar on a terminal, else a line every tenth of the groups."""
+    kept = list(done.values())
+    groups = len(settings.groups())
+    with Progress(
+        TextColumn("schedules"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[numbers]}"),
+        TimeRemainingColumn(),
+        console=PROGRESS,
+        transient=True,
+        disable=not PROGRESS.is_terminal,
+    ) as bar:
+        task = bar.add_task("schedules", total=settings.schedules, numbers="")
+
+        def show() -> None:
+            schedules = sum(each.schedules for each in kept)
+            failing = sum(each.failing for each in kept)
+            wall_s = sum(each.wall_s for each in kept)
+            a_minute = 60 * schedules / wall_s if wall_s else 0
+            numbers = f"{a_minute:,.0f} a minute, {failing:,} failing"
+            bar.update(task, completed=schedules, numbers=numbers)
+            if not PROGRESS.is_terminal and len(kept) % max(1, groups // LINES) == 0:
+                say(f"{schedules:,} of {settings.schedules:,} schedules, {numbers}")
+
+        def heard(receipt: GroupReceipt) -> None:
+            kept.append(receipt)
+            show()
+
+        if kept:
+            show()
+        yield heard

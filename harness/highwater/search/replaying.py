@@ -1,0 +1,228 @@
+"""Replays: which plan is meant, and how its run is shown line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from highwater.checkout import commit_here
+from highwater.errors import HarnessError
+from highwater.search.judging import verdict_of
+from highwater.search.options import Families
+from highwater.search.planting import bug_of
+from highwater_chaos.plan import BadPlan, Plan, decode_plan
+from highwater_chaos.words import say_plan, say_step
+from highwater_checker.verdict import EXIT_CODES, Outcome, Verdict
+from highwater_core.config import Preset
+from highwater_simulator.display import ORACLE, Role, display_line, pieces
+from highwater_simulator.generate import Family, generate
+from highwater_simulator.runner import RunResult, run_plan
+from highwater_simulator.search import Found, bug_or_none, find
+from highwater_simulator.trace_log import Entry
+from highwater_simulator.unsupported import unsupported
+
+_STYLES: dict[Role, str] = {
+    Role.TIME: "dim",
+    Role.WHO: "cyan",
+    Role.EVENT: "",
+    Role.TURNING_POINT: "bold",
+    Role.PLACE: "green",
+    Role.DETAIL: "dim",
+    Role.PLAN: "bold yellow",
+    Role.ORACLE: "bold white on red",
+    Role.WORLD: "magenta",
+}
+_OUTCOME_STYLES = {
+    Outcome.PASS: "bold green",
+    Outcome.FAIL: "bold red",
+    Outcome.UNKNOWN: "bold yellow",
+}
+_NS_PER_S = 1e9
+
+
+class NoSuchPlan(HarnessError):
+    """What is to be replayed is neither a seed nor a plan file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A run that was repeated, with the planted bug if one is named, and how it is judged."""
+
+    result: RunResult
+    found: Found | None
+    verdict: Verdict
+    bug: str = ""
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.verdict.outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayReport:
+    """A replay for machines. Units: simulated_s is virtual time.
+
+    reasons: why the verdict is no pass. planted: the bug that every node had.
+    """
+
+    verdict: Outcome
+    reasons: tuple[str, ...]
+    planted: str
+    digest: str
+    violation: str
+    invariant: str
+    rows: tuple[int, ...]
+    ids: tuple[str, ...]
+    evidence: str
+    seed: int
+    events: int
+    simulated_s: float
+    acknowledged: int
+    excused: tuple[str, ...]
+    fired: tuple[str, ...]
+    missed: tuple[str, ...]
+    not_reached: tuple[str, ...]
+
+
+def plan_of(what: str, preset: Preset | None, family: Families | None) -> Plan:
+    """Return the plan of a seed or of a plan file, which says its preset itself.
+
+    Raises:
+        NoSuchPlan: there is no such file, or it is no plan; or an option contradicts it.
+    """
+    if what.isdecimal():
+        if family is Families.ALL:
+            raise NoSuchPlan("a seed has a plan in each family: say --family processes or disks")
+        chosen = Family((family or Families.PROCESSES).value)
+        return generate(int(what), preset or Preset.FENCED, chosen)
+    if preset is not None or family is not None:
+        raise NoSuchPlan("--preset and --family are for seeds: a plan file says all that itself")
+    return read_plan(Path(what))
+
+
+def read_plan(path: Path) -> Plan:
+    """Return the plan of a file.
+
+    Raises:
+        NoSuchPlan: there is no such file, or it is no plan, or not one for the simulator.
+    """
+    try:
+        plan = decode_plan(path.read_bytes(), path)
+    except OSError as error:
+        raise NoSuchPlan(f"{path}: {error.strerror}; a seed is a number from 0 on") from error
+    except BadPlan as error:
+        raise NoSuchPlan(str(error)) from error
+    if problems := unsupported(plan):
+        raise NoSuchPlan("\n".join(problems))
+    return plan
+
+
+def replay(plan: Plan, bug: str = "") -> Replayed:
+    """Run the plan, with the planted bug that is named here or else in the plan.
+
+    Raises:
+        NoSuchBug, PlantsNothing: the plan's nodes cannot have the planted bug.
+    """
+    planted = bug_of(plan, bug)
+    with bug_or_none(planted):
+        result = run_plan(plan)
+    return Replayed(result, find(result), verdict_of(result), planted)
+
+
+def report_of(replayed: Replayed) -> ReplayReport:
+    result, found = replayed.result, replayed.found
+    return ReplayReport(
+        verdict=replayed.verdict.outcome,
+        reasons=replayed.verdict.reasons,
+        planted=replayed.bug,
+        digest=result.digest(),
+        violation="" if found is None else str(found.violation),
+        invariant="" if found is None else found.violation.invariant,
+        rows=() if found is None else found.rows,
+        ids=() if found is None else found.ids,
+        evidence="" if found is None else found.evidence,
+        seed=result.plan.seed,
+        events=result.events,
+        simulated_s=result.simulated_ns / _NS_PER_S,
+        acknowledged=result.acknowledged,
+        excused=tuple(f"{at} from {offset} on" for at, offset in result.excused),
+        fired=tuple(say_step(step) for step in result.outcome.fired),
+        missed=tuple(say_step(step) for step in result.outcome.missed),
+        not_reached=tuple(say_step(step) for step in result.outcome.not_reached),
+    )
+
+
+# ---------------------------------------------------------------- showing
+
+
+def print_replay(replayed: Replayed, console: Console, around_violation: int | None) -> None:
+    """Print the plan in words, a line for each event, and how it ended."""
+    result = replayed.result
+    for line in (result.plan.title, *say_plan(result.plan), *_notes(replayed)):
+        console.print(Text(line), soft_wrap=True)
+    console.print()
+    entries = result.trace.entries
+    shown = entries if around_violation is None else around(entries, around_violation)
+    print_entries(shown, console)
+    console.print()
+    for line, style in ending(replayed):
+        console.print(Text(line, style=style), soft_wrap=True)
+
+
+def _notes(replayed: Replayed) -> Iterator[str]:
+    """Yield what else the run depends on than what the plan's words say."""
+    if replayed.bug:
+        yield f"every node has the planted bug {replayed.bug}"
+    kept_at, here = replayed.result.plan.commit, commit_here()
+    if kept_at and here and kept_at != here:
+        yield f"kept at commit {kept_at}; this is {here}, which may do otherwise"
+
+
+def around(entries: Sequence[Entry], lines: int) -> Sequence[Entry]:
+    """Return the entries at most so many before or after the first of the oracle's."""
+    for at, entry in enumerate(entries):
+        if entry.who == ORACLE:
+            return entries[max(0, at - lines) : at + lines + 1]
+    return ()
+
+
+def print_entries(entries: Iterable[Entry], console: Console) -> None:
+    """Print a line for each: coloured on a terminal, else exactly as the display says it."""
+    if not console.is_terminal:
+        console.file.writelines(f"{display_line(entry)}\n" for entry in entries)
+        return
+    for entry in entries:
+        line = Text.assemble(*((text, _STYLES[role]) for text, role in pieces(entry)))
+        console.print(line, soft_wrap=True)
+
+
+def ending(replayed: Replayed) -> Iterator[tuple[str, str]]:
+    """Yield the last lines with their styles: steps, numbers, violation, verdict, digest."""
+    result, found = replayed.result, replayed.found
+    outcome = replayed.verdict.outcome
+    for requirement in replayed.verdict.requirements:
+        if not requirement.met:
+            style = "yellow" if outcome is Outcome.UNKNOWN else "dim"
+            yield f"{requirement.name}: {requirement.evidence}", style
+    for at, offset in result.excused:
+        yield f"excused: disks alone lost {at} from offset {offset} on", "yellow"
+    for flag in result.flags:
+        yield f"flagged: {flag}", "yellow"
+    seconds = result.simulated_ns / _NS_PER_S
+    yield (
+        f"{result.events} events in {seconds:.3f} s of virtual time, "
+        f"{result.acknowledged} records acknowledged, {len(result.outcome.fired)} faults",
+        "",
+    )
+    if found is not None:
+        yield str(found.violation), "bold red"
+    if found is not None and found.rows:
+        rows = ", ".join(str(row) for row in found.rows)
+        yield f"catalogue row {rows} ({', '.join(found.ids)}): {found.evidence}", "yellow"
+    documented = " (a documented flaw of the preset)" if found and found.is_documented else ""
+    yield f"verdict: {outcome.value}{documented}", _OUTCOME_STYLES[outcome]
+    yield f"digest {result.digest()}", ""

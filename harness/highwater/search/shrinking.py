@@ -1,0 +1,113 @@
+"""Shrinks a failing plan, and makes scenario files of plans."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from highwater.checkout import commit_here
+from highwater.errors import HarnessError
+from highwater.search.judging import expected_of, steps_of, verdict_of
+from highwater.search.planting import bug_of
+from highwater.search.replaying import NoSuchPlan
+from highwater_chaos.plan import Plan, encode_plan
+from highwater_chaos.words import say_step
+from highwater_checker.verdict import Outcome
+from highwater_simulator.runner import RunResult, run_plan
+from highwater_simulator.search import bug_or_none, find
+from highwater_simulator.shrink import DoesNotFail, OnProgress, Shrunk, shrink
+
+
+class NotAScenario(HarnessError):
+    """A plan's run is no story for a scenario file; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShrinkReport:
+    """A shrinking for machines. words: what the minimal plan does and breaks."""
+
+    plan: Path
+    is_minimal: bool
+    was_interrupted: bool
+    runs: int
+    invariant: str
+    rows: tuple[int, ...]
+    words: str
+
+
+def rows_of(result: RunResult) -> tuple[int, ...]:
+    """Return the catalogue rows that explain the run's violation."""
+    found = find(result)
+    return () if found is None else found.rows
+
+
+def shrink_plan(plan: Plan, bug: str, max_runs: int, on_progress: OnProgress) -> Shrunk:
+    """Return what is left of the plan, with the commit and what was broken as it must show it.
+
+    bug: the planted bug; "" is the one that the plan itself names, or none.
+
+    Raises:
+        NoSuchBug, PlantsNothing: the plan's nodes cannot have the planted bug.
+        NoSuchPlan: the plan does not fail.
+    """
+    planted = bug_of(plan, bug)
+    commit = commit_here()  # before the work: that is the code that was loaded
+    try:
+        with bug_or_none(planted):
+            shrunk = shrink(
+                plan, run=_run, explain=rows_of, max_runs=max_runs, on_progress=on_progress
+            )
+    except DoesNotFail as error:
+        raise NoSuchPlan(str(error)) from error
+    named = replace(
+        shrunk.plan,
+        title=f"{shrunk.signature.invariant}, shrunk from {plan.title or f'seed {plan.seed}'}",
+        commit=commit,
+        expected=expected_of(find(shrunk.result), planted),
+    )
+    return dataclasses.replace(shrunk, plan=named)
+
+
+def _run(plan: Plan) -> RunResult:
+    """Run the plan; what it merely flagged counts as its violation where nothing explains it."""
+    result = run_plan(plan)
+    found = find(result)
+    return result if found is None else dataclasses.replace(result, violation=found.violation)
+
+
+def write_plan_file(plan: Plan, path: Path) -> None:
+    """Write what differs from a plan's defaults, for readers."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(encode_plan(plan, omit_defaults=True))
+
+
+def make_scenario(plan: Plan, title: str = "", bug: str = "") -> Plan:
+    """Run the plan, and return it with what the run showed as what it must show at every commit.
+
+    bug: the planted bug; "" is the one that the plan itself names, or none.
+
+    Raises:
+        NoSuchBug, PlantsNothing: the plan's nodes cannot have the planted bug.
+        NotAScenario: a step of it did nothing, or its run proves nothing.
+    """
+    planted = bug_of(plan, bug)
+    with bug_or_none(planted):
+        result = run_plan(plan)
+    idle = [say_step(step) for step, is_done, _ in steps_of(result) if not is_done]
+    if idle:
+        raise NotAScenario(f"a scenario's steps must all be done; not done: {'; '.join(idle)}")
+    verdict = verdict_of(result)
+    if verdict.outcome is Outcome.UNKNOWN:
+        raise NotAScenario(f"its run proves nothing: {'; '.join(verdict.reasons)}")
+    return replace(
+        plan, title=title or plan.title, commit="", expected=expected_of(find(result), planted)
+    )
+
+
+def commands_for(path: Path) -> Sequence[str]:
+    """Return how the plan file is run again; what bug is planted it says itself."""
+    return (f"highwater sim replay {path}", f"highwater run --plan {path}")

@@ -1,0 +1,31 @@
+"""What users import from `highwater`: each name is kept, and found where it is said to be."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import highwater
+
+NAMES = [
+    "Cluster", "HarnessError", "NeverHappened", "Outcome", "RunFolder", "Topology", "Trial",
+    "Verdict", "await_full_isr", "await_leader", "await_replicated", "create_topic",
+    "delete_topic", "eventually", "judge_run", "look_at",
+]  # fmt: skip
+"""A name that goes breaks its users' tests: the release says so, and this list."""
+
+
+def test_every_public_name_is_there() -> None:
+    assert highwater.__all__ == NAMES
+    for name in NAMES:
+        assert getattr(highwater, name).__name__ == name
+
+
+def test_no_other_name_is_made_up() -> None:
+    assert not hasattr(highwater, "no_such_name")
+
+
+def test_importing_the_package_alone_loads_no_client_library() -> None:
+    code = "import sys, highwater; print({'docker', 'confluent_kafka', 'grpc'} & set(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "set()\n"
