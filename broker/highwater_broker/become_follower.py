@@ -1,6 +1,7 @@
 """The procedure by which a broker becomes a partition's follower, or goes on under a new epoch.
 
-Source: V3 C become_follower; replication.md section 4 makeFollowers. It awaits nothing.
+It awaits nothing.
+Source: V3 design, section C become_follower; replication.md, "Becoming follower".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The broker's periodic work on its logs: checkpoints, flushes, retention, lagging ISR members.
 
-Source: replication.md section 4 (checkpointed every 5 s; shrink every lag/2); V3 C; KAFKA-1647
-(checkpoints list every hosted partition and start after the first LeaderAndIsr).
+Source: replication.md, "High watermark" and "ISR" (shrink every lag/2); V3 design, section C;
+KAFKA-1647 (checkpoints list every hosted partition and start after the first LeaderAndIsr).
 """
 
 from __future__ import annotations

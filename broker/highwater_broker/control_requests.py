@@ -1,6 +1,6 @@
 """Answers the control plane: the controller's commands one at a time, in their order.
 
-Source: DESIGN section 2: what Kafka guards with replicaStateChangeLock is guarded by one queue.
+Source: ARCHITECTURE.md: what Kafka guards with replicaStateChangeLock is guarded by one queue.
 """
 
 from __future__ import annotations

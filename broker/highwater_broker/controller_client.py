@@ -1,6 +1,6 @@
 """Calls the active controller, whichever that is, and finds the next one when it changed.
 
-Source: DESIGN section 3, "Who is where".
+Source: ARCHITECTURE.md, "Who is where".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Each partition is first Truncating, until its log agrees with the leader's, then Fetching. Every
 answer counts only while the partition's entry is the one that it was asked for: a command that
 changed role or epoch meanwhile has replaced the entry.
-Source: replication.md sections 1 (rows 10b, 12) and 4 "OFLE ... Follower"; KIP-101, 279, 320.
+Source: replication.md, "Truncation"; KIP-101, 279, 320.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A Fetch names all of its topics by id (version 15) or all by name (version 12). 
 ids, partitions of those without one have a second task: one of them among the others would have all
 fetched by name, and a leader that has another topic of that name could not tell.
 
-Source: DESIGN section 2 (ReplicaFetcherThread per leader); L8 (a follower has one fetcher).
+Source: ARCHITECTURE.md (ReplicaFetcherThread per leader); L8 (a follower has one fetcher).
 """
 
 from __future__ import annotations

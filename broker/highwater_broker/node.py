@@ -2,7 +2,7 @@
 
 It reaches the world through the ports alone; the same code runs in containers and in the
 simulator.
-Source: DESIGN sections 2 and 3; replication.md section 4.
+Source: ARCHITECTURE.md; replication.md, "The broker".
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class Partition(Replica):
         """Return whole batches from fetch_offset: followers see all, consumers below the HW.
 
         A consumer between high watermark and log end gets nothing and no error: a new leader's
-        high watermark may lag what it has already seen (V3 C; KAFKA-725).
+        high watermark may lag what it has already seen (V3 design, section C; KAFKA-725).
         """
         error = ErrorCode.NONE
         records: Records = b""

@@ -2,7 +2,7 @@
 
 It decides nothing itself: the waiter's own predicate says when it is done. Touches only the
 runtime.
-Source: replication.md section 4, "Purgatory" (Kafka's DelayedProduce and DelayedFetch).
+Source: replication.md, "Waiting requests" (Kafka's DelayedProduce and DelayedFetch).
 """
 
 from __future__ import annotations

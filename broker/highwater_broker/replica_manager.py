@@ -2,7 +2,7 @@
 
 Commands come one at a time (control_requests). Opening, deleting and setting aside of logs is
 replica_logs'; what a role change does is become_leader's and become_follower's.
-Source: V3 C; replication.md section 4 "LISR".
+Source: V3 design, section C; replication.md, "Commands".
 """
 
 from __future__ import annotations
@@ -378,7 +378,7 @@ class ReplicaManager:
         """Give up what the controller does not know to be here: it lists all in its first command.
 
         Return False once the command does not count any more.
-        Source: V3 C (INIT deletes); the stray suffix keeps the log until its topic is known gone.
+        Source: V3 design, section C (INIT deletes); a stray stays until its topic is known gone.
         """
         listed = {each.topic_partition for each in request.partitions}
         is_deleted = self._toggles.unlisted_partitions is UnlistedPartitions.DELETE

@@ -1,6 +1,6 @@
 """What each topic's configuration znode says, kept current; defaults are the broker's settings.
 
-Source: replication.md section 3, /config/topics/T and /config/changes.
+Source: replication.md, /config/topics/T and /config/changes.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ the moment at which the topics exist and their ISRs are full. Phase one, until q
 the faults; in phase two the core is healed for good, the failures of all others stay, and
 progress is demanded. No part of a plan names a toggle except topology.toggles, which generated
 plans leave empty.
-Source: reference/simulation.md sections 4 and 8.
+Source: docs/explanation/simulator.md.
 """
 
 from __future__ import annotations

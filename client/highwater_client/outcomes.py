@@ -1,7 +1,7 @@
 """Decides what the end of one try means for a record: again, or an outcome. Pure.
 
 A record that an earlier try may have appended never ends as `fail`, whatever the last try says.
-Source: KAFKA-13574; reference/history-checks.md section 1.
+Source: KAFKA-13574; replication.md, "Histories".
 """
 
 from __future__ import annotations

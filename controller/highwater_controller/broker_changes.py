@@ -1,6 +1,6 @@
 """Brokers come and go: what that does to partitions and replicas.
 
-Source: V3 design, on_broker_change; reference/replication.md section 3, "Flows"; KIP-380 (a
+Source: V3 design, on_broker_change; replication.md, "Flows"; KIP-380 (a
 broker that registered anew in between is one that failed and started).
 """
 

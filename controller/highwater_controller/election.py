@@ -1,6 +1,6 @@
 """Becoming the active controller through the ephemeral znode /controller.
 
-Source: reference/replication.md section 3, "Election"; KAFKA-1451 (/controller is read first, so
+Source: replication.md, "Election"; KAFKA-1451 (/controller is read first, so
 that a controller which meets its own ephemeral znode knows it for its own).
 """
 

@@ -4,7 +4,7 @@ controller writes says so, and brokers that come back are held to it.
 A state names the contents (storage ids) of its ISR and ELR members, and the registration of its
 leader. A broker that registers with other contents has lost records; a leader that is registered
 anew has restarted. Both are seen by whichever controller looks next, however many died meanwhile.
-Source: KIP-966; reference/replication.md, catalogue rows 8 and 9. Deviation: docs/decisions/0003.
+Source: KIP-966; docs/reference/catalogue.md, rows 8 and 9. Deviation: docs/decisions/0003.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a new controller does before anything else: loads the cluster and takes charge of it.
 
-Source: reference/replication.md section 3, "Failover order" (section D of the V3 design, which
+Source: replication.md, "Failover" (section D of the V3 design, which
 our rendering elides); KAFKA-4443 (UpdateMetadata before any LeaderAndIsr).
 """
 

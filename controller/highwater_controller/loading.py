@@ -1,7 +1,7 @@
 """Takes partitions that ZooKeeper has into the context, in the states that they are found in.
 
 Serves a new controller's failover and topics that turn up with state znodes already written.
-Source: the state machines' start-up, reference/replication.md section 3, "Failover order".
+Source: the state machines' start-up, replication.md, "Failover".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Moves replicas from state to state: tells their brokers, and takes dead ones out of the ISR.
 
-Source: Kafka's ReplicaStateMachine; reference/replication.md section 3.
+Source: Kafka's ReplicaStateMachine; replication.md, "The controller".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Every historical rule is one named toggle, independent of the others. Nodes read toggles; no
 checker, generator or trace event does.
-Source: reference/source-documents.md, "Presets"; the catalogue rows are of replication.md.
+Source: docs/explanation/presets.md; the rows are of docs/reference/catalogue.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The control plane's requests and responses, as values.
 
 Their protobuf forms are in proto/highwater_wire/v1; highwater_wire.control converts both ways.
-Source: V3 design, LeaderAndISRRequest and StopReplicaRequest, extended as DESIGN section 3 says.
+Source: V3 design, LeaderAndISRRequest and StopReplicaRequest, extended as ARCHITECTURE.md says.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """ZooKeeper's paths and the JSON in them: Kafka's own, so that the usual tools read them.
 
 Decoding meets what others wrote: malformed bytes raise MalformedZnode, never anything else.
-Source: reference/replication.md section 3, the table of znodes.
+Source: replication.md, "ZooKeeper's tree".
 """
 
 from __future__ import annotations

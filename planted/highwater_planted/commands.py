@@ -41,7 +41,7 @@ BUGS = (
     PlantedBug(
         name="stale_controller_accepted",
         summary="brokers carry out the commands of a controller that was replaced",
-        source="own; V3 D",
+        source="own; V3 design, section D",
         breaks=("I16", "L3"),
         shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
         toggles={"check_controller_epoch": False},

@@ -149,7 +149,7 @@ BUGS = (
     PlantedBug(
         name="high_watermark_skips_silent_members",
         summary="a new leader's high watermark does not wait for members that have not yet fetched",
-        source="own; replication.md section 4, makeLeaders",
+        source="own; replication.md, Becoming leader",
         breaks=("I4", "I2", "I1"),
         shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
         replacements=(Replacement(partition, "next_high_watermark", _of_those_that_fetched),),
@@ -207,7 +207,7 @@ BUGS = (
     PlantedBug(
         name="uncommitted_served_to_consumers",
         summary="consumers read beyond the high watermark, to the log's end",
-        source="own; V3 C",
+        source="own; V3 design, section C",
         breaks=("I9",),
         shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
         replacements=(Replacement(Partition, "read", _read_to_the_end),),
@@ -233,7 +233,7 @@ BUGS = (
     PlantedBug(
         name="deposed_leader_appends",
         summary="a broker that knows that it no longer leads still appends what clients send",
-        source="own; V3 C: become_follower disables writes",
+        source="own; V3 design, section C: become_follower disables writes",
         breaks=("I3", "I4", "I2"),
         shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
         replacements=(Replacement(Partition, "append", _append_in_any_role),),
@@ -241,7 +241,7 @@ BUGS = (
     PlantedBug(
         name="follower_high_watermark_beyond_its_log",
         summary="a follower takes its leader's high watermark over without its own log's end",
-        source="own; replication.md section 4",
+        source="own; replication.md, The broker",
         breaks=("I4",),
         shows_under=(FaultFamily.NONE, FaultFamily.PROCESS),
         replacements=(Replacement(replica, "follower_high_watermark", _as_the_leader_says),),

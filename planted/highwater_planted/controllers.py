@@ -68,7 +68,7 @@ BUGS = (
     PlantedBug(
         name="leader_epoch_reused",
         summary="an election writes the leader epoch that was",
-        source="own; V3 A",
+        source="own; V3 design, section A",
         breaks=("I7", "L2", "L3"),
         shows_under=(FaultFamily.PROCESS,),
         replacements=(Replacement(partition_state_machine, "_write", _write_same_epoch),),

@@ -73,7 +73,7 @@ BUGS = (
     PlantedBug(
         name="truncate_nothing",
         summary="a new follower fetches from its log's end without asking where it diverged",
-        source="own; V3 C become_follower",
+        source="own; V3 design, section C become_follower",
         breaks=("I3", "I16", "I2"),
         shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
         replacements=(Replacement(fetcher, "first_step", _keep_all),),

@@ -1,6 +1,6 @@
 """What a run's end must show, by the bytes on the disks and by what clients were told.
 
-Names of anomalies are those of reference/history-checks.md section 2.
+Names of anomalies are those of replication.md, "Histories".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Each schedule draws which kinds of faults it has and how often (some none at all), timings from
 extremes as well as from the middle, and waits for states as often as for times. It knows no
 toggle and no planted bug: one configuration for all.
-Source: reference/simulation.md section 3; swarm testing, mixed with all-kinds schedules since
+Source: docs/explanation/simulator.md; swarm testing, mixed with all-kinds schedules since
 swarms alone found no more of crash bugs there.
 """
 

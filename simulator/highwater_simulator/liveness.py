@@ -2,7 +2,7 @@
 
 The core is what was healed for good; whatever the rest does, the core must make progress. What it
 cannot do without the rest is excused by computation, never by assumption.
-Source: reference/replication.md section 2, "Liveness"; reference/simulation.md section 4.
+Source: replication.md, "Liveness"; docs/explanation/simulator.md.
 """
 
 from __future__ import annotations

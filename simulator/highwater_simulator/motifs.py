@@ -1,8 +1,8 @@
 """Motifs: short sequences of faults in which replication protocols are known to have failed.
 
 Each is drawn as a whole, with its own places and times, and then mixed with single faults. They
-are shapes of schedules, taken from the catalogue of historical bugs (reference/replication.md
-section 1) and from other simulators (swizzle-clogging); none knows which bug it may meet.
+are shapes of schedules, taken from the catalogue of historical bugs (docs/reference/catalogue.md)
+and from other simulators (swizzle-clogging); none knows which bug it may meet.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Each change is kept if the run still breaks the same invariant (by the same rows
 where the caller explains violations), under the plan's network seed or one of a few others: what
 matters is the faults, not the latencies with which they were found. Deterministic: it depends on
 the plan and on the bounds alone.
-Source: reference/simulation.md sections 6 and 8.
+Source: docs/explanation/simulator.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Decides which of the controller's commands are older than what is known, and refused. Pure.
 
-Source: replication.md section 4 "LISR"; KIP-380 and KAFKA-9839 (broker epoch), KIP-570 and
+Source: replication.md, "Commands"; KIP-380 and KAFKA-9839 (broker epoch), KIP-570 and
 KAFKA-13972 (StopReplica's leader epoch), KIP-516 (topic id), KAFKA-1097 (assignment).
 """
 

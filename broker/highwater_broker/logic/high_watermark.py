@@ -1,6 +1,6 @@
 """Decides a leader's next high watermark. Pure.
 
-Source: replication.md section 4 "HW (leader)"; KIP-497 (maximal ISR); KAFKA-15583 (frozen below
+Source: replication.md, "High watermark"; KIP-497 (maximal ISR); KAFKA-15583 (frozen below
 min.insync.replicas).
 """
 

@@ -1,6 +1,6 @@
 """Decides who is caught up, who leaves the ISR and who may join it. Pure.
 
-Source: replication.md section 4 "ISR"; KAFKA-7152 (a follower at the leader's end never lags);
+Source: replication.md, "ISR"; KAFKA-7152 (a follower at the leader's end never lags);
 KAFKA-7128 (join at the start of the leader's epoch); KIP-841 and KIP-903 (broker epochs).
 """
 

@@ -2,5 +2,5 @@
 
 A preset without a fix may break what the fix protects, but only by that bug: `explain` gives the
 rows whose trigger a run's trace shows. Knows only core, and reads no toggle.
-Source: reference/replication.md section 1.
+Source: docs/reference/catalogue.md.
 """

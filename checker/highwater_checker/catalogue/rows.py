@@ -2,7 +2,7 @@
 
 A row without a trigger cannot show in any preset here: its fix is part of every one, or what it
 needs (a reassignment, a coordinator) does not exist. Such a row excuses nothing.
-Source: reference/replication.md section 1; the reasons quote its Symptom column.
+Source: docs/reference/catalogue.md; the reasons quote its Symptom column.
 """
 
 from __future__ import annotations

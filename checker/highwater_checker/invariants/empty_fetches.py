@@ -1,6 +1,6 @@
 """I9: a consumer's fetch in [high watermark, log end) gets nothing and no error.
 
-Source: replication.md section 1, row 23 (KAFKA-725), and section 2, I9; V3, section C.
+Source: replication.md, I9; row 23 (KAFKA-725); V3 design, section C.
 """
 
 from __future__ import annotations

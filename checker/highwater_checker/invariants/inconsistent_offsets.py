@@ -1,6 +1,6 @@
 """Inconsistent offsets: no two clients are told of different records at one offset.
 
-Source: reference/history-checks.md section 2, "inconsistent-offsets"; replication.md, I9.
+Source: replication.md, "Histories", "inconsistent-offsets"; replication.md, I9.
 """
 
 from __future__ import annotations

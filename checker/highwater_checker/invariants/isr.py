@@ -21,7 +21,7 @@ class PartitionRecord:
 
 
 def check_isr(records: Iterable[PartitionRecord]) -> CheckResult:
-    """Find partition states whose ISR or leader breaks I6 (replication.md section 2)."""
+    """Find partition states whose ISR or leader breaks I6 (replication.md, "Invariants")."""
     findings: list[Finding] = []
     examined = 0
     for record in records:

@@ -14,7 +14,7 @@ def check_leader_uniqueness(events: Sequence[TraceEvent]) -> CheckResult:
 
     Looks at BECAME_LEADER of brokers and LEADER_ELECTED of controllers. Deleted topics, whose
     epochs begin anew, are left out.
-    Source: replication.md section 2, I7.
+    Source: replication.md, I7.
     """
     gone = deleted_topics(events)
     leaders: dict[tuple[str, int, int], int] = {}

@@ -1,6 +1,6 @@
 """The states of a partition, the valid moves between them, and what each move needs. Pure.
 
-Source: reference/replication.md section 3, "Partition states"; Kafka's PartitionStateMachine.
+Source: replication.md, "Partition states"; Kafka's PartitionStateMachine.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The states of a replica, the valid moves between them, and what each move sends. Pure.
 
-Source: reference/replication.md section 3, "Replica states"; Kafka's ReplicaStateMachine.
+Source: replication.md, "Replica states"; Kafka's ReplicaStateMachine.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def run(tables: Tables) -> CheckFrames:
     that was last told of in its epoch before the cut, or else first. Deleted topics are left out.
     Where an event does not tell the ISR or from where a log was cut, no member is known and nothing
     cut; the checker stops at such an event, and completeness.py (C00) finds it.
-    Source: replication.md section 2, I4 and I11; highwater_checker.invariants.committed_before.
+    Source: replication.md, I4 and I11; highwater_checker.invariants.committed_before.
     """
     events = _events(tables)
     is_cut = fn.col("kind") == CUT

@@ -44,7 +44,7 @@ def run(tables: Tables) -> CheckFrames:
     log_start_offset retention removed the records; those at its high watermark and above nobody can
     have read. Where the client tells the high watermark of the answer that a record came in, the
     record is below it.
-    Source: replication.md section 2, I9; history-checks.md section 2, "unseen";
+    Source: replication.md, I9; replication.md, "Histories", "unseen";
     highwater_checker.invariants.reads.
     """
     all_reads = reads_of_consumers(tables)

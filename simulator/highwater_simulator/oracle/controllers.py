@@ -25,7 +25,7 @@ VALID_PREVIOUS: dict[str, tuple[str, ...]] = {
     "ReplicaDeletionIneligible": ("OfflineReplica", "ReplicaDeletionStarted"),
     "NonExistentReplica": ("ReplicaDeletionSuccessful",),
 }
-"""Source: reference/replication.md section 3, "Partition states" and "Replica states"."""
+"""Source: replication.md, the states of partitions and of replicas."""
 
 
 class ControllerChecks:

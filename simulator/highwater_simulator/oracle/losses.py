@@ -1,6 +1,6 @@
 """Whether the loss of a committed record is excused by what disks lost.
 
-Source: reference/source-documents.md, "Power loss": excused only if every replica that held it
+Source: docs/explanation/simulator.md: excused only if every replica that held it
 lost it that way before another had it.
 """
 

@@ -1,6 +1,6 @@
 """I9, ListOffsets' half: the latest offset that clients are told never falls.
 
-Source: reference/replication.md section 2, I9, and row 23: KIP-207, KAFKA-2334.
+Source: replication.md, I9, and row 23: KIP-207, KAFKA-2334.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The state machines' tables against reference/replication.md section 3."""
+"""The state machines' tables against replication.md, "The controller"."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ plane is, is told by the port of the server, which may be either end: source -> 
 `replication` are the source's requests to the target's port 9093, and its answers from its own.
 Elements of nft's sets end by themselves: what the harness does not renew heals. What is held back
 is marked with the number of its pipe, which sends it to a queue (packet_queue.py) if there is one.
-Source: reference/faults.md sections 3 and 4.
+Source: docs/reference/faults.md.
 """
 
 from __future__ import annotations
