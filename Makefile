@@ -7,7 +7,9 @@ STAMP := $(VENV)/.set-up
 PIPELINE_STAMP := $(VENV)/.set-up-pipeline
 JOBS ?= 2
 # A worker that a test ends is a failure; xdist hangs when it replaces one (its issue 1378).
-WORKERS := -n $(JOBS) --max-worker-restart=0
+# One worker keeps a core busy, the others wait for containers (tests/conftest.py).
+TEST_WORKERS ?= 3
+WORKERS := -n $(TEST_WORKERS) --max-worker-restart=0
 PYTEST_ARGS ?=
 SCHEDULES ?= 1000
 FULL_SCHEDULES ?= 5000

@@ -16,6 +16,8 @@ MESSAGE_CHARACTERS = 1_000
 _SHARED_CLUSTER = re.compile(r"\[((?:steady|brisk|sturdy)-[a-z0-9]+)")
 """The ids that tests/integration/conftest.py gives its shared clusters."""
 
+_BURNING_WORKER = "gw0"
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="also run the tests marked full")
@@ -48,9 +50,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Give as one unit: a shared cluster's tests, another test in containers, a chunk of schedules,
-    any other file.
+    any other file. The first worker takes what keeps a core busy as long as there is any, the
+    others what waits.
 
-    xdist's own loadgroup does this by marks, but groups nothing under pytest 9.2.
+    Tests in containers wait most of their time: so both cores are used from the first minute to
+    the last. xdist's own loadgroup does this by marks, but groups nothing
+    under pytest 9.2.
     """
     if config.getoption("dist") != "load":
         return None
@@ -60,7 +65,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             return unit_of(nodeid)
 
+        def _assign_work_unit(self, node: Any) -> None:
+            takes_waiting = node.gateway.id != _BURNING_WORKER
+            preferred = (unit for unit in self.workqueue if waits(unit) == takes_waiting)
+            unit = next(preferred, None)
+            if unit is not None:
+                self.workqueue.move_to_end(unit, last=False)
+            super()._assign_work_unit(node)
+
     return ByCluster(config, log)
+
+
+def waits(unit: str) -> bool:
+    """Return whether the unit's tests are in containers."""
+    return "/" not in unit or "/integration/" in unit
 
 
 def unit_of(nodeid: str) -> str:
