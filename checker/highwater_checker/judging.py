@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from highwater_checker.contents import with_neighbours
@@ -33,6 +34,7 @@ from highwater_checker.run_folder.evidence import Evidence, read_evidence
 from highwater_checker.run_folder.histories import incarnations_missing, incarnations_of
 from highwater_checker.verdict import Requirement, Verdict, judge
 from highwater_core.config import Preset
+from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
 
 _ABOUT_RECORDS = frozenset(
@@ -172,14 +174,12 @@ def _is_excused(finding: Finding, excused: Sequence[Excused]) -> bool:
 
 
 def _preset_of(evidence: Evidence) -> Preset | None:
-    """Return the preset by the nodes' own word, None where none was seen."""
-    told = (
-        node.preset
-        for look in evidence.all_looks
-        for node in look.nodes.values()
-        if node is not None
-    )
-    name = next(told, "")
+    """Return the preset by the nodes' own word, None where nobody told it."""
+    nodes = (node for look in evidence.all_looks for node in look.nodes.values())
+    told = (node.preset for node in nodes if node is not None)
+    started = (event for event in evidence.traces if event.kind is EventKind.NODE_STARTED)
+    traced = (str(event.detail.get("preset", "")) for event in started)
+    name = next(chain(told, traced), "")
     return Preset(name) if name in {each.value for each in Preset} else None
 
 
