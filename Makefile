@@ -11,7 +11,10 @@ JOBS ?= 2
 TEST_WORKERS ?= 3
 WORKERS := -n $(TEST_WORKERS) --max-worker-restart=0
 PYTEST_ARGS ?=
-SCHEDULES ?= 1000
+# Of each preset: from seed 1 on, and from a seed that is the commit's.
+SCHEDULES ?= 100
+FRESH_SCHEDULES ?= 200
+FRESH_SEED ?= $(shell printf '1%08d' 0x$$(git rev-parse --short=6 HEAD 2>/dev/null || echo 0))
 FULL_SCHEDULES ?= 5000
 HOSTILE_MINUTES ?= 60
 FUZZ_MINUTES ?= 60
@@ -67,11 +70,14 @@ unit: setup-pipeline ## Run the tests that need no containers.
 
 test: lint images ## Run every check and every test.
 	@scripts/test-tools
-	HIGHWATER_REQUIRE_DOCKER=1 HIGHWATER_SCHEDULES=$(SCHEDULES) $(BIN)/pytest $(WORKERS) $(PYTEST_ARGS)
+	HIGHWATER_REQUIRE_DOCKER=1 HIGHWATER_SCHEDULES=$(SCHEDULES) \
+	  HIGHWATER_FRESH_SCHEDULES=$(FRESH_SCHEDULES) HIGHWATER_FRESH_SEED=$(FRESH_SEED) \
+	  $(BIN)/pytest $(WORKERS) $(PYTEST_ARGS)
 
 test-full: lint images ## Likewise, with the full matrix in containers and more schedules.
 	@scripts/test-tools
 	HIGHWATER_REQUIRE_DOCKER=1 HIGHWATER_SCHEDULES=$(FULL_SCHEDULES) \
+	  HIGHWATER_FRESH_SCHEDULES=$(FULL_SCHEDULES) HIGHWATER_FRESH_SEED=$(FRESH_SEED) \
 	  $(BIN)/pytest $(WORKERS) --full $(PYTEST_ARGS)
 
 fuzz: setup ## Feed nodes hostile input for FUZZ_MINUTES; goes on where it was stopped.

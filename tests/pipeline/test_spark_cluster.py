@@ -141,6 +141,7 @@ def worked_on(events: Path) -> list[str]:
     return sorted({end["Task Info"]["Host"] for end in ends if not end["Task Info"]["Failed"]})
 
 
+@pytest.mark.full
 def test_the_pipeline_gives_on_a_cluster_the_answer_that_it_gives_here(
     cluster: SparkCluster, tmp_path: Path
 ) -> None:
