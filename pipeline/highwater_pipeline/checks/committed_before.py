@@ -91,10 +91,13 @@ def _events(tables: Tables) -> DataFrame:
 
 
 def _epochs(events: DataFrame) -> DataFrame:
-    """Return each leader epoch with what was committed before it, and until when its events count.
+    """Return one row for each leader epoch.
 
-    Columns: EPOCH; before (committed, leader_epoch), the highest of the older epochs; until_ns, of
-    the last cut in the epoch, or of what was told first if that is later: null where nobody cut.
+    Columns:
+      EPOCH.
+      before: (committed, leader_epoch), the highest high watermark that an older epoch reported.
+      until_ns: the time of the epoch's last cut, or of its first event that names an ISR if that is
+        later; null if nobody cut a log in the epoch.
     """
     tells_isr = fn.col("kind").isin(*TELL_ISR)
     last_cut_ns = fn.max(fn.when(fn.col("kind") == CUT, fn.col("ts_ns")))
@@ -109,11 +112,14 @@ def _epochs(events: DataFrame) -> DataFrame:
 
 
 def _with_committed(events: DataFrame) -> DataFrame:
-    """Return leaders' begins and cuts, among others, with what was committed before each.
+    """Return the events that are judged, BEGAN and CUT, and others of their epochs.
 
-    before: as of _epochs. Of cuts, what was told earlier in their epoch: last, all of the last
-    event that tells an ISR, and own, the highest that was committed; first: the epoch's first such
-    event, whenever it was. High watermarks that no cut comes after are many, and left out.
+    Columns that are added:
+      before, until_ns: of the epoch, as _epochs returns them.
+      last: the last earlier event of the epoch that names an ISR.
+      own: the highest high watermark that an earlier event of the epoch reported.
+      first: the epoch's first event that names an ISR, whenever it was.
+    High watermarks reported after the epoch's last cut are many; their rows are left out.
     """
     earlier = _up_to(Window.partitionBy(*EPOCH).orderBy("ts_ns"))
     tells_isr = fn.col("kind").isin(*TELL_ISR)

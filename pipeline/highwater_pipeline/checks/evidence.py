@@ -65,7 +65,7 @@ def reads_of_consumers(tables: Tables) -> DataFrame:
 
 
 def places_of(told: DataFrame, by: Sequence[str]) -> DataFrame:
-    """Return each of by once, and is_one: whether one value alone was told there.
+    """Return each combination of by once, and is_one: whether all its rows have one value.
 
     Values are compared by 64-bit hashes: what has a fixed size is aggregated without a sort.
     """
@@ -76,9 +76,11 @@ def places_of(told: DataFrame, by: Sequence[str]) -> DataFrame:
 def with_first(
     told: DataFrame, places: DataFrame, by: Sequence[str], order: Sequence[str]
 ) -> DataFrame:
-    """Return what was told where places_of found more than one value, with first, by the order.
+    """Return the rows of told at places where more than one value was told, with a column first.
 
-    There are few such places, and only they are sorted. first: (value, operation).
+    told: rows with PLACE, value and operation. places: as places_of returns them.
+    first: the (value, operation) of the place's first row, by the order.
+    There are few such places, and only they are sorted.
     """
     in_order = Window.partitionBy(*by).orderBy(*order)
     first = fn.first(fn.struct("value", "operation")).over(in_order)

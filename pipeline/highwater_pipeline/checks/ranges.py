@@ -20,23 +20,24 @@ from highwater_pipeline.tables import Tables
 
 RANGE, _HASH = "range", "hash"
 RANGE_BITS = 8
-"""Of a range, 2**RANGE_BITS offsets; of one difference so many are looked at, on each replica."""
+"""A range has 2**RANGE_BITS offsets: one difference makes all of them be compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """Where the records of whole replicas are to be looked at.
+    """In which ranges of offsets replicas' records must be compared one by one.
 
-    doubtful: (PARTITION, RANGE); None for everywhere. like: the ranges that need it not, each with
-    rows, how many were told of and count, and replicas, how many hold just what was told; None for
-    none.
+    doubtful: rows (PARTITION, RANGE) of those ranges; None: all ranges are.
+    like: one row for each of the other ranges; None: there are none. Its columns:
+      rows: how many client operations of the range are counted.
+      replicas: how many replicas hold exactly the records that clients were told of.
     """
 
     doubtful: DataFrame | None = None
     like: DataFrame | None = None
 
     def doubted(self, told: DataFrame) -> DataFrame:
-        """Return the rows in ranges to doubt, kept: where little is wrong they are few."""
+        """Return the rows of told that lie in doubtful ranges; they are cached."""
         if self.doubtful is None:
             return told
         few = fn.broadcast(_hashed(self.doubtful).select(_HASH))
@@ -53,12 +54,14 @@ def doubts(
     counts: Column | None = None,
     is_odd: Column | None = None,
 ) -> Doubts:
-    """Return where any whole replica holds anything but what was told of by each of by.
+    """Return the ranges in which a whole replica's records differ from those that clients told of.
 
-    told: rows with by, which has PARTITION, offset and value. told_by: where it is given, rows with
-    run_id, topic and those of by that are no PARTITION: who tells of all that replicas hold.
-    counts: of rows of told, whether they are counted in like's rows; None when all are.
-    is_odd: of rows of told; a range with such a row is to be looked at, whatever replicas hold.
+    told: the records that clients told of; columns by, offset and value.
+    by: the columns by which told is grouped; PARTITION is among them.
+    told_by: rows (run_id, topic, and by without PARTITION) of the clients that must have told of
+      every record; None: clients need not tell of all.
+    counts: whether a row of told counts in like's column rows; None: every row does.
+    is_odd: whether a row of told makes its range doubtful by itself.
     """
     if not tables.by_ranges:
         return Doubts()
