@@ -7,7 +7,7 @@ decoded by kafka-python.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,31 +79,39 @@ def read_batches(folder: Path) -> tuple[Batch, ...]:
     Raises:
         DamagedLog: a torn or corrupt batch, or offsets that do not ascend.
     """
+    return batches_in((path.name, path.read_bytes()) for path in sorted(folder.glob("*.log")))
+
+
+def batches_in(segments: Iterable[tuple[str, bytes]]) -> tuple[Batch, ...]:
+    """Return all batches of a log's segments (name, content), which ascend.
+
+    Raises:
+        DamagedLog: see read_batches.
+    """
     batches: list[Batch] = []
-    for path in sorted(folder.glob("*.log")):
-        for batch in _batches_of(path):
+    for name, data in segments:
+        for batch in _batches_of(name, data):
             if batches and batch.base_offset < batches[-1].next_offset:
                 raise DamagedLog(
-                    f"{path.name}: batch at {batch.base_offset} after one that ends at "
+                    f"{name}: batch at {batch.base_offset} after one that ends at "
                     f"{batches[-1].next_offset}"
                 )
             batches.append(batch)
     return tuple(batches)
 
 
-def _batches_of(path: Path) -> Iterator[Batch]:
-    data = path.read_bytes()
+def _batches_of(name: str, data: bytes) -> Iterator[Batch]:
     position = 0
     while position < len(data):
         if len(data) - position < _LENGTH.size:
-            raise DamagedLog(f"{path.name}: torn batch header at byte {position}")
+            raise DamagedLog(f"{name}: torn batch header at byte {position}")
         _, length = _LENGTH.unpack_from(data, position)
         end = position + _LENGTH.size + length
         if length < 49 or end > len(data):
-            raise DamagedLog(f"{path.name}: torn batch at byte {position}")
+            raise DamagedLog(f"{name}: torn batch at byte {position}")
         raw = data[position:end]
         header = DefaultRecordBatch(raw)
         if header.magic != 2 or not header.validate_crc():
-            raise DamagedLog(f"{path.name}: bad magic or CRC at byte {position}")
+            raise DamagedLog(f"{name}: bad magic or CRC at byte {position}")
         yield Batch(header.base_offset, header.next_offset, header.leader_epoch, raw)
         position = end

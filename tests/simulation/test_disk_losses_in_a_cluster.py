@@ -12,13 +12,14 @@ import pytest
 
 from highwater_broker.log.segment import Segment
 from highwater_chaos.faults import FileKind
+from highwater_checker.segments import Batch
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import Offset, TopicPartition
 from highwater_simulator.files import Disk
 from highwater_simulator.oracle.checkpoints import read_checkpoint
 from highwater_simulator.power_loss import Loss
-from highwater_simulator.verification import ReplicaBatch, read_replica
+from highwater_simulator.verification import read_replica
 from highwater_simulator.world import World
 
 ORDERS = TopicPartition("orders", 0)
@@ -39,8 +40,8 @@ def lose_power(world: World, broker_id: int) -> tuple[Loss, ...]:
     return world.brokers[broker_id].disk.lose_power()
 
 
-def batches(world: World, broker_id: int) -> list[ReplicaBatch]:
-    return read_replica(world, broker_id, ORDERS)
+def batches(world: World, broker_id: int) -> tuple[Batch, ...]:
+    return read_replica(world, broker_id, ORDERS).batches
 
 
 # ---------------------------------------------------------------- kills and power losses
@@ -122,7 +123,7 @@ def test_what_was_acknowledged_but_not_synced_is_lost_by_a_power_loss_of_all_nod
         for broker_id in c.world.brokers:
             c.world.start(broker_id)
         await c.full_isr()
-        assert batches(c.world, 0) == []
+        assert batches(c.world, 0) == ()
         c.client.history.clear()
 
     cluster.run(story)

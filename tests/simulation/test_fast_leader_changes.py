@@ -67,5 +67,5 @@ def test_logs_agree_after_fast_leader_changes_only_with_the_epoch_in_the_answer(
         await world.eventually(lambda: world.is_replicated(T0, (0, 1)), 60_000, "a full ISR")
 
     world.run(story(cluster), 600_000)
-    replicas = {broker: read_replica(world, broker, T0) for broker in (0, 1)}
+    replicas = [read_replica(world, broker, T0) for broker in (0, 1)]
     assert bool(find_differences(replicas)) is differs

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from highwater_checker.history import Acknowledged, sends_of
+from highwater_checker.segments import ReplicaLog
 from highwater_client.consumer import Consumer
 from highwater_client.producer import Producer
 from highwater_client.settings import ACKS_ALL, ACKS_LEADER, ACKS_NONE
@@ -15,7 +16,12 @@ from highwater_client.settings import ConsumerSettings as Reads
 from highwater_client.settings import ProducerSettings as Writes
 from highwater_core.ids import TopicPartition
 from highwater_simulator.failover_story import ORDERS, full_isr
-from highwater_simulator.verification import find_bad_epochs, find_differences, read_replica
+from highwater_simulator.verification import (
+    find_bad_epochs,
+    find_differences,
+    read_replica,
+    values_of,
+)
 
 Cluster = Any
 MakeCluster = Callable[..., Cluster]
@@ -79,8 +85,8 @@ async def kill_leaders(cluster: Cluster, times: int) -> None:
         await cluster.full_isr()
 
 
-def replicas(cluster: Cluster) -> dict[int, Any]:
-    return {i: read_replica(cluster.world, i, ORDERS) for i in cluster.world.brokers}
+def replicas(cluster: Cluster) -> list[ReplicaLog]:
+    return [read_replica(cluster.world, i, ORDERS) for i in cluster.world.brokers]
 
 
 def log_of(cluster: Cluster) -> dict[int, str]:
@@ -88,7 +94,7 @@ def log_of(cluster: Cluster) -> dict[int, str]:
     logs = replicas(cluster)
     assert find_differences(logs) == []
     assert find_bad_epochs(cluster.world, ORDERS) == []
-    return {offset: value.decode() for batch in logs[0] for offset, value in batch.values()}
+    return {offset: value.decode() for offset, value in values_of(logs[0])}
 
 
 def check_history(load: Load, log: dict[int, str]) -> None:
@@ -216,7 +222,7 @@ def test_batches_are_told_as_they_lie_in_the_log(cluster: Cluster) -> None:
         load = Load(cluster, batch_max_records=3, linger_ms=5)
         await cluster.world.sleep(2_000)
         await load.end()
-        lying = [(batch.base_offset, batch.next_offset) for batch in replicas(cluster)[0]]
+        lying = [(batch.base_offset, batch.next_offset) for batch in replicas(cluster)[0].batches]
         read = [(base, end) for _, _, base, end, *_ in load.batches]
         crcs = {base: crc for _, _, base, _, crc, *_ in load.batches}
         told = {base: crc for _, _, base, crc, *_ in load.acknowledged}
