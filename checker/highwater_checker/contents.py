@@ -45,12 +45,14 @@ def show(value: str | None) -> str:
 def with_neighbours(
     results: Iterable[CheckResult], replicas: Sequence[ReplicaLog]
 ) -> list[CheckResult]:
-    """Return the results; each finding at an offset tells what replicas hold about there."""
+    """Return the results; a finding at an offset tells besides what replicas hold about there."""
     return [
         replace(
             result,
             findings=tuple(
-                replace(finding, around=_around(finding, replicas)) if at < MOST_SHOWN else finding
+                replace(finding, around=(*finding.around, *_around(finding, replicas)))
+                if at < MOST_SHOWN
+                else finding
                 for at, finding in enumerate(result.findings)
             ),
         )

@@ -75,11 +75,12 @@ def _finding(
         invariant="I3",
         message=(
             f"broker {left_log.broker_id} holds {_show(left)}, "
-            f"broker {right_log.broker_id} holds {_show(right)}{_first_byte(left, right)}"
+            f"broker {right_log.broker_id} holds {_show(right)}"
         ),
         topic=left_log.topic,
         partition=left_log.partition,
         offset=offset,
+        around=_first_byte(left, right),
     )
 
 
@@ -89,12 +90,12 @@ def _show(batch: Batch | None) -> str:
     return f"[{batch.base_offset}, {batch.next_offset}) of epoch {batch.leader_epoch}"
 
 
-def _first_byte(left: Batch | None, right: Batch | None) -> str:
-    """Return where two batches of the same offsets begin to differ, and how."""
+def _first_byte(left: Batch | None, right: Batch | None) -> tuple[str, ...]:
+    """Return a line that says where two batches begin to differ, and how."""
     if left is None or right is None:
-        return ""
+        return ()
     both = zip(left.data, right.data, strict=False)
     shorter = min(len(left.data), len(right.data))
     at = next((place for place, (mine, theirs) in enumerate(both) if mine != theirs), shorter)
     mine, theirs = (data[at : at + _BYTES_SHOWN].hex(" ") for data in (left.data, right.data))
-    return f"; from byte {at} on: {mine or 'nothing'} against {theirs or 'nothing'}"
+    return (f"from byte {at} on: {mine or 'nothing'} against {theirs or 'nothing'}",)

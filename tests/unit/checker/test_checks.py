@@ -111,7 +111,8 @@ def test_of_batches_of_the_same_offsets_the_bytes_that_differ_are_shown() -> Non
     """Found: both were told as [2, 3) of epoch 0."""
     other = make_log(1, FIRST, make_batch(2, ["x"]))
     (finding,) = check_replica_equality([make_log(0, FIRST, SECOND), other]).findings
-    at, shown = finding.message.partition("from byte ")[2].split(" on: ")
+    (line,) = finding.around
+    at, shown = line.removeprefix("from byte ").split(" on: ")
     ours, theirs = shown.split(" against ")
     for batch, told in ((SECOND, ours), (make_batch(2, ["x"]), theirs)):
         assert bytes.fromhex(told) == batch.data[int(at) : int(at) + 8]
