@@ -7,8 +7,8 @@ STAMP := $(VENV)/.set-up
 PIPELINE_STAMP := $(VENV)/.set-up-pipeline
 JOBS ?= 2
 # A worker that a test ends is a failure; xdist hangs when it replaces one (its issue 1378).
-# One worker keeps a core busy, the others wait for containers (tests/conftest.py).
-TEST_WORKERS ?= 3
+# One worker keeps a core busy, the other waits for containers (tests/conftest.py).
+TEST_WORKERS ?= 2
 WORKERS := -n $(TEST_WORKERS) --max-worker-restart=0
 PYTEST_ARGS ?=
 # Of each preset: from seed 1 on, and from a seed that is the commit's.

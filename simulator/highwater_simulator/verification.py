@@ -43,7 +43,9 @@ def find_differences(logs: Sequence[ReplicaLog]) -> list[str]:
 
 def find_bad_epochs(world: World, at: TopicPartition) -> list[str]:
     """Return each leader epoch of the partition that more than one broker led in."""
-    told = world.trace.events(EventKind.BECAME_LEADER, EventKind.TOPICS_CHANGED)
+    told = world.trace.events(
+        EventKind.BECAME_LEADER, EventKind.TOPICS_CHANGED, EventKind.TOPIC_DELETED
+    )
     own = [event for event in told if event.topic_partition in (at, None)]
     return [str(finding) for finding in check_leader_uniqueness(own).findings]
 
