@@ -54,8 +54,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     others what waits.
 
     Tests in containers wait most of their time: so both cores are used from the first minute to
-    the last. xdist's own loadgroup does this by marks, but groups nothing
-    under pytest 9.2.
+    the last. xdist's own loadgroup does this by marks, but groups nothing under pytest 9.2.
     """
     if config.getoption("dist") != "load":
         return None

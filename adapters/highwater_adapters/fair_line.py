@@ -27,8 +27,12 @@ _MOST_TAKEN = 100
 
 
 class Runner(Protocol):
-    """A connection. served_s: for how long it has gone on here, or what it is taken for when it
-    joins those who did longer. What it was served for alone, or as it began, does not count."""
+    """A connection.
+
+    served_s: its tag, the seconds for which it has gone on in this line. It is at least the highest
+    tag with which another had gone on when the connection joined. Time served outside the line, or
+    in its turn as a beginner, is not in it.
+    """
 
     served_s: float
 
@@ -61,7 +65,7 @@ class FairLine:
         self._going_on: list[tuple[float, int, Runner]] = []
         self._spent_s = 0.0
         self._served_s = 0.0
-        """The most that anyone was of those who went on, as it began to."""
+        """The highest tag with which a runner has gone on."""
         self._goes_on: Runner | None = None
         self._pass_is_due = False
 
@@ -73,7 +77,8 @@ class FairLine:
         return max(0.0, PASS_S - self._spent_s)
 
     def spend(self, runner: Runner, duration_s: float) -> None:
-        """Count what the runner has kept the loop for, in this pass and where it went on."""
+        """Count the time for which the runner kept the loop: in this pass, and in its tag if it was
+        going on."""
         if runner is self._goes_on:
             runner.served_s += duration_s
         self._spent_s += duration_s

@@ -27,9 +27,9 @@ RunBlocking = Callable[[Callable[[], None]], "asyncio.Future[None]"]
 
 
 class _Syncs:
-    """Runs syncs on a thread. What one met whose waiter was cancelled, the next one raises.
+    """Runs syncs on threads. The next sync raises the error of one whose waiter was cancelled.
 
-    The kernel tells of a failed write once: where one sync has met it, a later one succeeds.
+    The kernel reports a failed write to one sync alone: a later sync of the same file succeeds.
     """
 
     def __init__(self, run_blocking: RunBlocking) -> None:
@@ -38,7 +38,7 @@ class _Syncs:
         self.in_flight = 0
 
     async def run(self, sync: Callable[[], None], ended: Callable[[], None] | None = None) -> None:
-        """Return once the sync is done, and every earlier one that its waiter has left.
+        """Return once the sync is done, and every earlier one whose waiter was cancelled.
 
         ended is called as the sync ends, whoever waits for it.
 
@@ -167,7 +167,7 @@ class RealFileSystem:
         self._root = Path(root)
         self._threads = ThreadPoolExecutor(sync_threads, thread_name_prefix="sync")
         self._syncs = _Syncs(self._run_blocking)
-        """Of folders, and of files by their names."""
+        """Of folders, and of files that are synced without being open here."""
 
     def open(self, path: str) -> RealFile:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC

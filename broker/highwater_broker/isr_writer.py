@@ -254,7 +254,7 @@ class ConditionalWriter:
         self._fail_points = fail_points
         self._queue = _ProposalQueue(runtime)
         self._reported: dict[TopicPartition, IsrProposal] = {}
-        """Of partitions whose state znode cannot be read: the last proposal that met that."""
+        """By partition: the last proposal for which a damaged state znode was traced."""
 
     def submit(self, partition: Partition) -> None:
         self._queue.put(partition)
@@ -262,10 +262,9 @@ class ConditionalWriter:
     async def run(self) -> None:
         while True:
             batch = await self._queue.get_batch(1)
-            for partition, proposal in batch:
-                if not await self._write(partition, proposal):
-                    self._queue.put_back(batch)  # behind the others: theirs may be well
-                    await self._runtime.sleep(RETRY_MS)
+            if not await self._write(*batch[0]):
+                self._queue.put_back(batch)  # behind the others, whose znodes may be sound
+                await self._runtime.sleep(RETRY_MS)
 
     async def _write(self, partition: Partition, proposal: IsrProposal) -> bool:
         """Return False when the outcome is unknown: the same write is then tried again."""

@@ -20,8 +20,10 @@ async def remove_strays(
     *,
     of_all: bool,
 ) -> bool:
-    """Remove those of the topics that are gone. Where of_all, and once the controller has listed
-    all topics, that is any that it did not list; else those that a command says are gone.
+    """Remove the strays of topics that are gone.
+
+    of_all: any topic counts as gone that the controller did not list, once it has listed all. Else
+    only those in `gone` do, which a command said were deleted.
 
     Return False once the command does not count any more.
     """

@@ -110,10 +110,11 @@ async def read_topics(term: Term, topics: Sequence[str]) -> list[TopicPartition]
 async def _owners_of_shared_ids(term: Term, found: Sequence[_FoundTopic]) -> Mapping[TopicId, str]:
     """Return whose each id is that several of the topics have, "" where nobody can tell.
 
-    It is the topic's that has partition states, for it was led. Of several such it is the only one
-    whose znode nobody wrote again: another may have taken the id from it, or may be its owner with
-    more partitions by now. To give one's id to another forks both, to leave both out only waits for
-    an operator. Where none was led nothing can be lost, and the oldest one has it.
+    A topic that has partition states was led, and may have records: it goes before those that have
+    none. Of several that were led it is the one whose znode was never written again, if there is
+    just one such: the others may have taken the id from it. Else nobody can tell. A wrong owner's
+    log would be taken for the right one's; topics that are left out only wait for an operator.
+    Where none was led no record can be lost, and the oldest topic has the id.
     """
     by_id: dict[TopicId, list[_FoundTopic]] = {}
     for each in found:
@@ -129,9 +130,11 @@ async def _owners_of_shared_ids(term: Term, found: Sequence[_FoundTopic]) -> Map
 def _owner_of(led: Sequence[_FoundTopic], sharing: Sequence[_FoundTopic]) -> str:
     if not led:
         return min(sharing, key=lambda each: each.stat.czxid).topic
-    unwritten = [each for each in led if not each.stat.node_version]
-    (owner,) = led if len(led) == 1 else unwritten if len(unwritten) == 1 else (None,)
-    return "" if owner is None else owner.topic
+    as_created = [each for each in led if not each.stat.node_version]
+    for owners in (led, as_created):
+        if len(owners) == 1:
+            return owners[0].topic
+    return ""
 
 
 async def _has_states(term: Term, topic: str) -> bool:

@@ -144,8 +144,8 @@ class Turns:
         """Return when it is the turn of a step that small requests do together, which lasts until
         the caller's next await.
 
-        size: what the caller has to do, at most SHARED. Thousands that one event woke take so a
-        few steps, not one each, nor all of them one.
+        size: how many things the caller has to do, at most SHARED. One event may wake thousands of
+        requests: they are done in a few steps, instead of a step each or all at once.
         """
         step = self._shared
         if step is not None and step.size + size <= SHARED:

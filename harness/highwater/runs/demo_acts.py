@@ -61,9 +61,9 @@ class DemoActs(ABC):
     def __init__(self, settings: DemoSettings, screen: Screen, folder: RunFolder) -> None:
         self._settings = settings
         self._screen = screen
-        self._intents = IntentLog(folder.path / names.INTENTS, lambda: self._now_ns())
+        self._intents = IntentLog(folder.path / names.INTENTS, self._now_ns)
         self._kills: dict[int, int] = {}
-        """Their numbers among the intents, by node."""
+        """By node: the number of its kill in the log of intents."""
         self.timeline = Timeline()
         self.looks: list[Look] = []
         self.final_look = Look(0, {})

@@ -26,7 +26,10 @@ START_WALL_NS = WALL_CLOCK_START_MS * NS_PER_MS
 def write_histories(
     folder: RunFolder, history: Sequence[HistoryEvent], processes: Iterable[str] = ()
 ) -> None:
-    """Write each client's history, in the order of its events; of these processes come what may."""
+    """Write each process's history, in the order of its events.
+
+    processes: those that get a file even if they did nothing.
+    """
     by_process: dict[str, list[bytes]] = {process: [] for process in processes}
     for event in history:
         by_process.setdefault(event.process, []).append(encode(event))
@@ -66,7 +69,7 @@ def write_intents(folder: RunFolder, result: RunResult) -> None:
 
 
 def look_at(world: World, healed: Core | None = None) -> Look:
-    """Return what every node that runs says of itself now; of these alone, where they are given."""
+    """Return the snapshots of the nodes that run. healed: only these nodes are asked."""
     nodes = (*world.brokers, *world.controllers)
     asked = nodes if healed is None else (*healed.brokers, *healed.controllers)
     snapshots = {node: world.snapshot(node) if node in asked else None for node in nodes}
