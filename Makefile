@@ -13,7 +13,7 @@ WORKERS := -n $(TEST_WORKERS) --max-worker-restart=0
 PYTEST_ARGS ?=
 # Of each preset: from seed 1 on, and from a seed that is the commit's.
 SCHEDULES ?= 100
-FRESH_SCHEDULES ?= 200
+FRESH_SCHEDULES ?= 100
 FRESH_SEED ?= $(shell printf '1%08d' 0x$$(git rev-parse --short=6 HEAD 2>/dev/null || echo 0))
 FULL_SCHEDULES ?= 5000
 HOSTILE_MINUTES ?= 60
@@ -68,14 +68,16 @@ lint: setup-pipeline ## Check formatting, rules, types, imports and the generate
 unit: setup-pipeline ## Run the tests that need no containers.
 	$(BIN)/pytest $(WORKERS) -m "not docker" $(PYTEST_ARGS)
 
-test: lint images ## Run every check and every test.
+test: ## Run every check and every test.
 	@scripts/test-tools
+	@$(MAKE) --no-print-directory -j2 lint images
 	HIGHWATER_REQUIRE_DOCKER=1 HIGHWATER_SCHEDULES=$(SCHEDULES) \
 	  HIGHWATER_FRESH_SCHEDULES=$(FRESH_SCHEDULES) HIGHWATER_FRESH_SEED=$(FRESH_SEED) \
 	  $(BIN)/pytest $(WORKERS) $(PYTEST_ARGS)
 
-test-full: lint images ## Likewise, with the full matrix in containers and more schedules.
+test-full: ## Likewise, with the full matrix in containers and more schedules.
 	@scripts/test-tools
+	@$(MAKE) --no-print-directory -j2 lint images
 	HIGHWATER_REQUIRE_DOCKER=1 HIGHWATER_SCHEDULES=$(FULL_SCHEDULES) \
 	  HIGHWATER_FRESH_SCHEDULES=$(FULL_SCHEDULES) HIGHWATER_FRESH_SEED=$(FRESH_SEED) \
 	  $(BIN)/pytest $(WORKERS) --full $(PYTEST_ARGS)

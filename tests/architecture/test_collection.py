@@ -1,4 +1,7 @@
-"""Tests have the same names in every process, or the two workers of a run refuse to begin."""
+"""Tests have the same names in every process, or the two workers of a run refuse to begin.
+
+So every run of `make test` shows it for two hash seeds, and this for those left out there too.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,6 +29,7 @@ def collected(hash_seed: str) -> list[str]:
     return [line for line in done.stdout.splitlines() if "::" in line]
 
 
+@pytest.mark.full
 def test_names_of_tests_are_the_same_under_every_hash_seed() -> None:
     names = collected("1")
     assert len(names) > 1_000

@@ -8,7 +8,7 @@ These serve all tests of a worker, so a test takes topics of its own and leaves 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from pathlib import Path
@@ -33,15 +33,23 @@ def running(topology: Topology) -> Iterator[Cluster]:
         yield cluster.start()
 
 
-def under_presets(kind: str) -> Any:
+def under_presets(kind: str, *, nightly: Collection[Preset] = ()) -> Any:
     """Return a fixture's parameters: one cluster of the kind under each preset.
 
+    nightly: under these only with --full, for tests of which a preset changes little.
     tests/conftest.py keeps the tests of a shared cluster on one worker by these ids.
     """
-    return [pytest.param(preset, id=f"{kind}-{preset.value}") for preset in Preset]
+    return [
+        pytest.param(
+            preset,
+            id=f"{kind}-{preset.value}",
+            marks=pytest.mark.full if preset in nightly else (),
+        )
+        for preset in Preset
+    ]
 
 
-@pytest.fixture(scope="session", params=under_presets("steady"))
+@pytest.fixture(scope="session", params=under_presets("steady", nightly=(Preset.V3,)))
 def steady(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     topology = Topology(
         preset=request.param,
@@ -69,7 +77,7 @@ def brisk(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     yield from running(often_checkpointed(request.param, session_timeout_ms=4_000))
 
 
-@pytest.fixture(scope="session", params=under_presets("sturdy"))
+@pytest.fixture(scope="session", params=under_presets("sturdy", nightly=(Preset.V3,)))
 def sturdy(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     yield from running(often_checkpointed(request.param, session_timeout_ms=12_000))
 

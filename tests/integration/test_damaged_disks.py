@@ -24,11 +24,17 @@ from highwater.cluster.wire_client import WireClient, record_batch
 from highwater.waiting import eventually
 from highwater_checker.looks import leaderships
 from highwater_checker.segments import read_batches
+from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
+from tests.integration.conftest import under_presets
 
-pytestmark = pytest.mark.docker
+pytestmark = [
+    pytest.mark.docker,
+    # What is on a disk, and its repair, is the same under every preset.
+    pytest.mark.parametrize("brisk", under_presets("brisk", nightly=(Preset.V3,)), indirect=True),
+]
 
 DAMAGED = 0
 RECORDS = 40

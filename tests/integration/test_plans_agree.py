@@ -16,11 +16,10 @@ from tests.plans.agreement import PLANS, assert_shown, read_plan
 pytestmark = pytest.mark.docker
 
 ALWAYS = (
-    "leader_killed_with_an_unreplicated_tail",
     "slow_follower_then_the_leader_dies",
     "a_new_follower_cuts_nothing",
 )
-"""One that passes, one that v3 fails by a bug with a name, one that fails by a planted mistake."""
+"""One that v3 fails by a bug with a name, one that fails by a planted mistake."""
 
 
 @pytest.mark.parametrize(

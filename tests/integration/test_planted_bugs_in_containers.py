@@ -13,8 +13,8 @@ from tests.integration.plan_runs import run_plan
 
 pytestmark = pytest.mark.docker
 
-ALWAYS = ("acknowledged_on_append", "uncommitted_served_to_consumers", "leader_epoch_reused")
-"""Lost records, what was read too early, two leaders: the others are part of the full matrix."""
+ALWAYS = ("acknowledged_on_append", "uncommitted_served_to_consumers")
+"""Lost records, and what was read too early: the others are part of the full matrix."""
 
 
 def unless(is_always: bool) -> tuple[pytest.MarkDecorator, ...]:
@@ -28,10 +28,7 @@ def broken(verdict: Verdict) -> set[str]:
 
 @pytest.mark.parametrize(
     "control",
-    [
-        pytest.param(control, id=control.title, marks=unless(number > 0))
-        for number, control in enumerate(CONTROLS)
-    ],
+    [pytest.param(control, id=control.title, marks=pytest.mark.full) for control in CONTROLS],
 )
 def test_without_a_bug_the_run_passes(control: Circumstances, tmp_path: Path) -> None:
     verdict = run_plan(control.plan(), tmp_path).verdict

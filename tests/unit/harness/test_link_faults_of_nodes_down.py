@@ -12,9 +12,10 @@ import msgspec
 import pytest
 
 from highwater.faults.links.acting import LinkFault, LinkFaults, NotProven, _Request
+from highwater.faults.links.asked import Asked, State
 from highwater.faults.links.in_namespace import CANARY_PORT
 from highwater.faults.links.namespaces import NotInNamespace, Report, Task
-from highwater.faults.links.rules import ALL_PORTS, ALWAYS, NO_RULES, Direction, Lose, Slow
+from highwater.faults.links.rules import ALL_PORTS, ALWAYS, NO_RULES, Direction, Drop, Lose, Slow
 from highwater.waiting import eventually
 
 ADDRESSES = {"10.0.0.10": 0, "10.0.0.11": 1, "10.0.0.12": 2}
@@ -354,12 +355,16 @@ def test_trying_out_with_queues_begins_one_at_each_node_that_runs_and_leaves_non
 
 
 class OneHelperIsLate(PerfectNamespaces):
-    """Node 2's first helper is; rules act from when each node loads them, as long as they say."""
+    """Node 2's first helper is; rules act from when each node loads them, as long as they say.
+
+    nft runs for loads_ns, and the kernel takes the rules taken_ns after its start.
+    """
 
     LATE_NS = 1_000_000_000
 
-    def __init__(self) -> None:
+    def __init__(self, loads_ns: int = 0, taken_ns: int = 0) -> None:
         super().__init__()
+        self.loads_ns, self.taken_ns = loads_ns, taken_ns
         self.acts_ns: dict[int, tuple[int, int]] = {}
 
     def run(self, tasks: Mapping[int, Task]) -> dict[int, Report]:
@@ -370,9 +375,12 @@ class OneHelperIsLate(PerfectNamespaces):
             report = reports[node]
             if task.script is not None:
                 (timeout_ms,) = set(re.findall(r"timeout (\d+)ms", task.script))
-                applied_ns = task.apply_at_ns + late_ns
-                self.acts_ns[node] = applied_ns, applied_ns + int(timeout_ms) * 1_000_000
-                report = msgspec.structs.replace(report, applied_ns=applied_ns)
+                loading_ns = task.apply_at_ns + late_ns
+                from_ns = loading_ns + self.taken_ns
+                self.acts_ns[node] = from_ns, from_ns + int(timeout_ms) * 1_000_000
+                report = msgspec.structs.replace(
+                    report, loading_ns=loading_ns, applied_ns=loading_ns + self.loads_ns
+                )
                 self.now_ns = max(self.now_ns, report.closed_ns + late_ns)
             from_ns, to_ns = self.acts_ns[node]
             came = {
@@ -390,8 +398,11 @@ class OneHelperIsLate(PerfectNamespaces):
         return reports
 
 
-def test_each_nodes_rules_end_when_they_do_and_not_when_those_of_the_last_one_do() -> None:
-    namespaces: Any = OneHelperIsLate()
+@pytest.mark.parametrize(("loads_ms", "taken_ms"), [(0, 0), (90, 0), (90, 90)])
+def test_each_nodes_rules_end_when_they_do_and_not_when_those_of_the_last_one_do(
+    loads_ms: int, taken_ms: int
+) -> None:
+    namespaces: Any = OneHelperIsLate(loads_ms * 1_000_000, taken_ms * 1_000_000)
     links = LinkFaults(
         namespaces, ADDRESSES, clock_ns=lambda: namespaces.now_ns, pause=lambda pause_s: None
     )
@@ -401,3 +412,12 @@ def test_each_nodes_rules_end_when_they_do_and_not_when_those_of_the_last_one_do
     assert len(namespaces.tasks) == 2  # looked at once more, until the first rules had ended
     assert namespaces.now_ns > min(end_ns for _, end_ns in namespaces.acts_ns.values())
     assert [each.received for each in proof.after] == [0, 0, 0, 0]
+
+
+def test_between_the_earliest_and_the_latest_end_of_a_loss_nothing_is_asked_of_packets() -> None:
+    at = Direction("10.0.0.10", 1, 9093)
+    state = State([Drop(at, ALWAYS, until_ns=100, gone_ns=150)])
+    assert state.asked_of(at, state.sure_from(at, 99)) == (Asked(ALWAYS), 100)
+    assert state.sure_from(at, 100) == state.sure_from(at, 149) == 150
+    assert state.sure_from(at, 150) == 150
+    assert state.asked_of(at, 150)[0] == Asked()

@@ -44,6 +44,8 @@ LEAST_LEAD_NS = 600_000_000
 LEAD_PER_START = 1.6
 """Of the slowest of the recent starts of helpers."""
 RECENT_STARTS = 4
+TICK_NS = 10_000_000
+"""The kernel counts timeouts in ticks, of 10 ms at most (CONFIG_HZ=100)."""
 LONGEST_LEAD_NS = 5_000_000_000
 
 
@@ -66,11 +68,17 @@ class LinkFault:
 
 @dataclass(slots=True)
 class _Active:
-    """until_ns: as planned, CLOCK_MONOTONIC; None for ever. ends_ns: by node, when its own end."""
+    """A fault that is asked for; times are CLOCK_MONOTONIC.
+
+    until_ns: its end as planned; None for ever.
+    ends_ns: by node, until when it surely acts there.
+    gone_ns: by node, from when on it surely does not.
+    """
 
     fault: LinkFault
     until_ns: int | None
     ends_ns: dict[int, int] = field(default_factory=dict)
+    gone_ns: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -333,9 +341,16 @@ class LinkFaults:
             if active is None or fault.for_ns is None:
                 continue
             for node, at_ns in applied_ns.items():
-                began_ns = at_ns if isinstance(fault.does, Lose) else reports[node].told_ns
-                if node in fault.targets and began_ns is not None:
-                    active.ends_ns[node] = began_ns + fault.for_ns
+                if node not in fault.targets:
+                    continue
+                told_ns, loading_ns = reports[node].told_ns, reports[node].loading_ns
+                if not isinstance(fault.does, Lose):
+                    if told_ns is not None:
+                        active.ends_ns[node] = told_ns + fault.for_ns
+                    continue
+                began_ns = at_ns if loading_ns is None else loading_ns
+                active.ends_ns[node] = began_ns + fault.for_ns - TICK_NS
+                active.gone_ns[node] = at_ns + fault.for_ns + TICK_NS
 
     def _watched(self, fault: LinkFault, up: Mapping[int, bool]) -> list[Direction]:
         """Return its directions between nodes that are up; from outside come no canaries."""
@@ -379,7 +394,8 @@ class LinkFaults:
             for direction in active.fault.directions:
                 until_ns = active.ends_ns.get(direction.target, planned_ns)
                 if isinstance(does, Lose):
-                    drops.append(Drop(direction, does.percent, until_ns))
+                    gone_ns = active.gone_ns.get(direction.target, 0)
+                    drops.append(Drop(direction, does.percent, until_ns, gone_ns))
                 else:
                     holds.append(Hold(direction, does, until_ns))
         return State(drops, holds)

@@ -80,6 +80,15 @@ class State:
         asked = replace(asked, lost_percent=round(100 * (1 - passing)))
         return asked, min([steady_until_ns, *ends_ns])
 
+    def sure_from(self, direction: Direction, at_ns: int) -> int:
+        """Return from when on, at or after that time, it is known what is asked of packets."""
+        unsure = (
+            drop.gone_ns
+            for drop in self.drops
+            if drop.direction.covers(direction) and drop.until_ns <= at_ns < drop.gone_ns
+        )
+        return max(unsure, default=at_ns)
+
 
 def _slowed(asked: Asked, by: Slow, until_ns: int) -> Asked:
     return replace(asked, latency_ms=by.latency_ms, jitter_ms=by.jitter_ms, slow_until_ns=until_ns)

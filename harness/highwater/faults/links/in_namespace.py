@@ -29,6 +29,8 @@ DATAGRAM_BYTES = 2048
 RECEIVE_BUFFER_BYTES = 1 << 20
 QUEUE_ADDRESS = "\0highwater-queue"
 """Where packet_queue.py listens."""
+SENT_WITHIN_NS = 4_000_000
+"""Less than what proof.py leaves out around a change (SETTLE_NS)."""
 QUEUE_WITHIN_NS = 10_000_000_000
 
 
@@ -39,11 +41,15 @@ def main(task: dict[str, Any]) -> dict[str, Any]:
     least, of the datagram), times (so many at once)}) and every_ns; until_ns, or later if it began
     so late that least_ns would not go by; and perhaps script (nft's) with apply_at_ns, queue (what
     packet_queue.py is told just before), show (a table), qdiscs (kinds of queues to try).
-    The report's: opened_ns, closed_ns, applied_ns (None without a script), error (nft's or the
-    queue's, or ""), sent and received (the sending times of canaries, by name), arrived (when those
-    that were received were), shown_before and shown (the tables at the beginning and at the end),
-    queue_ready_ns (when packet_queue.py listened), told_ns (just before it was told), qdiscs (why a
-    kind of queue is not to be had, "" if it is).
+    The report's:
+      opened_ns, closed_ns;
+      loading_ns and applied_ns: just before and just after nft ran; None without a script;
+      error: nft's or the queue's, or "";
+      sent and received: the sending times of canaries, by name;
+      arrived: when those that were received were;
+      shown_before and shown: the tables at the beginning and at the end;
+      queue_ready_ns: when packet_queue.py listened; told_ns: just before it was told;
+      qdiscs: why a kind of queue is not to be had, "" if it is.
     """
     shown_before = show(task.get("show"))
     sockets = {port: _socket(port) for port in task["ports"]}
@@ -82,7 +88,9 @@ class _Change:
         self._at_ns: int = task["apply_at_ns"] if self._script is not None else 0
         self._give_up_ns = max(self._at_ns, time.monotonic_ns()) + QUEUE_WITHIN_NS
         self._queue: socket.socket | None = None
-        self.report: dict[str, Any] = {"applied_ns": None, "error": ""}
+        self.report: dict[str, Any] = {
+            "loading_ns": None, "applied_ns": None, "error": "",
+        }  # fmt: skip
 
     @property
     def is_done(self) -> bool:
@@ -99,7 +107,9 @@ class _Change:
             elif self._told and now_ns < self._give_up_ns:
                 return
         if now_ns >= self._at_ns:
-            self.report["error"] = self._tell() or load(self._script)
+            error = self._tell()
+            self.report["loading_ns"] = time.monotonic_ns()
+            self.report["error"] = error or load(self._script)
             self.report["applied_ns"] = time.monotonic_ns()
             self._script = None
 
@@ -180,12 +190,17 @@ def _socket(port: int) -> socket.socket:
 
 
 def _send(sender: socket.socket, canary: dict[str, Any], sent: dict[str, list[int]]) -> None:
+    """Send the canary, and note when that was, unless it is not known well enough.
+
+    On a busy machine another process may run between the look at the clock and the sending.
+    """
     for _ in range(canary["times"]):
         at_ns = time.monotonic_ns()
-        sent.setdefault(canary["name"], []).append(at_ns)
         content = f"{canary['name']} {at_ns} ".encode().ljust(canary["bytes"], b".")
         with contextlib.suppress(OSError):  # sent and not received: the same as dropped
             sender.sendto(content, (canary["to"], canary["to_port"]))
+        if time.monotonic_ns() - at_ns < SENT_WITHIN_NS:
+            sent.setdefault(canary["name"], []).append(at_ns)
 
 
 def _receive(receiver: Any, received: dict[str, list[int]], arrived: dict[str, list[int]]) -> None:

@@ -58,6 +58,7 @@ class Report(msgspec.Struct, frozen=True):
     arrived: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     queue_ready_ns: int | None = None
     told_ns: int | None = None
+    loading_ns: int | None = None
     shown_before: str = ""
     shown: str = ""
     qdiscs: Mapping[str, str] = field(default_factory=dict)

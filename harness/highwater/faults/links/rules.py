@@ -61,12 +61,16 @@ class Direction:
 class Drop:
     """A share of a direction's packets, in percent, that is dropped until a time.
 
-    until_ns: CLOCK_MONOTONIC.
+    Times are CLOCK_MONOTONIC.
+    until_ns: until then packets are surely dropped.
+    gone_ns: from then on none is. Between the two nobody knows, for the kernel counts from when it
+        took the rules, and that lies between the start and the end of nft.
     """
 
     direction: Direction
     percent: int
     until_ns: int
+    gone_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,7 @@ class LinkWatch:
         for canary in self.canaries:
             begin_ns, end_ns = within(canary)
             from_ns, to_ns = self._common(canary, reports, begin_ns, end_ns)
+            from_ns = state.sure_from(canary.direction, from_ns)
             asked, steady_until_ns = state.asked_of(canary.direction, from_ns)
             to_ns = min(to_ns - asked.travel_ns, steady_until_ns) - SETTLE_NS
             sent, arrived = self._seen(canary, reports)
