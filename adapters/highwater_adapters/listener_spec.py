@@ -9,7 +9,7 @@ from typing import Any
 from highwater_adapters.frames import MAX_FRAME_BYTES
 from highwater_adapters.memory_quota import MemoryQuota
 from highwater_wire.kafka.codec import VERSION_PROFILE, VersionProfile
-from highwater_wire.kafka.messages import KafkaRequest, KafkaResponse
+from highwater_wire.kafka.messages import KafkaAnswer, KafkaRequest
 
 NO_LIMIT = -1
 MAX_IDLE_MS = 600_000
@@ -24,9 +24,7 @@ class ConnectionContext:
     peer: str
 
 
-KafkaHandler = Callable[
-    [KafkaRequest, ConnectionContext], Coroutine[Any, Any, KafkaResponse | None]
-]
+KafkaHandler = Callable[[KafkaRequest, ConnectionContext], Coroutine[Any, Any, KafkaAnswer]]
 """Answers a request; None sends nothing (a produce with acks 0). Never given an
 UnsupportedRequest: the listener answers those itself. A produce's records are views of the
 connection's buffer: they can be read before the handler's first wait, and not afterwards. When the

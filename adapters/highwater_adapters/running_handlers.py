@@ -13,10 +13,10 @@ from types import coroutine as generator_coroutine
 from typing import Any, Generic, TypeVar
 
 from highwater_core.check import BugFound
-from highwater_wire.kafka.messages import KafkaResponse
+from highwater_wire.kafka.messages import KafkaAnswer
 
 K = TypeVar("K")
-Work = Coroutine[Any, Any, KafkaResponse | None]
+Work = Coroutine[Any, Any, KafkaAnswer]
 
 _ENDED = object()
 """What a step returns whose handler has ended."""
@@ -32,7 +32,7 @@ class RunningHandlers(Generic[K]):
 
     def __init__(
         self,
-        settle: Callable[[K, KafkaResponse | None], None],
+        settle: Callable[[K, KafkaAnswer], None],
         report_bug: Callable[[K, BaseException], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
@@ -109,7 +109,7 @@ class RunningHandlers(Generic[K]):
 
 
 @generator_coroutine
-def _go_on(work: Work, awaited: Any) -> Generator[Any, Any, KafkaResponse | None]:
+def _go_on(work: Work, awaited: Any) -> Generator[Any, Any, KafkaAnswer]:
     """Go on, within a task, with a coroutine that was started outside one and awaits a future."""
     if awaited is not None:
         awaited._asyncio_future_blocking = True  # as what a task's step yields has it
@@ -120,10 +120,10 @@ def _go_on(work: Work, awaited: Any) -> Generator[Any, Any, KafkaResponse | None
         except BaseException as error:  # noqa: BLE001 (the future's, or a cancellation: passed on)
             thrown = error
         if thrown is None:
-            answer: KafkaResponse | None = yield from work
+            answer: KafkaAnswer = yield from work
             return answer
         try:
             awaited = work.throw(thrown)
         except StopIteration as stop:
-            response: KafkaResponse | None = stop.value
+            response: KafkaAnswer = stop.value
             return response

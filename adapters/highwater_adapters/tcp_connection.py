@@ -38,7 +38,8 @@ from highwater_wire.kafka.codec import (
 )
 from highwater_wire.kafka.messages import (
     PRODUCE_PARTITION_BYTES,
-    KafkaResponse,
+    HangUp,
+    KafkaAnswer,
     ProduceRequest,
     UnsupportedRequest,
 )
@@ -341,7 +342,7 @@ class Connection(asyncio.BufferedProtocol):
 
     # ------------------------------------------------------------ responses
 
-    def _settle(self, exchange: _Exchange, response: KafkaResponse | None) -> None:
+    def _settle(self, exchange: _Exchange, response: KafkaAnswer) -> None:
         if self._is_dropped:
             return
         if not self._encode(exchange, response):
@@ -358,11 +359,14 @@ class Connection(asyncio.BufferedProtocol):
             self._flush_is_due = True  # several may settle in one pass of the loop: one write
             self._loop.call_soon(self._flush)
 
-    def _encode(self, exchange: _Exchange, response: KafkaResponse | None) -> bool:
+    def _encode(self, exchange: _Exchange, response: KafkaAnswer) -> bool:
         """Give the exchange its answer, or close the connection for want of one."""
         if response is None:
             exchange.pieces = []
             return True
+        if isinstance(response, HangUp):
+            self.shed(response.why)
+            return False
         name = exchange.request_type.__name__
         try:
             pieces = own_answer(response, exchange.api_version, exchange.correlation_id)

@@ -12,7 +12,7 @@ from highwater_adapters.tcp_server import ConnectionContext, KafkaHandler, Liste
 from highwater_broker.kafka_api.seams import Listener
 from highwater_broker.node import BrokerNode
 from highwater_broker.settings import NO_LIMIT, BrokerSettings
-from highwater_wire.kafka.messages import KafkaRequest, KafkaResponse
+from highwater_wire.kafka.messages import KafkaAnswer, KafkaRequest
 from highwater_wire.kafka.versions import REPLICATION_PROFILE
 
 
@@ -25,7 +25,7 @@ def make_listeners(settings: BrokerSettings, node: BrokerNode) -> Sequence[Liste
     """
 
     def handler(listener: Listener) -> KafkaHandler:
-        async def handle(request: KafkaRequest, context: ConnectionContext) -> KafkaResponse | None:
+        async def handle(request: KafkaRequest, context: ConnectionContext) -> KafkaAnswer:
             return await node.handle_kafka(request, listener.value)
 
         return handle

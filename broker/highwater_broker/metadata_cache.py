@@ -36,6 +36,7 @@ class MetadataCache:
         self._controller_epoch = NO_CONTROLLER_EPOCH
         self._last_number: tuple[ControllerEpoch, int] = (NO_CONTROLLER_EPOCH, 0)
         self._listeners: list[Callable[[str], None]] = []
+        self._when_known: list[Callable[[], None]] = []
         self.partition_count = 0
         """How many partitions are known, of all topics."""
         self.is_complete = False
@@ -45,6 +46,13 @@ class MetadataCache:
     def listen(self, listener: Callable[[str], None]) -> None:
         """Call the listener with each topic that an update names, after the whole update."""
         self._listeners.append(listener)
+
+    def when_known(self, callback: Callable[[], None]) -> None:
+        """Call it once the first update has come, which lists this broker among others."""
+        if self._controller_epoch != NO_CONTROLLER_EPOCH:
+            callback()
+        else:
+            self._when_known.append(callback)
 
     def update(self, request: UpdateMetadataRequest) -> tuple[TopicPartition, ...]:
         """Take over the controller's view; return the partitions that were removed, in order.
@@ -76,6 +84,9 @@ class MetadataCache:
         for topic in touched:
             for listener in self._listeners:
                 listener(topic)
+        when_known, self._when_known = self._when_known, []
+        for callback in when_known:
+            callback()
         return tuple(removed)
 
     def _put(self, partition: PartitionMetadata) -> list[TopicPartition]:

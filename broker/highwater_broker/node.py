@@ -35,7 +35,7 @@ from highwater_core.fail_points import BROKER_FAIL_POINTS, FailPoints
 from highwater_core.ids import BrokerEpoch, Endpoint, NodeId
 from highwater_core.messages import ControlledShutdownRequest, NodeSnapshot, TaskSnapshot
 from highwater_core.ports import CallFailed, CannotStart, Ports
-from highwater_wire.kafka.messages import KafkaRequest, KafkaResponse
+from highwater_wire.kafka.messages import KafkaAnswer, KafkaRequest
 from highwater_wire.kafka.versions import VERSION_PROFILE
 
 
@@ -200,7 +200,7 @@ class BrokerNode:
         """Have run() stop cleanly and return."""
         self._stop_requested.set()
 
-    async def handle_kafka(self, request: KafkaRequest, listener_name: str) -> KafkaResponse | None:
+    async def handle_kafka(self, request: KafkaRequest, listener_name: str) -> KafkaAnswer:
         """Answer a data-plane request that came through the listener of that name."""
         return await self._kafka.handle(request, listener_name)
 

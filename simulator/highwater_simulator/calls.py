@@ -24,7 +24,7 @@ from highwater_simulator.network import Network, Pipe, Plane
 from highwater_simulator.tasks import NodeRuntime, SimulatedFuture, SimulatedTask
 from highwater_simulator.unread import Unread
 from highwater_wire.kafka.codec import MalformedRequest
-from highwater_wire.kafka.messages import expects_response
+from highwater_wire.kafka.messages import HangUp, expects_response
 
 Handler = Callable[[Any], Awaitable[Any]]
 
@@ -214,6 +214,9 @@ class ServerSide:
             self.break_off(f"refused: {error}")
             return
         value = await self._listener.handler(read)
+        if isinstance(value, HangUp):
+            self.break_off(value.why)
+            return
         try:
             exchange.answer = _Answer(carriage.response(request, value), request=request)
         except OSError as error:  # of records to be sent; the real server's sendfile meets it

@@ -47,7 +47,7 @@ from highwater_simulator.tasks import NodeRuntime
 from highwater_simulator.trace_log import TraceLog
 from highwater_simulator.unread import Sender
 from highwater_simulator.zookeeper import ZooKeeper
-from highwater_wire.kafka.messages import KafkaRequest, KafkaResponse
+from highwater_wire.kafka.messages import KafkaAnswer, KafkaRequest, KafkaResponse
 
 CLIENT_PORT, REPLICATION_PORT, EXTERNAL_PORT, CONTROL_PORT = 9092, 9093, 9094, 9095
 POLL_MS = 10
@@ -125,7 +125,7 @@ class World:
         """Hears of every node's trace event, as it happens."""
         self.on_start: Callable[[int], None] | None = None
         """Hears of every node that starts, before its first step."""
-        self.on_reply: Callable[[int, KafkaRequest, KafkaResponse | None], None] | None = None
+        self.on_reply: Callable[[int, KafkaRequest, KafkaAnswer], None] | None = None
         """Hears of every broker's answer on the data plane, as it leaves."""
         self.on_read: Callable[[int, KafkaRequest, KafkaResponse], None] | None = None
         """Hears of every such answer that was read from files as it arrived, as it then was."""
@@ -292,8 +292,8 @@ class World:
 
     def _kafka_handler(
         self, broker_id: int, node: BrokerNode, listener_name: str
-    ) -> Callable[[KafkaRequest], Awaitable[KafkaResponse | None]]:
-        async def handle(request: KafkaRequest) -> KafkaResponse | None:
+    ) -> Callable[[KafkaRequest], Awaitable[KafkaAnswer]]:
+        async def handle(request: KafkaRequest) -> KafkaAnswer:
             response = await node.handle_kafka(request, listener_name)
             if self.on_reply is not None:
                 self.on_reply(broker_id, request, response)

@@ -1,5 +1,7 @@
 """What stock clients make of what is not supported: they fail at once, with an error that says so.
 
+And of a broker that was started and knows nothing yet: they find the way back to it.
+
 A listener on 127.0.0.1 with the broker's own handlers; librdkafka and kafka-python as they come.
 """
 
@@ -7,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -16,9 +19,11 @@ import kafka
 import kafka.errors
 import pytest
 
+from highwater.waiting import eventually
 from highwater_adapters.asyncio_runtime import AsyncioRuntime
 from highwater_adapters.tcp_server import KafkaListener, ListenerSpec
 from highwater_broker.kafka_api.dispatcher import KafkaApi
+from highwater_broker.kafka_api.metadata import WAIT_TO_KNOW_MS
 from highwater_broker.kafka_api.seams import KafkaApiSettings, Listener
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.purgatory import Purgatory
@@ -32,6 +37,7 @@ from highwater_core.ids import (
     TopicPartition,
 )
 from highwater_core.messages import BrokerEndpoints, PartitionMetadata, UpdateMetadataRequest
+from highwater_wire.kafka.messages import MetadataRequest
 from highwater_wire.kafka.versions import VERSION_PROFILE
 
 BOUND_S = 30
@@ -44,27 +50,36 @@ class SilentTrace:
         pass
 
 
-def metadata_of_one_broker(port: int) -> UpdateMetadataRequest:
-    endpoint = Endpoint("127.0.0.1", port)
+def metadata_of(ports: Sequence[int]) -> UpdateMetadataRequest:
+    """Return what a controller tells of brokers there, the last of which leads t-0."""
+    nodes = [NodeId(number) for number in range(len(ports))]
+    endpoints = [Endpoint("127.0.0.1", port) for port in ports]
     partition = PartitionMetadata(
-        TopicPartition("t", 0), NODE, LeaderEpoch(0), (NODE,), (NODE,), PartitionEpoch(0)
-    )
+        TopicPartition("t", 0), nodes[-1], LeaderEpoch(0), (nodes[-1],), (nodes[-1],),
+        PartitionEpoch(0),
+    )  # fmt: skip
     return UpdateMetadataRequest(
         controller_id=NodeId(1000),
         controller_epoch=ControllerEpoch(1),
         broker_epoch=BrokerEpoch(1),
-        live_brokers=(
-            BrokerEndpoints(NODE, BrokerEpoch(1), endpoint, endpoint, endpoint, endpoint),
+        live_brokers=tuple(
+            BrokerEndpoints(node, BrokerEpoch(1), at, at, at, at)
+            for node, at in zip(nodes, endpoints, strict=True)
         ),
         partitions=(partition,),
     )
 
 
 class Broker:
-    """A broker's handlers behind a listener, on a thread of its own."""
+    """A broker's handlers behind a listener, on a thread of its own.
+
+    It knows nothing until it hears. asked: how often it was asked for Metadata.
+    """
 
     def __init__(self) -> None:
         self.port = 0
+        self.asked = 0
+        self._metadata = MetadataCache()
         self.bugs: list[tuple[str, BaseException]] = []
         self._started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
@@ -73,25 +88,24 @@ class Broker:
 
     async def _run(self) -> None:
         runtime = AsyncioRuntime(lambda task, error: self.bugs.append((task, error)))
-        metadata = MetadataCache()
         api = KafkaApi(
             KafkaApiSettings(NODE, "test", VERSION_PROFILE.api_version_ranges()),
             cast(Any, SimpleNamespace(runtime=runtime, trace=SilentTrace())),
             cast(Any, {}),
-            metadata,
+            self._metadata,
             Purgatory(runtime),
             cast(Any, None),
             cast(Any, None),
         )
 
         async def handle(request: Any, _context: Any) -> Any:
+            self.asked += isinstance(request, MetadataRequest)
             return await api.handle(request, Listener.EXTERNAL)
 
         spec = ListenerSpec(Listener.EXTERNAL, 0, handle, host="127.0.0.1")
         listener = KafkaListener(spec, cast(Any, SilentTrace()), runtime.fail)
         await listener.start()
         self.port = listener.port
-        metadata.update(metadata_of_one_broker(self.port))
         self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
         self._started.set()
         await self._stopped.wait()
@@ -100,6 +114,11 @@ class Broker:
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    def hear_of(self, *ports: int) -> None:
+        """Have a controller tell it of the brokers there."""
+        update = metadata_of(ports)
+        self._loop.call_soon_threadsafe(lambda: self._metadata.update(update))
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._stopped.set)
@@ -110,6 +129,7 @@ class Broker:
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
     started = Broker()
+    started.hear_of(started.port)
     yield started
     started.stop()
 
@@ -192,3 +212,35 @@ def test_kafka_pythons_idempotent_producer_fails_at_once(broker: Broker) -> None
             enable_idempotence=True,
             max_block_ms=BOUND_S * 1000,
         ).send("t", b"v").get(timeout=BOUND_S)
+
+
+# ---------------------------------------------------------------- a broker that knows nothing yet
+
+
+def test_librdkafka_goes_on_after_it_has_asked_a_broker_that_knows_nothing_yet() -> None:
+    """One of two was started again; the client asks it, and then needs the other.
+
+    librdkafka forgets all brokers that an answer leaves out: with "no brokers" it has lost its way
+    for good.
+    """
+    knowing, ignorant = Broker(), Broker()
+    ports = knowing.port, ignorant.port
+    knowing.hear_of(*ports)
+    producer = confluent_kafka.Producer(
+        {
+            "bootstrap.servers": knowing.address,
+            "topic.metadata.refresh.interval.ms": 50,
+            "topic.metadata.refresh.fast.interval.ms": 10,
+            "log_level": 0,
+        }
+    )
+    try:
+        producer.produce("t", b"x", partition=0)
+        eventually(lambda: producer.poll(0.1) or ignorant.asked, within=BOUND_S, what="it is asked")
+        time.sleep(2 * WAIT_TO_KNOW_MS / 1000)  # whatever it is told, it has heard
+        ignorant.hear_of(*ports)
+        assert len(producer.list_topics("t", timeout=BOUND_S).brokers) == 2
+    finally:
+        producer.purge()
+        knowing.stop()
+        ignorant.stop()

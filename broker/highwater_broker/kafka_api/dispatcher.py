@@ -41,8 +41,8 @@ from highwater_wire.kafka.messages import (
     DescribeConfigsRequest,
     FetchRequest,
     FindCoordinatorRequest,
+    KafkaAnswer,
     KafkaRequest,
-    KafkaResponse,
     ListOffsetsRequest,
     MetadataRequest,
     OffsetForLeaderEpochRequest,
@@ -50,7 +50,7 @@ from highwater_wire.kafka.messages import (
     UnsupportedRequest,
 )
 
-Handler = Callable[[Any, str], Awaitable[KafkaResponse | None]]
+Handler = Callable[[Any, str], Awaitable[KafkaAnswer]]
 
 
 class KafkaApi:
@@ -86,7 +86,7 @@ class KafkaApi:
             FetchRequest: fetch.handle,
             ListOffsetsRequest: ListOffsetsHandler(lookup, turns).handle,
             MetadataRequest: MetadataHandler(
-                metadata, settings.node_id, settings.cluster_id, turns
+                metadata, settings.node_id, settings.cluster_id, runtime, turns
             ).handle,
             FindCoordinatorRequest: FindCoordinatorHandler(metadata, settings.node_id).handle,
             ApiVersionsRequest: versions.handle,
@@ -103,7 +103,7 @@ class KafkaApi:
             UnsupportedRequest: versions.handle_unsupported,
         }
 
-    def handle(self, request: KafkaRequest, listener: str) -> Awaitable[KafkaResponse | None]:
+    def handle(self, request: KafkaRequest, listener: str) -> Awaitable[KafkaAnswer]:
         """Return what gives the response, None where the protocol has none (Produce with acks=0).
 
         listener is the name of the listener that the request came through (seams.Listener).

@@ -2,6 +2,11 @@
 
 Endpoints are those of the listener that was asked. controller_id names the answering broker:
 clients send admin requests there, and it forwards them.
+
+A broker that was started and has not heard from a controller yet knows of no broker and no topic.
+It does not say so to clients: librdkafka forgets every broker that an answer leaves out, and with
+all of them the way back (from 2.10 on, KIP-899). They wait for a moment; then their connection is
+closed, and they ask a broker that knows more.
 """
 
 from __future__ import annotations
@@ -16,7 +21,9 @@ from highwater_broker.metadata_cache import MetadataCache
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NO_LEADER, Endpoint, NodeId
 from highwater_core.messages import BrokerEndpoints, PartitionMetadata
+from highwater_core.runtime import Runtime
 from highwater_wire.kafka.messages import (
+    HangUp,
     MetadataBroker,
     MetadataPartition,
     MetadataRequest,
@@ -34,18 +41,31 @@ def endpoint_for(broker: BrokerEndpoints, listener: str) -> Endpoint:
     return broker.client
 
 
+WAIT_TO_KNOW_MS = 1_000
+"""From a broker's start to its first UpdateMetadata it is seldom longer, with a controller."""
+
+
 class MetadataHandler:
     """Answers Metadata. Topics are never created by asking for them."""
 
     def __init__(
-        self, metadata: MetadataCache, node_id: NodeId, cluster_id: str, turns: Turns
+        self,
+        metadata: MetadataCache,
+        node_id: NodeId,
+        cluster_id: str,
+        runtime: Runtime,
+        turns: Turns,
     ) -> None:
+        self._is_known = runtime.event()
+        metadata.when_known(self._is_known.set)
         self._turns = turns
         self._metadata = metadata
         self._node_id = node_id
         self._cluster_id = cluster_id
 
-    async def handle(self, request: MetadataRequest, listener: str) -> MetadataResponse:
+    async def handle(self, request: MetadataRequest, listener: str) -> MetadataResponse | HangUp:
+        if not await self._is_known.wait(WAIT_TO_KNOW_MS):
+            return HangUp("Metadata is asked for, and no controller has told of the cluster yet")
         async with self._turns.alone(self._size(request)):
             names = self._metadata.topics() if request.topics is None else request.topics
             topics = await self._describe(dict.fromkeys(names))

@@ -122,6 +122,7 @@ def test_a_long_reason_for_no_answer_is_shortened(world: Any, sent: bool) -> Non
 
 @names
 def test_every_api_answers_about_a_long_name(world: Any, name: str) -> None:
+    world.cluster()
     world.controller.answer = CallFailed("nobody", sent=False)
     for request in (
         MetadataRequest((name,)),

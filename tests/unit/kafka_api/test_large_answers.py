@@ -55,7 +55,7 @@ class Asking:
         )
         self.cache.listed.clear()
         self.turns = Turns(self.runtime)
-        self.handler = MetadataHandler(self.cache, NodeId(0), "cluster", self.turns)
+        self.handler = MetadataHandler(self.cache, NodeId(0), "cluster", self.runtime, self.turns)
         self.answered: list[tuple[str, int]] = []
 
     def ask(self, topic: str) -> Any:

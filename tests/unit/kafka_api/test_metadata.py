@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from highwater_broker.kafka_api.metadata import WAIT_TO_KNOW_MS
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_core.ids import NodeId, TopicPartition
-from highwater_wire.kafka.messages import MetadataRequest
+from highwater_wire.kafka.messages import HangUp, MetadataRequest
 
 OLD_ID, NEW_ID = "aa" * 16, "bb" * 16
 
@@ -101,6 +102,7 @@ def test_brokers_are_named_by_the_listener_that_was_asked(
 def test_the_answering_broker_is_the_controller_for_clients_once_it_is_known_to_live(
     world: Any,
 ) -> None:
+    world.cluster(live=(1, 2))
     assert world.ask(MetadataRequest(())).controller_id == -1
     world.cluster()
     response = world.ask(MetadataRequest(()))
@@ -154,3 +156,20 @@ def test_a_partition_without_a_live_leader_says_so(
     assert (partition.error.name, partition.leader, partition.leader_epoch) == (error, told, 3)
     assert (partition.replicas, partition.isr) == ((0, 1, 2), (0, 1))
     assert partition.offline_replicas == tuple(broker for broker in range(3) if broker not in live)
+
+
+def test_who_asks_a_broker_that_knows_nothing_yet_is_answered_once_it_does(world: Any) -> None:
+    early = world.start(MetadataRequest(("t",)))
+    world.kernel.run_for(WAIT_TO_KNOW_MS - 1)
+    assert not early.is_done
+    world.cluster({"t": [0]})
+    world.kernel.run_for(0)
+    assert [topic.error.name for topic in early.answer.topics] == ["NONE"]
+    assert len(early.answer.brokers) == 3
+
+
+def test_who_asks_a_broker_that_goes_on_knowing_nothing_is_sent_away(world: Any) -> None:
+    for request in (MetadataRequest(("t",)), MetadataRequest(None)):
+        asked = world.start(request)
+        world.kernel.run_for(WAIT_TO_KNOW_MS)
+        assert isinstance(asked.answer, HangUp)

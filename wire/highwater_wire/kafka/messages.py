@@ -453,3 +453,14 @@ KafkaResponse = (
     | DescribeConfigsResponse
     | FindCoordinatorResponse
 )
+
+
+@dataclass(frozen=True, slots=True)
+class HangUp:
+    """Instead of a response: the connection is closed, so that the client asks another broker."""
+
+    why: str
+
+
+KafkaAnswer = KafkaResponse | HangUp | None
+"""What a handler gives; None where the protocol has no response (Produce with acks=0)."""
