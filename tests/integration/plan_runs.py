@@ -18,7 +18,7 @@ TRIES = 2
 def run_plan(
     plan: Plan, folder: Path, *, client: ClientKind = ClientKind.OWN, tries: int = TRIES
 ) -> PlanResult:
-    """Run it; again if the first run proves nothing, as `highwater chaos run --tries` does.
+    """Run it; again if the first run proves nothing, as `highwater run --tries` does.
 
     On a machine that is busy with other tests too a fault may not be proven in its time. A run
     that fails, and a second one that proves nothing, are the test's result.

@@ -1,4 +1,4 @@
-"""`highwater chaos plan`, `validate`, `run` and `status` as users meet them, without an engine."""
+"""`highwater chaos ...` and `highwater run` as users meet them, without an engine."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ SHORT = ("--seed", 7, "--for", "10s")
 
 def chaos(*arguments: object) -> Result:
     return CliRunner().invoke(make_app("chaos"), ["chaos", *(str(each) for each in arguments)])
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(make_app("run"), ["run", *(str(each) for each in arguments)])
 
 
 def written(plan: Plan, folder: Path) -> Path:
@@ -74,7 +78,7 @@ def test_a_dry_run_says_what_would_act_and_makes_no_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     plan = written(short_plan(Step(500, f.Pause("leader of t-0", 700))), tmp_path)
-    result = chaos("run", "--plan", plan, "--dry-run")
+    result = run(plan, "--world", "docker", "--dry-run")
     assert result.exit_code == 0
     said = "0.50 s to    1.20 s:  pause leader of t-0 for 700 ms; acts on whoever is leader of t-0"
     assert said in result.stdout
@@ -84,7 +88,7 @@ def test_a_dry_run_says_what_would_act_and_makes_no_folder(
 def test_repeated_runs_each_have_a_folder_and_their_verdicts_are_counted(tmp_path: Path) -> None:
     plan = written(short_plan(Step(500, f.Pause("leader of t-0", 700))), tmp_path)
     out = tmp_path / "often"
-    result = chaos("run", "--plan", plan, "--world", "sim", "--repeat", 2, "--out", out)
+    result = run(plan, "--world", "sim", "--repeat", 2, "--out", out)
     assert result.exit_code == 0, result.output
     assert result.stdout.endswith("of 2 runs: pass 2 times\n")
     assert sorted(path.name for path in out.iterdir()) == ["often-1", "often-2"]
@@ -95,15 +99,34 @@ def test_repeated_runs_each_have_a_folder_and_their_verdicts_are_counted(tmp_pat
 def test_a_run_that_proves_nothing_ends_with_two_and_is_counted_as_unknown(tmp_path: Path) -> None:
     plan = written(short_plan(Step(500, f.Kill("leader of u-0", 700))), tmp_path)
     out = tmp_path / "vain"
-    result = chaos("run", "--plan", plan, "--world", "sim", "--out", out, "--json")
+    result = run(plan, "--world", "sim", "--out", out, "--json")
     assert result.exit_code == 2
-    assert json.loads(result.stdout)["verdicts"] == {"unknown": 1}
+    assert json.loads(result.stdout)["verdict"]["outcome"] == "unknown"
 
 
-@pytest.mark.parametrize("options", [(), ("--seed", 1, "--plan", "PLAN")])
+def test_results_of_repeated_runs_are_one_document(tmp_path: Path) -> None:
+    plan = written(short_plan(Step(500, f.Kill("leader of u-0", 700))), tmp_path)
+    result = run(plan, "--repeat", 2, "--out", tmp_path / "vain", "--json")
+    told = json.loads(result.stdout)
+    assert (result.exit_code, told["verdicts"]) == (2, {"unknown": 2})
+    assert [Path(each["folder"]).name for each in told["runs"]] == ["vain-1", "vain-2"]
+
+
+def test_a_dry_run_tells_what_its_world_cannot_do(tmp_path: Path) -> None:
+    power = written(short_plan(Step(500, f.PowerLoss("broker-0"))), tmp_path)
+    assert run(power, "--dry-run").exit_code == 0
+    refused = run(power, "--dry-run", "--world", "docker")
+    assert refused.exit_code == 2
+    assert "unsupported here" in refused.stdout
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--seed", 1, "--plan", "PLAN"), ("PLAN", "--seed", 1), ("PLAN", "--plan", "PLAN")],
+)
 def test_a_run_has_a_seed_or_a_plan(options: tuple[object, ...], tmp_path: Path) -> None:
     plan = written(short_plan(), tmp_path)
-    result = chaos("run", *(plan if each == "PLAN" else each for each in options))
+    result = run(*(plan if each == "PLAN" else each for each in options))
     assert isinstance(result.exception, HarnessError)
     assert "one of the two" in str(result.exception)
 
@@ -111,7 +134,7 @@ def test_a_run_has_a_seed_or_a_plan(options: tuple[object, ...], tmp_path: Path)
 @pytest.mark.parametrize("client", ["confluent", "kafka-python"])
 def test_the_simulator_has_clients_of_its_own_only(client: str, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    result = chaos("run", *SHORT, "--world", "sim", "--client", client, "--out", out)
+    result = run(*SHORT, "--world", "sim", "--client", client, "--out", out)
     assert isinstance(result.exception, HarnessError)
     assert "--world docker" in str(result.exception)
     assert not out.exists()

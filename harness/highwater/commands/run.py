@@ -1,9 +1,11 @@
-"""`highwater run`: one plan, in the simulator or on containers."""
+"""`highwater run`: a plan's file, or a random plan from a seed, in either world, once or often."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import StrEnum
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,10 +17,28 @@ from highwater.output import RESULTS, print_json
 from highwater.report.screen import Screen
 from highwater.report.verdict_text import checks_table, print_outcome
 from highwater.run_folder import RunFolder, new_run_id
+from highwater.runs.chaos.options import (
+    Brokers,
+    Client,
+    Controllers,
+    For,
+    GuardOfAny,
+    Out,
+    PresetOption,
+    Swarm,
+    Times,
+    Tries,
+    Without,
+    wanted_of,
+)
+from highwater.runs.chaos.outline import notes, outline, what_stands_against
+from highwater.runs.chaos.planning import plan_of, what_the_simulator_cannot
+from highwater.runs.chaos.repeating import counted_outcomes, repeat, until_known, worst
 from highwater.runs.stock.libraries import ClientKind
+from highwater_chaos.guard import problems_with_quorum
 from highwater_chaos.plan import BadPlan, Plan, decode_plan
-from highwater_chaos.words import say_plan
 from highwater_checker.verdict import EXIT_CODES
+from highwater_core.config import Preset
 
 if TYPE_CHECKING:
     from highwater.runs.plans.outcome import PlanResult
@@ -36,24 +56,70 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    plan: Annotated[Path, typer.Option(exists=True, dir_okay=False, help="The plan's file.")],
-    world: Annotated[WorldName, typer.Option(help="Where it is run.")] = WorldName.SIM,
-    out: Annotated[
-        Path | None, typer.Option(file_okay=False, help="The run's folder. [default: in runs/]")
+    file: Annotated[
+        Path | None, typer.Argument(metavar="PLAN", exists=True, dir_okay=False, help="A file.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,
+    plan: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="The same as PLAN.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Or draw a plan from it.")] = None,
+    lasting: For = "60s",
+    preset: PresetOption = Preset.FENCED,
+    brokers: Brokers = 3,
+    controllers: Controllers = 2,
+    swarm: Swarm = False,
+    guard: GuardOfAny = None,
+    without: Without = None,
+    world: Annotated[WorldName, typer.Option(help="Where it is run.")] = WorldName.SIM,
+    client: Client = ClientKind.OWN,
+    times: Times = 1,
+    tries: Tries = 1,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would act on what; start nothing.")
+    ] = False,
+    out: Out = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; with --repeat all results.")
+    ] = False,
 ) -> None:
-    """Run a plan: the same file in virtual time or on containers; a step not done is no pass."""
-    planned = read_plan(plan)
-    with Screen() as screen:
-        for line in say_plan(planned):
-            screen.say(line, style="dim")
-        result = run_in(world, planned, new_folder(out, "plan"), screen)
-    if json:
-        print_json(result)
+    """Run a plan in virtual time or on containers: break a cluster under load, heal it, judge it.
+
+    Options from --for to --without are for a seed's plan, but --guard. A step not done is no pass.
+    Exit code 0: every run passed; 1: one failed; 2: one proves nothing, or could not be done.
+    """
+    given = [each for each in (file, plan) if each is not None]
+    if len(given) + (seed is not None) != 1:
+        raise HarnessError("say PLAN, a plan's file, or --seed N for a random one: one of the two")
+    if seed is None:
+        planned = read_plan(given[0])
     else:
-        print_result(result)
-    raise typer.Exit(EXIT_CODES[result.verdict.outcome])
+        kept = guard is not False
+        planned = plan_of(
+            wanted_of(seed, lasting, preset, brokers, controllers, swarm, kept, without)
+        )
+    if dry_run:
+        raise typer.Exit(_print_dry(planned, world))
+    if guard:
+        check_quorum(planned)
+    folders = _folders(out, "plan" if seed is None else "chaos", is_one=times == tries == 1)
+    with Screen() as screen:
+        for line in outline(planned):
+            screen.say(line, style="dim")
+
+        def run_once() -> PlanResult:
+            result = run_in(world, planned, next(folders), screen, client)
+            if not json:
+                print_result(result)
+            return result
+
+        def run_until_known(number: int) -> PlanResult:
+            if times > 1:
+                screen.say(f"run {number} of {times}", style="bold")
+            return until_known(tries, run_once, screen.say)
+
+        results = repeat(times, run_until_known)
+    _print_all(results, json)
+    raise typer.Exit(EXIT_CODES[worst(results)])
 
 
 def read_plan(path: Path) -> Plan:
@@ -66,6 +132,17 @@ def read_plan(path: Path) -> Plan:
         return decode_plan(path.read_bytes(), path)
     except BadPlan as error:
         raise HarnessError(str(error)) from error
+
+
+def check_quorum(plan: Plan) -> None:
+    """Go on only with a plan that keeps the quorum.
+
+    Raises:
+        HarnessError: it does not; the message says when too many are out.
+    """
+    if problems := problems_with_quorum(plan):
+        allowed = "without --guard it is run all the same"
+        raise HarnessError("\n".join(["the plan breaks the quorum", *problems, allowed]))
 
 
 def run_in(
@@ -98,11 +175,13 @@ def run_in(
     return run_in_containers(plan, folder(), screen, client)
 
 
-def new_folder(out: Path | None, kind: str) -> Callable[[], RunFolder]:
-    """Return what makes the folder: out, or one in runs/ whose name begins with the kind."""
-    if out is not None:
-        return lambda: RunFolder(out)
-    return lambda: RunFolder.create(RUNS, new_run_id(kind))
+def _folders(out: Path | None, kind: str, is_one: bool) -> Iterator[Callable[[], RunFolder]]:
+    """Yield what makes each run's folder: out, numbered ones in it, or one in runs/ of the kind."""
+    for number in count(1):
+        if out is None:
+            yield lambda: RunFolder.create(RUNS, new_run_id(kind))
+        else:
+            yield partial(RunFolder, out if is_one else out / f"{out.name}-{number}")
 
 
 def print_result(result: PlanResult) -> None:
@@ -116,3 +195,23 @@ def print_result(result: PlanResult) -> None:
     RESULTS.print(table)
     print_outcome(verdict)
     RESULTS.print(str(result.folder / "report.html"), soft_wrap=True)
+
+
+def _print_dry(plan: Plan, world: WorldName) -> int:
+    """Say all of it, and return the exit code: 2 when that world cannot run it."""
+    is_simulated = world is WorldName.SIM
+    for line in (*outline(plan), *(() if is_simulated else notes(plan))):
+        RESULTS.print(Text(line), soft_wrap=True)
+    problems = what_the_simulator_cannot(plan) if is_simulated else what_stands_against(plan)
+    for problem in problems:
+        RESULTS.print(Text(problem, style="bold yellow"), soft_wrap=True)
+    return 2 if problems else 0
+
+
+def _print_all(results: list[PlanResult], json: bool) -> None:
+    counts = counted_outcomes(results)
+    if json:
+        print_json(results[0] if len(results) == 1 else {"verdicts": counts, "runs": results})
+    elif len(results) > 1:
+        said = ", ".join(f"{outcome} {count} times" for outcome, count in counts.items())
+        RESULTS.print(f"of {len(results)} runs: {said}")

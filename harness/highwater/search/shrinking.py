@@ -110,4 +110,4 @@ def make_scenario(plan: Plan, title: str = "", bug: str = "") -> Plan:
 
 def commands_for(path: Path) -> Sequence[str]:
     """Return how the plan file is run again; what bug is planted it says itself."""
-    return (f"highwater sim replay {path}", f"highwater run --plan {path}")
+    return (f"highwater sim replay {path}", f"highwater run {path}")

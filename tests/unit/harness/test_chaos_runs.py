@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from highwater.cli import make_app
-from highwater.commands.chaos import run as run_command
+from highwater.commands import run as run_command
 from highwater.commands.chaos import status as status_command
 from highwater.errors import HarnessError, NoSuchRun
 from highwater.faults.intents import IntentLog
@@ -96,8 +96,12 @@ def test_what_stands_against_a_plan_is_said() -> None:
 # ---------------------------------------------------------------- the commands
 
 
+def highwater(*arguments: str) -> Result:
+    return CliRunner().invoke(make_app(arguments[0]), list(arguments))
+
+
 def chaos(*arguments: str) -> Result:
-    return CliRunner().invoke(make_app("chaos"), ["chaos", *arguments])
+    return highwater("chaos", *arguments)
 
 
 def written(tmp_path: Path, *faults: f.Fault) -> str:
@@ -116,12 +120,13 @@ NARROW = f.LimitBandwidth("broker-0", "broker-1", "replication", 500, 1_000)
 @pytest.mark.parametrize(
     ("faults", "options", "runs"),
     [
-        (TWO_DOWN, [], False),
+        (TWO_DOWN, ["--guard"], False),
         (TWO_DOWN, ["--no-guard"], True),
-        (TWO_DOWN[:1], [], True),
+        (TWO_DOWN, [], True),
+        (TWO_DOWN[:1], ["--guard"], True),
     ],
 )
-def test_a_plans_file_that_breaks_the_quorum_is_run_only_without_the_guard(
+def test_a_plans_file_that_breaks_the_quorum_is_refused_under_the_guard(
     faults: tuple[f.Fault, ...],
     options: list[str],
     runs: bool,
@@ -135,18 +140,18 @@ def test_a_plans_file_that_breaks_the_quorum_is_run_only_without_the_guard(
         return result(1, Outcome.PASS)
 
     monkeypatch.setattr(run_command, "run_in", run_in)
-    ended = chaos("run", "--plan", written(tmp_path, *faults), "--json", *options)
+    ended = highwater("run", written(tmp_path, *faults), "--json", *options)
     assert bool(ran) is runs
     assert isinstance(ended.exception, HarnessError) is not runs
     if not runs:
         said = str(ended.exception).splitlines()
         assert said[0] == "the plan breaks the quorum"
         assert said[1].startswith("more are out at 1000 ms than 1 of the brokers")
-        assert said[-1] == "--no-guard runs it all the same"
+        assert said[-1] == "without --guard it is run all the same"
 
 
 def test_a_dry_run_says_of_a_plan_that_breaks_the_quorum_what_it_would_do(tmp_path: Path) -> None:
-    ended = chaos("run", "--plan", written(tmp_path, *TWO_DOWN), "--dry-run")
+    ended = highwater("run", written(tmp_path, *TWO_DOWN), "--dry-run")
     assert ended.exit_code == 0
     assert "kill broker-1" in ended.stdout
     assert "more are out at 1000 ms" in ended.stdout

@@ -1,4 +1,4 @@
-"""`highwater chaos ...`: faults on containers, by plan or one by one. A module a command."""
+"""`highwater chaos ...`: plans drawn and checked, and single faults. A module a command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def register(app: typer.Typer) -> None:
     add_group(
         app,
         "chaos",
-        "Faults on containers: random plans and plans by hand, run, repeated, taken back.",
+        "Plans drawn and checked; single faults on a cluster that is up, and their way back.",
         __name__,
         __path__,
     )

@@ -18,7 +18,7 @@ from highwater.runs.chaos.options import (
     Without,
     wanted_of,
 )
-from highwater.runs.chaos.outline import outline
+from highwater.runs.chaos.outline import notes, outline
 from highwater.runs.chaos.planning import plan_of
 from highwater_chaos.plan import encode_plan
 from highwater_core.config import Preset
@@ -44,7 +44,7 @@ def plan(
     """Draw a plan from a seed: a cluster, clients, and faults that containers can do."""
     wanted = wanted_of(seed, lasting, preset, brokers, controllers, swarm, guard, without)
     drawn = plan_of(wanted)
-    for line in outline(drawn):
+    for line in (*outline(drawn), *notes(drawn)):
         say(line)
     if out is None:
         typer.echo(encode_plan(drawn), nl=False)

@@ -9,7 +9,7 @@ import typer
 
 from highwater.commands.run import read_plan
 from highwater.errors import HarnessError
-from highwater.runs.chaos.outline import notes, what_stands_against
+from highwater.runs.chaos.outline import about_quorum, notes, what_stands_against
 from highwater.runs.chaos.planning import what_the_simulator_cannot
 
 
@@ -35,5 +35,5 @@ def validate(
         typer.echo(f"{file}: a plan that containers can run, and the simulator cannot, {steps}")
     else:
         typer.echo(f"{file}: a plan that containers and the simulator can run, {steps}")
-    for line in (*not_simulated, *notes(plan)):
+    for line in (*not_simulated, *about_quorum(plan), *notes(plan)):
         typer.echo(line)

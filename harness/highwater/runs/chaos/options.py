@@ -1,7 +1,8 @@
-"""The options that `highwater chaos plan` and `highwater chaos run` have in common."""
+"""The options that `highwater chaos plan` and `highwater run` have in common."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from highwater.cluster.topology import MAX_BROKERS, MAX_CONTROLLERS
 from highwater.errors import HarnessError
 from highwater.runs.chaos.planning import duration_ms
+from highwater.runs.stock.libraries import ClientKind
 from highwater_chaos.random_kinds import Kind
 from highwater_chaos.random_plan import Wanted
 from highwater_core.config import Preset
@@ -28,8 +30,32 @@ Guard = Annotated[
     bool,
     typer.Option(
         "--guard/--no-guard",
-        help="Keep a quorum: min.insync.replicas brokers and a controller at any moment; "
-        "a plan's file that breaks it is refused.",
+        help="Keep a quorum: min.insync.replicas brokers and a controller at any moment.",
+    ),
+]
+GuardOfAny = Annotated[
+    bool | None,
+    typer.Option(
+        "--guard/--no-guard",
+        help="Keep a quorum: min.insync.replicas brokers and a controller at any moment; a file "
+        "that breaks it is refused. [default: a seed's plan keeps it, a file need not]",
+    ),
+]
+Client = Annotated[
+    ClientKind, typer.Option(help="Who writes and reads: our clients, or a stock library.")
+]
+Times = Annotated[int, typer.Option("--repeat", min=1, help="How often it is run.")]
+Tries = Annotated[
+    int,
+    typer.Option(
+        min=1, help="How often each is tried while its verdict is unknown: it proves nothing."
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        file_okay=False,
+        help="The run's folder; with --repeat or --tries that of all. [default: in runs/]",
     ),
 ]
 

@@ -21,23 +21,27 @@ def what_stands_against(plan: Plan) -> list[str]:
 
 
 def outline(plan: Plan) -> Iterator[str]:
-    """Yield the cluster and its load, then each step's time, deed and object, then notes."""
+    """Yield the cluster and its load, each step's time, deed and object, and who is out at once."""
     steps = len(plan.steps)
     said = list(say_plan(plan))
     yield from said[: len(said) - steps - 1]
     for step in plan.steps:
         yield f"{_span(step, plan.quiet_after_ms)}  {say_fault(step.do)}; acts on {_whom(step.do)}"
     yield said[-1]
-    yield from notes(plan)
+    yield from about_quorum(plan)
 
 
-def notes(plan: Plan) -> Iterator[str]:
-    """Yield whether the quorum is kept, and in what containers differ from the plan."""
+def about_quorum(plan: Plan) -> Iterator[str]:
+    """Yield whether the quorum is kept, and when it is not."""
     problems = problems_with_quorum(plan)
     if problems:
         yield from problems
     else:
         yield f"the quorum is kept: at most {budget_of(plan)} are out at once"
+
+
+def notes(plan: Plan) -> Iterator[str]:
+    """Yield in what a run on containers is not the plan's."""
     for difference in differences(plan):
         yield f"unlike the plan: {difference}"
 
