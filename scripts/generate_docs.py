@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from highwater.faults.support import ENDS, MECHANISMS, PROOFS, REASONS
+from highwater.faults.kinds import KINDS
 from highwater_broker.settings import BrokerSettings
 from highwater_chaos import faults as f
 from highwater_chaos.plan_schema import plan_schema
@@ -397,17 +397,18 @@ def fault_fields(kind: type[f.Fault]) -> str:
 
 def faults_page() -> str:
     kinds = {f"`{f.fault_name(kind)}`": kind for kind in f.FAULTS}
+    rows = {name: KINDS[kind] for name, kind in kinds.items()}
     done = table(
         ("fault", "done by", "proven by", "what ends it if the harness dies"),
         (
-            (name, *(one_line(texts[kind]) for texts in (MECHANISMS, PROOFS, ENDS)))
-            for name, kind in kinds.items()
-            if kind not in REASONS
+            (name, *map(one_line, (row.mechanism, row.proof, row.ends)))
+            for name, row in rows.items()
+            if not row.unsupported
         ),
     )
     not_done = table(
         ("fault", "why containers cannot do it"),
-        ((name, one_line(REASONS[kind])) for name, kind in kinds.items() if kind in REASONS),
+        ((name, one_line(row.unsupported)) for name, row in rows.items() if row.unsupported),
     )
     not_simulated = table(
         ("fault", "why the simulator cannot do it"),

@@ -12,8 +12,9 @@ from highwater.cli import make_app
 from highwater.cluster.cleaning import find_runs
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.engine import connect_engine
-from highwater.faults.capabilities import Means, probe
+from highwater.faults.capabilities import probe
 from highwater.faults.healing import GONE, baseline_problems
+from highwater.faults.means import Means
 from highwater.faults.processes.points import set_fail_point, write_start_file
 from highwater_core.fail_points import FailPoint
 from highwater_core.messages import FailPointAction, SetFailPointRequest
@@ -79,11 +80,8 @@ def test_a_run_is_brought_back_to_what_it_was_and_what_is_gone_is_told(
 def test_means_are_tried_on_a_scratch_container_of_which_nothing_stays() -> None:
     tried = probe()
     assert set(tried) == set(Means)
-    for means, each in tried.items():
-        if means in (Means.NETEM, Means.TBF):
-            assert each.works or f"the kernel has no {means}" in each.why_not
-        else:
-            assert each.works, each.why_not
+    for each in tried.values():
+        assert each.works, each.why_not
     engine = connect_engine()
     assert not [run for run in find_runs(engine) if run.labels.run_id.startswith("probe-")]
     engine.close()

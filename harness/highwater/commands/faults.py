@@ -9,8 +9,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from highwater.faults.capabilities import DOES, Capabilities, Tried, probe, why_unsupported
-from highwater.faults.support import ENDS, MECHANISMS, PROOFS
+from highwater.faults.capabilities import Capabilities, Tried, probe, why_unsupported
+from highwater.faults.kinds import KINDS
+from highwater.faults.means import DOES
 from highwater.output import RESULTS, print_json, say
 from highwater_chaos import faults as f
 
@@ -60,14 +61,14 @@ def list_faults(
 
 
 def listing_of(kind: type[f.Fault], capabilities: Capabilities) -> FaultListing:
-    because = why_unsupported(kind, capabilities)
+    because, row = why_unsupported(kind, capabilities), KINDS[kind]
     return FaultListing(
         fault=f.fault_name(kind),
         supported=not because,
         because=because,
-        mechanism=MECHANISMS.get(kind, ""),
-        proof=PROOFS.get(kind, ""),
-        ends=ENDS.get(kind, ""),
+        mechanism=row.mechanism,
+        proof=row.proof,
+        ends=row.ends,
     )
 
 

@@ -1,7 +1,7 @@
 """Which means of doing faults work here: each is tried on a scratch container before it is said.
 
 Nothing is told from versions or names: the freezer freezes, a helper joins a namespace, the kernel
-takes the rules and ends them at their time. What a kind of fault needs is a table.
+takes the rules and ends them at their time.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 
 import docker
 from docker.errors import APIError
@@ -25,11 +24,12 @@ from highwater.cluster.topology import REPLICATION_PORT
 from highwater.errors import EngineMissing, ImageBuildFailed
 from highwater.faults.done import NotDone
 from highwater.faults.healing import OUR_TABLE
+from highwater.faults.kinds import KINDS
 from highwater.faults.links.acting import LinkFault, LinkFaults, NotProven
 from highwater.faults.links.namespaces import Namespaces, NotInNamespace, Report, Task
 from highwater.faults.links.resets import break_connections
 from highwater.faults.links.rules import ALWAYS, NO_RULES, Direction, Drop, Slow, script
-from highwater.faults.support import REASONS
+from highwater.faults.means import IN_A_NAMESPACE, Means
 from highwater.run_folder import new_run_id
 from highwater.waiting import NeverHappened, eventually
 from highwater_chaos import faults as f
@@ -55,62 +55,6 @@ _NOBODY = Direction("192.0.2.1", _SCRATCH, REPLICATION_PORT)
 """Of the addresses that are nobody's. Source: RFC 5737."""
 
 
-class Means(StrEnum):
-    """What faults are done with; DOES says what each is."""
-
-    ENGINE = "engine"
-    FREEZER = "freezer"
-    SIZED_DISKS = "sized_disks"
-    NAMESPACE = "namespace"
-    TIMED_DROPS = "timed_drops"
-    SHARES = "shares"
-    NETEM = "netem"
-    TBF = "tbf"
-    RESETS = "resets"
-    QUEUE = "queue"
-
-
-DOES: Mapping[Means, str] = {
-    Means.ENGINE: "a Docker engine runs containers of the node image",
-    Means.FREEZER: "the engine pauses a container, and lets it go on",
-    Means.SIZED_DISKS: "the engine makes volumes in memory that have a size",
-    Means.NAMESPACE: "a helper joins a network namespace, with NET_ADMIN and nothing else",
-    Means.TIMED_DROPS: "nft drops by a set whose elements the kernel takes out at their time",
-    Means.SHARES: "nft drops a share at random (numgen)",
-    Means.NETEM: "a queue of the kernel's delays packets",
-    Means.TBF: "a queue of the kernel's limits bandwidth",
-    Means.RESETS: "the kernel destroys a connection that is asked for (sock_diag)",
-    Means.QUEUE: "a helper holds packets back (NFQUEUE with bypass, a table that goes with it)",
-}
-
-NEEDS: Mapping[type[f.Fault], tuple[Means, ...]] = {
-    f.Kill: (Means.ENGINE,),
-    f.Terminate: (Means.ENGINE,),
-    f.Pause: (Means.FREEZER,),
-    f.CrashLoop: (Means.ENGINE,),
-    f.FlipBit: (Means.ENGINE,),
-    f.DiskFull: (Means.SIZED_DISKS,),
-    f.KillClient: (Means.ENGINE,),
-    f.CrashAt: (Means.ENGINE,),
-    f.DelayAt: (Means.ENGINE,),
-    f.Cut: (Means.TIMED_DROPS,),
-    f.Isolate: (Means.ENGINE,),
-    f.LossyLink: (Means.TIMED_DROPS, Means.SHARES),
-    f.SlowLink: (Means.QUEUE,),
-    f.LimitBandwidth: (Means.QUEUE,),
-    f.SlowZooKeeper: (Means.QUEUE,),
-    f.ResetConnections: (Means.RESETS,),
-    f.HalfOpen: (Means.RESETS, Means.TIMED_DROPS),
-    f.ExpireSession: (Means.ENGINE,),
-    f.LoseZooKeeperConnection: (Means.RESETS,),
-    f.PauseZooKeeper: (Means.ENGINE,),
-    f.RestartZooKeeper: (Means.ENGINE,),
-    f.CreateTopic: (Means.ENGINE,),
-    f.DeleteTopic: (Means.ENGINE,),
-}
-"""What a kind of fault cannot be done without; one that is not here needs the engine alone."""
-
-
 @dataclass(frozen=True, slots=True)
 class Tried:
     """What trying came to: why_not "" when the means works."""
@@ -132,10 +76,9 @@ class _Fails(Exception):
 
 def why_unsupported(kind: type[f.Fault], capabilities: Capabilities) -> str:
     """Return why faults of the kind cannot be done here, "" when they can."""
-    if kind in REASONS:
-        return REASONS[kind]
-    tried = (capabilities[means] for means in NEEDS.get(kind, (Means.ENGINE,)))
-    return next((each.why_not for each in tried if not each.works), "")
+    row = KINDS[kind]
+    tried = (capabilities[means] for means in row.needs)
+    return row.unsupported or next((each.why_not for each in tried if not each.works), "")
 
 
 def probe(say: Callable[[str], None] = lambda text: None) -> dict[Means, Tried]:
@@ -216,28 +159,20 @@ def _scratch(engine: docker.DockerClient, say: Callable[[str], None]) -> Iterato
 def _try_all(scratch: _Scratch) -> dict[Means, Tried]:
     """Try each in the order of Means; what needs a helper is not tried without one."""
     tried = {Means.ENGINE: Tried(Means.ENGINE)}
-    tried[Means.FREEZER] = _try(Means.FREEZER, _freeze, scratch)
-    tried[Means.SIZED_DISKS] = _try(Means.SIZED_DISKS, _make_a_disk, scratch)
-    joined = tried[Means.NAMESPACE] = _try(Means.NAMESPACE, _join, scratch)
-    for means, attempt in (
-        (Means.TIMED_DROPS, _drop_for_a_time),
-        (Means.SHARES, _drop_a_share),
-        (Means.NETEM, _use_netem),
-        (Means.TBF, _use_tbf),
-        (Means.RESETS, _break_a_connection),
-        (Means.QUEUE, _slow_down),
-    ):
-        tried[means] = (
-            _try(means, attempt, scratch) if joined.works else Tried(means, joined.why_not)
-        )
+    for means, trial in _TRIALS.items():
+        joined = tried.get(Means.NAMESPACE)
+        if joined is not None and not joined.works and means in IN_A_NAMESPACE:
+            tried[means] = Tried(means, joined.why_not)
+        else:
+            tried[means] = _try(means, trial, scratch)
     return tried
 
 
-def _try(means: Means, attempt: Callable[[_Scratch], None], scratch: _Scratch) -> Tried:
+def _try(means: Means, trial: _Trial, scratch: _Scratch) -> Tried:
     try:
-        attempt(scratch)
+        trial.attempt(scratch)
     except _HOW as error:
-        return Tried(means, f"{_FAILED[means]}: {_first_line(error)}")
+        return Tried(means, f"{trial.failed}: {_first_line(error)}")
     return Tried(means)
 
 
@@ -245,18 +180,14 @@ _HOW = (
     APIError, ImageBuildFailed, NeverHappened, NotDone, NotInNamespace, NotProven, _Fails,
 )  # fmt: skip
 """How a means may fail."""
-_FAILED: Mapping[Means, str] = {
-    Means.ENGINE: "no container runs",
-    Means.FREEZER: "the engine does not pause containers",
-    Means.SIZED_DISKS: "the engine makes no volume that has a size",
-    Means.NAMESPACE: "no helper joins a container's network namespace with NET_ADMIN",
-    Means.TIMED_DROPS: "nft's sets with timeouts do not work",
-    Means.SHARES: "nft's numgen does not work",
-    Means.NETEM: "packets cannot be delayed",
-    Means.TBF: "bandwidth cannot be limited",
-    Means.RESETS: "connections cannot be broken",
-    Means.QUEUE: "no program can hold packets back",
-}
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """How one means is tried. failed: what it comes to that it does not work, in words."""
+
+    attempt: Callable[[_Scratch], None]
+    failed: str
 
 
 def _freeze(scratch: _Scratch) -> None:
@@ -301,20 +232,6 @@ def _load(scratch: _Scratch, rules: str, watched_ms: int) -> str:
     return shown
 
 
-def _use_netem(scratch: _Scratch) -> None:
-    _use_qdisc(scratch, "netem")
-
-
-def _use_tbf(scratch: _Scratch) -> None:
-    _use_qdisc(scratch, "tbf")
-
-
-def _use_qdisc(scratch: _Scratch, kind: str) -> None:
-    report = scratch.help_with(Task(qdiscs=(kind,)))
-    if why_not := report.qdiscs[kind]:
-        raise _Fails(why_not)
-
-
 def _break_a_connection(scratch: _Scratch) -> None:
     peers = {_SCRATCH: [_LOCAL]}
     break_connections(scratch.namespaces(), peers, [REPLICATION_PORT], {_LOCAL: _SCRATCH})
@@ -328,6 +245,20 @@ def _slow_down(scratch: _Scratch) -> None:
         links.heal("probe")
     finally:
         links.end()
+
+
+_TRIALS: Mapping[Means, _Trial] = {
+    Means.FREEZER: _Trial(_freeze, "the engine does not pause containers"),
+    Means.SIZED_DISKS: _Trial(_make_a_disk, "the engine makes no volume that has a size"),
+    Means.NAMESPACE: _Trial(
+        _join, "no helper joins a container's network namespace with NET_ADMIN"
+    ),
+    Means.TIMED_DROPS: _Trial(_drop_for_a_time, "nft's sets with timeouts do not work"),
+    Means.SHARES: _Trial(_drop_a_share, "nft's numgen does not work"),
+    Means.RESETS: _Trial(_break_a_connection, "connections cannot be broken"),
+    Means.QUEUE: _Trial(_slow_down, "no program can hold packets back"),
+}
+"""All but the engine, which runs the container that the others are tried on."""
 
 
 def _first_line(error: BaseException) -> str:

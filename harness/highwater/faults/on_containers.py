@@ -14,12 +14,14 @@ from docker.errors import APIError
 from highwater.cluster.cluster import Cluster
 from highwater.errors import ImageBuildFailed, NodeUnreachable
 from highwater.faults.disks.full_disks import FullDisks
-from highwater.faults.done import Done, Find, NotDone, found
+from highwater.faults.done import Done, Find, NotDone
 from highwater.faults.intents import IntentLog
+from highwater.faults.kinds import KINDS, Rooms
 from highwater.faults.links.acting import NotProven
 from highwater.faults.links.namespaces import NotInNamespace
-from highwater.faults.links.of_cluster import HELD, LASTING, ON_LINKS, ClusterLinks
-from highwater.faults.processes.clients import Clients, kill_clients
+from highwater.faults.links.of_cluster import ClusterLinks
+from highwater.faults.means import Means
+from highwater.faults.processes.clients import Clients
 from highwater.faults.processes.nodes import NodeFaults
 from highwater.faults.processes.points import FailPointFaults
 from highwater.faults.topics import TopicWork
@@ -46,15 +48,16 @@ class ContainerFaults:
         """clients: those of the run, if it has any that may be killed."""
         self._cluster = cluster
         self._intents = intents
-        self._clients = clients
-        self._nodes = NodeFaults(cluster, self._start_node)
-        self._full_disks = FullDisks(cluster, self._nodes.may_have_ended)
-        self._links = ClusterLinks(
-            cluster, lambda why: self._intents.write(0, "not_renewed", why=why)
+        nodes = NodeFaults(cluster, self._start_node)
+        self._rooms = Rooms(
+            nodes=nodes,
+            clients=clients,
+            points=FailPointFaults(cluster, self._start_node),
+            disks=FullDisks(cluster, nodes.may_have_ended),
+            links=ClusterLinks(cluster, lambda why: intents.write(0, "not_renewed", why=why)),
+            zookeeper=ZooKeeperFaults(cluster, self._start_node),
+            topics=TopicWork(cluster),
         )
-        self._points = FailPointFaults(cluster, self._start_node)
-        self._zookeeper = ZooKeeperFaults(cluster, self._start_node)
-        self._topics = TopicWork(cluster)
         self._lock = threading.Lock()
         self._acting: dict[int, Done] = {}
         self._problems: list[str] = []
@@ -65,22 +68,22 @@ class ContainerFaults:
         Raises:
             ImageBuildFailed, NotInNamespace, NotProven: they cannot be done here.
         """
-        asked = list(faults)
-        if any(isinstance(fault, ON_LINKS) for fault in asked):
-            self._links.get_ready(with_queues=any(isinstance(fault, HELD) for fault in asked))
-        elif any(isinstance(fault, f.Isolate) for fault in asked):
-            why_not = self._links.try_to_get_ready()
+        kinds = [KINDS[type(fault)] for fault in faults]
+        if any(kind.is_on_links for kind in kinds):
+            with_queues = any(Means.QUEUE in kind.needs for kind in kinds)
+            self._rooms.links.get_ready(with_queues=with_queues)
+        elif any(kind.better_with for kind in kinds):
+            why_not = self._rooms.links.try_to_get_ready()
             if why_not:
                 self._intents.write(0, "no_helpers", why=why_not)
 
     def lead_ms(self, fault: f.Fault) -> int:
         """Return how long before the fault is to act it must be begun."""
-        on_links = isinstance(fault, LASTING | f.Isolate)
-        return self._links.lead_ms if on_links else 0
+        return self._rooms.links.lead_ms if KINDS[type(fault)].has_lead else 0
 
     def heard(self, event: TraceEvent) -> None:
         """Take in what a node traced, from any thread: fail-points are seen to be hit by it."""
-        self._points.heard(event)
+        self._rooms.points.heard(event)
 
     def apply(self, fault: f.Fault, find: Find) -> Done:
         """Do it, and return how it is taken back.
@@ -90,7 +93,7 @@ class ContainerFaults:
         """
         number = self._intents.begin(fault)
         try:
-            done = self._apply(number, fault, find)
+            done = KINDS[type(fault)].do(self._rooms, str(number), fault, find)
         except _FAILED as error:
             self._intents.write(number, "not_done", why=str(error))
             raise NotDone(str(error)) from error
@@ -99,49 +102,16 @@ class ContainerFaults:
             self._acting[number] = done
         return replace(done, revert=partial(self._revert, number))
 
-    def _apply(self, number: int, fault: f.Fault, find: Find) -> Done:
-        match fault:
-            case f.Isolate() if self._links.is_ready:
-                return self._links.isolate(str(number), fault, find)
-            case f.Kill() | f.FlipBit() | f.CrashLoop() | f.Terminate() | f.Pause() | f.Isolate():
-                return self._nodes.apply(fault, find)
-            case f.DiskFull():
-                return self._full_disks.fill(found(find, fault.node))
-            case f.KillClient():
-                return kill_clients(self._clients, fault)
-            case f.CrashAt() | f.DelayAt():
-                return self._points.arm(fault, found(find, fault.node))
-            case f.Cut() | f.LossyLink() | f.SlowLink() | f.LimitBandwidth() | f.SlowZooKeeper():
-                return self._links.last(str(number), fault, find)
-            case f.ResetConnections():
-                return self._links.reset(fault, find)
-            case f.HalfOpen():
-                return self._links.half_open(fault, find)
-            case f.LoseZooKeeperConnection():
-                return self._links.lose_zookeeper_connection(fault, find)
-            case f.ExpireSession():
-                return self._zookeeper.expire_session(found(find, fault.node))
-            case f.PauseZooKeeper():
-                return self._zookeeper.pause()
-            case f.RestartZooKeeper():
-                return self._zookeeper.stop()
-            case f.CreateTopic():
-                return self._topics.create(fault)
-            case f.DeleteTopic():
-                return self._topics.delete(fault)
-            case _:
-                raise NotDone(f"containers cannot do it: {f.fault_name(fault)}")
-
     def _start_node(self, node: int) -> None:
         """Start a stopped node with what acts on it: its fail-points, and its links' faults.
 
         Raises:
             APIError, NotInNamespace: it was not.
         """
-        self._points.before_start(node)
+        self._rooms.points.before_start(node)
         self._cluster.start_node(node)
         # A network namespace of its own, without our rules.
-        self._links.tell_again(node)
+        self._rooms.links.tell_again(node)
 
     def _revert(self, number: int) -> str:
         """Take the fault back, once; what went wrong is returned by heal_all."""
@@ -165,16 +135,16 @@ class ContainerFaults:
         Whoever a fault ended runs afterwards, even if that end was not proven. Whatever one part
         of it raises, the others are tried.
         """
-        self._try("renewing links did not end", self._links.end)
+        self._try("renewing links did not end", self._rooms.links.end)
         for number in sorted(self._acting, reverse=True):
             self._try(f"fault {number} was not taken back", partial(self._revert, number))
         for what, end in (
-            ("links", self._links.heal_rest),
-            ("fail-points", self._points.end),
-            ("full disks", self._full_disks.end),
+            ("links", self._rooms.links.heal_rest),
+            ("fail-points", self._rooms.points.end),
+            ("full disks", self._rooms.disks.end),
         ):
             self._problems.extend(self._try(f"{what} were not all healed", end) or ())
-        for way_back in self._nodes.ways_back():
+        for way_back in self._rooms.nodes.ways_back():
             self._try("a node was not brought back", way_back)
         return self._problems
 

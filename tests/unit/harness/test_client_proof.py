@@ -237,6 +237,6 @@ def test_a_cut_of_a_broker_that_clients_cannot_reach_is_not_done(
 
 
 def _begin(links: ClusterLinks, fault: f.Cut | f.Isolate) -> Done:
-    begin: Any = links.last if isinstance(fault, f.Cut) else links.isolate
+    begin: Any = links.cut if isinstance(fault, f.Cut) else links.isolate
     done: Done = begin("1", fault, BY_NAME.get)
     return done

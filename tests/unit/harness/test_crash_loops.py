@@ -121,7 +121,8 @@ def test_a_step_whose_loop_killed_but_once_of_several_times_has_not_fired(
 ) -> None:
     cluster: Any = OneNode()
     fault = f.CrashLoop("broker-1", times, every_ms=0)
-    acting = NodeFaults(cluster, lambda node: None).apply(fault, lambda words: 1)
+    nodes = NodeFaults(cluster, lambda node: None)
+    acting = nodes.crash_again_and_again(fault, lambda words: 1)
     assert StepDone(Step(0, fault), missed="", acting=acting).has_fired is has_fired
     with contextlib.suppress(NotDone):  # the thread's end
         acting.revert()

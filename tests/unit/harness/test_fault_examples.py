@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from highwater.faults.examples import EXAMPLES, WITHOUT_EXAMPLE, example_name
-from highwater.faults.support import REASONS
+from highwater.faults.examples import EXAMPLES, example_name
+from highwater.faults.kinds import ROWS, Kind
 from highwater.runs.plans.translation import unsupported
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Plan, Step, Topology, problems_of
 
 
-@pytest.mark.parametrize("kind", [kind for kind in f.FAULTS if kind not in REASONS])
-def test_every_kind_that_containers_can_do_has_an_example(kind: type[f.Fault]) -> None:
-    assert any(type(each) is kind for each in EXAMPLES) or kind in WITHOUT_EXAMPLE, (
-        f"add one of {f.fault_name(kind)} to highwater/faults/examples.py: "
-        "tests that kill the harness and the bench of faults take theirs from there"
-    )
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f.fault_name(row.fault))
+def test_every_kind_that_containers_can_do_has_an_example_or_says_why_not(
+    row: Kind[f.Fault],
+) -> None:
+    assert bool(row.unsupported) + bool(row.no_example) + bool(row.examples) == 1
+    assert all(type(each) is row.fault for each in row.examples)
 
 
 @pytest.mark.parametrize("fault", EXAMPLES, ids=example_name)

@@ -95,11 +95,9 @@ def test_whatever_a_part_of_the_healing_raises_the_others_are_tried_and_it_is_to
     breaks: str, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = Parts(breaks, error)
-    part = parts.part
     faults = healing(parts, monkeypatch)
     for name in ("fault 1", "fault 2"):
         faults.apply(f.Kill(name), lambda words: 0)
-    faults._links = SimpleNamespace(end=part("renewal"), heal_rest=part("links", ["a"]))  # type: ignore[assignment]
     problems = faults.heal_all()
     assert parts.tried == list(PARTS)
     told = {"links": "a", "points": "b", "disks": "c"}
@@ -112,16 +110,17 @@ def test_whatever_a_part_of_the_healing_raises_the_others_are_tried_and_it_is_to
 def healing(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> ContainerFaults:
     part = parts.part
 
-    def apply(fault: f.Kill, find: object) -> Done:
+    def kill(fault: f.Kill, find: object) -> Done:
         return Done(0, "killed", part(fault.node, "started"))
 
     made = {
         "NodeFaults": SimpleNamespace(
-            apply=apply,
+            kill=kill,
             ways_back=lambda: (part("node 0"), part("node 1")),
             may_have_ended=lambda node: None,
         ),
         "FullDisks": SimpleNamespace(end=part("disks", ["c"])),
+        "ClusterLinks": SimpleNamespace(end=part("renewal"), heal_rest=part("links", ["a"])),
         "FailPointFaults": SimpleNamespace(end=part("points", ["b"])),
     }
     for name, made_one in made.items():

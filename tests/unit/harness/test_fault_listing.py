@@ -3,38 +3,39 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from highwater.cli import make_app
 from highwater.errors import HarnessError
-from highwater.faults.capabilities import (
-    DOES,
-    NEEDS,
-    Capabilities,
-    Means,
-    Tried,
-    probe,
-    why_unsupported,
-)
-from highwater.faults.support import ENDS, MECHANISMS, PROOFS, REASONS
+from highwater.faults.capabilities import Capabilities, Tried, probe, why_unsupported
+from highwater.faults.done import NotDone
+from highwater.faults.kinds import KINDS, ROWS, Kind
+from highwater.faults.means import DOES, Means
 from highwater_chaos import faults as f
 
 ALL_WORK: Capabilities = {means: Tried(means) for means in Means}
 
 
-@pytest.mark.parametrize("kind", f.FAULTS, ids=f.fault_name)
+def test_each_kind_of_fault_has_one_row() -> None:
+    assert sorted(f.fault_name(row.fault) for row in ROWS) == sorted(map(f.fault_name, f.FAULTS))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f.fault_name(row.fault))
 def test_each_kind_is_done_by_a_proven_means_that_ends_or_it_is_said_why_it_cannot_be(
-    kind: type[f.Fault],
+    row: Kind[f.Fault],
 ) -> None:
-    tables = (MECHANISMS, PROOFS, ENDS, NEEDS)
-    if kind in REASONS:
-        assert REASONS[kind]
-        assert why_unsupported(kind, ALL_WORK) == REASONS[kind]
-    else:
-        assert all(table.get(kind) for table in tables)
-        assert why_unsupported(kind, ALL_WORK) == ""
+    told = (row.needs, row.mechanism, row.proof, row.ends)
+    assert not any(told) if row.unsupported else all(told)
+    assert why_unsupported(row.fault, ALL_WORK) == row.unsupported
+
+
+def test_what_containers_cannot_do_is_refused() -> None:
+    rooms: Any = None
+    with pytest.raises(NotDone, match="power_loss"):
+        KINDS[f.PowerLoss].do(rooms, "1", f.PowerLoss("broker-0"), lambda words: None)
 
 
 @pytest.mark.parametrize("kind", f.FAULTS, ids=f.fault_name)
@@ -50,10 +51,6 @@ def test_a_kind_is_unsupported_where_a_means_that_it_needs_does_not_work() -> No
     no_freezer = {**ALL_WORK, Means.FREEZER: Tried(Means.FREEZER, "no freezer")}
     assert why_unsupported(f.Pause, no_freezer) == "no freezer"
     assert why_unsupported(f.Kill, no_freezer) == ""
-
-
-def test_each_means_that_a_kind_needs_is_one_that_is_tried() -> None:
-    assert {means for needed in NEEDS.values() for means in needed} <= set(DOES)
 
 
 def test_each_means_is_described() -> None:

@@ -59,10 +59,10 @@ SIGSTOP = f.Pause("broker-1", by=f.PauseBy.SIGSTOP)
 
 
 def test_a_node_is_stopped_and_goes_on(faults: NodeFaults, node: Node) -> None:
-    done = faults.apply(SIGSTOP, {"broker-1": 1}.get)
+    done = faults.pause(SIGSTOP, {"broker-1": 1}.get)
     assert (done.node, done.proof, node.states) == (1, "1 processes in state T", ("T",))
     with pytest.raises(NotDone, match="stopped already"):
-        faults.apply(SIGSTOP, {"broker-1": 1}.get)
+        faults.pause(SIGSTOP, {"broker-1": 1}.get)
     assert done.revert() == "1 processes, none in state T"
     assert node.states == ("S",)
 
@@ -70,8 +70,8 @@ def test_a_node_is_stopped_and_goes_on(faults: NodeFaults, node: Node) -> None:
 def test_stopped_and_frozen_it_goes_on_after_the_longer_of_both(
     faults: NodeFaults, node: Node
 ) -> None:
-    stopped = faults.apply(SIGSTOP, {"broker-1": 1}.get)
-    frozen = faults.apply(FREEZER, {"broker-1": 1}.get)
+    stopped = faults.pause(SIGSTOP, {"broker-1": 1}.get)
+    frozen = faults.pause(FREEZER, {"broker-1": 1}.get)
     assert "go on after it" in stopped.revert()
     assert node.states == ("T",)
     assert frozen.revert() == "running"
@@ -79,8 +79,8 @@ def test_stopped_and_frozen_it_goes_on_after_the_longer_of_both(
 
 
 def test_unfrozen_it_is_stopped_still(faults: NodeFaults, node: Node) -> None:
-    faults.apply(SIGSTOP, {"broker-1": 1}.get)
-    faults.apply(FREEZER, {"broker-1": 1}.get).revert()
+    faults.pause(SIGSTOP, {"broker-1": 1}.get)
+    faults.pause(FREEZER, {"broker-1": 1}.get).revert()
     assert (node.word, node.states) == ("running", ("T",))
     for way_back in faults.ways_back():
         way_back()
@@ -90,6 +90,6 @@ def test_unfrozen_it_is_stopped_still(faults: NodeFaults, node: Node) -> None:
 def test_a_node_that_was_killed_meanwhile_has_nothing_to_go_on_with(
     faults: NodeFaults, node: Node
 ) -> None:
-    done = faults.apply(SIGSTOP, {"broker-1": 1}.get)
+    done = faults.pause(SIGSTOP, {"broker-1": 1}.get)
     node.word = "exited"
     assert done.revert() == "exited"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from highwater.cluster.topology import MIN_SESSION_TIMEOUT_MS
-from highwater.faults.support import ENDS, MECHANISMS, PROOFS, REASONS
+from highwater.faults.kinds import KINDS
 from highwater.runs.plans.in_containers import Unsupported, check_supported
-from highwater.runs.plans.translation import SUPPORTED, differences, topology_of, unsupported
+from highwater.runs.plans.translation import differences, topology_of, unsupported
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Expected, Network, Plan, Step, Topology
 
@@ -47,8 +47,7 @@ def plan_with(*faults: f.Fault) -> Plan:
     ids=f.fault_name,
 )
 def test_what_has_a_mechanism_is_supported(fault: f.Fault) -> None:
-    assert type(fault) in SUPPORTED
-    assert type(fault) in MECHANISMS
+    assert KINDS[type(fault)].mechanism
     assert unsupported(plan_with(fault)) == []
 
 
@@ -79,16 +78,9 @@ def test_of_a_kind_that_can_be_done_what_cannot_is_refused(fault: f.Fault, why: 
 def test_every_other_fault_is_refused_by_its_words_and_the_reason(fault: f.Fault) -> None:
     (problem,) = unsupported(plan_with(f.Kill("broker-1"), fault))
     assert problem.startswith("unsupported here: at 0 ms: ")
-    assert problem.endswith(REASONS[type(fault)])
+    assert problem.endswith(KINDS[type(fault)].unsupported)
     with pytest.raises(Unsupported, match="unsupported here"):
         check_supported(plan_with(fault))
-
-
-def test_of_every_fault_it_is_said_how_it_is_done_proven_and_ended_or_why_it_is_not() -> None:
-    assert set(REASONS) | set(MECHANISMS) == set(f.FAULTS)
-    assert not set(REASONS) & set(MECHANISMS)
-    assert set(MECHANISMS) == set(PROOFS) == set(ENDS) == set(SUPPORTED)
-    assert all(REASONS.values())
 
 
 def test_a_planted_bug_that_nobody_knows_is_refused() -> None:

@@ -12,12 +12,9 @@ itself, which no TCP handshake can show.
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
-import os
 import selectors
 import socket
-import struct
 import subprocess
 import sys
 import time
@@ -37,19 +34,27 @@ QUEUE_WITHIN_NS = 10_000_000_000
 def main(task: dict[str, Any]) -> dict[str, Any]:
     """Do the task.
 
-    Its keys: ports (of UDP sockets to open), send (list of {name, to, from_port, to_port, bytes (at
-    least, of the datagram), times (so many at once)}) and every_ns; until_ns, or later if it began
-    so late that least_ns would not go by; and perhaps script (nft's) with apply_at_ns, queue (what
-    packet_queue.py is told just before), show (a table), qdiscs (kinds of queues to try).
-    The report's:
-      opened_ns, closed_ns;
-      loading_ns and applied_ns: just before and just after nft ran; None without a script;
-      error: nft's or the queue's, or "";
-      sent and received: the sending times of canaries, by name;
-      arrived: when those that were received were;
-      shown_before and shown: the tables at the beginning and at the end;
-      queue_ready_ns: when packet_queue.py listened; told_ns: just before it was told;
-      qdiscs: why a kind of queue is not to be had, "" if it is.
+    The task's keys:
+        ports: the UDP ports to open.
+        send: canaries, a list of {name, to, from_port, to_port, bytes, times}: bytes is the least
+            size of a datagram, times is how many are sent at once.
+        every_ns: from one sending of all canaries to the next.
+        until_ns: when the task ends.
+        least_ns: how long the task takes at least, should it begin late.
+        apply_at_ns: when the change is made.
+        script: nft's text to load then; may be left out.
+        queue: what packet_queue.py is told just before; may be left out.
+        show: the table to list; may be left out.
+    The report's keys:
+        opened_ns, closed_ns: from when until when canaries were received.
+        loading_ns, applied_ns: just before and just after nft ran, None without a script.
+        error: nft's error or the queue's, "" without one.
+        sent: when each canary was sent, by name.
+        received: when each canary that arrived was sent, by name.
+        arrived: when each of those arrived, in the same order.
+        shown_before, shown: nft's list of the table at the beginning and at the end.
+        queue_ready_ns: when packet_queue.py listened.
+        told_ns: just before packet_queue.py was told.
     """
     shown_before = show(task.get("show"))
     sockets = {port: _socket(port) for port in task["ports"]}
@@ -71,7 +76,6 @@ def main(task: dict[str, Any]) -> dict[str, Any]:
                 _receive(key.fileobj, report["received"], report["arrived"])
     report["closed_ns"] = time.monotonic_ns()
     report |= {"shown_before": shown_before, "shown": show(task.get("show"))}
-    report["qdiscs"] = {kind: try_qdisc(kind) for kind in task.get("qdiscs", ())}
     return report | change.report
 
 
@@ -213,54 +217,6 @@ def _receive(receiver: Any, received: dict[str, list[int]], arrived: dict[str, l
             continue  # an ICMP error for a datagram that we sent: that peer's socket is not open
         received.setdefault(name, []).append(int(at_ns))
         arrived.setdefault(name, []).append(time.monotonic_ns())
-
-
-# ---------------------------------------------------------------- queues
-
-QDISC_OPTIONS = {
-    # latency, limit, loss, gap, duplicate, jitter
-    "netem": struct.pack("=6I", 0, 1_000, 0, 0, 0, 0),
-    # Attribute 1: two rates (the second none), limit, buffer, largest packet
-    "tbf": struct.pack("=HH", 40, 1)
-    + struct.pack("=BBHhHI", 0, 1, 0, -1, 0, 1_000_000)
-    + bytes(12)
-    + struct.pack("=3I", 100_000, 1_000_000, 0),
-}
-_NEW_QDISC, _DELETE_QDISC = 36, 37
-_REQUEST_ACK, _CREATE_REPLACE = 5, 0x500
-_AT_ROOT = 0xFFFF_FFFF
-_KIND, _OPTIONS = 1, 2
-
-
-def try_qdisc(kind: str, device: str = "lo") -> str:
-    """Put a queue of that kind on the device and take it away; return why it cannot be, or "".
-
-    Over rtnetlink, since an image for this alone need not hold tc.
-    """
-    kinds = _attribute(_KIND, kind.encode() + b"\0") + _attribute(_OPTIONS, QDISC_OPTIONS[kind])
-    number = _ask_kernel(_NEW_QDISC, _REQUEST_ACK | _CREATE_REPLACE, device, kinds)
-    if number == errno.ENOENT:
-        return f"the kernel has no {kind}"
-    if number:
-        return f"{kind}: {os.strerror(number)}"
-    number = _ask_kernel(_DELETE_QDISC, _REQUEST_ACK, device, b"")
-    return f"{kind} does not go away: {os.strerror(number)}" if number else ""
-
-
-def _attribute(kind: int, content: bytes) -> bytes:
-    padded = content + bytes(-len(content) % 4)
-    return struct.pack("=HH", 4 + len(content), kind) + padded
-
-
-def _ask_kernel(what: int, flags: int, device: str, attributes: bytes) -> int:
-    """Return the kernel's errno, 0 when it was done. Source: rtnetlink(7), linux/rtnetlink.h."""
-    index = socket.if_nametoindex(device)
-    about = struct.pack("=BxxxiIII", socket.AF_UNSPEC, index, 0, _AT_ROOT, 0) + attributes
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as kernel:
-        kernel.settimeout(10)
-        kernel.send(struct.pack("=IHHII", 16 + len(about), what, flags, 1, 0) + about)
-        (code,) = struct.unpack_from("=i", kernel.recv(4096), 16)
-    return -int(code)
 
 
 if __name__ == "__main__":

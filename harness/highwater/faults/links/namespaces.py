@@ -43,7 +43,6 @@ class Task:
     queue: Sequence[Mapping[str, object]] | None = None
     apply_at_ns: int = 0
     show: str | None = None
-    qdiscs: Sequence[str] = ()
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -61,7 +60,6 @@ class Report(msgspec.Struct, frozen=True):
     loading_ns: int | None = None
     shown_before: str = ""
     shown: str = ""
-    qdiscs: Mapping[str, str] = field(default_factory=dict)
 
 
 class Namespaces:

@@ -29,11 +29,6 @@ from highwater.faults.links.words import (
 )
 from highwater_chaos import faults as f
 
-LASTING = f.Cut | f.LossyLink | f.SlowLink | f.LimitBandwidth | f.SlowZooKeeper
-HELD = f.SlowLink | f.LimitBandwidth | f.SlowZooKeeper
-"""What packet queues do."""
-ON_LINKS = LASTING | f.HalfOpen | f.ResetConnections | f.LoseZooKeeperConnection
-"""What needs helpers in network namespaces; Isolate uses them where they are to be had."""
 LONGEST_LATENCY_MS = 10_000
 """Canaries are not awaited for longer."""
 LEAST_KBIT_PER_S, MOST_KBIT_PER_S = 32, 10_000
@@ -126,23 +121,38 @@ class ClusterLinks:
 
     # ------------------------------------------------------------ faults
 
-    def last(self, name: str, fault: LASTING, find: Find) -> Done:
-        """Do a fault that lasts on a link: lose, hold back, or narrow what goes along it.
+    def cut(self, name: str, fault: f.Cut, find: Find) -> Done:
+        """Lose all that goes along the link.
 
         Raises:
             NotDone, NotInNamespace, NotProven, NeverHappened: it was not, or is not seen to be.
         """
+        cut = self._on_link(name, fault, find, Lose(ALWAYS))
+        is_silencing = fault.plane == "zookeeper"
         addresses = self._addresses()
-        if isinstance(fault, f.SlowZooKeeper):
-            directions = from_zookeeper(addresses)
-        else:
-            directions = directions_of(fault, find, addresses)
-        lasting = LinkFault(name, directions, _does(fault, name), _for_ns(fault.for_ms))
-        is_silencing = isinstance(fault, f.Cut) and fault.plane == "zookeeper"
-        node = silenced_to_zookeeper(directions, addresses) if is_silencing else None
-        if isinstance(fault, f.Cut):
-            return self._cut(node, lasting)
-        return self._last(None, lasting)
+        node = silenced_to_zookeeper(cut.directions, addresses) if is_silencing else None
+        return self._cut(node, cut)
+
+    def lose(self, name: str, fault: f.LossyLink, find: Find) -> Done:
+        """Lose a share of what goes along the link; raises as cut, but for NeverHappened."""
+        return self._last(None, self._on_link(name, fault, find, Lose(fault.loss_percent)))
+
+    def slow(self, name: str, fault: f.SlowLink, find: Find) -> Done:
+        """Hold back what goes along the link; raises as cut, but for NeverHappened."""
+        slow = _slow(name, fault.latency_ms, fault.jitter_ms)
+        return self._last(None, self._on_link(name, fault, find, slow))
+
+    def narrow(self, name: str, fault: f.LimitBandwidth, find: Find) -> Done:
+        """Limit the bandwidth of the link; raises as cut, but for NeverHappened."""
+        shown = LEAST_KBIT_PER_S <= fault.kbit_per_s <= MOST_KBIT_PER_S
+        prove(shown, f"canaries show {LEAST_KBIT_PER_S} to {MOST_KBIT_PER_S} kbit/s alone")
+        return self._last(None, self._on_link(name, fault, find, Narrow(fault.kbit_per_s)))
+
+    def slow_zookeeper(self, name: str, fault: f.SlowZooKeeper) -> Done:
+        """Hold back ZooKeeper's replies to every node; raises as cut, but for NeverHappened."""
+        directions = from_zookeeper(self._addresses())
+        slow = _slow(name, fault.delay_ms, 0)
+        return self._last(None, LinkFault(name, directions, slow, _for_ns(fault.for_ms)))
 
     def isolate(self, name: str, fault: f.Isolate, find: Find) -> Done:
         """Cut a node off from everyone but the harness's own questions.
@@ -197,6 +207,16 @@ class ClusterLinks:
         return Done(None, str(proof), revert)
 
     # ------------------------------------------------------------ inside
+
+    def _on_link(
+        self,
+        name: str,
+        fault: f.Cut | f.LossyLink | f.SlowLink | f.LimitBandwidth,
+        find: Find,
+        does: Lose | Slow | Narrow,
+    ) -> LinkFault:
+        directions = directions_of(fault, find, self._addresses())
+        return LinkFault(name, directions, does, _for_ns(fault.for_ms))
 
     def _cut(self, node: int | None, cut: LinkFault) -> Done:
         """Cut links; of running brokers that it cuts off from clients, clients show it too."""
@@ -288,28 +308,15 @@ class ClusterLinks:
                 self._not_renewed(repr(error))
 
 
-def _does(fault: LASTING, name: str) -> Lose | Slow | Narrow:
-    """Return what the fault does to packets.
+def _slow(name: str, latency_ms: int, jitter_ms: int) -> Slow:
+    """Return what holds packets back.
 
     Raises:
         NotDone: canaries could not show it.
     """
-    match fault:
-        case f.Cut():
-            return Lose(ALWAYS)
-        case f.LossyLink():
-            return Lose(fault.loss_percent)
-        case f.LimitBandwidth(kbit_per_s=kbit_per_s):
-            shown = LEAST_KBIT_PER_S <= kbit_per_s <= MOST_KBIT_PER_S
-            prove(shown, f"canaries show {LEAST_KBIT_PER_S} to {MOST_KBIT_PER_S} kbit/s alone")
-            return Narrow(kbit_per_s)
-        case f.SlowLink(latency_ms=latency_ms, jitter_ms=jitter_ms):
-            slow = Slow(latency_ms, jitter_ms, name)
-        case f.SlowZooKeeper(delay_ms=delay_ms):
-            slow = Slow(delay_ms, 0, name)
-    shown = 0 < slow.latency_ms + slow.jitter_ms <= LONGEST_LATENCY_MS
+    shown = 0 < latency_ms + jitter_ms <= LONGEST_LATENCY_MS
     prove(shown, f"canaries show 1 to {LONGEST_LATENCY_MS} ms alone")
-    return slow
+    return Slow(latency_ms, jitter_ms, name)
 
 
 def _for_ns(for_ms: int | None) -> int | None:

@@ -10,7 +10,7 @@ from functools import partial
 from highwater.cluster.cluster import KILLED_EXIT_CODE, STOPPED, Cluster
 from highwater.cluster.topology import NodeKind
 from highwater.faults.disks.volumes import empty_disk, flip_bit
-from highwater.faults.done import Done, Find, NotDone, found, prove
+from highwater.faults.done import Done, Find, found, prove
 from highwater.faults.processes.crash_loops import CrashLoop
 from highwater.faults.processes.stopping import (
     STOPPED_STATE,
@@ -24,11 +24,13 @@ from highwater_chaos import faults as f
 
 PROVEN_WITHIN_S = 5.0
 
-NodeFault = f.Kill | f.FlipBit | f.CrashLoop | f.Terminate | f.Pause | f.Isolate
-
 
 class NodeFaults:
-    """The faults of one cluster's nodes; calls for different nodes may come at the same time."""
+    """The faults of one cluster's nodes; calls for different nodes may come at the same time.
+
+    Every fault raises NotDone when the node does not run or the fault is not seen to act,
+    NeverHappened when the latter takes too long, and APIError when the engine refuses.
+    """
 
     def __init__(self, cluster: Cluster, start: Callable[[int], None]) -> None:
         """start: starts a stopped node, with what else that takes."""
@@ -43,47 +45,41 @@ class NodeFaults:
         self._goes_on_later: dict[int, None] = {}
         """Of them, those whose stop was to end while the freezer had them."""
 
-    def apply(self, fault: NodeFault, find: Find) -> Done:
-        """Do it.
-
-        Raises:
-            NotDone, NeverHappened, APIError: it was not, or is not seen to have been.
-        """
-        node = found(find, fault.node)
-        status = self._cluster.status(node)
-        if status != "running":
-            raise NotDone(f"node {node} is {status}")
-        match fault:
-            case f.Kill() | f.FlipBit():
-                return self._end(node, fault)
-            case f.CrashLoop():
-                return self._crash_again_and_again(node, fault)
-            case f.Terminate():
-                self._ended[node] = None
-                code = self._cluster.terminate(node)
-                return Done(node, f"exit code {code}", lambda: self.start(node))
-            case f.Pause(by=f.PauseBy.SIGSTOP):
-                return self._stop(node)
-            case f.Pause():
-                return self._pause(node)
-            case f.Isolate():
-                return self._isolate(node)
-
     # ------------------------------------------------------------ ends
 
-    def _end(self, node: int, fault: f.Kill | f.FlipBit) -> Done:
-        if isinstance(fault, f.FlipBit):
-            is_broker = self._cluster.topology.node(node).kind is NodeKind.BROKER
-            prove(is_broker, f"node {node} is no broker, and has no such files")
+    def kill(self, fault: f.Kill, find: Find) -> Done:
+        """End the node with SIGKILL, and empty its disk if that is asked for."""
+        node = self._running(fault.node, find)
         proof = self._kill(node)
-        match fault:
-            case f.FlipBit(file=kind):
-                proof += f", {flip_bit(self._cluster, node, kind)}"
-            case f.Kill(disk=f.DiskAtStart.EMPTY):
-                proof += f", {empty_disk(self._cluster, node)}"
-            case _:
-                pass
+        if fault.disk is f.DiskAtStart.EMPTY:
+            proof += f", {empty_disk(self._cluster, node)}"
         return Done(node, proof, lambda: self.start(node))
+
+    def flip_bit(self, fault: f.FlipBit, find: Find) -> Done:
+        """End the broker with SIGKILL, and flip a bit of one of its files."""
+        node = self._running(fault.node, find)
+        is_broker = self._cluster.topology.node(node).kind is NodeKind.BROKER
+        prove(is_broker, f"node {node} is no broker, and has no such files")
+        proof = f"{self._kill(node)}, {flip_bit(self._cluster, node, fault.file)}"
+        return Done(node, proof, lambda: self.start(node))
+
+    def terminate(self, fault: f.Terminate, find: Find) -> Done:
+        """Ask the node to stop."""
+        node = self._running(fault.node, find)
+        self._ended[node] = None
+        code = self._cluster.terminate(node)
+        return Done(node, f"exit code {code}", lambda: self.start(node))
+
+    def _running(self, words: str, find: Find) -> int:
+        """Return the node that the words mean now.
+
+        Raises:
+            NotDone: none is that, or it does not run.
+        """
+        node = found(find, words)
+        status = self._cluster.status(node)
+        prove(status == "running", f"node {node} is {status}")
+        return node
 
     def _kill(self, node: int) -> str:
         self._ended[node] = None
@@ -92,7 +88,10 @@ class NodeFaults:
         prove(code == KILLED_EXIT_CODE, f"node {node} ended with {code}, not of SIGKILL")
         return f"exit code {code}"
 
-    def _crash_again_and_again(self, node: int, fault: f.CrashLoop) -> Done:
+    def crash_again_and_again(self, fault: f.CrashLoop, find: Find) -> Done:
+        """End the node with SIGKILL, and again each time it was started."""
+        node = self._running(fault.node, find)
+
         def kill() -> None:
             status = self._cluster.status(node)
             prove(status == "running", f"node {node} is {status}, before it was killed again")
@@ -110,7 +109,12 @@ class NodeFaults:
 
     # ------------------------------------------------------------ stands still
 
-    def _pause(self, node: int) -> Done:
+    def pause(self, fault: f.Pause, find: Find) -> Done:
+        """Have the node's processes stand still, by the freezer or by SIGSTOP."""
+        node = self._running(fault.node, find)
+        return self._stop(node) if fault.by is f.PauseBy.SIGSTOP else self._freeze(node)
+
+    def _freeze(self, node: int) -> Done:
         self._cluster.pause(node)
         status = self._cluster.status(node)
         prove(status == "paused", f"node {node} is {status}, not paused")
@@ -133,7 +137,9 @@ class NodeFaults:
     def _states(self, node: int) -> tuple[str, ...]:
         return process_states(self._cluster.engine, self._cluster.container_name(node))
 
-    def _isolate(self, node: int) -> Done:
+    def isolate(self, fault: f.Isolate, find: Find) -> Done:
+        """Take the node off the cluster's network."""
+        node = self._running(fault.node, find)
         self._cluster.cut_off(node)
         with self._lock:
             self._cut_off[node] = None

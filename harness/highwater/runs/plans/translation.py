@@ -7,15 +7,11 @@ from collections.abc import Iterator
 import msgspec
 
 from highwater.cluster.topology import MIN_SESSION_TIMEOUT_MS, Topology
-from highwater.faults.links.of_cluster import CLIENTS_UNSEEN
-from highwater.faults.processes.clients import ONE_PROCESS
-from highwater.faults.support import REASONS
+from highwater.faults.kinds import KINDS
 from highwater.search.planting import problems_with_bug
-from highwater_chaos import faults as f
 from highwater_chaos.plan import Network, Plan
 from highwater_chaos.words import say_step
 
-SUPPORTED = tuple(kind for kind in f.FAULTS if not REASONS.get(kind))
 _SESSION = "session_timeout_ms"
 
 
@@ -24,7 +20,7 @@ def unsupported(plan: Plan) -> list[str]:
     found = [
         f"unsupported here: {say_step(step)}: {reason}"
         for step in plan.steps
-        if (reason := _why_not(step.do))
+        if (reason := KINDS[type(step.do)].why_not(step.do))
     ]
     found += problems_with_bug(plan)
     try:
@@ -32,17 +28,6 @@ def unsupported(plan: Plan) -> list[str]:
     except ValueError as error:
         found.append(f"the plan's topology: {error}")
     return found
-
-
-def _why_not(fault: f.Fault) -> str:
-    """Return why containers cannot do this very fault, "" when they can."""
-    match fault:
-        case f.KillClient(client=client) if client != f.ANY:
-            return ONE_PROCESS
-        case f.HalfOpen(plane="client"):
-            return CLIENTS_UNSEEN
-        case _:
-            return REASONS.get(type(fault), "")
 
 
 def topology_of(plan: Plan) -> Topology:

@@ -1,0 +1,394 @@
+"""What containers do of each kind of fault and how, or why they cannot. One row a kind.
+
+A new kind is a class in highwater_chaos.faults, one row here, and the function that does it, in one
+of the rooms. docs/reference/faults.md, `highwater faults` and the bench of faults read the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from highwater.faults.disks.full_disks import FullDisks
+from highwater.faults.done import Done, Find, NotDone, found
+from highwater.faults.links.of_cluster import CLIENTS_UNSEEN, ClusterLinks
+from highwater.faults.means import IN_A_NAMESPACE, Means
+from highwater.faults.processes.clients import ONE_PROCESS, Clients, kill_clients
+from highwater.faults.processes.nodes import NodeFaults
+from highwater.faults.processes.points import FailPointFaults
+from highwater.faults.topics import TopicWork
+from highwater.faults.zookeeper import ZooKeeperFaults
+from highwater_chaos import faults as f
+from highwater_core.fail_points import FailPoint
+
+F = TypeVar("F", bound=f.Fault)
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """What does the faults of one run. clients: None where the run has none."""
+
+    nodes: NodeFaults
+    clients: Clients | None
+    points: FailPointFaults
+    disks: FullDisks
+    links: ClusterLinks
+    zookeeper: ZooKeeperFaults
+    topics: TopicWork
+
+
+Do = Callable[[Rooms, str, F, Find], Done]
+"""Does a fault, given its name, which no other fault of the run has.
+
+Raises NotDone, NotInNamespace, NotProven, NeverHappened or OSError (of which APIError is one) when
+the fault was not done, or is not seen to act.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind(Generic[F]):
+    """One kind of fault on containers.
+
+    fault: its class in plans.
+    do: the function that does it.
+    needs: the means without which it cannot be done.
+    better_with: means that it uses where they work.
+    mechanism: what does it, in words.
+    proof: how it is seen to act, in words.
+    ends: what ends it if the harness dies, in words.
+    examples: faults of the kind for whatever tries or measures all kinds. They are for a cluster of
+        three brokers with sized disks, a controller and no topics. None needs a workload in order
+        to act, and each lasts until it is taken back.
+    no_example: why such a cluster is not enough.
+    has_lead: whether it is begun some time before it is to act, so that links are seen before.
+    unsupported: why containers cannot do any fault of the kind; then needs and all words are empty.
+    refuses: returns why containers cannot do this very fault, "" when they can.
+    """
+
+    fault: type[F]
+    do: Do[F]
+    needs: tuple[Means, ...] = ()
+    better_with: tuple[Means, ...] = ()
+    mechanism: str = ""
+    proof: str = ""
+    ends: str = ""
+    examples: tuple[F, ...] = ()
+    no_example: str = ""
+    has_lead: bool = False
+    unsupported: str = ""
+    refuses: Callable[[F], str] = lambda fault: ""
+
+    def why_not(self, fault: F) -> str:
+        """Return why containers cannot do the fault, "" when they can."""
+        return self.unsupported or self.refuses(fault)
+
+    @property
+    def is_on_links(self) -> bool:
+        """Whether it needs helpers in network namespaces."""
+        return not IN_A_NAMESPACE.isdisjoint(self.needs)
+
+
+def _unsupported(fault: type[F], why: str) -> Kind[F]:
+    return Kind(fault=fault, do=_refuse, unsupported=why)
+
+
+def _refuse(rooms: Rooms, name: str, fault: f.Fault, find: Find) -> Done:
+    raise NotDone(f"containers cannot do it: {f.fault_name(fault)}")
+
+
+def _isolate(rooms: Rooms, name: str, fault: f.Isolate, find: Find) -> Done:
+    if rooms.links.is_ready:
+        return rooms.links.isolate(name, fault, find)
+    return rooms.nodes.isolate(fault, find)
+
+
+# ---------------------------------------------------------------- words that several kinds share
+
+_STAYS_DOWN = "never: the node stays down until it is started"
+_UNTIL_HEALED = "never: highwater heal, or the reaper with the whole run"
+_STAYS = "never: what an operator did stays"
+_TIMEOUT = "the kernel's timeout: at its time, or 30 s after it was last renewed"
+_HELD = f"{_TIMEOUT}; should the helper die before, its rule goes with it and packets pass"
+_FROM_OTHERS = "; on the clients' plane those of the other nodes show it, to the same port"
+_POINT = "SetFailPoint over the node's control port, and a file on its volume for starts"
+
+_PROCESSES: tuple[Kind[Any], ...] = (
+    Kind(
+        fault=f.Kill,
+        do=lambda rooms, name, fault, find: rooms.nodes.kill(fault, find),
+        needs=(Means.ENGINE,),
+        mechanism="SIGKILL by the engine; for an empty disk a helper empties the volume's data "
+        "folder",
+        proof="the exit code is 137; of an emptied disk the listing is empty",
+        ends=_STAYS_DOWN,
+        examples=(f.Kill("broker-1"), f.Kill("broker-1", disk=f.DiskAtStart.EMPTY)),
+    ),
+    Kind(
+        fault=f.Terminate,
+        do=lambda rooms, name, fault, find: rooms.nodes.terminate(fault, find),
+        needs=(Means.ENGINE,),
+        mechanism="SIGTERM by the engine, SIGKILL if that is not heard",
+        proof="the exit code, which is recorded",
+        ends=_STAYS_DOWN,
+        examples=(f.Terminate("broker-1"),),
+    ),
+    Kind(
+        fault=f.Pause,
+        do=lambda rooms, name, fault, find: rooms.nodes.pause(fault, find),
+        needs=(Means.FREEZER,),
+        mechanism="the engine's freezer (cgroups); by sigstop: SIGSTOP to every process but the "
+        "init, by one of ours that the engine starts in the container",
+        proof="the engine says paused; by sigstop: every process but the init is in state T",
+        ends=_UNTIL_HEALED,
+        examples=(f.Pause("broker-1"), f.Pause("broker-1", by=f.PauseBy.SIGSTOP)),
+    ),
+    Kind(
+        fault=f.CrashLoop,
+        do=lambda rooms, name, fault, find: rooms.nodes.crash_again_and_again(fault, find),
+        needs=(Means.ENGINE,),
+        mechanism="SIGKILL and start by the engine, again and again, by the harness's clock",
+        proof="the exit code is 137, each time; how often it was is told at the end",
+        ends="the harness's end is its end; a node that is down stays down until it is started",
+        examples=(f.CrashLoop("broker-1", times=3, every_ms=100),),
+    ),
+    _unsupported(
+        f.PowerLoss,
+        "what a container wrote is in the page cache of its host, which lives on; there is no "
+        "lazyfs to lose it",
+    ),
+    Kind(
+        fault=f.CrashAt,
+        do=lambda rooms, name, fault, find: rooms.points.arm(fault, found(find, fault.node)),
+        needs=(Means.ENGINE,),
+        mechanism=_POINT,
+        proof="the node's answer that it is armed; hit: exit code 137 and the trace's last event",
+        ends="at its hit, or with the node's incarnation; a node that died there stays down",
+        examples=(f.CrashAt("broker-1", FailPoint.BEFORE_TRUNCATION),),
+    ),
+    Kind(
+        fault=f.DelayAt,
+        do=lambda rooms, name, fault, find: rooms.points.arm(fault, found(find, fault.node)),
+        needs=(Means.ENGINE,),
+        mechanism=_POINT,
+        proof="the node's answer that it is armed; hit: fail_point_hit in the node's trace",
+        ends="after its count of hits, or with the node's incarnation",
+        examples=(f.DelayAt("broker-1", FailPoint.BEFORE_TRUNCATION, delay_ms=100),),
+    ),
+    Kind(
+        fault=f.KillClient,
+        do=lambda rooms, name, fault, find: kill_clients(rooms.clients, fault),
+        needs=(Means.ENGINE,),
+        mechanism="SIGKILL of the clients' process, which all clients of a run share",
+        proof="the process ended by signal 9, and how its histories end",
+        ends="the clients end with the harness",
+        no_example="clients belong to the run of a plan",
+        refuses=lambda fault: "" if fault.client == f.ANY else ONE_PROCESS,
+    ),
+)
+
+_LINKS: tuple[Kind[Any], ...] = (
+    Kind(
+        fault=f.Cut,
+        do=lambda rooms, name, fault, find: rooms.links.cut(name, fault, find),
+        needs=(Means.TIMED_DROPS,),
+        mechanism="nft drops what arrives from the address, by the plane's port, in the receiver's "
+        "network namespace",
+        proof="UDP canaries on each direction between nodes: all arrive before, none during, all "
+        "after; on the clients' plane a client too that brokers answer before, not during, and "
+        "again after",
+        ends=_TIMEOUT,
+        examples=(f.Cut("broker-0", "broker-1", "replication"),),
+        has_lead=True,
+    ),
+    Kind(
+        fault=f.Isolate,
+        do=_isolate,
+        needs=(Means.ENGINE,),
+        better_with=(Means.TIMED_DROPS,),
+        mechanism="nft drops all that arrives from the other nodes, at both ends, and the clients' "
+        "plane with the harness's machine; without helpers the engine takes it off the network",
+        proof="UDP canaries from and to each node, and a client that a broker answers before, not "
+        "during, and again after; without helpers the control port does not answer",
+        ends=f"{_TIMEOUT}; without helpers never",
+        examples=(f.Isolate("broker-1"),),
+        has_lead=True,
+    ),
+    Kind(
+        fault=f.LossyLink,
+        do=lambda rooms, name, fault, find: rooms.links.lose(name, fault, find),
+        needs=(Means.TIMED_DROPS, Means.SHARES),
+        mechanism="as cut, a share at random (numgen)",
+        proof="UDP canaries on each direction: the share that is lost, within four sigma"
+        + _FROM_OTHERS,
+        ends=_TIMEOUT,
+        examples=(f.LossyLink("broker-0", "broker-1", "replication", loss_percent=50),),
+        has_lead=True,
+    ),
+    Kind(
+        fault=f.SlowLink,
+        do=lambda rooms, name, fault, find: rooms.links.slow(name, fault, find),
+        needs=(Means.QUEUE,),
+        mechanism="nft marks what arrives from the address, by the plane's port; the kernel's "
+        "queue hands it to a helper in the receiver's network namespace (NFQUEUE with bypass), "
+        "which holds it back, in its order",
+        proof="UDP canaries on each direction: none arrives earlier, the median at most 50 ms "
+        "later than asked; none is late before and after" + _FROM_OTHERS,
+        ends=_HELD,
+        examples=(f.SlowLink("broker-0", "broker-1", "replication", latency_ms=100, jitter_ms=20),),
+        has_lead=True,
+    ),
+    Kind(
+        fault=f.LimitBandwidth,
+        do=lambda rooms, name, fault, find: rooms.links.narrow(name, fault, find),
+        needs=(Means.QUEUE,),
+        mechanism="as slow_link; the helper lets packets go at that pace, counted as IP, and "
+        "drops what would wait for more than 250 ms",
+        proof="UDP canaries of twice the bandwidth: they arrive at 50 to 110 % of it, for "
+        "the nodes' packets share it; all arrive before and after" + _FROM_OTHERS,
+        ends=_HELD,
+        examples=(f.LimitBandwidth("broker-0", "broker-1", "replication", kbit_per_s=500),),
+        has_lead=True,
+    ),
+    Kind(
+        fault=f.ResetConnections,
+        do=lambda rooms, name, fault, find: rooms.links.reset(fault, find),
+        needs=(Means.RESETS,),
+        mechanism="the kernel destroys the connections at one end (sock_diag), by a helper "
+        "in the network namespace",
+        proof="the connections are no more in the kernel's list, at both ends",
+        ends="at once: the nodes connect again",
+        examples=(f.ResetConnections("broker-1", "zookeeper", "zookeeper"),),
+    ),
+    Kind(
+        fault=f.HalfOpen,
+        do=lambda rooms, name, fault, find: rooms.links.half_open(fault, find),
+        needs=(Means.RESETS, Means.TIMED_DROPS),
+        mechanism="as reset_connections, at the target, where nft drops the resets of these "
+        "connections for 30 s; not on the clients' plane",
+        proof="the connections are no more in the target's kernel's list, and established in the "
+        "source's",
+        ends="the kernel's timeout after 30 s; then the source is told when it sends",
+        examples=(f.HalfOpen("broker-1", "zookeeper", "zookeeper"),),
+        refuses=lambda fault: CLIENTS_UNSEEN if fault.plane == "client" else "",
+    ),
+)
+
+_ZOOKEEPER: tuple[Kind[Any], ...] = (
+    Kind(
+        fault=f.ExpireSession,
+        do=lambda rooms, name, fault, find: rooms.zookeeper.expire_session(found(find, fault.node)),
+        needs=(Means.ENGINE,),
+        mechanism="another connection takes the session over and closes it",
+        proof="ZooKeeper lists neither the session nor its ephemeral znodes",
+        ends="at once: the node opens another session",
+        examples=(f.ExpireSession("broker-1"),),
+    ),
+    Kind(
+        fault=f.LoseZooKeeperConnection,
+        do=lambda rooms, name, fault, find: rooms.links.lose_zookeeper_connection(fault, find),
+        needs=(Means.RESETS,),
+        mechanism="as reset_connections, at the node's end",
+        proof="the connection is no more in the kernel's list, at both ends",
+        ends="at once: the node connects again within its session",
+        examples=(f.LoseZooKeeperConnection("broker-1"),),
+    ),
+    _unsupported(
+        f.LoseZooKeeperReply,
+        "a reply is told from a ping by its content, which rules do not read",
+    ),
+    Kind(
+        fault=f.SlowZooKeeper,
+        do=lambda rooms, name, fault, find: rooms.links.slow_zookeeper(name, fault),
+        needs=(Means.QUEUE,),
+        mechanism="as slow_link, what comes from ZooKeeper at each node",
+        proof="as slow_link",
+        ends=_HELD,
+        examples=(f.SlowZooKeeper(delay_ms=50),),
+        has_lead=True,
+    ),
+    Kind(
+        fault=f.PauseZooKeeper,
+        do=lambda rooms, name, fault, find: rooms.zookeeper.pause(),
+        needs=(Means.ENGINE,),
+        mechanism="the engine's freezer (cgroups)",
+        proof="the engine says paused, and no answer; then one, and how many sessions are there",
+        ends=_UNTIL_HEALED,
+        examples=(f.PauseZooKeeper(),),
+    ),
+    Kind(
+        fault=f.RestartZooKeeper,
+        do=lambda rooms, name, fault, find: rooms.zookeeper.stop(),
+        needs=(Means.ENGINE,),
+        mechanism="the engine kills ZooKeeper's container, and starts it on the same data",
+        proof="its exit code and no answer; then one, and how many sessions are there",
+        ends=_UNTIL_HEALED,
+        examples=(f.RestartZooKeeper(),),
+    ),
+)
+
+_DISKS_AND_CLOCKS: tuple[Kind[Any], ...] = (
+    Kind(
+        fault=f.DiskFull,
+        do=lambda rooms, name, fault, find: rooms.disks.fill(found(find, fault.node)),
+        needs=(Means.SIZED_DISKS,),
+        mechanism="a ballast file on a volume in memory of 64 MiB, by a helper; the brokers of a "
+        "plan that fills a disk have such volumes for their data alone",
+        proof="a page more meets ENOSPC; afterwards one is written; and how often the node's "
+        "trace tells of it",
+        ends=_UNTIL_HEALED,
+        examples=(f.DiskFull("broker-1"),),
+    ),
+    _unsupported(f.DiskErrors, "no file system between a node and its volume refuses operations"),
+    _unsupported(f.SlowDisk, "no file system between a node and its volume slows operations down"),
+    Kind(
+        fault=f.FlipBit,
+        do=lambda rooms, name, fault, find: rooms.nodes.flip_bit(fault, find),
+        needs=(Means.ENGINE,),
+        mechanism="as kill; then a helper on the volume flips it, in a file and at a place drawn "
+        "at random among the kind's",
+        proof="the exit code is 137, and the file's digest before and after",
+        ends="never: what flipped stays, and the node is down until it is started",
+        examples=(f.FlipBit("broker-1", f.FileKind.LOG),),
+    ),
+    _unsupported(f.ClockJump, "containers share their host's wall clock"),
+    _unsupported(f.ClockRate, "containers share their host's clocks"),
+)
+
+_OPERATORS_AND_STRANGERS: tuple[Kind[Any], ...] = (
+    Kind(
+        fault=f.CreateTopic,
+        do=lambda rooms, name, fault, find: rooms.topics.create(fault),
+        needs=(Means.ENGINE,),
+        mechanism="CreateTopics to whichever broker answers, then Produce to the leader",
+        proof="the broker's answer; if it came too late, the topic's znode",
+        ends=_STAYS,
+        examples=(f.CreateTopic("example", records=3),),
+    ),
+    Kind(
+        fault=f.DeleteTopic,
+        do=lambda rooms, name, fault, find: rooms.topics.delete(fault),
+        needs=(Means.ENGINE,),
+        mechanism="DeleteTopics to whichever broker answers",
+        proof="the broker's answer; if it came too late, the znodes",
+        ends=_STAYS,
+        examples=(f.DeleteTopic("example"),),
+    ),
+    _unsupported(
+        f.ChangeConfig,
+        "brokers serve no AlterConfigs yet, by which an operator would do it",
+    ),
+    _unsupported(
+        f.StrangeRequests,
+        "the suite and python -m bench.hostile have such clients, of their own",
+    ),
+)
+
+ROWS: tuple[Kind[Any], ...] = (
+    *_PROCESSES,
+    *_LINKS,
+    *_ZOOKEEPER,
+    *_DISKS_AND_CLOCKS,
+    *_OPERATORS_AND_STRANGERS,
+)
+KINDS: Mapping[type[f.Fault], Kind[Any]] = {row.fault: row for row in ROWS}
