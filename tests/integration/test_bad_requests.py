@@ -12,8 +12,8 @@ import grpc
 import pytest
 
 from highwater.cluster.cluster import Cluster
-from highwater.cluster.settling import await_replicated, await_trace
-from highwater.cluster.wire_client import WireClient, record_batch, with_wrong_crc
+from highwater.cluster.settling import await_replicated
+from highwater.cluster.wire_client import WireClient, record_batch
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import Endpoint
@@ -26,6 +26,8 @@ from highwater_wire.kafka.messages import (
     ListOffsetsRequest,
     MetadataRequest,
 )
+from tests.support.batches import with_wrong_crc
+from tests.support.clusters import await_trace
 
 pytestmark = pytest.mark.docker
 

@@ -9,14 +9,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from highwater.cluster.cluster import Cluster
-from highwater.cluster.settling import (
-    await_full_isr,
-    await_leader,
-    await_replicated,
-    await_trace,
-    live_traces,
-    look_at,
-)
+from highwater.cluster.settling import await_full_isr, await_leader, await_replicated, look_at
 from highwater.cluster.topics import create_topic, delete_topic
 from highwater.cluster.wire_client import WireClient, record_batch
 from highwater.report.observation import active_controller
@@ -25,6 +18,7 @@ from highwater_checker.looks import leaderships
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
+from tests.support.clusters import await_trace, live_traces
 
 pytestmark = pytest.mark.docker
 

@@ -8,14 +8,11 @@ from pathlib import Path
 import pytest
 
 from highwater.cluster.cluster import Cluster
-from highwater.cluster.pausing import replication_held
 from highwater.cluster.settling import (
     await_full_isr,
     await_leader,
     await_look,
     await_replicated,
-    await_trace,
-    live_traces,
     look_at,
 )
 from highwater.cluster.wire_client import WireClient, record_batch
@@ -25,6 +22,7 @@ from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
+from tests.support.clusters import await_trace, live_traces, replication_held
 
 pytestmark = pytest.mark.docker
 

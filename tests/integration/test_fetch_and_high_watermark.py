@@ -9,12 +9,12 @@ import pytest
 from kafka.record import MemoryRecords
 
 from highwater.cluster.cluster import Cluster
-from highwater.cluster.pausing import replication_held
 from highwater.cluster.settling import await_replicated, look_at
 from highwater.cluster.wire_client import WireClient, record_batch
 from highwater_checker.looks import replicas_of
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
+from tests.support.clusters import replication_held
 
 pytestmark = pytest.mark.docker
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import pytest
 
 from highwater.cluster.settling import (
-    await_checkpointed,
     await_full_isr,
     await_leader,
     await_look,
@@ -22,6 +21,7 @@ from highwater_checker.looks import leaderships
 from highwater_checker.verdict import Outcome
 from highwater_core.config import Preset
 from highwater_core.ids import TopicPartition
+from tests.support.clusters import await_checkpointed
 
 pytestmark = pytest.mark.docker
 

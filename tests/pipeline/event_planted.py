@@ -42,7 +42,7 @@ from tests.pipeline.event_runs import (
 )
 from tests.pipeline.frames import Run
 from tests.pipeline.record_histories import Planted
-from tests.unit.checker.evidence_makers import look, replica
+from tests.support.evidence_makers import look, replica
 
 OTHER_ID = TopicId("other")
 PLANTED = [

@@ -20,7 +20,7 @@ from highwater_core.events import EventKind as Kind
 from highwater_core.events import TraceEvent
 from tests.pipeline.frames import Run
 from tests.pipeline.record_histories import send
-from tests.unit.checker.evidence_makers import batch_at, event, look, replica
+from tests.support.evidence_makers import batch_at, event, look, replica
 
 MS = 1_000_000
 CONTROLLER = 1000

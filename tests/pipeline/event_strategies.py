@@ -34,7 +34,7 @@ from tests.pipeline.event_runs import (
 )
 from tests.pipeline.frames import Run
 from tests.pipeline.record_histories import send
-from tests.unit.checker.evidence_makers import batch_at, event
+from tests.support.evidence_makers import batch_at, event
 
 PARTITIONS = (TopicPartition("t", 0), TopicPartition("it's", 1))
 BROKERS = (0, 1, 2)

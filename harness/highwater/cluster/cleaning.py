@@ -76,14 +76,6 @@ def remove_run(engine: docker.DockerClient, run_id: str) -> int:
     return sum(run.count for run in resources)
 
 
-def remove_all(engine: docker.DockerClient) -> list[str]:
-    """Remove every run, living owners or not; return their ids."""
-    run_ids = [run.labels.run_id for run in find_runs(engine)]
-    for run_id in run_ids:
-        remove_run(engine, run_id)
-    return run_ids
-
-
 def sweep_stale(engine: docker.DockerClient) -> list[str]:
     """Remove the runs whose owner died without cleaning up; return their ids.
 

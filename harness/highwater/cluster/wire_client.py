@@ -28,8 +28,6 @@ from highwater_wire.kafka.messages import (
 )
 
 _SIZE = struct.Struct(">i")
-_CRC_POSITION = 17
-"""Of a v2 batch: after base offset, length, leader epoch and magic."""
 
 
 class ConnectionClosed(Exception):
@@ -188,13 +186,6 @@ def record_batch(values: Sequence[bytes], *, timestamp_ms: int = 1_700_000_000_0
         builder.append(timestamp=timestamp_ms, key=None, value=value)
     builder.close()
     return bytes(builder.buffer())
-
-
-def with_wrong_crc(batch: bytes) -> bytes:
-    """Return the batch with one bit of its CRC turned."""
-    damaged = bytearray(batch)
-    damaged[_CRC_POSITION] ^= 1
-    return bytes(damaged)
 
 
 def _bytes(piece: Any) -> bytes:

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import struct
-
 import pytest
-from crc32c import crc32c
 from hypothesis import given
-from hypothesis import strategies as st
-from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import (
@@ -23,45 +18,14 @@ from highwater_broker.log.record_batch import (
 )
 from highwater_core.errors import ErrorCode
 from highwater_wire.kafka.record_batch import (
-    CRC_START,
     HEADER_BYTES,
     build_batch,
     parse_header,
 )
+from tests.support.batches import changed, oracle_batch, records
 
-optional_bytes = st.none() | st.binary(max_size=300)
-records = st.lists(
-    st.tuples(optional_bytes, optional_bytes, st.integers(0, 1 << 42)), min_size=1, max_size=20
-)
 NOW_MS = 1 << 42
 CONFIG = LogConfig()
-
-
-def oracle_batch(
-    values: list[tuple[bytes | None, bytes | None, int]], compression: int = 0
-) -> bytes:
-    """Return the batch that kafka-python builds of these records."""
-    builder = DefaultRecordBatchBuilder(
-        magic=2,
-        compression_type=compression,
-        is_transactional=False,
-        producer_id=-1,
-        producer_epoch=-1,
-        base_sequence=-1,
-        batch_size=1 << 20,
-    )
-    for offset, (key, value, timestamp) in enumerate(values):
-        builder.append(offset, timestamp, key, value, [])
-    return bytes(builder.build())
-
-
-def changed(batch: bytes, position: int, layout: str, value: int, *, crc: bool = True) -> bytes:
-    """Return the batch with one header field replaced, its CRC made right again."""
-    data = bytearray(batch)
-    struct.pack_into(layout, data, position, value)
-    if crc:
-        struct.pack_into(">I", data, 17, crc32c(data[CRC_START:]))
-    return bytes(data)
 
 
 BATCH = build_batch([(b"k", b"v1", 1000), (None, b"v2", 1005)])

@@ -11,7 +11,7 @@ from highwater_checker.invariants.successors import check_successors
 from highwater_checker.looks import Look
 from highwater_checker.segments import ReplicaLog
 from highwater_core.events import EventKind, TraceEvent
-from tests.unit.checker.evidence_makers import (
+from tests.support.evidence_makers import (
     batch_at,
     event,
     look,

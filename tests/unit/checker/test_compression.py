@@ -15,8 +15,7 @@ from highwater_checker.judging import judge_run
 from highwater_checker.segments import UnreadableRecords, read_batches
 from highwater_checker.verdict import Outcome
 from highwater_wire.kafka.record_batch import build_batch
-
-from .run_on_disk import SEGMENT, segment, write_run
+from tests.support.run_on_disk import SEGMENT, segment, write_run
 
 VALUES = [b"v0", b"v1" * 500, b""]
 HEADER_BYTES = 61

@@ -14,7 +14,7 @@ from highwater_checker.invariants.empty_fetches import (
 )
 from highwater_checker.probes import NO_ANSWER, Probe, decode_probes, encode_probe
 from highwater_core.events import EventKind, TraceEvent
-from tests.unit.checker.evidence_makers import event, look, replica
+from tests.support.evidence_makers import event, look, replica
 
 LEADER = replica("leader", 5, 8)
 LOOKS = [look(10, LEADER), look(20, LEADER), look(30, LEADER), look(40, LEADER)]

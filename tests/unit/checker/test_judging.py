@@ -30,8 +30,7 @@ from highwater_core.events import EventKind
 from highwater_core.ids import NodeId, Offset
 from highwater_core.traces import decode_events, encode_event
 from highwater_wire.kafka.record_batch import build_batch
-
-from .run_on_disk import (
+from tests.support.run_on_disk import (
     BOTH,
     READ,
     SEGMENT,

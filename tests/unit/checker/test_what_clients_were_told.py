@@ -12,7 +12,7 @@ from highwater_checker.invariants.inconsistent_offsets import check_inconsistent
 from highwater_checker.invariants.order import check_order
 from highwater_checker.invariants.reads import check_reads
 from highwater_checker.segments import ReplicaLog
-from tests.unit.checker.evidence_makers import batch_at, ended, log_of, read, sent
+from tests.support.evidence_makers import batch_at, ended, log_of, read, sent
 
 
 def found(result: CheckResult) -> list[tuple[str, int]]:

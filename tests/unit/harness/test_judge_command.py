@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from highwater.cli import make_app
-from tests.unit.checker.run_on_disk import segment, write_run
+from tests.support.run_on_disk import segment, write_run
 
 
 @pytest.fixture

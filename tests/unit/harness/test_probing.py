@@ -12,7 +12,7 @@ from highwater_checker.invariants.high_watermark_in_run import CHECK as IN_RUN
 from highwater_checker.invariants.replica_equality import CHECK as REPLICA_EQUALITY
 from highwater_checker.invariants.truncations import CHECK as TRUNCATIONS
 from highwater_checker.looks import Look
-from tests.unit.checker.evidence_makers import AT, look, replica
+from tests.support.evidence_makers import AT, look, replica
 
 
 def seen(time_ns: int, *replicas: object) -> Look:

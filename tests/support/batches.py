@@ -1,0 +1,54 @@
+"""Makes record batches of format v2: as kafka-python builds them, and damaged ones."""
+
+from __future__ import annotations
+
+import struct
+
+from crc32c import crc32c
+from hypothesis import strategies as st
+from kafka.record.default_records import DefaultRecordBatchBuilder
+
+from highwater_wire.kafka.record_batch import CRC_START
+
+CRC_POSITION = 17
+"""After base offset, length, leader epoch and magic."""
+
+optional_bytes = st.none() | st.binary(max_size=300)
+records = st.lists(
+    st.tuples(optional_bytes, optional_bytes, st.integers(0, 1 << 42)), min_size=1, max_size=20
+)
+"""Each a key, a value and a timestamp in ms."""
+
+
+def oracle_batch(
+    values: list[tuple[bytes | None, bytes | None, int]], compression: int = 0
+) -> bytes:
+    """Return the batch that kafka-python builds of these records."""
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=compression,
+        is_transactional=False,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        batch_size=1 << 20,
+    )
+    for offset, (key, value, timestamp) in enumerate(values):
+        builder.append(offset, timestamp, key, value, [])
+    return bytes(builder.build())
+
+
+def changed(batch: bytes, position: int, layout: str, value: int, *, crc: bool = True) -> bytes:
+    """Return the batch with one header field replaced, its CRC made right again."""
+    data = bytearray(batch)
+    struct.pack_into(layout, data, position, value)
+    if crc:
+        struct.pack_into(">I", data, CRC_POSITION, crc32c(data[CRC_START:]))
+    return bytes(data)
+
+
+def with_wrong_crc(batch: bytes) -> bytes:
+    """Return the batch with one bit of its CRC turned."""
+    damaged = bytearray(batch)
+    damaged[CRC_POSITION] ^= 1
+    return bytes(damaged)

@@ -1,0 +1,142 @@
+"""What tests wait for, and hold still, in a running cluster; each wait is bounded."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from highwater.cluster.broker_files import BrokerFiles
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.collecting import copy_out
+from highwater.cluster.containers import container_name
+from highwater.cluster.disks import DATA_FOLDER
+from highwater.cluster.engine import connect_engine
+from highwater.cluster.settling import WITHIN_S, leaders_of, look_at
+from highwater.waiting import eventually
+from highwater_checker.looks import replicas_of
+from highwater_checker.run_folder.lines import read_traces
+from highwater_core.events import EventKind, TraceEvent
+from highwater_core.ids import TopicPartition
+
+_RUN_OUT_WITHIN_S = 20.0
+
+
+@contextmanager
+def replication_held(cluster: Cluster, leader: int) -> Iterator[None]:
+    """Pause every broker but one: from here on nothing that it appends is fetched.
+
+    The fetches that waited at the leader when its followers froze have run out by then; a fetch
+    answered later would be taken in when they wake. The pause must end before the followers'
+    sessions do, or the controller takes them for dead.
+    """
+    others = [broker for broker in cluster.topology.broker_ids if broker != leader]
+
+    def unpause(broker: int) -> None:
+        if cluster.status(broker) == "paused":
+            cluster.unpause(broker)
+
+    with ThreadPoolExecutor(len(others), thread_name_prefix="pause") as pool:
+        try:
+            list(pool.map(cluster.pause, others))
+            eventually(
+                lambda: dict(cluster.snapshot(leader).counters)["waiting_requests"] == 0,
+                within=_RUN_OUT_WITHIN_S,
+                what=f"no fetch of a paused follower waits at broker {leader}",
+            )
+            yield
+        finally:
+            list(pool.map(unpause, others))
+
+
+def await_checkpointed(cluster: Cluster, topic: str, *, within_s: float = 20.0) -> None:
+    """Return once every broker's high watermark checkpoint on disk has reached its log ends.
+
+    For an idle topic. Under `v3` a broker that restarts truncates to its checkpoint, so that no
+    loss can be promised over a kill of all brokers before this.
+
+    Raises:
+        NeverHappened: not within the time.
+    """
+    expected = {
+        broker: {
+            f"{key.topic} {key.partition} {replica.log_end_offset}"
+            for key in leaders_of(look, topic)
+            if (replica := replicas_of(look, key).get(broker)) is not None
+        }
+        for look in [look_at(cluster)]
+        for broker in cluster.topology.broker_ids
+    }
+
+    def missing() -> dict[int, list[str]]:
+        return {
+            broker: sorted(lines - _checkpoint_lines(cluster, broker))
+            for broker, lines in expected.items()
+        }
+
+    eventually(
+        lambda: not any(missing().values()),
+        within=within_s,
+        what="high watermark checkpoints at the log ends",
+        state=missing,
+    )
+
+
+def _checkpoint_lines(cluster: Cluster, broker: int) -> set[str]:
+    try:
+        content = BrokerFiles(cluster, broker).read("replication-offset-checkpoint")
+    except FileNotFoundError:
+        return set()
+    return set(content.decode().splitlines())
+
+
+# ---------------------------------------------------------------- traces of running nodes
+
+
+def live_traces(cluster: Cluster, node: int) -> tuple[TraceEvent, ...]:
+    """Return what the node traced so far, all incarnations; it may run."""
+    container = container_name(cluster.run_id, cluster.topology.node(node))
+    with tempfile.TemporaryDirectory(prefix="highwater-") as folder:
+        copy_out(connect_engine(), container, f"{DATA_FOLDER}/trace", Path(folder))
+        return read_traces(Path(folder))
+
+
+def await_trace(
+    cluster: Cluster,
+    node: int,
+    kind: EventKind,
+    *,
+    topic_partition: TopicPartition | None = None,
+    incarnation: int | None = None,
+    within: float = WITHIN_S,
+    **detail_parts: str,
+) -> TraceEvent:
+    """Return the node's newest event of the kind, once there is one.
+
+    detail_parts: texts that the event's details of these names must contain.
+    """
+
+    def newest() -> TraceEvent | None:
+        found = [
+            event
+            for event in live_traces(cluster, node)
+            if event.kind is kind
+            and incarnation in (None, event.incarnation)
+            and _contains(event.detail, detail_parts)
+            and (
+                topic_partition is None
+                or (event.topic, event.partition)
+                == (topic_partition.topic, topic_partition.partition)
+            )
+        ]
+        return found[-1] if found else None
+
+    what = f"{kind} in the trace of node {node}, {topic_partition or ''} {detail_parts or ''}"
+    event: TraceEvent = eventually(newest, within=within, what=what)
+    return event
+
+
+def _contains(detail: Mapping[str, object], parts: Mapping[str, str]) -> bool:
+    return all(part in str(detail.get(name, "")) for name, part in parts.items())
