@@ -18,10 +18,10 @@ from bench.apache_kafka.jars import KafkaMissing
 from bench.apache_kafka.system import ApacheKafkaSystem
 from bench.command import result_name, run_command, write_result
 from bench.machine import describe_machine, load_average
-from bench.plan import Plan, judge_targets, make_plan, rows
 from bench.report import Result, markdown, print_result, replace_between
 from bench.rounds import measure_all
 from bench.systems import HighwaterSystem, System, require_reachable_containers
+from bench.targets import Repetitions, judge_targets, make_repetitions, rows
 from highwater.cluster.engine import connect_engine
 from highwater.cluster.images import ensure_images
 from highwater.output import RESULTS, say
@@ -39,24 +39,24 @@ def bench(
     ] = None,
 ) -> None:
     """Measure bring-up, failover, throughput, latency and memory."""
-    plan = make_plan(quick=quick)
+    repetitions = make_repetitions(quick=quick)
     engine = connect_engine()
     require_reachable_containers(engine)
     say("making sure of the images")
     ensure_images(engine, say)
     systems, notes = _systems(kafka)
     date = datetime.now(UTC)
-    result = _measure(systems, notes, plan, engine, date, quick=quick)
+    result = _measure(systems, notes, repetitions, engine, date, quick=quick)
     path = write_result(result, result_name(date))
     outcomes = judge_targets(
         result.summaries(systems[0].name),
         result.summaries(systems[1].name) if len(systems) > 1 else None,
-        plan,
+        repetitions,
     )
-    print_result(RESULTS, result, rows(plan), outcomes)
+    print_result(RESULTS, result, rows(repetitions), outcomes)
     say(f"all samples: {path}")
     if into is not None:
-        _write_markdown(into, markdown(result, rows(plan), outcomes))
+        _write_markdown(into, markdown(result, rows(repetitions), outcomes))
         say(f"tables written into {into}")
 
 
@@ -75,7 +75,7 @@ def _systems(kafka: bool) -> tuple[list[System], list[str]]:
 def _measure(
     systems: list[System],
     notes: list[str],
-    plan: Plan,
+    repetitions: Repetitions,
     engine: docker.DockerClient,
     date: datetime,
     *,
@@ -84,7 +84,7 @@ def _measure(
     load_average_start = load_average()
     started = time.monotonic()
     samples = measure_all(
-        systems, plan, lambda text: say(f"{time.monotonic() - started:6.1f} s  {text}")
+        systems, repetitions, lambda text: say(f"{time.monotonic() - started:6.1f} s  {text}")
     )
     return Result(
         date=date.strftime("%Y-%m-%d %H:%M UTC"),

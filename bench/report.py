@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.machine import Machine
-from bench.plan import Measure, Outcome
 from bench.summary import Summary, format_number, format_summary, ratio, summarize
+from bench.targets import Measure, Outcome
 
 
 @dataclass(frozen=True, slots=True)

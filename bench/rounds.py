@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-from bench import measures, plan
-from bench.plan import Load, Measure, Plan
+from bench import measures, targets
 from bench.summary import format_number
 from bench.systems import System
+from bench.targets import Load, Measure, Repetitions
 
 LOAD_SESSION_TIMEOUT_MS = 6_000
 RECOVERED_WITHIN_S = 60.0
@@ -31,18 +31,18 @@ class Samples:
             self._say(f"{system.name}: {measure.title}: {format_number(value)} {measure.unit}")
 
 
-def measure_all(systems: Sequence[System], the_plan: Plan, say: Say) -> Samples:
-    """Do the whole plan and return its samples; no system is up afterwards."""
+def measure_all(systems: Sequence[System], repetitions: Repetitions, say: Say) -> Samples:
+    """Do all of it and return its samples; no system is up afterwards."""
     samples = Samples(say)
-    for number in range(the_plan.bring_ups):
+    for number in range(repetitions.bring_ups):
         for system in systems:
-            say(f"bring-up {number + 1} of {the_plan.bring_ups}: {system.name}")
+            say(f"bring-up {number + 1} of {repetitions.bring_ups}: {system.name}")
             measure_bring_up(system, samples)
     with _up(systems, LOAD_SESSION_TIMEOUT_MS, say):
-        measure_load(systems, the_plan, samples)
-    for session_timeout_ms in the_plan.session_timeouts_ms:
+        measure_load(systems, repetitions, samples)
+    for session_timeout_ms in repetitions.session_timeouts_ms:
         with _up(systems, session_timeout_ms, say):
-            measure_failovers(systems, the_plan.failovers, session_timeout_ms, samples)
+            measure_failovers(systems, repetitions.failovers, session_timeout_ms, samples)
     return samples
 
 
@@ -73,20 +73,20 @@ def measure_bring_up(system: System, samples: Samples) -> None:
         system.stop()
     phases["first_record"] = ended - served
     for phase, duration_s in phases.items():
-        samples.add(system, plan.phase_measure(phase), duration_s, quietly=True)
-    samples.add(system, plan.BRING_UP, ended - started)
+        samples.add(system, targets.phase_measure(phase), duration_s, quietly=True)
+    samples.add(system, targets.BRING_UP, ended - started)
 
 
 # ---------------------------------------------------------------- load
 
 
-def measure_load(systems: Sequence[System], the_plan: Plan, samples: Samples) -> None:
+def measure_load(systems: Sequence[System], repetitions: Repetitions, samples: Samples) -> None:
     """Time produce, consume, single records and small requests, and read the brokers' memory."""
-    _measure_memory(systems, plan.MEMORY_FRESH, samples)
-    for load in the_plan.loads:
-        _measure_throughput(systems, load, the_plan, samples)
-    _measure_small_requests(systems, the_plan, samples)
-    _measure_memory(systems, plan.MEMORY_LOADED, samples)
+    _measure_memory(systems, targets.MEMORY_FRESH, samples)
+    for load in repetitions.loads:
+        _measure_throughput(systems, load, repetitions, samples)
+    _measure_small_requests(systems, repetitions, samples)
+    _measure_memory(systems, targets.MEMORY_LOADED, samples)
 
 
 def _measure_memory(systems: Sequence[System], measure: Measure, samples: Samples) -> None:
@@ -96,47 +96,51 @@ def _measure_memory(systems: Sequence[System], measure: Measure, samples: Sample
 
 
 def _measure_throughput(
-    systems: Sequence[System], load: Load, the_plan: Plan, samples: Samples
+    systems: Sequence[System], load: Load, repetitions: Repetitions, samples: Samples
 ) -> None:
     partitions, record_bytes = load.partition_count, load.record_bytes
     topics = [measures.new_topic(system.bootstrap, partitions) for system in systems]
     for system, topic in zip(systems, topics, strict=True):
         measures.produce_throughput(
-            system.bootstrap, topic, partitions, record_bytes, the_plan.warm_up_bytes
+            system.bootstrap, topic, partitions, record_bytes, repetitions.warm_up_bytes
         )
-    for _ in range(the_plan.load_repetitions):
+    for _ in range(repetitions.load_repetitions):
         for system, topic in zip(systems, topics, strict=True):
             found = measures.produce_throughput(
                 system.bootstrap, topic, partitions, record_bytes, load.total_bytes
             )
-            samples.add(system, plan.produce_megabytes(load), found.megabytes_per_second)
+            samples.add(system, targets.produce_megabytes(load), found.megabytes_per_second)
             thousands = found.records_per_second / 1e3
-            samples.add(system, plan.produce_records(load), thousands, quietly=True)
-    for _ in range(the_plan.load_repetitions):
+            samples.add(system, targets.produce_records(load), thousands, quietly=True)
+    for _ in range(repetitions.load_repetitions):
         for system, topic in zip(systems, topics, strict=True):
             count = load.total_bytes // record_bytes
             found = measures.consume_throughput(
                 system.bootstrap, topic, partitions, record_bytes, count
             )
-            samples.add(system, plan.consume_megabytes(load), found.megabytes_per_second)
+            samples.add(system, targets.consume_megabytes(load), found.megabytes_per_second)
             thousands = found.records_per_second / 1e3
-            samples.add(system, plan.consume_records(load), thousands, quietly=True)
+            samples.add(system, targets.consume_records(load), thousands, quietly=True)
     for system, topic in zip(systems, topics, strict=True):
         measures.delete_topic(system.bootstrap, topic)
 
 
-def _measure_small_requests(systems: Sequence[System], the_plan: Plan, samples: Samples) -> None:
+def _measure_small_requests(
+    systems: Sequence[System], repetitions: Repetitions, samples: Samples
+) -> None:
     topics = [measures.new_topic(system.bootstrap, 1) for system in systems]
     for system, topic in zip(systems, topics, strict=True):
         measures.one_record_requests(system.bootstrap, topic, 1.0)
-    for _ in range(the_plan.request_repetitions):
+    for _ in range(repetitions.request_repetitions):
         for system, topic in zip(systems, topics, strict=True):
-            latency = measures.one_at_a_time(system.bootstrap, topic, the_plan.latency_samples)
-            samples.add(system, plan.LATENCY_P50, latency.p50_ms)
-            samples.add(system, plan.LATENCY_P99, latency.p99_ms)
+            latency = measures.one_at_a_time(system.bootstrap, topic, repetitions.latency_samples)
+            samples.add(system, targets.LATENCY_P50, latency.p50_ms)
+            samples.add(system, targets.LATENCY_P99, latency.p99_ms)
         for system, topic in zip(systems, topics, strict=True):
-            rate = measures.one_record_requests(system.bootstrap, topic, the_plan.request_seconds)
-            samples.add(system, plan.REQUESTS, rate)
+            rate = measures.one_record_requests(
+                system.bootstrap, topic, repetitions.request_seconds
+            )
+            samples.add(system, targets.REQUESTS, rate)
 
 
 # ---------------------------------------------------------------- failover
@@ -146,7 +150,7 @@ def measure_failovers(
     systems: Sequence[System], count: int, session_timeout_ms: int, samples: Samples
 ) -> None:
     """Kill the leader of a partition again and again, healing it in between."""
-    measure = plan.failover_measure(session_timeout_ms)
+    measure = targets.failover_measure(session_timeout_ms)
     topics = [measures.new_topic(system.bootstrap, 1) for system in systems]
     for _ in range(count):
         for system, topic in zip(systems, topics, strict=True):

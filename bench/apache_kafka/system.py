@@ -17,7 +17,7 @@ from bench.systems import BROKERS, PhaseClock
 from highwater.cluster.cleaning import remove_run, sweep_stale
 from highwater.cluster.containers import Site, container_name, start_container
 from highwater.cluster.engine import connect_engine, engine_facts
-from highwater.cluster.images import ImagePlan, ensure_images
+from highwater.cluster.images import ImageTags, ensure_images
 from highwater.cluster.images.context import BuildContext, build_image
 from highwater.cluster.labels import Lease, Owner, RunLabels
 from highwater.cluster.network import create_network
@@ -39,7 +39,7 @@ READY_WITHIN_S = 90.0
 STOP_WITHIN_S = 20
 
 
-def ensure_kafka_image(engine: docker.DockerClient, images: ImagePlan) -> str:
+def ensure_kafka_image(engine: docker.DockerClient, images: ImageTags) -> str:
     """Build the image of the jars on ZooKeeper's Java runtime, if need be, and return its tag.
 
     Raises:
@@ -94,7 +94,7 @@ class ApacheKafkaSystem:
             raise
         return clock.phases
 
-    def _make(self, images: ImagePlan, clock: PhaseClock) -> None:
+    def _make(self, images: ImageTags, clock: PhaseClock) -> None:
         sweep_stale(self._engine)
         run = RunLabels(self._run_id, Lease.OWNED, Owner.of_this_process())
         network = f"highwater-{self._run_id}"

@@ -16,7 +16,7 @@ from testcontainers.core.docker_client import DockerClient
 from highwater.cluster.disks import DATA_FOLDER, DISK_FOLDER, disk_name
 from highwater.cluster.engine import CALL_TIMEOUT_S, EngineFacts, Reach
 from highwater.cluster.host_ports import choose_ports
-from highwater.cluster.images import ImagePlan
+from highwater.cluster.images import ImageTags
 from highwater.cluster.labels import RunLabels, format_ports
 from highwater.cluster.topology import (
     CONTROL_PORT,
@@ -48,7 +48,7 @@ class Site:
     topology: Topology
     subnet: IPv4Network
     network_name: str
-    images: ImagePlan
+    images: ImageTags
     facts: EngineFacts
     planted: str = ""
     """The bug that brokers and controllers have, of highwater_planted; "" for none."""

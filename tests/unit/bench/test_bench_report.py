@@ -6,8 +6,8 @@ import pytest
 
 from bench.machine import Machine
 from bench.memory import private_memory
-from bench.plan import Measure, Outcome
 from bench.report import Result, heading, markdown, replace_between, table_rows
+from bench.targets import Measure, Outcome
 
 SPEED = Measure("speed", "produce", "MB/s")
 MEMORY = Measure("memory", "memory", "MB")

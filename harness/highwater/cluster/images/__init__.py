@@ -2,7 +2,7 @@
 
 base.py     the bases: an official image where a registry answers, else Debian's packages
 wheels.py   third-party packages, fetched on the host
-plan.py     every image's tag, from the content of what goes into it; pure
+tags.py     every image's tag, from the content of what goes into it; pure
 build.py    builds what is missing, lists, prunes
 """
 
@@ -16,15 +16,15 @@ from highwater.cluster.images.build import (
     list_images,
     prune_images,
 )
-from highwater.cluster.images.plan import ImagePlan, plan_images
+from highwater.cluster.images.tags import ImageTags, image_tags
 
 __all__ = [
-    "ImagePlan",
+    "ImageTags",
     "ensure_faults_image",
     "ensure_images",
     "ensure_planted_image",
     "ensure_spark_image",
+    "image_tags",
     "list_images",
-    "plan_images",
     "prune_images",
 ]

@@ -26,7 +26,7 @@ from highwater.cluster.images.base import (
     make_base,
 )
 from highwater.cluster.images.context import build_image
-from highwater.cluster.images.plan import ImagePlan, plan_images
+from highwater.cluster.images.tags import ImageTags, image_tags
 from highwater.cluster.images.wheels import fetch_wheels, install_packages
 from highwater.project import NODE_LOCK, PIPELINE_LOCK, project_root
 
@@ -47,7 +47,7 @@ class ImageListing:
     current: bool
 
 
-def ensure_images(engine: docker.DockerClient, say: Say = lambda text: None) -> ImagePlan:
+def ensure_images(engine: docker.DockerClient, say: Say = lambda text: None) -> ImageTags:
     """Build what is missing of the checkout's images, and return their tags.
 
     Nothing changed, nothing built: then this reads files and asks the engine twice.
@@ -55,23 +55,23 @@ def ensure_images(engine: docker.DockerClient, say: Say = lambda text: None) -> 
     Raises:
         ImageBuildFailed: one of them could not be made.
     """
-    plan = plan_images(project_root())
-    if _exist(engine, plan):
-        return plan
+    tags = image_tags(project_root())
+    if _exist(engine, tags):
+        return tags
     with _one_builder():
-        if not _exist(engine, plan):
+        if not _exist(engine, tags):
             started = time.monotonic()
             with ThreadPoolExecutor(2, thread_name_prefix="images") as pool:
                 chains = [
-                    pool.submit(_build_node, plan, say),
-                    pool.submit(_build_zookeeper, plan, say),
+                    pool.submit(_build_node, tags, say),
+                    pool.submit(_build_zookeeper, tags, say),
                 ]
             for chain in chains:
                 chain.result()
             say(f"images ready after {time.monotonic() - started:.1f} s")
-        for tag in plan.latest():
+        for tag in tags.latest():
             engine.images.get(tag).tag(tag.partition(":")[0], "latest")
-    return plan
+    return tags
 
 
 def ensure_faults_image(engine: docker.DockerClient, say: Say = lambda text: None) -> str:
@@ -80,14 +80,14 @@ def ensure_faults_image(engine: docker.DockerClient, say: Say = lambda text: Non
     Raises:
         ImageBuildFailed: it could not be made.
     """
-    plan = plan_images(project_root())
+    tags = image_tags(project_root())
 
     def make() -> None:
         _ensure_base(engine, FAULTS_BASE, say)
-        with _timed(say, plan.faults):
-            _build(engine, plan, plan.faults, BASE=plan.faults_base)
+        with _timed(say, tags.faults):
+            _build(engine, tags, tags.faults, BASE=tags.faults_base)
 
-    return _make_if_missing(engine, plan.faults, make)
+    return _make_if_missing(engine, tags.faults, make)
 
 
 def ensure_planted_image(engine: docker.DockerClient, say: Say = lambda text: None) -> str:
@@ -96,13 +96,13 @@ def ensure_planted_image(engine: docker.DockerClient, say: Say = lambda text: No
     Raises:
         ImageBuildFailed: it could not be made.
     """
-    plan = plan_images(project_root())
+    tags = image_tags(project_root())
 
     def make() -> None:
-        with _timed(say, plan.planted):
-            _build(engine, plan, plan.planted, NODE=plan.node)
+        with _timed(say, tags.planted):
+            _build(engine, tags, tags.planted, NODE=tags.node)
 
-    return _make_if_missing(engine, plan.planted, make)
+    return _make_if_missing(engine, tags.planted, make)
 
 
 def ensure_spark_image(engine: docker.DockerClient, say: Say = lambda text: None) -> str:
@@ -111,21 +111,21 @@ def ensure_spark_image(engine: docker.DockerClient, say: Say = lambda text: None
     Raises:
         ImageBuildFailed: it could not be made.
     """
-    plan = plan_images(project_root())
+    tags = image_tags(project_root())
 
     def make() -> None:
         _ensure_base(engine, SPARK_BASE, say)
-        with _timed(say, plan.spark), tempfile.TemporaryDirectory() as folder:
+        with _timed(say, tags.spark), tempfile.TemporaryDirectory() as folder:
             install_packages(
                 project_root() / PIPELINE_LOCK,
                 Path(folder),
-                python_version=_python_version(engine, plan.spark_base),
+                python_version=_python_version(engine, tags.spark_base),
                 machine=_machine(engine),
             )
-            plan.contexts[plan.spark].with_folder("packages", Path(folder))
-            _build(engine, plan, plan.spark, BASE=plan.spark_base)
+            tags.contexts[tags.spark].with_folder("packages", Path(folder))
+            _build(engine, tags, tags.spark, BASE=tags.spark_base)
 
-    return _make_if_missing(engine, plan.spark, make)
+    return _make_if_missing(engine, tags.spark, make)
 
 
 def _make_if_missing(engine: docker.DockerClient, tag: str, make: Callable[[], None]) -> str:
@@ -138,8 +138,8 @@ def _make_if_missing(engine: docker.DockerClient, tag: str, make: Callable[[], N
 
 def list_images(engine: docker.DockerClient) -> list[ImageListing]:
     """Return Highwater's tags, newest image first."""
-    plan = plan_images(project_root())
-    current = {*plan.tags(), *(_latest(tag) for tag in plan.latest())}
+    tags = image_tags(project_root())
+    current = {*tags.all(), *(_latest(tag) for tag in tags.latest())}
     found = [
         ImageListing(
             tag=tag,
@@ -179,8 +179,8 @@ def _latest(tag: str) -> str:
     return f"{tag.partition(':')[0]}:latest"
 
 
-def _exist(engine: docker.DockerClient, plan: ImagePlan) -> bool:
-    return _exists(engine, plan.node) and _exists(engine, plan.zookeeper)
+def _exist(engine: docker.DockerClient, tags: ImageTags) -> bool:
+    return _exists(engine, tags.node) and _exists(engine, tags.zookeeper)
 
 
 def _exists(engine: docker.DockerClient, tag: str) -> bool:
@@ -191,40 +191,40 @@ def _exists(engine: docker.DockerClient, tag: str) -> bool:
     return True
 
 
-def _build_node(plan: ImagePlan, say: Say) -> None:
+def _build_node(tags: ImageTags, say: Say) -> None:
     """Base, then wheels and what they install, then our own packages; a client for this thread."""
     engine = connect_engine()
-    if _exists(engine, plan.node):
+    if _exists(engine, tags.node):
         return
-    if not _exists(engine, plan.node_deps):
+    if not _exists(engine, tags.node_deps):
         _ensure_base(engine, PYTHON_BASE, say)
-        with _timed(say, plan.node_deps), tempfile.TemporaryDirectory() as folder:
+        with _timed(say, tags.node_deps), tempfile.TemporaryDirectory() as folder:
             wheels = fetch_wheels(
                 project_root() / NODE_LOCK,
                 Path(folder),
-                python_version=_python_version(engine, plan.python_base),
+                python_version=_python_version(engine, tags.python_base),
                 machine=_machine(engine),
             )
-            context = plan.contexts[plan.node_deps]
+            context = tags.contexts[tags.node_deps]
             for wheel in wheels:
                 context.with_file(f"wheels/{wheel.name}", wheel)
-            _build(engine, plan, plan.node_deps, BASE=plan.python_base)
-    with _timed(say, plan.node):
-        _build(engine, plan, plan.node, DEPS=plan.node_deps)
+            _build(engine, tags, tags.node_deps, BASE=tags.python_base)
+    with _timed(say, tags.node):
+        _build(engine, tags, tags.node, DEPS=tags.node_deps)
 
 
-def _build_zookeeper(plan: ImagePlan, say: Say) -> None:
+def _build_zookeeper(tags: ImageTags, say: Say) -> None:
     engine = connect_engine()
-    if _exists(engine, plan.zookeeper):
+    if _exists(engine, tags.zookeeper):
         return
     _ensure_base(engine, ZOOKEEPER_BASE, say)
-    with _timed(say, plan.zookeeper):
-        _build(engine, plan, plan.zookeeper, BASE=plan.zookeeper_base)
+    with _timed(say, tags.zookeeper):
+        _build(engine, tags, tags.zookeeper, BASE=tags.zookeeper_base)
 
 
-def _build(engine: docker.DockerClient, plan: ImagePlan, tag: str, **arguments: str) -> None:
+def _build(engine: docker.DockerClient, tags: ImageTags, tag: str, **arguments: str) -> None:
     kind = tag.partition(":")[0].partition("/")[2]
-    build_image(engine, plan.contexts[tag], tag=tag, kind=kind, arguments=arguments)
+    build_image(engine, tags.contexts[tag], tag=tag, kind=kind, arguments=arguments)
 
 
 def _ensure_base(engine: docker.DockerClient, spec: BaseSpec, say: Say) -> None:

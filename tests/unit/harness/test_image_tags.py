@@ -10,7 +10,7 @@ import pytest
 
 from highwater.cluster.images.content_hash import content_hash, files_below
 from highwater.cluster.images.context import BuildContext
-from highwater.cluster.images.plan import plan_images
+from highwater.cluster.images.tags import image_tags
 from highwater.cluster.images.wheels import platforms
 from highwater.project import (
     FAULTS_PROGRAMS,
@@ -49,7 +49,7 @@ def packed(context: BuildContext) -> bytes:
 
 
 def test_equal_files_give_equal_tags(checkout: Path) -> None:
-    assert plan_images(checkout) == plan_images(checkout)
+    assert image_tags(checkout) == image_tags(checkout)
 
 
 @pytest.mark.parametrize(
@@ -78,38 +78,38 @@ def test_equal_files_give_equal_tags(checkout: Path) -> None:
 def test_a_change_gives_new_tags_to_the_images_that_it_goes_into(
     checkout: Path, changed: str, new_tags: set[str]
 ) -> None:
-    before = plan_images(checkout)
+    before = image_tags(checkout)
     (checkout / changed).parent.mkdir(exist_ok=True)
     (checkout / changed).write_text("changed\n")
-    after = plan_images(checkout)
+    after = image_tags(checkout)
     names = [each.name for each in fields(before) if each.name != "contexts"]
     assert {name for name in names if getattr(before, name) != getattr(after, name)} == new_tags
 
 
 def test_a_renamed_or_newly_executable_file_is_a_change(checkout: Path) -> None:
-    before = plan_images(checkout).zookeeper
+    before = image_tags(checkout).zookeeper
     script = checkout / IMAGE_FOLDER / "zookeeper" / "zoo.cfg"
     script.chmod(0o755)
-    executable = plan_images(checkout).zookeeper
+    executable = image_tags(checkout).zookeeper
     script.rename(script.with_name("other.cfg"))
-    assert len({before, executable, plan_images(checkout).zookeeper}) == 3
+    assert len({before, executable, image_tags(checkout).zookeeper}) == 3
 
 
 def test_an_image_is_built_of_what_its_tag_was_computed_from(checkout: Path) -> None:
-    plan = plan_images(checkout)
-    archive = packed(plan.contexts[plan.node])
+    tags = image_tags(checkout)
+    archive = packed(tags.contexts[tags.node])
     (checkout / "broker/highwater_broker/module.py").write_text("written since\n")
-    assert packed(plan.contexts[plan.node]) == archive
+    assert packed(tags.contexts[tags.node]) == archive
     assert b"content of broker/highwater_broker/module.py" in archive
     assert b"packages/highwater_broker/module.py" in archive
 
 
 def test_compose_reads_the_tags_as_an_env_file(checkout: Path) -> None:
-    plan = plan_images(checkout)
-    assert plan.as_environment().splitlines() == [
-        f"HIGHWATER_NODE_IMAGE={plan.node}",
-        f"HIGHWATER_ZOOKEEPER_IMAGE={plan.zookeeper}",
-        f"HIGHWATER_SPARK_IMAGE={plan.spark}",
+    tags = image_tags(checkout)
+    assert tags.as_environment().splitlines() == [
+        f"HIGHWATER_NODE_IMAGE={tags.node}",
+        f"HIGHWATER_ZOOKEEPER_IMAGE={tags.zookeeper}",
+        f"HIGHWATER_SPARK_IMAGE={tags.spark}",
     ]
 
 

@@ -23,7 +23,7 @@ SPARK_VARIABLE = "HIGHWATER_SPARK_IMAGE"
 
 
 @dataclass(frozen=True, slots=True)
-class ImagePlan:
+class ImageTags:
     """The tags that a checkout's files ask for; clusters run `node` and `zookeeper`.
 
     contexts: what each image but the bases is built from, by tag; node_deps lacks its wheels and
@@ -42,7 +42,7 @@ class ImagePlan:
     spark: str
     contexts: dict[str, BuildContext] = field(repr=False, compare=False)
 
-    def tags(self) -> tuple[str, ...]:
+    def all(self) -> tuple[str, ...]:
         return (
             self.python_base,
             self.node_deps,
@@ -70,7 +70,7 @@ class ImagePlan:
         return "".join(f"{variable}={tag}\n" for variable, tag in tags.items())
 
 
-def plan_images(root: Path) -> ImagePlan:
+def image_tags(root: Path) -> ImageTags:
     """Return the tags; each image's hash includes the tag of the image below it."""
     python_base = PYTHON_BASE.tag()
     zookeeper_base = ZOOKEEPER_BASE.tag()
@@ -88,7 +88,7 @@ def plan_images(root: Path) -> ImagePlan:
     spark_base = SPARK_BASE.tag()
     spark_context = _with_folder_of(root, "spark", _locked_context(root, "spark", PIPELINE_LOCK))
     spark = f"highwater/spark:{spark_context.hash(spark_base)}"
-    return ImagePlan(
+    return ImageTags(
         python_base=python_base,
         node_deps=node_deps,
         node=node,

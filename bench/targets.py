@@ -46,7 +46,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Repetitions:
     """How often everything is done."""
 
     bring_ups: int
@@ -60,10 +60,10 @@ class Plan:
     request_repetitions: int
 
 
-def make_plan(*, quick: bool) -> Plan:
-    """Return the whole plan (about 12 minutes for two systems), or the quick one (about 4)."""
+def make_repetitions(*, quick: bool) -> Repetitions:
+    """Return those of a whole bench (12 minutes for two systems) or of a quick one (4)."""
     scale = 2 if quick else 3
-    return Plan(
+    return Repetitions(
         bring_ups=2 if quick else 5,
         failovers=2 if quick else 10,
         session_timeouts_ms=(2_000, 6_000),
@@ -131,13 +131,13 @@ def consume_records(load: Load) -> Measure:
     )
 
 
-def rows(plan: Plan) -> list[Measure]:
+def rows(repetitions: Repetitions) -> list[Measure]:
     """Return every measure in the order of the table."""
-    loads = plan.loads
+    loads = repetitions.loads
     return [
         BRING_UP,
         *map(phase_measure, BRING_UP_PHASES),
-        *map(failover_measure, plan.session_timeouts_ms),
+        *map(failover_measure, repetitions.session_timeouts_ms),
         *(make(load) for load in loads for make in (produce_megabytes, produce_records)),
         *(make(load) for load in loads for make in (consume_megabytes, consume_records)),
         LATENCY_P50,
@@ -161,16 +161,16 @@ class Outcome:
 
 
 def judge_targets(
-    ours: dict[str, Summary], theirs: dict[str, Summary] | None, plan: Plan
+    ours: dict[str, Summary], theirs: dict[str, Summary] | None, repetitions: Repetitions
 ) -> list[Outcome]:
     """Return each target's outcome. theirs are Apache Kafka's, of the same run."""
     outcomes = [_at_most(ours, BRING_UP, 3.0, "first acknowledged record after at most 3 s")]
-    for session_timeout_ms in plan.session_timeouts_ms:
+    for session_timeout_ms in repetitions.session_timeouts_ms:
         outcomes += _failover_outcomes(ours, session_timeout_ms)
     outcomes.append(
         _at_most(ours, MEMORY_LOADED, 80.0, "private memory under 80 MB after the load", worst=True)
     )
-    for load in plan.loads:
+    for load in repetitions.loads:
         if load.record_bytes == 1024:
             outcomes.append(_twice_theirs(ours, theirs, produce_megabytes(load)))
     found = ours.get(REQUESTS.key)
