@@ -25,7 +25,6 @@ _BOUNDS: Mapping[str, Bounds] = {
 }
 """Of a fault's numbers, by their fields."""
 _OF_DISKS = (f.PowerLoss, f.DiskFull, f.DiskErrors, f.SlowDisk, f.FlipBit)
-_OF_TOPICS = (f.CreateTopic, f.DeleteTopic, f.ChangeConfig)
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
@@ -35,12 +34,14 @@ def problems_of_fault(fault: f.Fault, nodes: Collection[str]) -> Iterator[str]:
     yield from problems_of_numbers(fault, _BOUNDS)
     yield from _problems_of_places(fault, nodes)
     node = getattr(fault, "node", "")
-    if isinstance(fault, f.CrashAt | f.DelayAt) and fault.point not in points_of(node):
-        yield f"{node} has no fail-point {fault.point!r}"
+    point = getattr(fault, "point", None)
+    if point is not None and point not in points_of(node):
+        yield f"{node} has no fail-point {point!r}"
     if is_of_a_disk(fault) and is_controller(node):
         yield f"{node} keeps nothing on a disk: only brokers do"
-    if isinstance(fault, _OF_TOPICS) and not is_topic_name(fault.topic):
-        yield f"{fault.topic!r} is no topic's name"
+    topic = getattr(fault, "topic", None)
+    if topic is not None and not is_topic_name(topic):
+        yield f"{topic!r} is no topic's name"
     if isinstance(fault, f.ChangeConfig):
         try:
             parse_topic_config({fault.key: fault.value})

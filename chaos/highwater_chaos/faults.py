@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import ClassVar
 
 import msgspec
 
@@ -70,8 +71,19 @@ FILE_SUFFIXES: Mapping[FileKind, tuple[str, ...]] = {
 """How the paths of each kind's files end."""
 
 
+_STARTED_AGAIN = ", started again after {for_ms} ms"
+_ARMED = ", armed for {for_ms} ms"
+
+
 class _Fault(msgspec.Struct, frozen=True, tag_field="fault", forbid_unknown_fields=True):
-    """Common to all: how JSON tells faults apart."""
+    """Common to all: how JSON tells faults apart.
+
+    phrase: what the fault does, in words with its fields in braces.
+    lasting: how the words go on where for_ms is set.
+    """
+
+    phrase: ClassVar[str]
+    lasting: ClassVar[str] = " for {for_ms} ms"
 
 
 # ---------------------------------------------------------------- processes
@@ -80,6 +92,8 @@ class _Fault(msgspec.Struct, frozen=True, tag_field="fault", forbid_unknown_fiel
 class Kill(_Fault, frozen=True, tag="kill"):
     """SIGKILL; started again after for_ms."""
 
+    phrase = "kill {node}"
+    lasting = _STARTED_AGAIN
     node: str
     for_ms: int | None = None
     disk: DiskAtStart = DiskAtStart.KEPT
@@ -88,6 +102,8 @@ class Kill(_Fault, frozen=True, tag="kill"):
 class Terminate(_Fault, frozen=True, tag="terminate"):
     """SIGTERM; started again for_ms after it has stopped."""
 
+    phrase = "ask {node} to stop"
+    lasting = _STARTED_AGAIN
     node: str
     for_ms: int | None = None
 
@@ -95,6 +111,7 @@ class Terminate(_Fault, frozen=True, tag="terminate"):
 class Pause(_Fault, frozen=True, tag="pause"):
     """Its processes stand still; its connections stay open."""
 
+    phrase = "pause {node}"
     node: str
     for_ms: int | None = None
     by: PauseBy = PauseBy.FREEZER
@@ -103,6 +120,7 @@ class Pause(_Fault, frozen=True, tag="pause"):
 class CrashLoop(_Fault, frozen=True, tag="crash_loop"):
     """SIGKILL, a start at once, and SIGKILL again every_ms after each start, `times` in all."""
 
+    phrase = "kill {node} {times} times, {every_ms} ms after each start"
     node: str
     times: int
     every_ms: int = 0
@@ -113,6 +131,8 @@ class CrashLoop(_Fault, frozen=True, tag="crash_loop"):
 class PowerLoss(_Fault, frozen=True, tag="power_loss"):
     """A kill that also loses what was not synced to the disk; started again after for_ms."""
 
+    phrase = "cut the power of {node}"
+    lasting = _STARTED_AGAIN
     node: str
     for_ms: int | None = None
 
@@ -120,6 +140,8 @@ class PowerLoss(_Fault, frozen=True, tag="power_loss"):
 class CrashAt(_Fault, frozen=True, tag="crash_at"):
     """SIGKILL when the node reaches a fail-point; started again after restart_after_ms."""
 
+    phrase = "have {node} die at {point}"
+    lasting = _ARMED
     node: str
     point: str
     restart_after_ms: int | None = None
@@ -130,6 +152,8 @@ class CrashAt(_Fault, frozen=True, tag="crash_at"):
 class DelayAt(_Fault, frozen=True, tag="delay_at"):
     """The task that reaches the fail-point waits there for delay_ms, `count` times."""
 
+    phrase = "have {node} wait {delay_ms} ms at {point}"
+    lasting = _ARMED
     node: str
     point: str
     delay_ms: int
@@ -143,6 +167,7 @@ class DelayAt(_Fault, frozen=True, tag="delay_at"):
 class Cut(_Fault, frozen=True, tag="cut"):
     """Nothing passes from source to target; with both_ways nor back."""
 
+    phrase = "cut {source} -> {target} on {plane}"
     source: str
     target: str
     plane: str
@@ -153,6 +178,7 @@ class Cut(_Fault, frozen=True, tag="cut"):
 class Isolate(_Fault, frozen=True, tag="isolate"):
     """The node is cut off from everyone on every plane, both ways."""
 
+    phrase = "cut {node} off from everyone"
     node: str
     for_ms: int | None = None
 
@@ -160,6 +186,7 @@ class Isolate(_Fault, frozen=True, tag="isolate"):
 class SlowLink(_Fault, frozen=True, tag="slow_link"):
     """What goes from source to target arrives later, by latency_ms and up to jitter_ms more."""
 
+    phrase = "slow {source} -> {target} on {plane} down by {latency_ms} ms"
     source: str
     target: str
     plane: str
@@ -171,6 +198,7 @@ class SlowLink(_Fault, frozen=True, tag="slow_link"):
 class LimitBandwidth(_Fault, frozen=True, tag="limit_bandwidth"):
     """What goes from source to target shares so many kbit/s; what would wait too long is lost."""
 
+    phrase = "limit {source} -> {target} on {plane} to {kbit_per_s} kbit/s"
     source: str
     target: str
     plane: str
@@ -181,6 +209,7 @@ class LimitBandwidth(_Fault, frozen=True, tag="limit_bandwidth"):
 class LossyLink(_Fault, frozen=True, tag="lossy_link"):
     """A share of what goes from source to target is lost."""
 
+    phrase = "lose {loss_percent} % of {source} -> {target} on {plane}"
     source: str
     target: str
     plane: str
@@ -191,6 +220,7 @@ class LossyLink(_Fault, frozen=True, tag="lossy_link"):
 class ResetConnections(_Fault, frozen=True, tag="reset_connections"):
     """Every connection between the two breaks; both sides are told."""
 
+    phrase = "reset the connections {source} - {target} on {plane}"
     source: str
     target: str
     plane: str
@@ -199,6 +229,7 @@ class ResetConnections(_Fault, frozen=True, tag="reset_connections"):
 class HalfOpen(_Fault, frozen=True, tag="half_open"):
     """Every connection between the two is forgotten by the target; the source is not told."""
 
+    phrase = "have {target} forget its connections with {source} on {plane}"
     source: str
     target: str
     plane: str
@@ -210,18 +241,21 @@ class HalfOpen(_Fault, frozen=True, tag="half_open"):
 class ExpireSession(_Fault, frozen=True, tag="expire_session"):
     """ZooKeeper ends the node's session."""
 
+    phrase = "expire the session of {node}"
     node: str
 
 
 class LoseZooKeeperConnection(_Fault, frozen=True, tag="lose_zookeeper_connection"):
     """The node's connection to ZooKeeper breaks; the session lives on."""
 
+    phrase = "break the ZooKeeper connection of {node}"
     node: str
 
 
 class LoseZooKeeperReply(_Fault, frozen=True, tag="lose_zookeeper_reply"):
     """The node's next operations are carried out; their replies are lost with the connection."""
 
+    phrase = "lose ZooKeeper's next replies to {node}"
     node: str
     count: int = 1
 
@@ -229,6 +263,7 @@ class LoseZooKeeperReply(_Fault, frozen=True, tag="lose_zookeeper_reply"):
 class SlowZooKeeper(_Fault, frozen=True, tag="slow_zookeeper"):
     """Its replies take longer, to everyone."""
 
+    phrase = "slow ZooKeeper down by {delay_ms} ms"
     delay_ms: int
     for_ms: int | None = None
 
@@ -236,12 +271,14 @@ class SlowZooKeeper(_Fault, frozen=True, tag="slow_zookeeper"):
 class PauseZooKeeper(_Fault, frozen=True, tag="pause_zookeeper"):
     """It freezes for for_ms; when it wakes, it ends the sessions whose time is over by then."""
 
+    phrase = "freeze ZooKeeper"
     for_ms: int | None = None
 
 
 class RestartZooKeeper(_Fault, frozen=True, tag="restart_zookeeper"):
     """It is gone for for_ms; sessions and znodes survive."""
 
+    phrase = "stop ZooKeeper"
     for_ms: int | None = None
 
 
@@ -251,6 +288,7 @@ class RestartZooKeeper(_Fault, frozen=True, tag="restart_zookeeper"):
 class DiskFull(_Fault, frozen=True, tag="disk_full"):
     """ENOSPC for whatever the node would add to its disk."""
 
+    phrase = "fill the disk of {node}"
     node: str
     for_ms: int | None = None
 
@@ -258,6 +296,7 @@ class DiskFull(_Fault, frozen=True, tag="disk_full"):
 class DiskErrors(_Fault, frozen=True, tag="disk_errors"):
     """EIO from one kind of operation, with a probability."""
 
+    phrase = "fail {percent} % of {operation} on the disk of {node}"
     node: str
     operation: DiskOperation
     percent: int = 100
@@ -267,6 +306,7 @@ class DiskErrors(_Fault, frozen=True, tag="disk_errors"):
 class SlowDisk(_Fault, frozen=True, tag="slow_disk"):
     """Every sync takes longer."""
 
+    phrase = "slow every sync of {node} down by {delay_ms} ms"
     node: str
     delay_ms: int
     for_ms: int | None = None
@@ -275,6 +315,8 @@ class SlowDisk(_Fault, frozen=True, tag="slow_disk"):
 class FlipBit(_Fault, frozen=True, tag="flip_bit"):
     """The node is killed, one bit of one file at rest flips; started again after for_ms."""
 
+    phrase = "kill {node} and flip a bit of one {file} file"
+    lasting = _STARTED_AGAIN
     node: str
     file: FileKind
     for_ms: int | None = None
@@ -283,6 +325,7 @@ class FlipBit(_Fault, frozen=True, tag="flip_bit"):
 class ClockJump(_Fault, frozen=True, tag="clock_jump"):
     """The wall clock jumps, and stays so until the faults end."""
 
+    phrase = "move the clock of {node} by {by_ms} ms"
     node: str
     by_ms: int
 
@@ -290,6 +333,7 @@ class ClockJump(_Fault, frozen=True, tag="clock_jump"):
 class ClockRate(_Fault, frozen=True, tag="clock_rate"):
     """The node's timers run faster (above 0) or slower, in parts per million."""
 
+    phrase = "let the timers of {node} run {ppm} ppm faster"
     node: str
     ppm: int
     for_ms: int | None = None
@@ -305,6 +349,8 @@ class KillClient(_Fault, frozen=True, tag="kill_client"):
     and reads from the start.
     """
 
+    phrase = "kill client {client}"
+    lasting = _STARTED_AGAIN
     client: str = ANY
     for_ms: int | None = None
 
@@ -315,6 +361,7 @@ class KillClient(_Fault, frozen=True, tag="kill_client"):
 class CreateTopic(_Fault, frozen=True, tag="create_topic"):
     """No fault of the cluster's, but what an operator does in the middle of it all."""
 
+    phrase = "create topic {topic}"
     topic: str
     partitions: int = 1
     replication_factor: int = 3
@@ -332,12 +379,14 @@ class CreateTopic(_Fault, frozen=True, tag="create_topic"):
 class DeleteTopic(_Fault, frozen=True, tag="delete_topic"):
     """As create_topic: an operator's work."""
 
+    phrase = "delete topic {topic}"
     topic: str
 
 
 class ChangeConfig(_Fault, frozen=True, tag="change_config"):
     """As create_topic: a topic's configuration is written into ZooKeeper, as Kafka's tools do."""
 
+    phrase = "set {key} of topic {topic} to {value}"
     topic: str
     key: str
     value: str
@@ -377,6 +426,7 @@ class StrangeRequests(_Fault, frozen=True, tag="strange_requests"):
     count also tells variants apart, where there are several.
     """
 
+    phrase = "ask {count} times what no sound client asks: {kind}"
     kind: Strange
     count: int = 1
 

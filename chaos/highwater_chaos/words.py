@@ -9,42 +9,6 @@ from highwater_chaos.plan import Observed, Plan, Producer, Step, Topic, Topology
 
 _ACKS = {-1: "all", 0: "0", 1: "1"}
 
-_PHRASES: dict[str, str] = {
-    "kill": "kill {node}",
-    "terminate": "ask {node} to stop",
-    "pause": "pause {node}",
-    "crash_loop": "kill {node} {times} times, {every_ms} ms after each start",
-    "power_loss": "cut the power of {node}",
-    "crash_at": "have {node} die at {point}",
-    "delay_at": "have {node} wait {delay_ms} ms at {point}",
-    "cut": "cut {source} -> {target} on {plane}",
-    "isolate": "cut {node} off from everyone",
-    "slow_link": "slow {source} -> {target} on {plane} down by {latency_ms} ms",
-    "limit_bandwidth": "limit {source} -> {target} on {plane} to {kbit_per_s} kbit/s",
-    "lossy_link": "lose {loss_percent} % of {source} -> {target} on {plane}",
-    "reset_connections": "reset the connections {source} - {target} on {plane}",
-    "half_open": "have {target} forget its connections with {source} on {plane}",
-    "expire_session": "expire the session of {node}",
-    "lose_zookeeper_connection": "break the ZooKeeper connection of {node}",
-    "lose_zookeeper_reply": "lose ZooKeeper's next replies to {node}",
-    "slow_zookeeper": "slow ZooKeeper down by {delay_ms} ms",
-    "pause_zookeeper": "freeze ZooKeeper",
-    "restart_zookeeper": "stop ZooKeeper",
-    "disk_full": "fill the disk of {node}",
-    "disk_errors": "fail {percent} % of {operation} on the disk of {node}",
-    "slow_disk": "slow every sync of {node} down by {delay_ms} ms",
-    "flip_bit": "kill {node} and flip a bit of one {file} file",
-    "clock_jump": "move the clock of {node} by {by_ms} ms",
-    "clock_rate": "let the timers of {node} run {ppm} ppm faster",
-    "kill_client": "kill client {client}",
-    "create_topic": "create topic {topic}",
-    "delete_topic": "delete topic {topic}",
-    "change_config": "set {key} of topic {topic} to {value}",
-    "strange_requests": "ask {count} times what no sound client asks: {kind}",
-}
-"""One for each kind of fault, with the fault's own fields."""
-
-_RESTARTED = ("kill", "terminate", "power_loss", "flip_bit", "kill_client")
 _OBSERVED: dict[Observed, str] = {
     Observed.ISR_IS_LEADER: "the ISR{of} is the leader alone",
     Observed.FOLLOWER_BEHIND: "an ISR member{of} is behind the leader's log end",
@@ -55,8 +19,7 @@ _OBSERVED: dict[Observed, str] = {
 
 def say_fault(fault: f.Fault) -> str:
     """Return what the fault does, and for how long."""
-    name = f.fault_name(fault)
-    words = _PHRASES[name].format_map(_Fields(fault))
+    words = fault.phrase.format_map(_Fields(fault))
     if isinstance(fault, f.Cut) and fault.both_ways:
         words = words.replace(" -> ", " <-> ")
     if isinstance(fault, f.Kill) and fault.disk is f.DiskAtStart.EMPTY:
@@ -70,12 +33,7 @@ def say_fault(fault: f.Fault) -> str:
     if isinstance(fault, f.CrashAt) and fault.restart_after_ms is not None:
         words += f", started again after {fault.restart_after_ms} ms"
     for_ms = getattr(fault, "for_ms", None)
-    if for_ms is None:
-        return words
-    if name in _RESTARTED:
-        return f"{words}, started again after {for_ms} ms"
-    is_armed = isinstance(fault, f.CrashAt | f.DelayAt)
-    return f"{words}, armed for {for_ms} ms" if is_armed else f"{words} for {for_ms} ms"
+    return words if for_ms is None else f"{words}{fault.lasting.format(for_ms=for_ms)}"
 
 
 class _Fields(dict[str, object]):
