@@ -19,8 +19,8 @@ from highwater.cluster.topology import ZOOKEEPER, Topology
 from highwater.errors import HarnessError
 from highwater.faults.done import NotDone
 from highwater.faults.examples import TOPIC, example_name
+from highwater.faults.helpers import run_helper
 from highwater.faults.intents import IntentLog
-from highwater.faults.links.helpers import run_helper
 from highwater.faults.on_containers import ContainerFaults
 from highwater.run_folder import new_run_id
 from highwater.runs.plans.conditions import find_node

@@ -13,8 +13,8 @@ from highwater.cluster import labels
 from highwater.cluster.cluster import Cluster
 from highwater.faults.done import Done
 from highwater.faults.healing import baseline_problems
+from highwater.faults.helpers import HELPER_KIND
 from highwater.faults.intents import IntentLog
-from highwater.faults.links.helpers import HELPER_KIND
 from highwater.faults.on_containers import ContainerFaults
 from highwater.waiting import eventually
 from highwater_chaos import faults as f

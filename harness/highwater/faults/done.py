@@ -21,12 +21,15 @@ def _at_once() -> bool:
 class Done:
     """A fault that acts.
 
-    node: on whom, None for a fault of several; of a cut, whom ZooKeeper hears nothing of.
-    proof: how that was seen. revert takes it back and says how that was seen; done twice, or after
-    the node was started again, it does no harm. acted_ns: CLOCK_MONOTONIC, from when on it acts;
-    None where that is when it was begun. later: tells what came of it after its proof; has_acted:
-    whether it did so far what it is for: a fail-point waits for its moment, and a crash loop needs
-    a second kill.
+    node: the node that it acts on; None where there are several. Of a cut on the zookeeper plane,
+        the node that ZooKeeper no longer hears.
+    proof: how the fault is seen to act, in words.
+    revert: takes it back, and returns how it is seen to be gone. It does no harm when it is called
+        twice, or after the node was started again.
+    acted_ns: from when on the fault acts, CLOCK_MONOTONIC; None: since it was begun.
+    later: returns what came of the fault after its proof, "" when there is nothing to add.
+    has_acted: returns whether the fault has had its effect so far. A fail-point waits to be hit,
+        and a crash loop needs a second kill.
     """
 
     node: int | None

@@ -1,11 +1,12 @@
-"""Brings a run's containers back to what they were made as, whoever left faults in them.
+"""Takes back all faults in a run's containers, whoever left them there.
 
-It goes by labels and by what the engine and the kernel say, by no memory of what was done: so it
-works after a harness was killed, and once more does no harm. The baseline: every node of the
-topology runs, is not paused, has no process that is stopped (SIGSTOP), is in the run's network
-under its name and address, has no rules of ours in its network namespace, nothing of ours that
-fills its disk and no fail-point to arm when it starts; no helper is about, and sized disks are
-held. Which fail-points are armed no node tells: all are disarmed, and that must be answered.
+It reads labels, the engine and the kernel, and no record of what was done. So it works after a
+harness was killed, and does no harm when it is done again. In the baseline
+- every node of the topology runs, is not paused, and has no process that is stopped (SIGSTOP);
+- every node is in the run's network under its name and address;
+- every node has no nft rules of ours, no ballast on its disk, and no fail-point for its next start;
+- no helper is left, and the sized disks are held.
+Nodes do not tell which fail-points are armed: all are disarmed, and the node must answer.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from highwater.cluster.images import ensure_faults_image
 from highwater.errors import ImageBuildFailed, NoSuchRun
 from highwater.faults.disks.volumes import has_ballast, make_room
 from highwater.faults.done import NotDone
-from highwater.faults.links.helpers import HELPER_KIND
+from highwater.faults.helpers import HELPER_KIND
 from highwater.faults.links.namespaces import Namespaces, NotInNamespace, Report, Task
 from highwater.faults.links.rules import NO_RULES, TABLE
 from highwater.faults.links.tcp_in_namespace import NO_UNTOLD
@@ -38,16 +39,17 @@ HEAL_WITHIN_S = 30.0
 OUR_TABLE = f"inet {TABLE}"
 FULL = "its disk is full of ballast"
 GONE = "its container is gone"
-"""That no healing makes good: its volume may be gone too."""
+"""No healing brings it back: its volume may be gone too."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSeen:
-    """One node as the engine tells it.
+    """The state of one node, as the engine reports it.
 
-    container: running, paused, exited, created, dead; "gone" when removed. address: in the run's
-    network, "" when it is not in it. names: under which others find it there. stopped: how many of
-    its processes are, by SIGSTOP; what a container that is paused would tell is not asked for.
+    container: running, paused, exited, created or dead; "gone" when it was removed.
+    address: in the run's network; "" when the node is not in it.
+    names: by which others find the node in the network.
+    stopped: how many of its processes are stopped by SIGSTOP; 0 unless the container runs.
     """
 
     container: str
@@ -65,7 +67,7 @@ class Baseline:
     may_be_stopped: bool = False
 
     def wrong_with(self, seen: NodeSeen) -> list[str]:
-        """Return in what the node is not so, in words."""
+        """Return in what the node differs from its baseline, in words."""
         if seen.container == "gone":
             return [GONE]
         wrong = []
@@ -91,7 +93,7 @@ class Baseline:
 
 
 def wrong_with_rules(table: str) -> list[str]:
-    """Return what nft's list of our table comes to, in words; nothing when there is no table."""
+    """Return in words what nft's list of our table shows; nothing when there is no table."""
     if not table:
         return []
     acting = "elements = {" in table

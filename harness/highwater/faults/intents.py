@@ -1,4 +1,4 @@
-"""What was meant to be done to a cluster, on disk before it is done."""
+"""The log of a run's faults: each step is on disk before it is done."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class IntentLog:
     """
 
     def __init__(self, path: Path, now_ns: Callable[[], int]) -> None:
-        """Open the file; now_ns gives the run's time.
+        """Open the file, and cut off half a line at its end: its step was not begun.
 
-        Half a line at its end is cut off: its writer died, and what it was to tell was not done.
+        now_ns: returns the run's time.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("ab")

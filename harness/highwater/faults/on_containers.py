@@ -1,5 +1,4 @@
-"""Does to containers what a plan says: intent written, done, proven, taken back, and all of it
-logged."""
+"""Does a plan's faults to containers: each is logged, done, proven and taken back."""
 
 from __future__ import annotations
 

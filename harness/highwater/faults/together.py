@@ -1,4 +1,4 @@
-"""Does in one go what several threads ask for at the same moment."""
+"""Combines the requests that several threads make at the same moment."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 TOGETHER_S = 0.1
-"""What is asked for within this time, or while something is being done, is done together."""
+"""Requests that come within this time, or while others are being done, are done together."""
 
 R = TypeVar("R")
 
 
 class Together(Generic[R]):
-    """Requests that wait; whoever comes first does them for all."""
+    """Requests that wait; the first thread to get the lock does those of all threads."""
 
     def __init__(
         self,
@@ -21,7 +21,12 @@ class Together(Generic[R]):
         doing: threading.RLock,
         pause: Callable[[float], None],
     ) -> None:
-        """do: does each of the requests once, and raises nothing; called with the lock held."""
+        """Begin without requests.
+
+        do: does each of the requests once, and raises nothing; called with the lock held.
+        doing: the lock.
+        pause: waits so many seconds.
+        """
         self._do = do
         self._doing = doing
         self._pause = pause
@@ -41,6 +46,6 @@ class Together(Generic[R]):
 
     @property
     def waiting(self) -> tuple[R, ...]:
-        """What was asked for, and is not being done yet."""
+        """The requests that nobody has begun to do."""
         with self._guard:
             return tuple(self._waiting)

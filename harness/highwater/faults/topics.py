@@ -41,7 +41,7 @@ class TopicWork:
         """Create the topic, and write its records.
 
         Raises:
-            NotDone: no broker answered that it is, and ZooKeeper does not have it either.
+            NotDone: no broker answered that the topic was created, and ZooKeeper does not have it.
         """
         new = TopicToCreate(
             fault.topic, fault.partitions, fault.replication_factor, configs=fault.configs
@@ -63,7 +63,7 @@ class TopicWork:
         """Delete the topic.
 
         Raises:
-            NotDone: no broker answered that it is, and ZooKeeper does not say so either.
+            NotDone: no broker answered that the topic was deleted, and ZooKeeper still has it.
         """
         gone = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         error = self._ask(
@@ -86,7 +86,10 @@ class TopicWork:
         request_of: Callable[[int], CreateTopicsRequest | DeleteTopicsRequest],
         *wanted: ErrorCode,
     ) -> ErrorCode:
-        """Return the first answer that is wanted or that more tries do not change, or the last."""
+        """Ask brokers in turn, and return the answer.
+
+        It is the first that is wanted or not retriable; when the time is over, the last one.
+        """
         deadline, error = time.monotonic() + ADMIN_WITHIN_S, ErrorCode.REQUEST_TIMED_OUT
         for endpoint in self._endpoints(deadline):
             left_s = max(0.1, min(_CALL_S, deadline - time.monotonic()))
@@ -129,7 +132,10 @@ class TopicWork:
             time.sleep(_RETRY_S if values else 0)
 
     def _write_some(self, topic: str, values: list[bytes]) -> str:
-        """Write to the leader that there is, and drop what is acknowledged; return why not all."""
+        """Write the values to the present leader, and remove each that it acknowledged.
+
+        Returns why some are left, "" when none is.
+        """
         leadership = leaderships(look_at(self._cluster)).get(TopicPartition(topic, 0))
         if leadership is None:
             return "it has no leader"

@@ -24,7 +24,7 @@ from highwater_core.ids import Endpoint, NodeId
 PROVEN_WITHIN_S = 10.0
 ANSWERS_WITHIN_S = 30.0
 SILENT_FOR_S = 0.3
-"""What a server that runs answers within, many times over."""
+"""A server that runs answers much sooner."""
 _SOCKET_TIMEOUT_S = 5.0
 _SECRET = 0xB3415C00
 _PASSWORD_BYTES = 16
@@ -94,7 +94,7 @@ class ZooKeeperFaults:
     """The faults of one cluster's ZooKeeper; calls may come from different threads."""
 
     def __init__(self, cluster: Cluster, start: Callable[[int], None]) -> None:
-        """start: starts a stopped node, with what else that takes."""
+        """start: starts a stopped node, and loads its links' rules and fail-points."""
         self._cluster = cluster
         self._start = start
         self._lock = threading.Lock()
@@ -135,10 +135,10 @@ class ZooKeeperFaults:
     # ------------------------------------------------------------ the server
 
     def stop(self) -> Done:
-        """Stop the server; it is started once the last of those who stopped it has it started.
+        """Stop the server; it starts again when the last fault that stopped it is reverted.
 
         Raises:
-            NotDone: it answers still, or it is frozen: a kill would come when it wakes.
+            NotDone: the server still answers, or is frozen: a kill would come when it wakes.
         """
         with self._lock:
             if self._pauses:
@@ -168,10 +168,10 @@ class ZooKeeperFaults:
             return self._serves(before)
 
     def pause(self) -> Done:
-        """Freeze the server; it wakes once the last of those who froze it has it woken.
+        """Freeze the server; it wakes when the last fault that froze it is reverted.
 
         Raises:
-            NotDone: it does not run, or answers still.
+            NotDone: the server does not run, or still answers.
             NeverHappened: the freezer does not get all of its processes.
         """
         with self._lock:
@@ -206,7 +206,7 @@ class ZooKeeperFaults:
             return self._serves(before)
 
     def _serves(self, before: dict[str, int]) -> str:
-        """Await that it answers, and return how many of the sessions from before it has."""
+        """Wait until the server serves, and return how many earlier sessions it still has."""
         eventually(
             lambda: "Mode: " in self._word("srvr"),
             within=ANSWERS_WITHIN_S,

@@ -9,8 +9,8 @@ import pytest
 from docker.errors import APIError
 
 from highwater.cluster.labels import Lease, Owner, RunLabels
-from highwater.faults.links import helpers
-from highwater.faults.links.helpers import NOT_MADE, START_TRIES, begin_helper
+from highwater.faults import helpers
+from highwater.faults.helpers import NOT_MADE, START_TRIES, begin_helper
 
 RUN = RunLabels("run", Lease.OWNED, Owner("here", 42, "12345"))
 

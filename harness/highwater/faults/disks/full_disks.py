@@ -17,7 +17,7 @@ class FullDisks:
     """The full disks of one cluster; calls may come from different threads."""
 
     def __init__(self, cluster: Cluster, may_have_ended: Callable[[int], None]) -> None:
-        """may_have_ended: told of a node whose disk is filled; it may stop for that."""
+        """may_have_ended: called with each node whose disk is filled: the node may stop."""
         self._cluster = cluster
         self._may_have_ended = may_have_ended
         self._lock = threading.Lock()
@@ -26,10 +26,10 @@ class FullDisks:
         ballast."""
 
     def fill(self, node: int) -> Done:
-        """Fill the node's disk; several at once last as long as the last of them.
+        """Fill the node's disk; of several such faults the last to be reverted makes room.
 
         Raises:
-            NotDone, APIError: it is not full.
+            NotDone, APIError: the disk is not full.
         """
         self._may_have_ended(node)
         with self._lock:

@@ -15,7 +15,7 @@ from highwater.cluster.cluster import Cluster
 from highwater.cluster.disks import DATA_FOLDER, DISK_BYTES, DISK_FOLDER
 from highwater.faults.disks import on_volume
 from highwater.faults.done import NotDone, prove
-from highwater.faults.links.helpers import run_helper
+from highwater.faults.helpers import run_helper
 from highwater_chaos.faults import FILE_SUFFIXES, FileKind
 
 _PROGRAM = Path(on_volume.__file__).read_text(encoding="utf-8")

@@ -1,8 +1,8 @@
 """Faults on links between nodes: rules where packets arrive, proven by canaries.
 
-The kernel ends each by itself at its time; one without end is leased and renewed. What is asked for
-now is told to a node as a whole, so faults compose, and heal one by one. What is asked for at the
-same moment, from several threads, is one change.
+The kernel ends each rule by itself at its time. The rules of a fault without end are leased, and
+renewed. A node always gets the rules of all its active faults at once, so that faults compose and
+heal one by one. Faults that several threads begin or heal at the same moment are one change.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ LEASE_NS = 30_000_000_000
 """How long a fault without end lasts if nobody renews it."""
 RENEW_S = 8.0
 LEAST_LEAD_NS = 600_000_000
-"""From asking for a change to its rules, at least: helpers start and show how it was before."""
+"""From a call until the rules are loaded, at least: helpers start, and canaries go before it."""
 LEAD_PER_START = 1.6
-"""Of the slowest of the recent starts of helpers."""
+"""The lead is so many times the slowest of the recent starts of helpers."""
 RECENT_STARTS = 4
 TICK_NS = 10_000_000
 """The kernel counts timeouts in ticks, of 10 ms at most (CONFIG_HZ=100)."""
@@ -51,9 +51,12 @@ LONGEST_LEAD_NS = 5_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class LinkFault:
-    """One fault on links: what becomes of the packets of these directions.
+    """One fault on links.
 
-    for_ns: from when the rules are loaded; None until it is healed.
+    name: no other fault of the run has it.
+    directions: those whose packets it acts on.
+    does: what becomes of the packets.
+    for_ns: how long it lasts, from when the rules are loaded; None until it is healed.
     """
 
     name: str
@@ -68,9 +71,9 @@ class LinkFault:
 
 @dataclass(slots=True)
 class _Active:
-    """A fault that is asked for; times are CLOCK_MONOTONIC.
+    """A fault that was begun and not healed. Times are CLOCK_MONOTONIC.
 
-    until_ns: its end as planned; None for ever.
+    until_ns: when it ends as planned; None until it is healed.
     ends_ns: by node, until when it surely acts there.
     gone_ns: by node, from when on it surely does not.
     """
@@ -83,7 +86,10 @@ class _Active:
 
 @dataclass(slots=True, eq=False)
 class _Request:
-    """A fault to apply, or to heal; once it is done it has an outcome. None: there was nothing."""
+    """A fault to begin or to heal.
+
+    outcome: its proof, or why there is none; None before, and where there was nothing to do.
+    """
 
     fault: LinkFault
     heals: bool
@@ -101,9 +107,13 @@ class LinkFaults:
         is_up: Callable[[int], bool] = lambda node: True,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Take the nodes by their addresses; another address is somebody outside the cluster.
+        """Begin with no faults.
 
-        is_up: whether the node's container runs; one that does not has no rules and no canaries.
+        addresses: the nodes by their addresses; any other address is outside the cluster.
+        clock_ns: CLOCK_MONOTONIC.
+        is_up: whether the node's container runs. A node that does not run has no rules, and no
+            canaries.
+        pause: waits so many seconds for other threads to join a change.
         """
         self._namespaces = namespaces
         self._queues = PacketQueues(namespaces)
@@ -139,15 +149,17 @@ class LinkFaults:
             _refuse_errors(reports)
             self._note_starts(asked_ns, reports)
 
-    # ------------------------------------------------------------ what is asked for
+    # ------------------------------------------------------------ begin, heal, renew
 
     def apply(self, fault: LinkFault) -> Proof:
-        """Do it; to a node that is down it is done once that is told again what holds.
+        """Begin the fault, and return the proof that it acts.
+
+        A node that is down gets the rules by tell_again, once it was started.
 
         Raises:
-            NotInNamespace: a node could not be reached; nothing of it stays asked for.
-            NotProven: canaries do not show it, or none goes along any of its directions; it stays
-                asked for, to be healed.
+            NotInNamespace: a node could not be reached; the fault is not active.
+            NotProven: canaries do not show the fault, or none goes along any of its directions.
+                The fault stays active, and must be healed.
         """
         proof = self._ask(_Request(fault, heals=False))
         if proof is None:
@@ -155,10 +167,10 @@ class LinkFaults:
         return proof
 
     def heal(self, name: str) -> Proof | None:
-        """Take it back; None if it is not active.
+        """End the fault, and return the proof that it is gone; None if it is not active.
 
         Raises:
-            NotInNamespace: a node could not be reached: it is down, and its rules with it.
+            NotInNamespace: a node could not be reached: it is down, and has no rules any more.
             NotProven: canaries do not arrive.
         """
         active = self._active.get(name)
@@ -169,13 +181,13 @@ class LinkFaults:
         return tuple(each.fault for each in self._active.values())
 
     def acts_on(self, directions: Iterable[Direction]) -> bool:
-        """Return whether anything is asked for now of packets that go one of these ways."""
+        """Return whether an active fault acts on packets of one of these directions now."""
         with self._changing:
             state, now_ns = self._state(), self._clock_ns()
         return any(state.asked_of(each, now_ns)[0] != Asked() for each in directions)
 
     def renew(self) -> None:
-        """Tell every node of a fault without end anew what holds, so that its lease goes on.
+        """Load the rules of all faults without end again, so that their leases go on.
 
         Raises:
             NotInNamespace: a node could not be reached.
@@ -186,10 +198,12 @@ class LinkFaults:
             self._tell([node for node in targets if self._is_up(node)])
 
     def tell_again(self, node: int) -> bool:
-        """Tell a node that was started again what holds, for its rules are gone; whether any do.
+        """Load the rules of a node that was started again, which lost them with its namespace.
+
+        Returns whether there were any.
 
         Raises:
-            NotInNamespace: it could not be reached.
+            NotInNamespace: the node could not be reached.
         """
         with self._changing:
             holds = any(node in active.fault.targets for active in self._active.values())
@@ -198,15 +212,15 @@ class LinkFaults:
             return holds
 
     def end(self) -> None:
-        """End what still runs for faults on links; called when none is active any more."""
+        """End the packet queues; called when no fault is active any more."""
         with self._changing:
             self._queues.end_all()
 
     @property
     def lead_ns(self) -> int:
-        """From asking for a change to its rules, as far as is known now.
+        """How long it takes from a call until the rules are loaded, ns, by the latest changes.
 
-        While links are slow, canaries that show how it was before need time to arrive, too.
+        While links are slow it takes longer: the canaries sent before must have arrived.
         """
         asked = round(LEAD_PER_START * max(self._starts_ns, default=0))
         held_ns = (
@@ -219,14 +233,14 @@ class LinkFaults:
     # ------------------------------------------------------------ together
 
     def _ask(self, request: _Request) -> Proof | None:
-        """Have it done with whatever is asked for at the same moment; return its proof."""
+        """Do the request together with those of the same moment, and return its proof."""
         self._together.ask(request)
         if isinstance(request.outcome, Exception):
             raise request.outcome
         return request.outcome
 
     def _do_together(self, requests: Sequence[_Request]) -> None:
-        """Do all of them in one change, or one by one where a node cannot be reached."""
+        """Do all requests in one change, or one by one where a node cannot be reached."""
         were = dict(self._active)
         try:
             self._do(requests)
@@ -244,7 +258,7 @@ class LinkFaults:
                 each.outcome = error
 
     def _do(self, requests: Iterable[_Request]) -> None:
-        """Change what is asked for, and the rules; each request gets the outcome of its own."""
+        """Change which faults are active, then the rules; each request gets its own outcome."""
         before = self._state()
         apply_at_ns = self._clock_ns() + self.lead_ns - round(TOGETHER_S * 1e9)
         to_do = [each for each in requests if each.heals is (each.fault.name in self._active)]
@@ -261,7 +275,7 @@ class LinkFaults:
     # ------------------------------------------------------------ a change and its proof
 
     def _change(self, requests: Sequence[_Request], before: State, apply_at_ns: int) -> None:
-        """Load the rules that hold now where the faults act, and see what that does."""
+        """Load the rules where these faults act, measure before and after, and prove each fault."""
         up = {node: self._is_up(node) for node in self._node_at.values()}
         faults = [each.fault for each in requests]
         targets = [n for n in dict.fromkeys(n for each in faults for n in each.targets) if up[n]]
@@ -306,7 +320,7 @@ class LinkFaults:
     def _run(
         self, watch: LinkWatch, targets: Sequence[int], until_ns: int, apply_at_ns: int
     ) -> Mapping[int, Report]:
-        """Change the targets' rules under the watch; queues begin and end as they are needed."""
+        """Change the targets' rules while canaries go; begin and end the queues they need."""
         if not targets:
             # Without a namespace there are no rules: nothing to load, nothing left to remove.
             return {}
@@ -322,7 +336,7 @@ class LinkFaults:
     def _with_queues(
         self, nodes: Collection[int], run: Callable[[], Mapping[int, Report]]
     ) -> Mapping[int, Report]:
-        """Return what helpers report while packet queues begin at these nodes."""
+        """Begin packet queues at these nodes while helpers run; return the helpers' reports."""
         with ThreadPoolExecutor(1, thread_name_prefix="queues") as pool:
             begun = pool.submit(self._queues.begin, nodes)
             reports = run()
@@ -335,7 +349,7 @@ class LinkFaults:
         reports: Mapping[int, Report],
         requests: Iterable[_Request],
     ) -> None:
-        """Let faults end as each node's kernel and queue have it, which count from when told."""
+        """Note when each node's rules end: kernel and queue count from when they got them."""
         for each in requests:
             active, fault = self._active.get(each.fault.name), each.fault
             if active is None or fault.for_ns is None:
@@ -353,7 +367,7 @@ class LinkFaults:
                 active.gone_ns[node] = at_ns + fault.for_ns + TICK_NS
 
     def _watched(self, fault: LinkFault, up: Mapping[int, bool]) -> list[Direction]:
-        """Return its directions between nodes that are up; from outside come no canaries."""
+        """Return the fault's directions between nodes that run; no canaries come from outside."""
         return [
             each
             for each in fault.directions
@@ -362,7 +376,7 @@ class LinkFaults:
             and up.get(self._node_at.get(each.source, OUTSIDE), False)
         ]
 
-    # ------------------------------------------------------------ what nodes are told
+    # ------------------------------------------------------------ rules of nodes
 
     def _tell(self, nodes: Collection[int]) -> None:
         now_ns, state = self._clock_ns(), self._state()
@@ -375,7 +389,7 @@ class LinkFaults:
         self._told |= incarnations
 
     def _tell_reachable(self, nodes: Iterable[int]) -> None:
-        """Tell those of the nodes that can be reached what holds: a change came to nothing."""
+        """Load the rules of those nodes that can be reached, after a change that failed."""
         for node in nodes:
             if self._is_up(node):
                 with contextlib.suppress(NotInNamespace):
@@ -385,7 +399,7 @@ class LinkFaults:
         return node_change(state, node, at_ns, has_queue=self._queues.is_at(node))
 
     def _state(self) -> State:
-        """Return what acts: in the order in which it was asked for."""
+        """Return the drops and holds of all active faults, in the order of their beginnings."""
         lease_ns = self._clock_ns() + LEASE_NS
         drops: list[Drop] = []
         holds: list[Hold] = []
@@ -406,7 +420,7 @@ class LinkFaults:
 
 
 _NOTHING_HELD: Mapping[str, object] = {"pipe": 1, "lasts_ns": 0, "latency_ns": 0}
-"""What a packet queue may be told to see that it listens."""
+"""An effect without duration: it shows whether a packet queue listens."""
 
 
 def _errors(reports: Mapping[int, Report]) -> str:

@@ -1,4 +1,4 @@
-"""What is asked of a direction of a link at a moment, by all faults that act on it. Pure."""
+"""What all active faults together ask of a link's packets at a moment. Pure."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from highwater.faults.links.rules import Direction, Drop, Hold, Narrow, Slow
 
 NEVER_NS = 1 << 62
 LATE_NS = 50_000_000
-"""So much later than asked a packet may go on: the program that held it had to be woken."""
+"""A packet may go on so much later than its latency: the program that held it had to be woken."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to become of packets.
+    """What is to become of the packets of one direction.
 
-    kbit_per_s: None when nothing limits it. slow_until_ns: when the latency ends, and with it the
-    waiting of all that is under way.
+    lost_percent: the share that is lost.
+    latency_ms: how much later a packet arrives.
+    jitter_ms: how much later than that, at most.
+    kbit_per_s: the bandwidth, of IP packets; None when nothing limits it.
+    slow_until_ns: when the latency ends, and packets that wait go on. CLOCK_MONOTONIC.
     """
 
     lost_percent: int = 0
@@ -29,37 +32,37 @@ class Asked:
 
     @property
     def travel_ns(self) -> int:
-        """How long a packet may be under way, at most, of those that need not wait for a line."""
+        """How long a packet may be under way, at most, on a line whose bandwidth is not limited."""
         longest_ms = self.latency_ms + self.jitter_ms
         return longest_ms * 1_000_000 + LATE_NS if longest_ms else 0
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All that acts on links."""
+    """The drops and holds of all active faults, in the order in which they were begun."""
 
     drops: Sequence[Drop] = ()
     holds: Sequence[Hold] = ()
 
     def at_node(self, node: int) -> State:
-        """Return what acts where packets arrive at the node, or leave it for the clients."""
+        """Return those that act at the node, on packets that arrive or that leave for clients."""
         return State(
             [each for each in self.drops if each.direction.target == node],
             [each for each in self.holds if each.direction.target == node],
         )
 
     def without(self, nodes: Collection[int]) -> State:
-        """Return what acts elsewhere than at these nodes."""
+        """Return those that act at other nodes than these."""
         return State(
             [each for each in self.drops if each.direction.target not in nodes],
             [each for each in self.holds if each.direction.target not in nodes],
         )
 
     def asked_of(self, direction: Direction, at_ns: int) -> tuple[Asked, int]:
-        """Return what is asked of packets sent at that time, and until when it is the same.
+        """Return what is asked of packets that are sent at that time, and until when that holds.
 
-        Packets are lost where they arrive: of those sent shortly before a loss ends, and slow to
-        arrive, some are not.
+        Packets are lost where they arrive. So a packet that is sent shortly before a loss ends, and
+        arrives later, is not lost.
         """
         asked = Asked()
         steady_until_ns = NEVER_NS

@@ -1,7 +1,7 @@
 """A client that asks one broker again and again: the canary of the clients' plane.
 
-UDP canaries go from node to node only; nothing of ours sends them from the clients' machine. So a
-real client asks what any broker answers at once, over a new connection each time.
+UDP canaries go between nodes only; the clients' machine sends none. So a real client sends a
+Metadata request, which any broker answers at once, over a new connection each time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ClientProbe:
     def __init__(
         self, ask: Callable[[], bool], clock_ns: Callable[[], int] = time.monotonic_ns
     ) -> None:
-        """ask: returns whether there was an answer."""
+        """ask: sends one request, and returns whether it was answered."""
         self._ask = ask
         self._clock_ns = clock_ns
         self._attempts: list[Attempt] = []
@@ -61,7 +61,7 @@ class ClientProbe:
         self._thread.join()
 
     def between(self, begin_ns: int, end_ns: int) -> list[Attempt]:
-        """Return the attempts that lay between the two times."""
+        """Return the attempts that began and ended within [begin_ns, end_ns]."""
         found = tuple(self._attempts)
         return [each for each in found if begin_ns <= each.begun_ns and each.ended_ns <= end_ns]
 

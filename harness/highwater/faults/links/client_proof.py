@@ -1,6 +1,6 @@
-"""Whether clients notice a cut: brokers answer them before it, not while it acts, and again after.
+"""Proves a cut between brokers and clients: a client is answered before, not during, and after.
 
-Canaries go from node to node alone; what is cut between brokers and clients a real client shows.
+Canaries go between nodes only. That brokers are cut off from clients, a real client shows.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ ANSWERS_AGAIN_WITHIN_S = 10.0
 class AskedBroker:
     """A broker that a client asks.
 
-    asks: whether it answers the client. why_not: why it need not now, for what else acts on it;
-    "" when it must. answers_harness: whether it does on the control plane, which is never cut from
-    the harness.
+    asks: asks once, and returns whether the broker answered.
+    why_not: returns what else may keep the broker from answering clients now, "" when nothing may.
+    answers_harness: returns whether the broker answers the harness on the control plane, which no
+        fault cuts.
     """
 
     name: str
@@ -37,13 +38,15 @@ class AskedBroker:
 def cut_from_clients(
     brokers: Sequence[AskedBroker], for_ns: int | None, cut: Callable[[], Done]
 ) -> Done:
-    """Cut these brokers off from clients; its proof, and that of its revert, tell what clients met.
+    """Cut these brokers off from clients; the proofs of the cut and of its end name each broker.
 
-    for_ns: how long it acts, None until it is taken back. cut: raises what it may.
+    for_ns: how long the cut acts; None until it is taken back.
+    cut: does it; what it raises is raised here.
 
     Raises:
-        NotDone: clients cannot reach one of them anyway, or reach it still.
-        NeverHappened: no client asked while it acted; by the revert: one is never answered again.
+        NotDone: clients cannot reach a broker even before the cut, or reach it still.
+        NeverHappened: no client asked while the cut acted. The revert raises it when clients are
+            not answered again.
     """
     if not brokers:
         return cut()
@@ -74,7 +77,7 @@ def _await_answer_before(broker: AskedBroker) -> None:
 
 
 def _await_silence(probe: ClientProbe, name: str, acted_ns: int, end_ns: int) -> str:
-    """Tell how many questions were asked while it acted, once there was one."""
+    """Return how many questions were asked while the cut acted, once there was one."""
     attempts: list[Attempt] = eventually(
         lambda: probe.between(acted_ns, end_ns),
         within=ASKS_WITHIN_S,
@@ -88,7 +91,7 @@ def _await_silence(probe: ClientProbe, name: str, acted_ns: int, end_ns: int) ->
 
 
 def _await_answer_again(broker: AskedBroker) -> str:
-    """Tell that a client is answered again, or what else keeps the broker from it."""
+    """Return that a client is answered again, or what else keeps the broker from answering."""
 
     def seen() -> str:
         return f"{broker.name} answers a client again" if broker.asks() else broker.why_not()

@@ -80,10 +80,10 @@ def main(task: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Change:
-    """The change of rules that a task asks for: the queue is told, then the script is loaded.
+    """The change of a task: the packet queue gets its effects, then the script is loaded.
 
-    So nothing is sent to a queue that does not know what to do with it, and what a queue let go at
-    the end of a fault is not overtaken.
+    In this order no packet gets to a queue that has no effect for it, and packets that the queue
+    lets go at the end of a fault are not overtaken.
     """
 
     def __init__(self, task: dict[str, Any]) -> None:
@@ -101,7 +101,7 @@ class _Change:
         return self._script is None
 
     def go_on(self, now_ns: int) -> None:
-        """Do what can be done of it now."""
+        """Do that part of the change which can be done now."""
         if self._script is None:
             return
         if self._told is not None and self._queue is None:
@@ -118,9 +118,9 @@ class _Change:
             self._script = None
 
     def _tell(self) -> str:
-        """Tell the queue; return its complaint, "" when there is none.
+        """Send the queue its effects; return its error, "" when there is none.
 
-        That it is to hold nothing need not be told to one that is gone.
+        A queue that has ended need not get an empty list.
         """
         if self._queue is None and not self._told:
             return ""
@@ -145,9 +145,9 @@ def _connect_to_queue() -> socket.socket | None:
 
 
 def show(table: str | None) -> str:
-    """Return nft's list of the table ("inet name") and of those whose names begin with its name.
+    """Return nft's list of the table ("inet name"), and of tables whose names begin with its name.
 
-    "" when there are none.
+    Returns "" when there are none.
 
     Raises:
         CalledProcessError: nft does not answer; it needs NET_ADMIN even to look.
@@ -172,7 +172,7 @@ def _nft(*words: str) -> str:
 
 
 def load(script: str) -> str:
-    """Load nft's script, all of it or nothing; return its complaint, "" when there is none."""
+    """Load nft's script, all of it or nothing; return nft's error, "" when there is none."""
     done = subprocess.run(
         ["nft", "-f", "-"],  # noqa: S607 (the image's own)
         input=script,

@@ -14,7 +14,7 @@ from docker.errors import APIError, NotFound
 from requests.exceptions import RequestException
 
 from highwater.cluster.labels import RunLabels
-from highwater.faults.links.helpers import begin_helper, run_helper
+from highwater.faults.helpers import begin_helper, run_helper
 
 IN_NAMESPACE = "in_namespace.py"
 PACKET_QUEUE = "packet_queue.py"
@@ -27,12 +27,12 @@ R = TypeVar("R")
 
 
 class NotInNamespace(Exception):
-    """A helper did not run or did not report; the message says why."""
+    """A helper in a network namespace did not run, or did not report; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What in_namespace.main is asked for; see there."""
+    """A task of in_namespace.main, which explains each field."""
 
     ports: Sequence[int] = ()
     send: Sequence[Mapping[str, object]] = ()
@@ -46,7 +46,7 @@ class Task:
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What it reports; times are CLOCK_MONOTONIC."""
+    """The report of in_namespace.main, which explains each field. Times are CLOCK_MONOTONIC."""
 
     opened_ns: int
     closed_ns: int
@@ -78,13 +78,13 @@ class Namespaces:
         """Do each node's task at the same time, and return their reports.
 
         Raises:
-            NotInNamespace: one of them did not run: its node is down, or the engine refused or did
-                not answer in time.
+            NotInNamespace: a helper did not run, since its node is down, or the engine refused or
+                did not answer in time.
         """
         return self.ask(tasks, IN_NAMESPACE, Report)
 
     def ask(self, tasks: Mapping[int, object], program: str, report: type[R]) -> dict[int, R]:
-        """Do each node's task with one of the image's programs, and return what that reports.
+        """Do each node's task with one of the image's programs, and return their reports.
 
         Raises:
             NotInNamespace: as run.
@@ -117,10 +117,10 @@ class Namespaces:
     # ------------------------------------------------------------ as long as a fault
 
     def begin(self, node: int, program: str) -> str:
-        """Begin a program that goes on by itself, and return its container.
+        """Start a program that goes on by itself, and return its container.
 
         Raises:
-            NotInNamespace: it does not run.
+            NotInNamespace: the program does not run.
         """
         name = self._names[node]
         try:
@@ -129,7 +129,7 @@ class Namespaces:
             raise NotInNamespace(f"{name}: {_why(error)}") from error
 
     def is_running(self, container: str) -> bool:
-        """Return whether the container of such a program runs still.
+        """Return whether the container of a program that was begun still runs.
 
         Raises:
             NotInNamespace: the engine does not say.
@@ -142,10 +142,10 @@ class Namespaces:
             raise NotInNamespace(f"a helper: {_why(error)}") from error
 
     def end(self, container: str) -> None:
-        """Remove the container of such a program; it may have gone by itself.
+        """Remove the container of a program that was begun, if it is still there.
 
         Raises:
-            NotInNamespace: it may be there still.
+            NotInNamespace: the container may still be there.
         """
         try:
             self._engine.api.remove_container(container, v=True, force=True)
@@ -156,7 +156,7 @@ class Namespaces:
                 raise NotInNamespace(f"a helper stays: {_why(error)}") from error
 
     def incarnation(self, node: int) -> str:
-        """Return what tells the node's network namespace from that of its next start.
+        """Return a name of the node's network namespace; each start of a node has another one.
 
         Raises:
             NotInNamespace: the node has no container, or the engine does not say.
@@ -169,7 +169,7 @@ class Namespaces:
 
 
 def _why(error: RequestException) -> str:
-    """Return what the engine said, or, as on a busy machine, that it did not answer in time."""
+    """Return the engine's error, or that the engine did not answer in time (a busy machine)."""
     said = error.explanation if isinstance(error, APIError) else None
     return str(said or error)
 

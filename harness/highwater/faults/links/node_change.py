@@ -1,4 +1,4 @@
-"""What a node is told when what acts on its links changes: rules, and its packet queue. Pure."""
+"""What a node gets when the faults on its links change: nft rules and queue effects. Pure."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ Told = Sequence[Mapping[str, object]]
 
 @dataclass(frozen=True, slots=True)
 class NodeChange:
-    """script: nft's. queue: what its packet queue is told; None for a node that has none."""
+    """The change at one node.
+
+    script: nft's text, which replaces all rules of ours.
+    queue: the effects for its packet queue, which replace the earlier; None without a queue.
+    """
 
     script: str
     queue: Told | None = None
 
 
 def node_change(state: State, node: int, at_ns: int, *, has_queue: bool) -> NodeChange:
-    """Return what the node is told so that the state holds there from that time on.
+    """Return the change after which the state holds at the node, from at_ns on.
 
-    has_queue: whether it has a packet queue that may hold something, though nothing asks for it.
+    has_queue: whether the node has a packet queue, which may hold packets of an earlier state.
     """
     at = state.at_node(node)
     told = _told(at.holds, at_ns) if at.holds or has_queue else None
@@ -30,7 +34,7 @@ def node_change(state: State, node: int, at_ns: int, *, has_queue: bool) -> Node
 
 
 def _told(holds: Iterable[Hold], at_ns: int) -> Told:
-    """Return each effect once for a pipe, as packet_queue.effect_of takes it."""
+    """Return the effects that last beyond at_ns, once each, as packet_queue takes them."""
     told: list[dict[str, object]] = []
     for hold in holds:
         if hold.until_ns <= at_ns:

@@ -1,4 +1,4 @@
-"""The links of one cluster of containers: a plan's faults on them, made ready when first needed."""
+"""A plan's faults on the links of one cluster of containers; the first one makes them ready."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from highwater.faults.links.words import (
 from highwater_chaos import faults as f
 
 LONGEST_LATENCY_MS = 10_000
-"""Canaries are not awaited for longer."""
+"""Latency and jitter together; canaries are not awaited for longer."""
 LEAST_KBIT_PER_S, MOST_KBIT_PER_S = 32, 10_000
 """What canaries can show: below it too few arrive, above it they are too many to send."""
 UNTOLD = f"inet {UNTOLD_TABLE}"
@@ -41,7 +41,7 @@ class ClusterLinks:
     """Faults on one cluster's links; calls may come from different threads."""
 
     def __init__(self, cluster: Cluster, not_renewed: Callable[[str], None]) -> None:
-        """not_renewed: told why a fault without end may end by itself."""
+        """not_renewed: called with the reason when a fault without end may end by itself."""
         self._cluster = cluster
         self._not_renewed = not_renewed
         self._lock = threading.Lock()
@@ -51,13 +51,13 @@ class ClusterLinks:
         self._is_over = threading.Event()
 
     def get_ready(self, *, with_queues: bool = False) -> LinkFaults:
-        """Return the faults on links; the first time the image is made and the renewal begins.
+        """Return the faults on links; the first time, make the image and begin to renew leases.
 
-        with_queues: whether links are to be slow or narrow; then that is tried too, so that it is
-        known how long beforehand they are to be begun.
+        with_queues: whether links will be slow or narrow. Then queues are tried too, so that
+            lead_ms is known.
 
         Raises:
-            ImageBuildFailed, NotInNamespace, NotProven: they cannot be done here.
+            ImageBuildFailed, NotInNamespace, NotProven: faults on links cannot be done here.
         """
         with self._lock:
             if self._links is None:
@@ -85,25 +85,25 @@ class ClusterLinks:
 
     @property
     def lead_ms(self) -> int:
-        """From asking for a fault on links to when it acts."""
+        """How long it takes from the call until a fault on links acts, ms."""
         return 0 if self._links is None else round(self._links.lead_ns / 1e6)
 
     def tell_again(self, node: int) -> bool:
-        """Tell a node that was started again what holds; return whether anything does.
+        """Load the rules of a node that was started again; return whether there were any.
 
         Raises:
-            NotInNamespace: it could not be reached.
+            NotInNamespace: the node could not be reached.
         """
         return self._links is not None and self._links.tell_again(node)
 
     def end(self) -> None:
-        """Renew no more."""
+        """End the renewal of leases."""
         self._is_over.set()
         if self._renewal is not None:
             self._renewal.join()
 
     def heal_rest(self) -> list[str]:
-        """Take back what is asked for still, though it was not seen to act; return what failed."""
+        """Heal all faults that are still active, proven or not; return what failed."""
         links = self._links
         if links is None:
             return []
@@ -122,10 +122,11 @@ class ClusterLinks:
     # ------------------------------------------------------------ faults
 
     def cut(self, name: str, fault: f.Cut, find: Find) -> Done:
-        """Lose all that goes along the link.
+        """Lose all packets of the link.
 
         Raises:
-            NotDone, NotInNamespace, NotProven, NeverHappened: it was not, or is not seen to be.
+            NotDone, NotInNamespace, NotProven, NeverHappened: the fault was not done, or is not
+                seen to act.
         """
         cut = self._on_link(name, fault, find, Lose(ALWAYS))
         is_silencing = fault.plane == "zookeeper"
@@ -134,11 +135,11 @@ class ClusterLinks:
         return self._cut(node, cut)
 
     def lose(self, name: str, fault: f.LossyLink, find: Find) -> Done:
-        """Lose a share of what goes along the link; raises as cut, but for NeverHappened."""
+        """Lose a share of the link's packets; raises as cut, but for NeverHappened."""
         return self._last(None, self._on_link(name, fault, find, Lose(fault.loss_percent)))
 
     def slow(self, name: str, fault: f.SlowLink, find: Find) -> Done:
-        """Hold back what goes along the link; raises as cut, but for NeverHappened."""
+        """Hold back the link's packets; raises as cut, but for NeverHappened."""
         slow = _slow(name, fault.latency_ms, fault.jitter_ms)
         return self._last(None, self._on_link(name, fault, find, slow))
 
@@ -155,21 +156,17 @@ class ClusterLinks:
         return self._last(None, LinkFault(name, directions, slow, _for_ns(fault.for_ms)))
 
     def isolate(self, name: str, fault: f.Isolate, find: Find) -> Done:
-        """Cut a node off from everyone but the harness's own questions.
-
-        Raises:
-            NotDone, NotInNamespace, NotProven, NeverHappened: it was not, or is not seen to be.
-        """
+        """Cut a node off from everyone but the harness's control requests; raises as cut."""
         node = found(find, fault.node)
         prove(self._is_up(node), f"node {node} is {self._cluster.status(node)}")
         directions = around(fault, find, self._addresses())
         return self._cut(node, LinkFault(name, directions, Lose(ALWAYS), _for_ns(fault.for_ms)))
 
     def reset(self, fault: f.ResetConnections, find: Find) -> Done:
-        """Break every connection of the link, whoever opened it.
+        """Break every connection of the link, whichever end opened it.
 
         Raises:
-            NotDone, NotInNamespace: there is none, or one is still there.
+            NotDone, NotInNamespace: there is no connection, or one is still there.
         """
         peers = nodes_and_peers(fault, find, self._addresses())
         return self._break(None, peers, fault.plane)
@@ -178,16 +175,16 @@ class ClusterLinks:
         """Break the node's connection with ZooKeeper.
 
         Raises:
-            NotDone, NotInNamespace: it has none, or it is still there.
+            NotDone, NotInNamespace: there is no connection, or it is still there.
         """
         node = found(find, fault.node)
         return self._break(node, {node: [self._cluster.address(ZOOKEEPER)]}, "zookeeper")
 
     def half_open(self, fault: f.HalfOpen, find: Find) -> Done:
-        """Have the target forget every connection of the link, and the source not hear of it.
+        """Have the target forget every connection of the link, without a reset to the source.
 
         Raises:
-            NotDone, NotInNamespace: there is none, or it is not so at either end.
+            NotDone, NotInNamespace: there is no connection, or one is not seen to be half open.
         """
         prove(fault.plane != "client", CLIENTS_UNSEEN)
         here = self._of_those_up(nodes_and_peers(fault, find, self._addresses()))
@@ -219,7 +216,7 @@ class ClusterLinks:
         return LinkFault(name, directions, does, _for_ns(fault.for_ms))
 
     def _cut(self, node: int | None, cut: LinkFault) -> Done:
-        """Cut links; of running brokers that it cuts off from clients, clients show it too."""
+        """Cut links; a client proves it too for each running broker that clients cannot reach."""
         links = self.get_ready()
         apart = apart_from_clients(cut.directions, self._addresses())
         asked = [self._asked(each, links) for each in apart if self._is_running_broker(each)]
@@ -273,7 +270,7 @@ class ClusterLinks:
             return self._helpers()
 
     def _helpers(self) -> Namespaces:
-        """Return what runs helpers; the caller holds the lock."""
+        """Return the nodes' namespaces; the caller holds the lock."""
         if self._namespaces is None:
             self._namespaces = Namespaces(
                 self._cluster.engine,
@@ -291,14 +288,14 @@ class ClusterLinks:
         return {**addresses, CLIENTS: str(self._cluster.subnet[1])}
 
     def _up(self) -> dict[str, int]:
-        """Return the nodes that run, by address."""
+        """Return the running nodes by address."""
         return {self._cluster.address(node): node for node in self._nodes() if self._is_up(node)}
 
     def _is_up(self, node: int) -> bool:
         return self._cluster.status(node) in UP
 
     def _renew(self, links: LinkFaults) -> None:
-        """Renew until the end, whatever one time raises: without, faults would end unseen."""
+        """Renew leases until the end; an error is told and must not end it, or faults would end."""
         while not self._is_over.wait(RENEW_S):
             try:
                 links.renew()

@@ -1,8 +1,8 @@
 """When each packet of a slow or narrow link goes on. Pure: no kernel, no clock.
 
-A pipe is one direction of a link as it arrives at a node. Its packets stay in order: jitter makes
-one wait longer, never overtake, as the connections of the simulator's links do. What is under way
-when the last effect on a pipe ends goes on at once. Part of the faults image: it imports the
+A pipe is one direction of a link as it arrives at a node. Its packets stay in order: with jitter a
+packet waits longer, and never overtakes, as on the simulator's links. Packets that wait when the
+last effect on their pipe ends go on at once. Part of the faults image: it imports the
 standard library alone. Times are CLOCK_MONOTONIC nanoseconds.
 """
 
@@ -14,16 +14,17 @@ from dataclasses import dataclass, field
 from random import Random
 
 BUFFER_NS = 250_000_000
-"""What would wait longer for a narrow line is dropped, as by a router: TCP is to notice."""
+"""A packet that would wait longer for a narrow line is dropped, so that TCP slows down."""
 NEVER_NS = 1 << 62
 _NS_PER_BYTE_AT_1_KBIT = 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What is asked of one pipe until a time: a latency, or a bandwidth; None of the other.
+    """A latency or a bandwidth of one pipe, until a time; the other of the two is None.
 
-    seed: of the jitter; the same packets meet the same waits.
+    jitter_ns: how much longer than latency_ns a packet waits, at most.
+    seed: of the jitter; the same packets wait equally long.
     """
 
     pipe: int
@@ -36,9 +37,11 @@ class Effect:
 
 @dataclass(slots=True)
 class _Pipe:
-    """held: what waits, by when it goes on and its number.
+    """The packets of one pipe.
 
-    ready_ns: when the last of it has waited for its latency. free_ns: when the line is free again.
+    held: those that wait, in order: when each goes on, and its number.
+    free_ns: when the line has sent all of them.
+    ready_ns: when the last of them has waited for its latency.
     """
 
     held: deque[tuple[int, int]] = field(default_factory=deque)
@@ -55,11 +58,11 @@ class Pipes:
         self._random: dict[tuple[str, int], Random] = {}
 
     def tell(self, effects: Iterable[Effect]) -> None:
-        """Replace what is asked for; of effects of one kind on a pipe the last of these counts."""
+        """Replace all effects. Of several latencies of a pipe, or bandwidths, the last counts."""
         self._effects = list(effects)
 
     def arrive(self, pipe: int, packet: int, size: int, now_ns: int) -> bool:
-        """Take a packet of so many bytes in, to go on when `due` says; return False to drop it."""
+        """Take in a packet of `size` bytes, which `due` returns later; return False to drop it."""
         line = self._pipes.setdefault(pipe, _Pipe())
         at_ns = now_ns + self._latency_ns(pipe, now_ns)
         line.ready_ns = max(at_ns, line.ready_ns if line.held else 0)
@@ -75,7 +78,7 @@ class Pipes:
         return True
 
     def due(self, now_ns: int) -> list[int]:
-        """Return the packets that go on now, each once, each pipe's in order."""
+        """Return the packets that go on now, each once; those of one pipe in their order."""
         found: list[int] = []
         for pipe, line in self._pipes.items():
             is_over = self._end_ns(pipe, now_ns) <= now_ns
@@ -86,7 +89,7 @@ class Pipes:
         return found
 
     def next_ns(self, now_ns: int) -> int:
-        """Return when something is due again; NEVER_NS while nothing waits."""
+        """Return when the next packet is due; NEVER_NS while no packet waits."""
         return min(
             (
                 min(line.held[0][0], self._end_ns(pipe, now_ns))
@@ -98,7 +101,7 @@ class Pipes:
 
     @property
     def end_ns(self) -> int:
-        """When the last effect ends; 0 when nothing is asked for."""
+        """When the last effect ends; 0 without effects."""
         return max((effect.until_ns for effect in self._effects), default=0)
 
     def _end_ns(self, pipe: int, now_ns: int) -> int:

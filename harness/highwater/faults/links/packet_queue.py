@@ -1,10 +1,9 @@
 """Holds a node's packets back: runs in its network namespace as long as a link is slow or narrow.
 
 A program of its own, in the faults image: it imports the standard library, and modules that do so.
-Which packets it gets is decided by marks (rules.py), which of them go on when by packet_pipes. What
-is asked for it is told over a socket whose name is this network namespace's own. Nobody needs to
-end it: it goes LINGER_NS after the last effect that it was told of, and with it goes the rule that
-sends packets here.
+Marks decide which packets it gets (rules.py), and packet_pipes when each goes on. It gets effects
+over a socket whose name exists in this network namespace only. It ends by itself, LINGER_NS after
+its last effect, and with it ends the rule that sends packets here.
 """
 
 from __future__ import annotations
@@ -24,7 +23,10 @@ LONGEST_MESSAGE = 1 << 17
 
 
 def main() -> None:
-    """Hold packets until nothing is asked for any more; a queue that there is not is told so."""
+    """Hold packets until LINGER_NS after the last effect.
+
+    Where the kernel has no such queue, every message with effects is answered with that error.
+    """
     with (
         socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener,
         selectors.DefaultSelector() as selector,
@@ -87,7 +89,7 @@ class _Holding:
             self._queue.decide(ACCEPT, self._pipes.due(now_ns))
 
     def _hear(self, teller: socket.socket) -> None:
-        """Take in what is asked for now, and answer; each message is the whole of it."""
+        """Replace all effects by those of the message, and answer."""
         message = teller.recv(LONGEST_MESSAGE)
         if not message:
             self._selector.unregister(teller)
@@ -101,7 +103,7 @@ class _Holding:
 
 
 def effect_of(told: dict[str, Any], now_ns: int) -> Effect:
-    """Return the effect; told has Effect's fields, with lasts_ns in the place of until_ns."""
+    """Return the effect of these fields: Effect's, with lasts_ns instead of until_ns."""
     return Effect(until_ns=now_ns + told.pop("lasts_ns"), **told)
 
 

@@ -1,7 +1,7 @@
-"""The programs that hold packets back, each a container in a node's network namespace.
+"""The packet queues: programs that hold packets back, each a container in a node's namespace.
 
-One is begun where a link becomes slow or narrow, and ended when none is any more. It would end by
-itself (packet_queue.LINGER_NS after the last effect that it was told of).
+A node's queue is begun when a link to the node becomes slow or narrow, and ended when no link to it
+is. A queue that is not ended ends by itself, packet_queue.LINGER_NS after its last effect.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from highwater.faults.links.namespaces import PACKET_QUEUE, Namespaces
 
 @dataclass(frozen=True, slots=True)
 class _Queue:
-    """incarnation: the node's, for a node that was started again has another network namespace."""
+    """A queue that was begun.
+
+    incarnation: the node's then. A node that was started again has another network namespace.
+    """
 
     container: str
     incarnation: str
@@ -29,21 +32,21 @@ class PacketQueues:
         self._queues: dict[int, _Queue] = {}
 
     def is_at(self, node: int) -> bool:
-        """Return whether one was begun at the node, and not ended."""
+        """Return whether the node's queue was begun and not ended."""
         return node in self._queues
 
     def begin(self, nodes: Collection[int]) -> None:
-        """Have one run at each of the nodes, in the network namespace that it has now.
+        """Begin the queues of these nodes that do not run in the nodes' present namespaces.
 
         Raises:
-            NotInNamespace: one does not.
+            NotInNamespace: a queue does not run.
         """
         if nodes:
             with ThreadPoolExecutor(len(nodes), thread_name_prefix="queue") as pool:
                 list(pool.map(self._begin, nodes))
 
     def end(self, nodes: Collection[int]) -> None:
-        """Have none run at any of the nodes."""
+        """End the queues of these nodes, if they have any."""
         at = [node for node in nodes if node in self._queues]
         if at:
             with ThreadPoolExecutor(len(at), thread_name_prefix="queue") as pool:

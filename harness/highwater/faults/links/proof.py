@@ -1,4 +1,4 @@
-"""Whether canaries show that a fault on links acts as asked, and that it is gone. Pure."""
+"""What canaries measure, and whether that is what the active faults ask for. Pure."""
 
 from __future__ import annotations
 
@@ -13,23 +13,27 @@ from highwater.faults.links.rules import ALWAYS, Lose, Narrow, Slow
 
 LEAST_CANARIES = 10
 SETTLE_NS = 5_000_000
-"""Canaries sent so close to a change of the rules tell nothing."""
+"""Canaries that are sent so close to a change of the rules are not counted."""
 SIGMAS = 4
 END_NS = 20_000_000
-"""By so much the end of a latency is uncertain: it counts from when the queue was told."""
+"""By so much the end of a latency is uncertain: it counts from when the queue got the effect."""
 LEAST_OF_BANDWIDTH, MOST_OF_BANDWIDTH = 0.5, 1.1
-"""Of a narrow line's bandwidth canaries may have this share: the rest is the nodes' own."""
+"""Canaries may have this share of a narrow line's bandwidth; the nodes' packets have the rest."""
 LEAST_OFFERED = 1.25
-"""So many times the bandwidth canaries must ask for, to show that there is no more of it."""
+"""Canaries must be sent at so many times the bandwidth, to show that there is no more of it."""
 LEAST_PACED = 4
 IP_UDP_BYTES = 28
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What became of one stream of canaries within one time.
+    """What became of the canaries of one stream that were sent within one time.
 
-    median_ms: of their delays, None when none arrived. early: how many arrived before they might.
+    name: the stream's.
+    asked: what the active faults ask of its direction.
+    sent, received: how many were sent, and how many of those arrived.
+    median_ms: the median of their delays; None when none arrived.
+    early: how many arrived earlier than the latency allows.
     """
 
     name: str
@@ -70,7 +74,7 @@ def measure(
 ) -> Measured:
     """Count the canaries that were sent in [begin_ns, end_ns), and time those that arrived.
 
-    arrived_ns: when each of those that arrived did, by when it was sent.
+    arrived_ns: when each canary that arrived did, by when it was sent.
     """
     sent = _between(sent_ns, begin_ns, end_ns)
     delays_ns = {at_ns: arrived_ns[at_ns] - at_ns for at_ns in sent if at_ns in arrived_ns}
@@ -84,9 +88,9 @@ def measure(
 
 
 def problem_with(measured: Measured) -> str | None:
-    """Return why the canaries do not show what was asked for, None when they do.
+    """Return why the canaries do not show what the faults ask for, None when they do.
 
-    On a narrow line they may be lost, and wait: there pace_of has the measure.
+    On a narrow line canaries may be lost, and may wait: problem_with_pace judges those.
     """
     asked = measured.asked
     if measured.sent < LEAST_CANARIES:
@@ -102,7 +106,7 @@ def problem_with(measured: Measured) -> str | None:
 
 
 def is_asked_for(does: Lose | Slow | Narrow, asked: Asked) -> bool:
-    """Return whether what is asked of packets has this in it; else it was over before."""
+    """Return whether the fault is part of what is asked of packets; else it has ended."""
     match does:
         case Lose(percent=percent):
             return asked.lost_percent >= percent
@@ -129,7 +133,7 @@ def _loss_is_as_asked(measured: Measured) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One stream of canaries of a pipe: a datagram's bytes, when they were sent and arrived."""
+    """One stream of canaries of a pipe: the bytes of a datagram, the times of all of them."""
 
     datagram_bytes: int
     sent_ns: Sequence[int]
@@ -138,7 +142,12 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Paced:
-    """What arrived of all canaries of one pipe, in kbit/s of IP packets, and what was sent."""
+    """The pace of all canaries of one pipe, in kbit/s of IP packets.
+
+    offered_kbit_per_s: at which they were sent.
+    kbit_per_s: at which they arrived.
+    packets: how many arrived.
+    """
 
     name: str
     asked: Asked
@@ -172,7 +181,7 @@ def pace_of(
 
 
 def problem_with_pace(paced: Paced) -> str | None:
-    """Return why the pace does not show the bandwidth that was asked for, None when it does."""
+    """Return why the pace does not show the bandwidth that faults ask for, None when it does."""
     asked = paced.asked.kbit_per_s
     if asked is None or paced.asked.lost_percent >= ALWAYS:
         return None

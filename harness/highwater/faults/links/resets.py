@@ -1,8 +1,7 @@
-"""Breaks connections between nodes: the kernel destroys them at one end. The other is told by a
-reset, or is not.
+"""Breaks connections between nodes: the kernel destroys them at one end.
 
-Proven by the kernels' lists: a connection that is broken is gone at both ends; one that is half
-open is gone at the one and established at the other.
+The other end gets a reset, or does not. The kernels' lists prove it. A broken connection is gone at
+both ends. A half-open one is gone at one end and established at the other.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from highwater.faults.links.namespaces import Namespaces
 PROGRAM = "tcp_in_namespace.py"
 GONE_WITHIN_S = 5.0
 UNTOLD_MS = 30_000
-"""How long the other end of a half open connection hears nothing of it, whatever it sends."""
+"""How long the other end of a half-open connection gets no reset, whatever it sends."""
 
 Connection = tuple[str, int, str, int]
 """This side's address and port, then the peer's."""
@@ -40,7 +39,7 @@ class Broken:
 
     connections: tuple[Connection, ...]
     seen_at_both_ends: int
-    """Of them; the other ends' nodes do not run, or are the clients'."""
+    """How many; the other ends of the rest are nodes that do not run, or clients."""
 
     def __str__(self) -> str:
         said = ", ".join(f"{a}:{p} - {b}:{q}" for a, p, b, q in self.connections)
@@ -95,7 +94,7 @@ def half_open(
 ) -> HalfOpened:
     """Have each node forget its connections with its peers in which either port is one of these.
 
-    What the peers send into them is lost for UNTOLD_MS; after that they are answered by a reset.
+    What peers send on these connections is lost for UNTOLD_MS; after that a reset answers it.
 
     Raises:
         NotInNamespace: a node could not be reached.

@@ -1,11 +1,12 @@
 """Which packets faults on links drop or hold back, and nft's script for it. Pure.
 
-A direction of a link is dropped where it arrives, so nothing is needed at its source; only what
-goes to the clients is dropped where it leaves, for nothing of ours acts on their machine. What a
-plane is, is told by the port of the server, which may be either end: source -> target on
+Packets are dropped at the node where they arrive, so their source needs no rules. Only packets to
+clients are dropped where they leave, since the clients' machine has no rules.
+A plane is known by the server's port, and either end may be the server: source -> target on
 `replication` are the source's requests to the target's port 9093, and its answers from its own.
-Elements of nft's sets end by themselves: what the harness does not renew heals. What is held back
-is marked with the number of its pipe, which sends it to a queue (packet_queue.py) if there is one.
+The elements of nft's sets end by themselves, so a rule that is not renewed ends.
+Packets that are held back are marked with the number of their pipe. The mark sends them to the
+node's packet queue (packet_queue.py), if one runs.
 Source: docs/reference/faults.md.
 """
 
@@ -26,9 +27,9 @@ from highwater.faults.links.in_namespace import CANARY_PORT
 
 TABLE = "highwater"
 ARRIVING, LEAVING = "arriving", "leaving"
-"""Its chains; each has one before it that marks what is to be held back."""
+"""The table's chains; before each, another chain marks the packets to hold back."""
 _MARKING_PRIORITY = -200
-"""Of the chains that mark: before the queue's (nfqueue.PRIORITY); what drops comes last."""
+"""Of the chains that mark: before the queue's (nfqueue.PRIORITY); the chains that drop are last."""
 PLANE_PORTS: Mapping[str, tuple[int, ...]] = {
     "client": (CLIENT_PORT, EXTERNAL_PORT),
     "replication": (REPLICATION_PORT,),
@@ -42,9 +43,12 @@ ALL_PORTS = 0
 
 @dataclass(frozen=True, slots=True, order=True)
 class Direction:
-    """What comes from an address to a node, from or to a server's port.
+    """The packets that go from an address to a node, from or to a server's port.
 
-    leaves: the other way round, what the node sends to the address; dropped at the node too.
+    source: the address.
+    target: the node.
+    port: the server's; ALL_PORTS for all packets.
+    leaves: the packets go the other way, from the node to the address.
     """
 
     source: str
@@ -94,16 +98,16 @@ class Slow:
 
 @dataclass(frozen=True, slots=True)
 class Narrow:
-    """So many bits pass in a second, counted as IP packets, one after the other."""
+    """IP packets pass one after the other, at a bandwidth."""
 
     kbit_per_s: int
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A direction's packets are held back until a time: CLOCK_MONOTONIC.
+    """A direction's packets are held back until a time, CLOCK_MONOTONIC.
 
-    Of two of one kind on a direction the one that was asked for last counts, as in the simulator.
+    Of two latencies of a direction, or two bandwidths, the later one counts, as in the simulator.
     """
 
     direction: Direction
@@ -119,12 +123,12 @@ def pipe_of(direction: Direction) -> int:
 
 
 def script(drops: Iterable[Drop], now_ns: int, holds: Iterable[Hold] = ()) -> str:
-    """Return nft's script that makes these a target's only rules, as one transaction.
+    """Return nft's script that makes these a target's only rules of ours, in one transaction.
 
-    Drops of different shares act one after the other; of two alike the longer one holds. Without
-    any that lasts nothing of ours stays: what is healed is as if it had never been. Else chains
-    stay in place, for the kernel drops what is held back when one goes; a set that no rule asks
-    for any more stays until the table goes, and its elements end by themselves.
+    Drops of different shares act one after the other; of two with the same share the longer counts.
+    Where no drop and no hold lasts beyond now_ns, the script removes our table. Else the chains
+    stay: if a chain went, the kernel would drop the packets that are held back. A set without rules
+    stays until the table goes, and its elements end by themselves.
     """
     by_set: dict[_Set, dict[Direction, int]] = {}
     for drop in drops:
@@ -160,7 +164,7 @@ _CHAINS = (
 
 
 def _marks(until_ns: Mapping[Direction, int], now_ns: int, *, leaves: bool) -> Iterator[str]:
-    """Yield what marks packets with their pipe's number."""
+    """Yield the lines that mark packets with the number of their pipe."""
     chain, address = (LEAVING, "daddr") if leaves else (ARRIVING, "saddr")
     elements = ", ".join(
         f"{at.source} . {at.port} {_timeout(end_ns, now_ns)} : {pipe_of(at):#x}"
@@ -176,7 +180,7 @@ def _marks(until_ns: Mapping[Direction, int], now_ns: int, *, leaves: bool) -> I
 
 
 def _filled(kind: str, name: str, of: str, elements: str) -> Iterator[str]:
-    """Yield what makes it, if it is not there, and gives it these elements alone."""
+    """Yield the lines that make a set or map, if it is not there, and replace its elements."""
     yield f"add {kind} inet {TABLE} {name} {{ type {of}; flags timeout; }}"
     yield f"flush {kind} inet {TABLE} {name}"
     yield f"add element inet {TABLE} {name} {{ {elements} }}"
@@ -188,7 +192,7 @@ def _timeout(end_ns: int, now_ns: int) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Set:
-    """What one of nft's sets is of, with its rules."""
+    """One of nft's sets, with its rules: the drops of one share, chain and kind of element."""
 
     percent: int
     leaves: bool
@@ -216,7 +220,7 @@ class _Set:
 
 
 NO_RULES = f"add table inet {TABLE}\ndelete table inet {TABLE}\n"
-"""Nft's script that removes all of ours, whether there is anything or not."""
+"""Nft's script that removes our table, whether it is there or not."""
 
 
 # ---------------------------------------------------------------- canaries
@@ -224,9 +228,9 @@ NO_RULES = f"add table inet {TABLE}\ndelete table inet {TABLE}\n"
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """One stream of datagrams along a direction: to the server's port, or from it.
+    """One stream of datagrams along a direction, to the server's port or from it.
 
-    Along a direction of all ports there is one, of no server's.
+    A direction of all ports has one stream, from and to a port that is no server's.
     """
 
     direction: Direction
@@ -239,7 +243,7 @@ class Canary:
         return f"{at.source}>{at.target}:{way}:{at.port}"
 
     def ports(self) -> tuple[int, int]:
-        """Return the port it comes from and the one it goes to."""
+        """Return the source port and the destination port of its datagrams."""
         port = self.direction.port
         if port == ALL_PORTS:
             return CANARY_PORT, CANARY_PORT

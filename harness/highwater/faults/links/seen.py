@@ -1,4 +1,4 @@
-"""What is seen around a change of rules on links, and whether it is what was asked for. Pure."""
+"""Whether canaries prove that a fault on links acts, or that it is gone. Pure."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ class NotProven(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was measured around a change of the rules: applied_ns is the last node's time.
+    """What was measured around a change of the rules.
 
-    before and after: each stream of canaries, in the same order; before is empty of those of which
-    too few were sent. unmeasured: how many directions no canary went along; an end did not run, or
-    is outside.
+    applied_ns: when the last node's rules were loaded, CLOCK_MONOTONIC.
+    before: the streams of canaries before the change, without those of too few canaries.
+    after: all streams of canaries after it, in the same order.
+    paced: the narrow lines after it.
+    unmeasured: how many directions no canary went along, since an end does not run or is outside.
     """
 
     applied_ns: int
@@ -55,11 +57,15 @@ def prove_links(
     shown: Shown,
     unmeasured: int,
 ) -> Proof:
-    """Return the proof that these canaries give; does: what must act now, None after healing.
+    """Return the proof that these canaries give.
+
+    does: what the fault does to packets; None after it was healed.
+    before, shown: what became of the canaries before the change, and after it.
+    unmeasured: how many of the fault's directions have no canaries.
 
     Raises:
-        NotProven: they do not show what was asked for, before the change or since; or there are
-            none to show that it acts.
+        NotProven: canaries do not show what all active faults ask for, before the change or after
+            it; or there are no canaries to show that the fault acts.
     """
     if does is not None and not canaries:
         raise NotProven(f"no canary goes along any of {unmeasured} directions: {NO_CANARIES}")
@@ -87,12 +93,12 @@ def prove_links(
 
 
 def is_as_asked(shown: Shown) -> bool:
-    """Return whether all canaries show what is asked for."""
+    """Return whether all canaries show what the active faults ask for."""
     streams = (problem_with(each) for each in shown.measured.values())
     return not any((*streams, *(problem_with_pace(each) for each in shown.paced.values())))
 
 
 def _pipe(canary: Canary) -> Pipe:
-    """Return its pipe, which no direction of all ports has."""
+    """Return the canary's pipe; number 0, which is nobody's, for a direction of all ports."""
     at = canary.direction
     return at.target, 0 if at.port == ALL_PORTS else pipe_of(at)

@@ -3,10 +3,10 @@
 A program of its own, in the faults image: it imports the standard library alone. It reads its
 task, JSON, from its argument, and writes its report, JSON, to standard output.
 
-The kernel destroys a connection as `ss -K` has it do: the node's own program is told
-(ECONNABORTED), and the peer by a reset. Where the peer is not to be told, nft drops the resets of
-these very connections for a time that the kernel ends, also those by which it answers what the
-peer sends into them. Source: sock_diag(7), linux/inet_diag.h.
+The kernel destroys a connection as for `ss -K`: the node's program gets ECONNABORTED, and the peer
+gets a reset. For a half-open connection nft drops all resets of the connection for a time, after
+which the kernel ends the rule: that of its end, and those that answer what the peer sends.
+Source: sock_diag(7), linux/inet_diag.h.
 """
 
 from __future__ import annotations
@@ -47,12 +47,18 @@ Connection = tuple[str, int, str, int]
 def main(task: dict[str, Any]) -> dict[str, Any]:
     """Do the task.
 
-    Its keys: of (list of {peer, ports}: connections with that address in which either port is one
-    of these), break (whether to), untold_ms (for how long the peers' kernels are not to hear of
-    it; 0: they are told), gone (connections to wait for the end of) and within_s.
-    The report's: found (before anything was done), left (of those that were to be gone), error
-    (why the kernel does not break a connection, or "") and established (of found, those that were
-    neither being closed).
+    The task's keys:
+        of: the connections, as a list of {peer, ports}: those with the address in which either port
+            is one of the ports.
+        break: whether to break them.
+        untold_ms: how long resets to the peers are dropped; 0: not at all.
+        gone: connections to wait for until they are gone.
+        within_s: how long to wait.
+    The report's keys:
+        found: the connections that were there at the beginning.
+        established: those of them that were not being closed.
+        left: the connections that should be gone, and are not.
+        error: why the kernel does not break a connection, "" when it does.
     """
     wanted = {each["peer"]: frozenset(each["ports"]) for each in task["of"]}
     found = [
@@ -79,9 +85,9 @@ def main(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def untold(connections: Iterable[Connection], for_ms: int) -> str:
-    """Return nft's script that drops the resets of these connections for so long.
+    """Return nft's script that drops the resets of these connections for a time.
 
-    Those of others that it dropped before it goes on to drop, each as long as it was asked to.
+    The resets of other connections that are dropped already stay dropped for their own times.
     """
     elements = ", ".join(
         f"{peer} . {port} . {peer_port} timeout {for_ms}ms"

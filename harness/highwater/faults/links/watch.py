@@ -1,4 +1,4 @@
-"""Canaries along links around a change of rules: who sends what to whom, and what became of it."""
+"""Canaries along links around a change of rules: who sends how many to whom, and what arrives."""
 
 from __future__ import annotations
 
@@ -22,25 +22,29 @@ from highwater.faults.links.proof import (
 from highwater.faults.links.rules import ALL_PORTS, Canary, Direction, canaries_of, pipe_of
 
 WATCH_NS = 300_000_000
-"""How long canaries are watched after a change, besides the time that they travel."""
+"""How long canaries are sent after a change, besides the time that they travel."""
 CANARY_EVERY_NS = 5_000_000
 NEVER_NS = 1 << 62
 OFFERED = 2.0
-"""Canaries ask for so many times the bandwidth of a narrow line."""
+"""Canaries are sent at so many times the bandwidth of a narrow line."""
 LEAST_BYTES, MOST_BYTES = 80, 1_400
-"""Of a canary's datagram; what it says fits into the least."""
+"""The size of a canary's datagram; its name and its time fit into the least."""
 OUTSIDE = -1
 """An address that is no node's."""
 
 _Within = Callable[[Canary], tuple[int, int]]
-"""Returns from when to when canaries tell something."""
+"""Returns from when to when the canaries of a stream are counted."""
 Pipe = tuple[int, int]
 """A target, and its number of the pipe."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What canaries showed: each stream, and of narrow lines the pace of all their streams."""
+    """What became of canaries.
+
+    measured: by stream.
+    paced: by narrow line, of all its streams together.
+    """
 
     measured: Mapping[Canary, Measured]
     paced: Mapping[Pipe, Paced]
@@ -58,7 +62,13 @@ class LinkWatch:
         after: State,
         apply_at_ns: int,
     ) -> None:
-        """Take the nodes by address, and what acts before and after the change."""
+        """Choose the canaries.
+
+        node_at: the nodes by address.
+        directions: between nodes, along which canaries go.
+        before, after: what acts before and after the change.
+        apply_at_ns: when the change is made, CLOCK_MONOTONIC.
+        """
         self._namespaces = namespaces
         self._node_at = node_at
         self._address_of = {node: address for address, node in node_at.items()}
@@ -75,7 +85,9 @@ class LinkWatch:
     def run(
         self, until_ns: int, changes: Mapping[int, NodeChange], apply_at_ns: int
     ) -> dict[int, Report]:
-        """Change the rules, and exchange canaries until then.
+        """Exchange canaries until until_ns, and make the changes at apply_at_ns.
+
+        Returns each node's report.
 
         Raises:
             NotInNamespace: a node could not be reached.
@@ -118,7 +130,10 @@ class LinkWatch:
     def after(
         self, reports: Mapping[int, Report], state: State, applied_ns: Mapping[int, int]
     ) -> Shown:
-        """Return what became of them since; applied_ns: when each target's rules were loaded."""
+        """Return what became of the canaries after the change.
+
+        applied_ns: when each target's rules were loaded; empty: before all canaries.
+        """
 
         def since(canary: Canary) -> tuple[int, int]:
             began_ns = applied_ns.get(canary.direction.target, 0)
@@ -141,9 +156,9 @@ class LinkWatch:
     def _measured(
         self, reports: Mapping[int, Report], state: State, within: _Within
     ) -> dict[Canary, Measured]:
-        """Measure while both ends took part and what was asked for did not change.
+        """Measure each stream while both ends took part and the faults stayed the same.
 
-        Those that could not arrive within that time are left out.
+        Canaries that could not arrive within that time are not counted.
         """
         found = {}
         for canary in self.canaries:
@@ -180,7 +195,7 @@ class LinkWatch:
     def _common(
         self, canary: Canary, reports: Mapping[int, Report], begin_ns: int, end_ns: int
     ) -> tuple[int, int]:
-        """Return from when to when of this time both ends took part."""
+        """Return the part of [begin_ns, end_ns) in which sender and receiver took part."""
         sender = reports[self._node_at[canary.direction.source]]
         receiver = reports[canary.direction.target]
         from_ns = max(begin_ns, sender.opened_ns, receiver.opened_ns) + SETTLE_NS
@@ -189,7 +204,7 @@ class LinkWatch:
     def _seen(
         self, canary: Canary, reports: Mapping[int, Report]
     ) -> tuple[Sequence[int], Mapping[int, int]]:
-        """Return when they were sent, and when those that arrived did, by when they were sent."""
+        """Return when canaries were sent, and when each that arrived did, by when it was sent."""
         receiver = reports[canary.direction.target]
         received, arrived = (
             receiver.received.get(canary.name, ()), receiver.arrived.get(canary.name, ()),
@@ -202,7 +217,7 @@ class LinkWatch:
         return Stream(self._load(canary)[0], sent, tuple(arrived.values()))
 
     def _load(self, canary: Canary) -> tuple[int, int]:
-        """Return how many bytes a datagram of it has, and how many are sent at once."""
+        """Return the bytes of the canary's datagram, and how many are sent at once."""
         narrow = [asked.kbit_per_s for asked in self._asked[canary] if asked.kbit_per_s is not None]
         if not narrow:
             return LEAST_BYTES, 1
@@ -216,7 +231,7 @@ class LinkWatch:
 
 
 def _waits_ns(asked: tuple[Asked, Asked]) -> int:
-    """Return for how long canaries may be under way, behind those of before the change."""
+    """Return how long canaries may be under way behind those that were sent before the change."""
     narrow = any(each.kbit_per_s is not None for each in asked)
     return sum(each.travel_ns for each in asked) + (BUFFER_NS + LATE_NS if narrow else 0)
 

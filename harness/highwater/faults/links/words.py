@@ -23,7 +23,9 @@ def directions_of(
     find: Find,
     addresses: Mapping[int, str],
 ) -> tuple[Direction, ...]:
-    """Return the directions that it acts on, at most one of each; addresses by node, and CLIENTS.
+    """Return the directions that the fault acts on, each once.
+
+    addresses: of the nodes and of CLIENTS.
 
     Raises:
         NotDone: there is no such link now.
@@ -42,7 +44,7 @@ def directions_of(
 def silenced_to_zookeeper(
     directions: Iterable[Direction], addresses: Mapping[int, str]
 ) -> int | None:
-    """Return the one node that ZooKeeper hears nothing of, None where it is none or several."""
+    """Return the only node whose packets to ZooKeeper these are; None if it is not one node."""
     silenced = {each.source for each in directions if each.target == ZOOKEEPER}
     nodes = [node for node, address in addresses.items() if address in silenced]
     return nodes[0] if len(nodes) == 1 else None
@@ -55,8 +57,9 @@ def from_zookeeper(addresses: Mapping[int, str]) -> tuple[Direction, ...]:
 
 
 def around(fault: f.Isolate, find: Find, addresses: Mapping[int, str]) -> tuple[Direction, ...]:
-    """Return the directions to and from everyone else: all that nodes say to each other, and the
-    clients' plane with the clients.
+    """Return the directions between the node and all others, both ways.
+
+    With the other nodes they are of all ports, with the clients of the clients' plane.
 
     Raises:
         NotDone: the words mean nobody now.
@@ -86,7 +89,7 @@ def with_clients(node: int, addresses: Mapping[int, str]) -> tuple[Direction, ..
 def apart_from_clients(
     directions: Iterable[Direction], addresses: Mapping[int, str]
 ) -> tuple[int, ...]:
-    """Return the nodes that have some of these directions in common with the clients."""
+    """Return the nodes to which one of these directions leads from the clients."""
     found = (each.target for each in directions if each.source == addresses[CLIENTS])
     return tuple(dict.fromkeys(found))
 
@@ -94,10 +97,10 @@ def apart_from_clients(
 def nodes_and_peers(
     fault: f.ResetConnections | f.HalfOpen, find: Find, addresses: Mapping[int, str]
 ) -> dict[int, list[str]]:
-    """Return between whom connections break: by the nodes of one side, the addresses of the other.
+    """Return between whom connections break: the addresses of the peers, by node.
 
-    The nodes are the targets where both sides have some. A connection of two nodes is there once;
-    one with the clients is at the node.
+    The node is the link's target; on a link with the clients it is whichever end is a node. Two
+    nodes stand together once.
 
     Raises:
         NotDone: there is no such link now.

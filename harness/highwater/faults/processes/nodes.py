@@ -33,7 +33,7 @@ class NodeFaults:
     """
 
     def __init__(self, cluster: Cluster, start: Callable[[int], None]) -> None:
-        """start: starts a stopped node, with what else that takes."""
+        """start: starts a stopped node, and loads its links' rules and fail-points."""
         self._cluster = cluster
         self._start = start
         self._lock = threading.Lock()
@@ -43,7 +43,7 @@ class NodeFaults:
         self._stopped: dict[int, None] = {}
         """Nodes that were stopped here, and have not gone on since."""
         self._goes_on_later: dict[int, None] = {}
-        """Of them, those whose stop was to end while the freezer had them."""
+        """Of them, those whose stop was reverted while they were frozen."""
 
     # ------------------------------------------------------------ ends
 
@@ -158,14 +158,17 @@ class NodeFaults:
         return self._cluster.status(node)
 
     def ways_back(self) -> tuple[Callable[[], str], ...]:
-        """Return what lets go on whom faults stopped, then what starts whom they ended, one for
-        each node; also where the fault was not proven."""
+        """Return functions that bring back every node which a fault stopped or ended.
+
+        First those that let processes go on, then those that start nodes. A fault that was not
+        proven counts too.
+        """
         go_on = (partial(self.go_on, node) for node in tuple(self._stopped))
         start = (partial(self.start, node) for node in tuple(self._ended))
         return (*go_on, *start)
 
     def may_have_ended(self, node: int) -> None:
-        """Have a way back start the node if it does not run then."""
+        """Have ways_back start the node too, if it does not run then."""
         self._ended[node] = None
 
     def unpause(self, node: int) -> str:
@@ -176,7 +179,7 @@ class NodeFaults:
         return self._cluster.status(node)
 
     def go_on(self, node: int) -> str:
-        """Let the processes of a stopped node go on; of a frozen one, once it is unpaused."""
+        """Let the processes of a stopped node go on; if it is frozen, when it is unpaused."""
         status = self._cluster.status(node)
         if status == "paused":
             self._goes_on_later[node] = None

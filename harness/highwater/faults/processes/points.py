@@ -44,7 +44,7 @@ _FAILED = (APIError, NotDone, NotInNamespace, OSError)
 
 @dataclass(slots=True, eq=False)
 class ArmedPoint:
-    """One fault's point at one node. hits: that were told so far."""
+    """One fault's point at one node. hits: how many the node's trace has so far."""
 
     node: int
     request: SetFailPointRequest
@@ -61,7 +61,7 @@ class ArmedPoint:
         )
 
     def told(self) -> str:
-        """Return what came of it, in words."""
+        """Return how often the point was hit, in words."""
         if self.request.action is FailPointAction.EXIT:
             return "hit: the node died there" if self.hits else "never hit: nobody died there"
         return f"hit {self.hits} times" if self.hits else "no hit was heard of"
@@ -69,15 +69,15 @@ class ArmedPoint:
 
 @dataclass(slots=True)
 class _OfNode:
-    """A node's points. wrote_file: a start file was laid that may have to be replaced."""
+    """A node's points. wrote_file: whether its volume has a start file of ours."""
 
     armed: list[ArmedPoint] = field(default_factory=list)
     wrote_file: bool = False
     judged: str = ""
-    """Which of its ends was looked at last, by when the engine says that it was."""
+    """The time, by the engine, of the node's end that was looked at last."""
 
     def requests(self) -> dict[str, SetFailPointRequest]:
-        """Return what a start has to arm, by point: of several the newest that was not hit yet."""
+        """Return what the next start arms: of each point the newest request that was not hit."""
         return {each.request.name: each.request for each in self.armed if not each.hits}
 
 
@@ -85,7 +85,7 @@ class FailPointFaults:
     """The fail-points of one cluster; calls may come from different threads."""
 
     def __init__(self, cluster: Cluster, start: Callable[[int], None]) -> None:
-        """start: starts a stopped node, with what else that takes."""
+        """start: starts a stopped node, and loads its links' rules and fail-points."""
         self._cluster = cluster
         self._start = start
         self._lock = threading.RLock()

@@ -1,4 +1,4 @@
-"""Helper containers: labelled as a run's; for one piece of work, or until a fault is over."""
+"""Helper containers, with the run's labels: for one task, or for as long as a fault lasts."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def run_helper(
     run: RunLabels,
     **place: Any,
 ) -> tuple[int, bytes, bytes]:
-    """Return exit code, output and errors of a helper that has ended and been removed.
+    """Run a helper, remove it, and return its exit code, output and errors.
 
-    place: where it works and what it may do there, as the engine's create takes it; without
-    more it has no capability and cannot write to its own disk.
+    place: the namespaces, volumes and capabilities that it gets, as the engine's create takes them.
+        Without any it has no capability, and cannot write to its own disk.
 
     Raises:
         requests.exceptions.RequestException: the engine refused (APIError), or did not answer.
@@ -44,7 +44,7 @@ def run_helper(
 
 
 def begin_helper(engine: docker.DockerClient, image: str, run: RunLabels, **place: Any) -> str:
-    """Return the id of a helper that goes on; the engine removes it when it ends by itself.
+    """Start a helper, and return its id; the engine removes the helper when it ends.
 
     place: as in run_helper.
 
@@ -61,9 +61,10 @@ def begin_helper(engine: docker.DockerClient, image: str, run: RunLabels, **plac
 
 
 def _start(helper: Any) -> None:
-    """Start it; where the engine could not make its process, once more: nothing of it has run.
+    """Start the helper; try again where the engine could not make its process.
 
-    That happens on a busy machine, and where the node whose namespace it joins is just going.
+    Nothing of the helper has run then. It happens on a busy machine, and while the node whose
+    namespace the helper joins is ending.
     """
     for left in reversed(range(START_TRIES)):
         try:
