@@ -127,10 +127,6 @@ class WireClient:
     def send(self, data: bytes) -> None:
         self._socket.sendall(data)
 
-    def end_sending(self) -> None:
-        """Say that nothing more comes; answers can still be read."""
-        self._socket.shutdown(socket.SHUT_WR)
-
     def receive_frame(self) -> bytes:
         """Return the next frame, without its size.
 

@@ -82,16 +82,20 @@ MAKE_ROWS = (
 this and RUN_ON; what spreads, sums up and reports may change, and the campaign is gone on with."""
 SHIPPED = (*RUN_ON, "highwater_pipeline", "highwater")
 KEPT_OF_EACH = 3
-"""Schedules of each kind of violation whose plans become files, and are shrunk if they fail."""
+"""So many schedules of each kind of violation get plan files, and are shrunk if they fail."""
 SHRUNK_MAX = 32
 LOST_SHOWN = 100
 LINES = 10
-"""Of progress, where there is no terminal."""
+"""So many lines of progress are printed where there is no terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A campaign as it is asked for. seeds: each runs in every family. name "": made of these."""
+    """The options of a campaign.
+
+    seeds: how many; each runs in every family.
+    name: "": made of the other options and of the code.
+    """
 
     seeds: int
     first_seed: int
@@ -122,7 +126,7 @@ def settings_of(asked: Asked) -> Settings:
 
 
 def name_of(asked: Asked, settings: Settings) -> str:
-    """Return the name: the one asked for, or one that equal commands on equal code share."""
+    """Return the campaign's name: the option, or one that equal commands on equal code share."""
     last = asked.first_seed + asked.seeds - 1
     planted = f"-{asked.planted}" if asked.planted else ""
     said = f"{asked.preset}-{asked.families}-{asked.first_seed}-{last}{planted}"

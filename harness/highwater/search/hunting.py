@@ -25,7 +25,10 @@ SEED_STRIDE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class HuntOptions:
-    """limit: schedules after which a hunt gives up. Equal options give equal hunts."""
+    """The options of hunts; equal options give equal hunts.
+
+    limit: the number of schedules after which a hunt gives up.
+    """
 
     bugs: tuple[str, ...]
     first_seed: int = 1
@@ -38,7 +41,12 @@ class HuntOptions:
 
 @dataclass(slots=True)
 class Hunt:
-    """One hunt as far as it went; invariant "" while nothing is found."""
+    """The state of one hunt.
+
+    invariant: that the bug was seen to break; "" while nothing is found.
+    found_by: the schedule that broke it.
+    not_its_own: violations that the same plans show without the bug.
+    """
 
     bug: str
     first_seed: int
@@ -46,13 +54,11 @@ class Hunt:
     cpu_ns: int = 0
     invariant: str = ""
     found_by: str = ""
-    """The schedule that found it."""
     lost: list[str] = field(default_factory=list)
     not_its_own: list[str] = field(default_factory=list)
-    """Violations that the same plans show without the bug."""
 
     def is_over(self, limit: int) -> bool:
-        """Return whether it found something, or has given up."""
+        """Return whether the hunt has found a violation, or has given up."""
         return bool(self.invariant) or self.schedules >= limit
 
     def add(self, outcome: Summary | Lost) -> None:
@@ -135,7 +141,7 @@ def hunt(options: HuntOptions, heard: Callable[[Hunt], None]) -> Hunted:
 
 
 def _key(chunk: Chunk) -> tuple[str, Schedule]:
-    """Return what tells a hunt's chunk from others, however much of it is left."""
+    """Return the key of a hunt's chunk; it stays the same as the chunk gets shorter."""
     return chunk.bug, chunk.schedules[-1]
 
 

@@ -16,16 +16,17 @@ CHECK = "invariants after every event, and the end"
 
 
 def verdict_of(result: RunResult) -> Verdict:
-    """Return FAIL with anything broken; else UNKNOWN if a step was not done or nothing was written.
+    """Return FAIL if the oracle saw a violation, else UNKNOWN if the run proves nothing.
 
-    A documented flaw of the preset is broken too, and named by its rows; only what the oracle
-    merely flags passes where the catalogue explains it.
+    It proves nothing if a step was not done or no record was acknowledged. A violation by a
+    documented flaw of the preset is FAIL too, with the flaw's rows. An observation that the oracle
+    only flags is no violation where the catalogue explains it.
     """
     return judge([watched(result)], requirements_of(result))
 
 
 def watched(result: RunResult) -> CheckResult:
-    """Return what was seen of the invariants while the run went on."""
+    """Return the oracle's result as a check."""
     found = find(result)
     flags = Counter(f"{explained(flag, result).kind} flagged" for flag in result.flags)
     return CheckResult(

@@ -1,4 +1,4 @@
-"""What a search is asked for; free of the simulator, so that commands can name it cheaply."""
+"""The options of a search; without the simulator, so that commands start quickly."""
 
 from __future__ import annotations
 

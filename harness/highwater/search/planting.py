@@ -1,4 +1,4 @@
-"""Which planted bug a run has, and whether it can be had there at all."""
+"""Which planted bug a run has, and whether its nodes can have it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_bug(name: str) -> None:
 
 
 def check_planting(name: str, preset: Preset, overrides: str = "") -> None:
-    """Go on only if nodes of the preset, with these toggles in its place, would have the bug.
+    """Check that nodes of the preset, with these toggles changed, would have the bug.
 
     Without this a search would pass, or fail, with a bug that no node had.
 
@@ -62,7 +62,7 @@ def problems_with_bug(plan: Plan) -> list[str]:
 
 
 def bug_of(plan: Plan, bug: str = "") -> str:
-    """Return the bug that is asked for, or else the one that the plan itself names.
+    """Return the bug of that name, or for "" the one that the plan names.
 
     Raises:
         NoSuchBug, PlantsNothing: the plan's nodes cannot have it.

@@ -58,7 +58,7 @@ _Message = _Ready | Summary | _Broke | _ChunkDone
 
 
 class WorkersCannotStart(HarnessError):
-    """A worker ended before it could do anything; what it said is on stderr."""
+    """A worker ended before its first schedule; its output is on stderr."""
 
 
 @dataclass(slots=True, eq=False)
@@ -100,7 +100,7 @@ class Pool:
         self._folder.cleanup()
 
     def run(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, Summary | Lost]]:
-        """Yield what becomes of every schedule, with (what was then left of) its chunk.
+        """Yield every schedule's outcome, with what was left of its chunk then.
 
         Raises:
             WorkersCannotStart: processes end before they have begun.
@@ -190,7 +190,7 @@ def run_here(chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, Summary | Lost]]:
 
 @contextlib.contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Have Ctrl-C wait. What is started meanwhile never hears it: its parent ends it."""
+    """Delay Ctrl-C; processes that start meanwhile ignore it, and are ended by this one."""
     resource_tracker.ensure_running()  # starting it would let interrupts pass again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:

@@ -45,12 +45,16 @@ _NS_PER_S = 1e9
 
 
 class NoSuchPlan(HarnessError):
-    """What is to be replayed is neither a seed nor a plan file."""
+    """The argument is neither a seed nor a plan file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A run that was repeated, with the planted bug if one is named, and how it is judged."""
+    """A run that was repeated, and its verdict.
+
+    found: its violation, None if there is none.
+    bug: the planted bug of every node, "" without one.
+    """
 
     result: RunResult
     found: Found | None
@@ -66,7 +70,8 @@ class Replayed:
 class ReplayReport:
     """A replay for machines. Units: simulated_s is virtual time.
 
-    reasons: why the verdict is no pass. planted: the bug that every node had.
+    reasons: why the verdict is no pass.
+    planted: the bug that every node had.
     """
 
     verdict: Outcome
@@ -174,7 +179,7 @@ def print_replay(replayed: Replayed, console: Console, around_violation: int | N
 
 
 def _notes(replayed: Replayed) -> Iterator[str]:
-    """Yield what else the run depends on than what the plan's words say."""
+    """Yield the settings of the run that the plan's words leave out."""
     if replayed.bug:
         yield f"every node has the planted bug {replayed.bug}"
     kept_at, here = replayed.result.plan.commit, commit_here()
@@ -183,7 +188,7 @@ def _notes(replayed: Replayed) -> Iterator[str]:
 
 
 def around(entries: Sequence[Entry], lines: int) -> Sequence[Entry]:
-    """Return the entries at most so many before or after the first of the oracle's."""
+    """Return the oracle's first entry, with at most so many entries before and after it."""
     for at, entry in enumerate(entries):
         if entry.who == ORACLE:
             return entries[max(0, at - lines) : at + lines + 1]

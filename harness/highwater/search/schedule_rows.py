@@ -34,9 +34,9 @@ Row = Mapping[str, Any]
 SCHEDULE_WITHIN_CPU_S = 60.0
 """CPU time of this process after which a schedule counts as hanging."""
 TICK_S = 0.01
-"""Of CPU time: how often it is tried from then on to end what takes too long."""
+"""CPU time between tries to end a schedule that takes too long."""
 UNWINDS_WITHIN_S = 1.0
-"""Of CPU time: how long it is left to end once it was told to."""
+"""CPU time that a schedule has to end after a try."""
 OURS = "highwater"
 SHRINK_WITHIN_CPU_S = 1800.0
 _LAST_LINES = 12
@@ -47,7 +47,10 @@ _FOUND = (
 
 
 class TookTooLong(BaseException):
-    """No Exception: the simulator would take it for a crash of the node that is running."""
+    """A schedule took too long.
+
+    No Exception: the simulator would take it for a crash of the node that is running.
+    """
 
 
 def schedule_of(settings: Settings, number: int) -> Schedule:
@@ -70,7 +73,7 @@ def rows_of(settings: Settings, given: Row) -> Iterator[Row]:
 
 
 def _outcome_of(schedule: Schedule, settings: Settings) -> Row:
-    """Run the schedule; one that hangs or meets a bug of the simulator's costs itself alone."""
+    """Run the schedule, and return its row, also if it hangs or meets a bug of the simulator's."""
     chunk = Chunk((schedule,), Preset(settings.preset), settings.planted)
     try:
         with within_cpu(SCHEDULE_WITHIN_CPU_S):

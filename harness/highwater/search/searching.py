@@ -30,9 +30,11 @@ EXCUSED_JUDGED_FROM = 200
 
 @dataclass(slots=True)
 class Search:
-    """A search as far as it went. Units: wall_s of the whole search, start of workers included.
+    """The state of a search.
 
-    more_lost: how many schedules without an outcome there are beside those in lost.
+    lost: schedules without an outcome.
+    wall_s: the time of the whole search, with the start of its workers.
+    more_lost: how many more schedules have no outcome.
     """
 
     options: SearchOptions
@@ -44,7 +46,7 @@ class Search:
 
     @property
     def excused_percent(self) -> float:
-        """Return the share, of schedules in which disks may lose, in which a loss was excused."""
+        """Return in how many of the schedules where disks may lose a loss was excused, percent."""
         of = self._may_lose
         return 100 * self.totals.excused / of if of else 0.0
 

@@ -23,7 +23,7 @@ from highwater_simulator.shrink import DoesNotFail, OnProgress, Shrunk, shrink
 
 
 class NotAScenario(HarnessError):
-    """A plan's run is no story for a scenario file; the message says why."""
+    """A plan cannot be a scenario file; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def rows_of(result: RunResult) -> tuple[int, ...]:
 
 
 def shrink_plan(plan: Plan, bug: str, max_runs: int, on_progress: OnProgress) -> Shrunk:
-    """Return what is left of the plan, with the commit and what was broken as it must show it.
+    """Return the smallest plan found, which names the commit and the violation that it must show.
 
     bug: the planted bug; "" is the one that the plan itself names, or none.
 
@@ -73,20 +73,20 @@ def shrink_plan(plan: Plan, bug: str, max_runs: int, on_progress: OnProgress) ->
 
 
 def _run(plan: Plan) -> RunResult:
-    """Run the plan; what it merely flagged counts as its violation where nothing explains it."""
+    """Run the plan; a flagged observation that no row explains counts as its violation."""
     result = run_plan(plan)
     found = find(result)
     return result if found is None else dataclasses.replace(result, violation=found.violation)
 
 
 def write_plan_file(plan: Plan, path: Path) -> None:
-    """Write what differs from a plan's defaults, for readers."""
+    """Write the plan's file for readers, without fields that have their defaults."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(encode_plan(plan, omit_defaults=True))
 
 
 def make_scenario(plan: Plan, title: str = "", bug: str = "") -> Plan:
-    """Run the plan, and return it with what the run showed as what it must show at every commit.
+    """Run the plan, and return it with the result as the one that every commit must show.
 
     bug: the planted bug; "" is the one that the plan itself names, or none.
 

@@ -1,1 +1,1 @@
-"""Faults on links between nodes: what is asked, done in nodes' namespaces, and proven."""
+"""Faults on links between nodes: done in the nodes' network namespaces, and proven there."""
