@@ -52,3 +52,13 @@ def with_wrong_crc(batch: bytes) -> bytes:
     damaged = bytearray(batch)
     damaged[CRC_POSITION] ^= 1
     return bytes(damaged)
+
+
+def varint(value: int) -> bytes:
+    """Return the value as a zigzag varint, as records have their numbers."""
+    unsigned = value << 1 if value >= 0 else (-value << 1) - 1
+    out = bytearray()
+    while unsigned > 0x7F:
+        out.append(unsigned & 0x7F | 0x80)
+        unsigned >>= 7
+    return bytes((*out, unsigned))

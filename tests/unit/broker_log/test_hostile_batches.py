@@ -21,6 +21,7 @@ from highwater_core.ids import LeaderEpoch, Offset
 from highwater_wire.kafka.codec import encode_response
 from highwater_wire.kafka.messages import ListOffsetsResponse, ListOffsetsResult
 from highwater_wire.kafka.record_batch import CRC_START, HEADER_BYTES, split_batches
+from tests.support.batches import varint
 
 NOW_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
@@ -261,15 +262,6 @@ def test_a_log_without_further_offsets_refuses_records_and_lives(machine: Any, t
 
 
 # ---------------------------------------------------------------- records that lie
-
-
-def varint(value: int) -> bytes:
-    unsigned = value << 1 if value >= 0 else (-value << 1) - 1
-    out = bytearray()
-    while unsigned > 0x7F:
-        out.append(unsigned & 0x7F | 0x80)
-        unsigned >>= 7
-    return bytes((*out, unsigned))
 
 
 def record(timestamp_delta: int = 0, offset_delta: int = 0, length: int | None = None) -> bytes:

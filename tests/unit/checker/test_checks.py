@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from highwater_checker.client_errors import outcome_of_send
 from highwater_checker.finding import CheckResult, Finding
@@ -29,17 +28,11 @@ from highwater_checker.invariants.truncations import check_truncations
 from highwater_checker.segments import Batch, DamagedLog, ReplicaLog, read_batches
 from highwater_checker.verdict import Outcome, Requirement, judge
 from highwater_core.events import EventKind, TraceEvent
+from tests.support.evidence_makers import batch_at
 
 
 def make_batch(base_offset: int, values: list[str], leader_epoch: int = 0) -> Batch:
-    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1_000_000)
-    for index, value in enumerate(values):
-        builder.append(index, timestamp=1, key=None, value=value.encode(), headers=[])
-    data = bytearray(builder.build())
-    data[0:8] = base_offset.to_bytes(8, "big")
-    data[12:16] = leader_epoch.to_bytes(4, "big")
-    header = DefaultRecordBatch(bytes(data))
-    return Batch(base_offset, header.next_offset, leader_epoch, bytes(data))
+    return batch_at(base_offset, *values, leader_epoch=leader_epoch)
 
 
 def make_log(broker_id: int, *batches: Batch, high_watermark: int = 3) -> ReplicaLog:

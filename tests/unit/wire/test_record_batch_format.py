@@ -18,7 +18,7 @@ from highwater_wire.kafka.record_batch import (
     decode_records,
     split_batches,
 )
-from tests.support.batches import changed, oracle_batch, records
+from tests.support.batches import changed, oracle_batch, records, varint
 
 BATCH = build_batch([(b"k", b"v1", 1000), (None, b"v2", 1005)])
 
@@ -135,8 +135,8 @@ def test_framing_errors(position: int, layout: str, value: int, error: ErrorCode
 def test_a_records_offset_lies_in_its_batch_and_its_timestamp_in_64_bits(
     timestamp_delta: int, offset_delta: int, is_sound: bool
 ) -> None:
-    body = b"\0" + zigzag(timestamp_delta) + zigzag(offset_delta) + b"\1\1\0"
-    data = bytearray(BATCH[:HEADER_BYTES] + zigzag(len(body)) + body)
+    body = b"\0" + varint(timestamp_delta) + varint(offset_delta) + b"\1\1\0"
+    data = bytearray(BATCH[:HEADER_BYTES] + varint(len(body)) + body)
     struct.pack_into(">i", data, 8, len(data) - 12)
     struct.pack_into(">i", data, 57, 1)
     if is_sound:
@@ -145,15 +145,6 @@ def test_a_records_offset_lies_in_its_batch_and_its_timestamp_in_64_bits(
         with pytest.raises(BadBatch) as bad:
             decode_records(data)
         assert bad.value.error is ErrorCode.CORRUPT_MESSAGE
-
-
-def zigzag(value: int) -> bytes:
-    unsigned = value << 1 if value >= 0 else (-value << 1) - 1
-    out = bytearray()
-    while unsigned > 0x7F:
-        out.append(unsigned & 0x7F | 0x80)
-        unsigned >>= 7
-    return bytes((*out, unsigned))
 
 
 def test_a_header_ends_before_the_last_offset_that_there_is() -> None:
