@@ -1,12 +1,13 @@
 """The quorum guard: how many nodes a plan takes out at once, and whether that is too many. Pure.
 
-A node is out while it is down, paused, cut off, at odds with its disk or held up for a second and
-more. Whoever is cut off from ZooKeeper, or a broker from its clients, is out by itself; a cut
-between two nodes counts as one of them out, whichever makes the fewest. A link that loses half of
-its packets, is slow by a second or is half open counts as one that is cut; a ZooKeeper that slow
-as one that is away. Links that lose or delay less take nobody out.
+A node is out while it is down, is paused, is cut off, has a full, failing or slow disk, or waits at
+a fail-point for a second or more. A node that is cut off from ZooKeeper is out, and so is a broker
+that is cut off from its clients. Of two nodes that are cut off from each other one is out: the
+guard chooses so that the fewest are. A link counts as cut if it loses half of its packets, is slow
+by a second or is half open. A ZooKeeper that is slow by a second counts as away. Links that lose or
+delay less take no node out.
 At most (replication factor - min.insync.replicas) brokers may be out at once, and not all
-controllers: then every partition can be written to, and somebody elects leaders.
+controllers. Then every partition can be written to, and a controller can elect leaders.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Acting:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How many may be out at once."""
+    """How many nodes may be out at once."""
 
     brokers: int
     controllers: int
@@ -101,7 +102,7 @@ def problems_with_quorum(plan: Plan, *, recovery_ms: int = 0) -> list[str]:
 
 
 def _is_within(steps: Sequence[Step], names: Sequence[str], budget: Budget) -> bool:
-    """Return whether so few are out by these steps together."""
+    """Return whether these steps together take out no more nodes than the budget."""
     out: set[str] = set()
     edges: list[_Edge] = []
     for number, step in enumerate(steps):
@@ -131,7 +132,7 @@ def _is_covered(edges: Sequence[_Edge], left: Budget) -> bool:
 
 
 def _as_it_counts(fault: f.Fault) -> f.Fault:
-    """Return the plainer fault that this one is as bad as, or itself."""
+    """Return the simpler fault that the guard takes this one for, or the fault itself."""
     match fault:
         case f.LossyLink() if fault.loss_percent >= CUT_BY_LOSS_PERCENT:
             return f.Cut(fault.source, fault.target, fault.plane)

@@ -41,17 +41,17 @@ from highwater_core.ports import Rng
 
 LEAST_DURATION_MS = 10_000
 FIRST_AT_MS = 2_000
-"""Records are written before the first fault, and it is begun before it is due."""
+"""Before the first fault records are written, and a fault on links is begun early."""
 LAST_END_MS = 1_000
-"""Before the plan's end every fault is over."""
+"""Every fault ends so long before the plan's end."""
 RECOVERY_MS = 5_000
-"""A node that is back starts, registers and catches up before the next may go."""
+"""A node that is back starts, registers and catches up before another node is disturbed."""
 TRY_EVERY_MS = 750
-"""So often a fault is tried; many find no room."""
+"""A fault is tried for every so many ms of the plan; many find no room."""
 LINK_LEAD_MS = 1_500
-"""So long before it is to act a fault on a link is begun, at most."""
+"""A fault on a link is begun so long before it acts, at most."""
 LINK_WORK_MS = 2_500
-"""To cut or lose one link, or to prove it well again; one link after the other."""
+"""The time to begin or end a fault on one link; links take their turns."""
 _AT_STEP_MS = 100
 
 
@@ -61,7 +61,7 @@ class NoRoom(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a random plan is asked for; equal values give equal plans."""
+    """The options of a random plan; equal options give equal plans."""
 
     seed: int
     duration_ms: int
@@ -69,11 +69,11 @@ class Wanted:
     brokers: int = 3
     controllers: int = 2
     is_swarm: bool = False
-    """Some kinds of faults only, drawn; otherwise every kind, each at its own times."""
+    """Whether only some kinds of faults are drawn; otherwise every kind, each at its own times."""
     is_guarded: bool = True
     """Whether the quorum is kept."""
     without: tuple[Kind, ...] = ()
-    """What the plan must not have."""
+    """Kinds that the plan must not have."""
 
     def __post_init__(self) -> None:
         if self.duration_ms < LEAST_DURATION_MS:
@@ -85,7 +85,7 @@ class Wanted:
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """What the plan may have."""
+        """The kinds that the plan may have."""
         left_out = (*self.without, *(BREAKS_EVERY_QUORUM if self.is_guarded else ()))
         return tuple(kind for kind in Kind if kind not in left_out)
 
@@ -181,7 +181,7 @@ def _kinds(draw: Draw, wanted: Wanted) -> list[tuple[Kind, int]]:
 
 
 class _Planner:
-    """Takes in what fits beside what is there already."""
+    """Collects the steps that fit together."""
 
     def __init__(self, draw: Draw, plan: Plan, wanted: Wanted) -> None:
         self._draw = draw
@@ -189,7 +189,7 @@ class _Planner:
         self._is_guarded = wanted.is_guarded
         self._targets = Targets(draw, plan)
         self._busy: list[tuple[int, int]] = []
-        """When links are worked on, [from, to)."""
+        """When faults on links begin or end, [from, to) in ms."""
         self.steps: list[Step] = []
 
     def try_one(self, kind: Kind) -> None:
@@ -228,7 +228,7 @@ class _Planner:
         return not (self._is_guarded and problems_with_quorum(together, recovery_ms=RECOVERY_MS))
 
     def _work_on_links(self, steps: Sequence[Step]) -> list[tuple[int, int]]:
-        """Return when links are worked on for these steps: as they begin and as they end."""
+        """Return when these steps begin or end faults on links, [from, to) in ms."""
         on_links = [step for step in steps if isinstance(step.do, ON_LINKS)]
         acting = [acting_of(step, self._plan.quiet_after_ms) for step in on_links]
         moments = Counter(each.begin_ms - LINK_LEAD_MS for each in acting)

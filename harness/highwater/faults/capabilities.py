@@ -52,12 +52,12 @@ _DROPPED_MS = 200
 _WATCHED_MS = 600
 _SLOWED_MS = 40
 _NOBODY = Direction("192.0.2.1", _SCRATCH, REPLICATION_PORT)
-"""Of the addresses that are nobody's. Source: RFC 5737."""
+"""An address that no machine has. Source: RFC 5737."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What trying came to: why_not "" when the means works."""
+    """The result of trying a means. why_not: "" when the means works."""
 
     means: Means
     why_not: str = ""
@@ -82,7 +82,10 @@ def why_unsupported(kind: type[f.Fault], capabilities: Capabilities) -> str:
 
 
 def probe(say: Callable[[str], None] = lambda text: None) -> dict[Means, Tried]:
-    """Try every means, and return what came of it; nothing stays. Images are made if missing."""
+    """Try every means, and return the results.
+
+    Images that are missing are made; nothing else stays.
+    """
     try:
         engine = connect_engine()
     except EngineMissing as error:
@@ -110,7 +113,7 @@ class _Scratch:
         return str(self.engine.api.inspect_container(self.name)["State"]["Status"])
 
     def namespaces(self) -> Namespaces:
-        """Return its namespace, for helpers."""
+        """Return its network namespace, for helpers."""
         image = ensure_faults_image(self.engine, self.say)
         return Namespaces(self.engine, image, self.run, {_SCRATCH: self.name})
 
@@ -184,7 +187,7 @@ _HOW = (
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """How one means is tried. failed: what it comes to that it does not work, in words."""
+    """How one means is tried. failed: what its failure means, in words."""
 
     attempt: Callable[[_Scratch], None]
     failed: str

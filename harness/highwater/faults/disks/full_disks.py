@@ -22,8 +22,7 @@ class FullDisks:
         self._may_have_ended = may_have_ended
         self._lock = threading.Lock()
         self._lasting: dict[int, int] = {}
-        """How many faults keep the disk of a node full; 0: one was tried, and may have left some
-        ballast."""
+        """How many faults keep a node's disk full; 0: there may be ballast of one that failed."""
 
     def fill(self, node: int) -> Done:
         """Fill the node's disk; of several such faults the last to be reverted makes room.
@@ -53,7 +52,7 @@ class FullDisks:
         return f"the node's trace tells of it {count} times"
 
     def end(self) -> list[str]:
-        """Make room wherever there may be ballast still; return what went wrong."""
+        """Make room on every disk that may have ballast; return what went wrong."""
         problems = []
         with self._lock:
             for node in tuple(self._lasting):

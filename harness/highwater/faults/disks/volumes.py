@@ -1,7 +1,7 @@
-"""Works on nodes' disks by short-lived helpers on their volumes, and judges what those report.
+"""Works on nodes' disks by short-lived helpers on their volumes, and judges their reports.
 
-A disk is what the node's own file system port sees, its data folder; traces and the count of
-starts, which are the harness's evidence, lie outside it and stay, as in the simulator.
+A disk is the node's data folder, all that its file system port sees. Traces and the count of starts
+are the harness's evidence: they lie outside the folder and stay, as in the simulator.
 """
 
 from __future__ import annotations

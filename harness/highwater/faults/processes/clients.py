@@ -23,10 +23,10 @@ class Clients(Protocol):
 
 
 def kill_clients(clients: Clients | None, fault: f.KillClient) -> Done:
-    """Kill them all.
+    """Kill all clients.
 
     Raises:
-        NotDone: there are none, or only one of them is meant.
+        NotDone: the run has no clients, or the fault names one of them.
     """
     if clients is None:
         raise NotDone("there are no clients here")

@@ -1,4 +1,4 @@
-"""Kills a node again each time it was started, in a thread of its own, and counts what came of it.
+"""Kills a node again each time it was started, in a thread of its own, and counts the kills.
 
 The first kill is done, and proven, before the loop begins; the last start is the loop's end.
 """
@@ -45,7 +45,7 @@ class CrashLoop:
         self._thread.start()
 
     def end(self) -> str:
-        """Kill it no more, and return what came of the loop; again tells the same.
+        """End the loop, and return how often the node was killed; a second call returns the same.
 
         Raises:
             NotDone: a kill or a start was refused, or the node ended in another way.
@@ -57,11 +57,11 @@ class CrashLoop:
         return self.told()
 
     def has_looped(self) -> bool:
-        """Return whether it was killed again; asked for one kill alone, that is all there is."""
+        """Return whether the node was killed twice, or once if the loop has one kill only."""
         return self._kills >= min(2, self._times)
 
     def told(self) -> str:
-        """Return how often it was killed until now."""
+        """Return how often the node was killed so far."""
         return f"killed {self._kills} of {self._times} times"
 
     def _run(self) -> None:
