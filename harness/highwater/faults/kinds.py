@@ -113,7 +113,8 @@ _HELD = f"{_TIMEOUT}; should the helper die before, its rule goes with it and pa
 _FROM_OTHERS = "; on the clients' plane those of the other nodes show it, to the same port"
 _POINT = "SetFailPoint over the node's control port, and a file on its volume for starts"
 
-_PROCESSES: tuple[Kind[Any], ...] = (
+# No row table but the last is annotated: so each row is checked against its own class of faults.
+_PROCESSES = (
     Kind(
         fault=f.Kill,
         do=lambda rooms, name, fault, find: rooms.nodes.kill(fault, find),
@@ -187,7 +188,7 @@ _PROCESSES: tuple[Kind[Any], ...] = (
     ),
 )
 
-_LINKS: tuple[Kind[Any], ...] = (
+_LINKS = (
     Kind(
         fault=f.Cut,
         do=lambda rooms, name, fault, find: rooms.links.cut(name, fault, find),
@@ -274,7 +275,7 @@ _LINKS: tuple[Kind[Any], ...] = (
     ),
 )
 
-_ZOOKEEPER: tuple[Kind[Any], ...] = (
+_ZOOKEEPER = (
     Kind(
         fault=f.ExpireSession,
         do=lambda rooms, name, fault, find: rooms.zookeeper.expire_session(found(find, fault.node)),
@@ -327,7 +328,7 @@ _ZOOKEEPER: tuple[Kind[Any], ...] = (
     ),
 )
 
-_DISKS_AND_CLOCKS: tuple[Kind[Any], ...] = (
+_DISKS_AND_CLOCKS = (
     Kind(
         fault=f.DiskFull,
         do=lambda rooms, name, fault, find: rooms.disks.fill(found(find, fault.node)),
@@ -355,7 +356,7 @@ _DISKS_AND_CLOCKS: tuple[Kind[Any], ...] = (
     _unsupported(f.ClockRate, "containers share their host's clocks"),
 )
 
-_OPERATORS_AND_STRANGERS: tuple[Kind[Any], ...] = (
+_OPERATORS_AND_STRANGERS = (
     Kind(
         fault=f.CreateTopic,
         do=lambda rooms, name, fault, find: rooms.topics.create(fault),
