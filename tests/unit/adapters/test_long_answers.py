@@ -37,6 +37,12 @@ from highwater_core.topic_configs import BadTopicConfig, parse_topic_config
 from highwater_wire.kafka.versions import VERSION_PROFILE
 from tests.unit.adapters.node_settings import Settings
 
+def of_nobody():
+    """A controller's word of a cluster without brokers and topics: so much is known."""
+    cache = MetadataCache()
+    cache.update(control.UpdateMetadataRequest(NodeId(1000), 1, 1, (), ()))
+    return cache
+
 class Parts:
     def get(self, topic_partition):
         return None
@@ -62,7 +68,7 @@ class Node:
         self.stopping = ports.runtime.event()
         self.api = KafkaApi(
             KafkaApiSettings(NodeId(7), "c", VERSION_PROFILE.api_version_ranges()),
-            ports, Parts(), MetadataCache(), Purgatory(ports.runtime), Controller(), None,
+            ports, Parts(), of_nobody(), Purgatory(ports.runtime), Controller(), None,
         )
 
     def request_stop(self):
@@ -124,11 +130,13 @@ def test_no_request_for_a_long_answer_ends_a_broker(tmp_path: Path) -> None:
     ):
         assert node.stdout is not None
         port = int(node.stdout.readline())
-        for request, version in REQUESTS:
-            ask(port, request, version)  # answered or closed
-            metadata = MetadataRequest(())
-            _, response = decode_response(ask(port, metadata, 1), metadata, 1)
-            assert isinstance(response, MetadataResponse)
-        node.send_signal(signal.SIGTERM)
-        node.wait(timeout=30)
+        try:
+            for request, version in REQUESTS:
+                ask(port, request, version)  # answered or closed
+                metadata = MetadataRequest(())
+                _, response = decode_response(ask(port, metadata, 1), metadata, 1)
+                assert isinstance(response, MetadataResponse)
+        finally:
+            node.send_signal(signal.SIGTERM)
+            node.wait(timeout=30)
     assert node.returncode == 0, log.read_text()
