@@ -5,21 +5,21 @@ Source: KIP-497; KIP-841 and KIP-903 (who may join); Kafka's KafkaController.pro
 
 from __future__ import annotations
 
-from highwater_controller.context import VersionedLeadership
 from highwater_controller.eligibility import eligible_leaders, is_thawed, next_leadership
+from highwater_controller.leadership_updates import trace_isr_written, write_leadership
+from highwater_controller.logic.leadership_change import LeadershipChange
 from highwater_controller.request_batch import RequestBatch
 from highwater_controller.state_reader import read_leadership
 from highwater_controller.term import Term
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
-from highwater_core.ids import NO_BROKER_EPOCH, NodeId, PartitionEpoch, TopicPartition
+from highwater_core.ids import NO_BROKER_EPOCH, NodeId, TopicPartition
 from highwater_core.messages import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionResult,
 )
-from highwater_core.znodes import PartitionLeadership
 
 
 async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> AlterPartitionResponse:
@@ -123,38 +123,20 @@ async def _is_to_be_written(term: Term, item: AlterPartitionItem) -> bool:
 
 
 async def _write(term: Term, item: AlterPartitionItem) -> ErrorCode:
+    """Write the ISR on the version that the leader knows, without a read before."""
     partition = item.topic_partition
     known = term.context.leaderships[partition]
-    leadership = await next_leadership(
-        term,
-        partition,
-        known.leadership,
-        leader=known.leadership.leader,
-        leader_epoch=known.leadership.leader_epoch,
-        isr=tuple(member.broker_id for member in item.new_isr),
-    )
-    written = await term.store.set_leadership(partition, leadership, known.partition_epoch)
+    isr = tuple(member.broker_id for member in item.new_isr)
+    change = LeadershipChange(known.leadership.leader, isr, keeps_epoch=True)
+    leadership = await next_leadership(term, partition, known.leadership, change)
+    written = await write_leadership(term, partition, known, leadership)
     if written is None:
         found = await read_leadership(term, partition)
         if found is not None:
             term.context.leaderships[partition] = found
         return ErrorCode.INVALID_UPDATE_VERSION
-    _adopt(term, partition, leadership, written)
+    trace_isr_written(term, partition, written)
     return ErrorCode.NONE
-
-
-def _adopt(
-    term: Term, partition: TopicPartition, leadership: PartitionLeadership, epoch: PartitionEpoch
-) -> None:
-    term.context.leaderships[partition] = VersionedLeadership(leadership, epoch)
-    term.emit(
-        EventKind.ISR_WRITTEN,
-        partition,
-        leader_epoch=leadership.leader_epoch,
-        leader=leadership.leader,
-        isr=list(leadership.isr),
-        partition_epoch=epoch,
-    )
 
 
 def _to_result(term: Term, partition: TopicPartition, error: ErrorCode) -> AlterPartitionResult:

@@ -7,10 +7,10 @@ broker that registered anew in between is one that failed and started).
 from __future__ import annotations
 
 from highwater_controller.context import Replica
-from highwater_controller.eligibility import renounce_lost
 from highwater_controller.logic.partition_states import PartitionState
 from highwater_controller.logic.replica_states import ReplicaState
 from highwater_controller.partition_state_machine import elect_leaders_where_none, move_partitions
+from highwater_controller.renouncing import renounce_lost
 from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.request_batch import RequestBatch
 from highwater_controller.state_reader import read_brokers

@@ -7,11 +7,11 @@ our rendering elides); KAFKA-4443 (UpdateMetadata before any LeaderAndIsr).
 from __future__ import annotations
 
 from highwater_controller.context import Replica
-from highwater_controller.eligibility import renounce_lost
 from highwater_controller.isr_notifications import delete_notifications
 from highwater_controller.loading import load_leaderships, put_found_states
 from highwater_controller.logic.replica_states import ReplicaState
 from highwater_controller.partition_state_machine import elect_leaders_where_none
+from highwater_controller.renouncing import renounce_lost
 from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.request_batch import RequestBatch
 from highwater_controller.state_reader import read_brokers, read_topic_names, read_topics

@@ -9,9 +9,13 @@ from collections.abc import Iterable, Mapping
 
 from highwater_controller.context import VersionedLeadership
 from highwater_controller.eligibility import eligible_leaders, next_leadership
+from highwater_controller.leadership_updates import (
+    Decide,
+    announce_decision,
+    update_leadership,
+)
 from highwater_controller.logic.eligible_leaders import elect_eligible
 from highwater_controller.logic.leader_selectors import (
-    Elected,
     Election,
     NoLeader,
     Selector,
@@ -21,6 +25,7 @@ from highwater_controller.logic.leader_selectors import (
     elect_preferred,
     elect_reassign,
 )
+from highwater_controller.logic.leadership_change import LeadershipChange
 from highwater_controller.logic.partition_states import (
     EFFECTS,
     PartitionEffect,
@@ -28,11 +33,11 @@ from highwater_controller.logic.partition_states import (
     may_become,
 )
 from highwater_controller.request_batch import RequestBatch
-from highwater_controller.state_reader import allows_unclean_election, read_leadership
+from highwater_controller.state_reader import allows_unclean_election
 from highwater_controller.term import Term
 from highwater_core.events import EventKind
-from highwater_core.ids import LeaderEpoch, NodeId, TopicPartition
-from highwater_core.znodes import PartitionLeadership, topic_path
+from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.znodes import PartitionLeadership
 
 Targets = Mapping[TopicPartition, tuple[NodeId, ...]]
 """A reassignment's target replicas, by partition."""
@@ -106,24 +111,25 @@ async def _elect_first(
     """
     assignments, electable = term.context.assignments, term.context.electable()
     found: dict[TopicPartition, tuple[NodeId, ...] | None] = {}
-    decided: dict[TopicPartition, Elected] = {}
+    changes: dict[TopicPartition, LeadershipChange] = {}
     for partition in partitions:
-        decision = elect_initial(assignments[partition], electable)
-        if isinstance(decision, Elected):
-            decided[partition] = decision
-        else:
+        change = _to_change(elect_initial(assignments[partition], electable))
+        if change is None:
             found[partition] = None
-    first = [
-        (partition, await _decided(term, partition, None, decision))
-        for partition, decision in decided.items()
-    ]
+        else:
+            changes[partition] = change
+    first: list[tuple[TopicPartition, PartitionLeadership]] = []
+    for partition, change in changes.items():
+        leadership = await next_leadership(term, partition, None, change)
+        announce_decision(term, partition, leadership, change)
+        first.append((partition, leadership))
     written = await term.store.create_leaderships(first)
     for (partition, leadership), partition_epoch in zip(first, written, strict=True):
         if partition_epoch is not None:
             known = VersionedLeadership(leadership, partition_epoch)
             term.context.leaderships[partition] = known
-            _trace_election(term, partition, known, decided[partition], Selector.INITIAL)
-            found[partition] = decided[partition].isr
+            _trace_election(term, partition, known, changes[partition], Selector.INITIAL)
+            found[partition] = leadership.isr
     return found
 
 
@@ -176,117 +182,86 @@ async def _elect(
 ) -> tuple[NodeId, ...] | None:
     """Elect and write; return who must be told, or None when nobody leads.
 
-    On a conflict with another writer it starts over from the read, as V3 has it.
+    An unclean election is tried once no other finds a leader, if the topic allows it.
     """
-    while True:
-        current = await read_leadership(term, partition)
-        if current is None and partition in term.context.unreadable_partitions:
-            return None
-        if current is None and selector is not Selector.INITIAL:
-            return None
-        if current is not None and selector is Selector.INITIAL:
-            selector = Selector.OFFLINE  # somebody created the state: it is not a first election
-        decision = await _decide(term, partition, current, selector, target)
-        if isinstance(decision, NoLeader):
-            if current is not None:
-                term.context.leaderships[partition] = current
-            return None
-        written = await _write(term, partition, current, decision)
-        if written is not None:
-            term.context.leaderships[partition] = written
-            _trace_election(term, partition, written, decision, selector)
-            return _recipients(term, partition, selector, decision, target)
-        if current is None and not await _topic_exists(term, partition):
-            return None
+
+    def decide_by(unclean: bool) -> Decide:
+        return lambda before: _decide(term, partition, before, selector, target, unclean=unclean)
+
+    update = await update_leadership(term, partition, decide_by(term.toggles.unclean_election))
+    if update is None and await _may_elect_unclean(term, partition, selector):
+        update = await update_leadership(term, partition, decide_by(unclean=True))
+    if update is None:
+        return None
+    if update.before is not None and selector is Selector.INITIAL:
+        selector = Selector.OFFLINE  # somebody created the state: it was not a first election
+    _trace_election(term, partition, update.written, update.change, selector)
+    return _recipients(term, partition, selector, update.change, target)
 
 
-async def _decide(
+async def _may_elect_unclean(term: Term, partition: TopicPartition, selector: Selector) -> bool:
+    """Return whether an election that found nobody may look outside the ISR, by the topic."""
+    return (
+        selector in (Selector.INITIAL, Selector.OFFLINE)
+        and partition in term.context.leaderships
+        and partition not in term.context.unreadable_partitions
+        and not term.toggles.unclean_election
+        and await allows_unclean_election(term, partition.topic)
+    )
+
+
+def _decide(
     term: Term,
     partition: TopicPartition,
-    current: VersionedLeadership | None,
+    before: PartitionLeadership | None,
     selector: Selector,
     target: tuple[NodeId, ...] | None,
-) -> Election:
+    *,
+    unclean: bool,
+) -> LeadershipChange | None:
+    """Return what the election comes to, None where nobody may lead.
+
+    A first election that meets a state is one after a leader's death; any other needs a state.
+    """
     assigned = term.context.assignments[partition]
     electable = term.context.electable()
-    isr = () if current is None else current.leadership.isr
+    if before is None:
+        is_first = selector is Selector.INITIAL
+        return _to_change(elect_initial(assigned, electable)) if is_first else None
     match selector:
-        case Selector.INITIAL:
-            return elect_initial(assigned, electable)
         case Selector.REASSIGN:
-            return elect_reassign(target or assigned, isr, electable)
+            decision = elect_reassign(target or assigned, before.isr, electable)
         case Selector.PREFERRED:
-            return elect_preferred(assigned, isr, electable)
+            decision = elect_preferred(assigned, before.isr, electable)
         case Selector.CONTROLLED_SHUTDOWN:
-            return elect_controlled_shutdown(assigned, isr, electable, term.context.shutting_down)
-        case Selector.OFFLINE:
-            clean = elect_offline(assigned, isr, electable, unclean=False)
-            if isinstance(clean, NoLeader) and current is not None:
-                elr = eligible_leaders(term, current.leadership)
-                clean = elect_eligible(assigned, elr, electable) if elr else clean
-            if isinstance(clean, NoLeader) and await allows_unclean_election(term, partition.topic):
-                return elect_offline(assigned, isr, electable, unclean=True)
-            return clean
+            shutting_down = term.context.shutting_down
+            decision = elect_controlled_shutdown(assigned, before.isr, electable, shutting_down)
+        case Selector.INITIAL | Selector.OFFLINE:
+            decision = elect_offline(assigned, before.isr, electable, unclean=False)
+            if isinstance(decision, NoLeader):
+                decision = elect_eligible(assigned, eligible_leaders(term, before), electable)
+            if isinstance(decision, NoLeader) and unclean:
+                decision = elect_offline(assigned, before.isr, electable, unclean=True)
+    return _to_change(decision)
 
 
-async def _decided(
-    term: Term,
-    partition: TopicPartition,
-    current: VersionedLeadership | None,
-    decision: Elected,
-) -> PartitionLeadership:
-    """Return the state that the decision, made on what was read, is to be written as."""
-    last_epoch = -1 if current is None else current.leadership.leader_epoch
-    leadership = await next_leadership(
-        term,
-        partition,
-        None if current is None else current.leadership,
-        leader=decision.leader,
-        leader_epoch=LeaderEpoch(last_epoch + 1),
-        isr=decision.isr,
-        elr=() if decision.unclean else None,
-    )
-    term.emit(
-        EventKind.LEADERSHIP_DECIDED,
-        partition,
-        leader_epoch=leadership.leader_epoch,
-        leader=decision.leader,
-        isr=list(decision.isr),
-        unclean=decision.unclean,
-    )
-    return leadership
-
-
-async def _write(
-    term: Term,
-    partition: TopicPartition,
-    current: VersionedLeadership | None,
-    decision: Elected,
-) -> VersionedLeadership | None:
-    """Write the decision on what was read; None on a conflict."""
-    leadership = await _decided(term, partition, current, decision)
-    if current is None:
-        written = await term.store.create_leadership(partition, leadership)
-    else:
-        written = await term.store.set_leadership(partition, leadership, current.partition_epoch)
-    return None if written is None else VersionedLeadership(leadership, written)
-
-
-async def _topic_exists(term: Term, partition: TopicPartition) -> bool:
-    """Return whether a first election's conflict was about the state, not a vanished topic."""
-    return await term.store.exists(topic_path(partition.topic)) is not None
+def _to_change(decision: Election) -> LeadershipChange | None:
+    if isinstance(decision, NoLeader):
+        return None
+    elr = () if decision.unclean else None
+    return LeadershipChange(decision.leader, decision.isr, elr, decision.unclean)
 
 
 def _recipients(
     term: Term,
     partition: TopicPartition,
     selector: Selector,
-    decision: Elected,
+    change: LeadershipChange,
     target: tuple[NodeId, ...] | None,
 ) -> tuple[NodeId, ...]:
     """Return who is told; the batch leaves out those that are not live."""
     if selector is Selector.INITIAL:
-        return decision.isr
+        return change.isr
     if selector is Selector.REASSIGN and target is not None:
         return target
     return term.context.assignments[partition]
@@ -296,16 +271,16 @@ def _trace_election(
     term: Term,
     partition: TopicPartition,
     written: VersionedLeadership,
-    decision: Elected,
+    change: LeadershipChange,
     selector: Selector,
 ) -> None:
     term.emit(
         EventKind.LEADER_ELECTED,
         partition,
         leader_epoch=written.leadership.leader_epoch,
-        leader=decision.leader,
-        isr=list(decision.isr),
-        unclean=decision.unclean,
+        leader=change.leader,
+        isr=list(change.isr),
+        unclean=change.unclean,
         selector=selector.value,
         partition_epoch=written.partition_epoch,
     )

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from highwater_controller.context import Replica, VersionedLeadership
-from highwater_controller.eligibility import next_leadership
+from highwater_controller.context import Replica
+from highwater_controller.leadership_updates import trace_isr_written, update_leadership
+from highwater_controller.logic.leadership_change import LeadershipChange
 from highwater_controller.logic.replica_states import (
     EFFECTS,
     ReplicaEffect,
@@ -17,10 +18,10 @@ from highwater_controller.logic.replica_states import (
     without_replicas,
 )
 from highwater_controller.request_batch import RequestBatch
-from highwater_controller.state_reader import read_leadership
 from highwater_controller.term import Term
 from highwater_core.events import EventKind
-from highwater_core.ids import LeaderEpoch, NodeId, TopicPartition
+from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.znodes import PartitionLeadership
 
 
 async def move_replicas(
@@ -110,41 +111,14 @@ def _announce_shrunk(
 
 async def _remove_from_isr(term: Term, partition: TopicPartition, gone: tuple[NodeId, ...]) -> bool:
     """Take stopped replicas out of the leadership; return whether that changed it."""
-    while True:
-        current = await read_leadership(term, partition)
-        if current is None:
-            return False
-        term.context.leaderships[partition] = current
-        last = current.leadership
-        shrunk = without_replicas(last.leader, last.isr, gone)
-        if shrunk is None:
-            return False
-        leadership = await next_leadership(
-            term,
-            partition,
-            last,
-            leader=shrunk.leader,
-            leader_epoch=LeaderEpoch(last.leader_epoch + 1),
-            isr=shrunk.isr,
-        )
-        term.emit(
-            EventKind.LEADERSHIP_DECIDED,
-            partition,
-            leader_epoch=leadership.leader_epoch,
-            leader=leadership.leader,
-            isr=list(leadership.isr),
-            unclean=False,
-        )
-        written = await term.store.set_leadership(partition, leadership, current.partition_epoch)
-        if written is None:
-            continue
-        term.context.leaderships[partition] = VersionedLeadership(leadership, written)
-        term.emit(
-            EventKind.ISR_WRITTEN,
-            partition,
-            leader_epoch=leadership.leader_epoch,
-            leader=leadership.leader,
-            isr=list(leadership.isr),
-            partition_epoch=written,
-        )
-        return True
+
+    def decide(before: PartitionLeadership | None) -> LeadershipChange | None:
+        if before is None:
+            return None
+        return without_replicas(before.leader, before.isr, gone)
+
+    update = await update_leadership(term, partition, decide)
+    if update is None:
+        return False
+    trace_isr_written(term, partition, update.written)
+    return True

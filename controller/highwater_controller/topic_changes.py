@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from highwater_controller.chunks import pieces
-from highwater_controller.eligibility import renounce_lost
 from highwater_controller.loading import load_leaderships, put_found_states
 from highwater_controller.logic.leader_selectors import Selector
 from highwater_controller.logic.partition_states import PartitionState
@@ -18,6 +17,7 @@ from highwater_controller.partition_state_machine import (
     move_partitions,
     put_partition,
 )
+from highwater_controller.renouncing import renounce_lost
 from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.request_batch import RequestBatch
 from highwater_controller.state_reader import read_leadership, read_topic_names, read_topics

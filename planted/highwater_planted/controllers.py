@@ -6,20 +6,21 @@ from collections.abc import Set
 from dataclasses import replace
 
 from highwater_controller import broker_changes, partition_state_machine
-from highwater_controller.context import VersionedLeadership
-from highwater_controller.logic.leader_selectors import Brokers, Elected, Election, NoLeader
+from highwater_controller.leadership_updates import Decide, LeadershipUpdate, update_leadership
+from highwater_controller.logic.leader_selectors import Elected, Election, NoLeader
+from highwater_controller.logic.leadership_change import Brokers, LeadershipChange
 from highwater_controller.node import ControllerNode
 from highwater_controller.settings import ControllerSettings
 from highwater_controller.state_reader import read_brokers
 from highwater_controller.term import Term
-from highwater_core.ids import LeaderEpoch, NodeId, TopicPartition
+from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.messages import BrokerEndpoints
 from highwater_core.ports import Ports
+from highwater_core.znodes import PartitionLeadership
 from highwater_planted.bug import FaultFamily, PlantedBug, Replacement
 from highwater_planted.reopening import ReopeningFactory
 
 _init = ControllerNode.__init__
-_write = partition_state_machine._write
 
 
 def _take_the_first_live(
@@ -32,17 +33,14 @@ def _take_the_first_live(
     return NoLeader("no replica is live")
 
 
-async def _write_same_epoch(
-    term: Term,
-    partition: TopicPartition,
-    current: VersionedLeadership | None,
-    decision: Elected,
-) -> VersionedLeadership | None:
-    if current is not None:
-        last = current.leadership
-        one_less = replace(last, leader_epoch=LeaderEpoch(last.leader_epoch - 1))
-        current = replace(current, leadership=one_less)
-    return await _write(term, partition, current, decision)
+async def _elect_in_same_epoch(
+    term: Term, partition: TopicPartition, decide: Decide
+) -> LeadershipUpdate | None:
+    def decide_in_the_same_epoch(before: PartitionLeadership | None) -> LeadershipChange | None:
+        change = decide(before)
+        return change if change is None or before is None else replace(change, keeps_epoch=True)
+
+    return await update_leadership(term, partition, decide_in_the_same_epoch)
 
 
 async def _see_ids_only(term: Term) -> dict[NodeId, BrokerEndpoints]:
@@ -71,7 +69,9 @@ BUGS = (
         source="own; V3 design, section A",
         breaks=("I7", "L2", "L3"),
         shows_under=(FaultFamily.PROCESS,),
-        replacements=(Replacement(partition_state_machine, "_write", _write_same_epoch),),
+        replacements=(
+            Replacement(partition_state_machine, "update_leadership", _elect_in_same_epoch),
+        ),
     ),
     PlantedBug(
         name="bounce_unseen",

@@ -7,9 +7,9 @@ leaves it then goes on holding all that is: it is an eligible leader replica (EL
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
 
-from highwater_controller.logic.leader_selectors import Brokers, Elected, Election, NoLeader
+from highwater_controller.logic.leader_selectors import Elected, Election, NoLeader
+from highwater_controller.logic.leadership_change import Brokers, LeadershipChange
 from highwater_core.ids import NO_LEADER, NodeId
 
 
@@ -30,16 +30,9 @@ def elect_eligible(assigned: Brokers, elr: Brokers, live: Set[NodeId]) -> Electi
     return NoLeader("neither an ISR member nor an eligible replica is live")
 
 
-@dataclass(frozen=True, slots=True)
-class Survivors:
-    """Leader, ISR and ELR without the replicas that lost records."""
-
-    leader: NodeId
-    isr: Brokers
-    elr: Brokers
-
-
-def without_lost(leader: NodeId, isr: Brokers, elr: Brokers, lost: Set[NodeId]) -> Survivors | None:
+def without_lost(
+    leader: NodeId, isr: Brokers, elr: Brokers, lost: Set[NodeId]
+) -> LeadershipChange | None:
     """Return what is left once the lost ones have gone, None when none of them was in either.
 
     Where the whole ISR has lost records the eligible replicas are the ISR. Where nobody is left
@@ -50,5 +43,5 @@ def without_lost(leader: NodeId, isr: Brokers, elr: Brokers, lost: Set[NodeId]) 
     whole_isr = tuple(broker for broker in isr if broker not in lost)
     whole_elr = tuple(broker for broker in elr if broker not in lost)
     if whole_isr:
-        return Survivors(NO_LEADER if leader in lost else leader, whole_isr, whole_elr)
-    return Survivors(NO_LEADER, whole_elr or isr, ())
+        return LeadershipChange(NO_LEADER if leader in lost else leader, whole_isr, whole_elr)
+    return LeadershipChange(NO_LEADER, whole_elr or isr, ())

@@ -10,9 +10,8 @@ from collections.abc import Set
 from dataclasses import dataclass
 from enum import StrEnum
 
+from highwater_controller.logic.leadership_change import Brokers
 from highwater_core.ids import NodeId
-
-Brokers = tuple[NodeId, ...]
 
 
 class Selector(StrEnum):

@@ -5,9 +5,9 @@ Source: replication.md, "Replica states"; Kafka's ReplicaStateMachine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from highwater_controller.logic.leadership_change import LeadershipChange
 from highwater_core.ids import NO_LEADER, NodeId
 
 
@@ -75,17 +75,9 @@ def may_become(current: ReplicaState, target: ReplicaState) -> bool:
     return current in VALID_PREVIOUS[target]
 
 
-@dataclass(frozen=True, slots=True)
-class ShrunkLeadership:
-    """A partition's leader and ISR without the replicas that went offline."""
-
-    leader: NodeId
-    isr: tuple[NodeId, ...]
-
-
 def without_replicas(
     leader: NodeId, isr: tuple[NodeId, ...], offline: tuple[NodeId, ...]
-) -> ShrunkLeadership | None:
+) -> LeadershipChange | None:
     """Return leader and ISR once `offline` have gone, or None when nothing changes.
 
     An ISR that would become empty stays whole: any of its members holds all that is committed.
@@ -93,7 +85,5 @@ def without_replicas(
     order in which it does so.
     """
     remaining = tuple(broker for broker in isr if broker not in offline)
-    shrunk = ShrunkLeadership(
-        leader=NO_LEADER if leader in offline else leader, isr=remaining or isr
-    )
+    shrunk = LeadershipChange(NO_LEADER if leader in offline else leader, remaining or isr)
     return None if (shrunk.leader, shrunk.isr) == (leader, isr) else shrunk

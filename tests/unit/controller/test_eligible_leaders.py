@@ -7,12 +7,12 @@ import itertools
 import pytest
 
 from highwater_controller.logic.eligible_leaders import (
-    Survivors,
     elect_eligible,
     next_eligible,
     without_lost,
 )
 from highwater_controller.logic.leader_selectors import Elected, NoLeader
+from highwater_controller.logic.leadership_change import LeadershipChange
 from highwater_core import znodes
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
@@ -77,16 +77,16 @@ def test_the_first_live_eligible_replica_leads_alone(assigned, elr, live, expect
     [
         (1, (1, 2), (3,), set(), None),
         (1, (1, 2), (3,), {9}, None),
-        (1, (1, 2), (3,), {2}, Survivors(1, (1,), (3,))),
-        (1, (1, 2), (3,), {3}, Survivors(1, (1, 2), ())),
-        (1, (1, 2), (3,), {1}, Survivors(NOBODY, (2,), (3,))),
+        (1, (1, 2), (3,), {2}, LeadershipChange(1, (1,), (3,))),
+        (1, (1, 2), (3,), {3}, LeadershipChange(1, (1, 2), ())),
+        (1, (1, 2), (3,), {1}, LeadershipChange(NOBODY, (2,), (3,))),
         # nobody of the ISR is left: the eligible ones are the ISR, none of them leads yet
-        (1, (1,), (3, 2), {1}, Survivors(NOBODY, (3, 2), ())),
-        (1, (1,), (3, 2), {1, 3}, Survivors(NOBODY, (2,), ())),
+        (1, (1,), (3, 2), {1}, LeadershipChange(NOBODY, (3, 2), ())),
+        (1, (1,), (3, 2), {1, 3}, LeadershipChange(NOBODY, (2,), ())),
         # nobody at all: the last that held everything
-        (1, (1,), (), {1}, Survivors(NOBODY, (1,), ())),
-        (1, (1,), (2,), {1, 2}, Survivors(NOBODY, (1,), ())),
-        (NOBODY, (1, 2), (), {1, 2}, Survivors(NOBODY, (1, 2), ())),
+        (1, (1,), (), {1}, LeadershipChange(NOBODY, (1,), ())),
+        (1, (1,), (2,), {1, 2}, LeadershipChange(NOBODY, (1,), ())),
+        (NOBODY, (1, 2), (), {1, 2}, LeadershipChange(NOBODY, (1, 2), ())),
     ],
 )
 def test_replicas_that_lost_records_leave_isr_and_elr(leader, isr, elr, lost, expected):

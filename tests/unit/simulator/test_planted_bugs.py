@@ -30,8 +30,9 @@ from highwater_broker.replica_logs import ReplicaLogs
 from highwater_broker.settings import BrokerSettings
 from highwater_broker.topic_settings import TopicSettings
 from highwater_controller import broker_changes, partition_state_machine
-from highwater_controller.context import ControllerContext, VersionedLeadership
+from highwater_controller.context import ControllerContext
 from highwater_controller.logic.leader_selectors import Elected
+from highwater_controller.logic.leadership_change import LeadershipChange
 from highwater_controller.node import ControllerNode
 from highwater_controller.settings import ControllerSettings
 from highwater_core.check import BugFound
@@ -54,7 +55,7 @@ from highwater_core.ids import (
 from highwater_core.messages import BrokerEndpoints, LeaderAndIsrPartition
 from highwater_core.ports import CallFailed, Ports, Stat
 from highwater_core.traces import TraceRecorder
-from highwater_core.znodes import PartitionLeadership, encode_broker
+from highwater_core.znodes import PartitionLeadership, encode_broker, encode_partition_state
 from highwater_planted import PLANTED, FaultFamily, PlantedBug, Replacement, planted
 from highwater_simulator.files import Disk, SimulatedFileSystem
 from highwater_simulator.kernel import Kernel
@@ -408,6 +409,13 @@ def elected_while_the_head_is_out_of_sync(bench: Bench) -> object:
 
 
 def epoch_that_an_election_writes(bench: Bench) -> object:
+    state = PartitionLeadership(
+        leader=ME, leader_epoch=LeaderEpoch(4), controller_epoch=ControllerEpoch(1), isr=ALL
+    )
+
+    async def get(path: str) -> tuple[bytes, Stat]:
+        return encode_partition_state(state), Stat(1, 1, node_version=2, ephemeral_owner=0)
+
     async def set_leadership(*arguments: object) -> PartitionEpoch:
         return PartitionEpoch(3)
 
@@ -415,14 +423,12 @@ def epoch_that_an_election_writes(bench: Bench) -> object:
         epoch=SimpleNamespace(controller_epoch=ControllerEpoch(1)),
         toggles=PRESETS[Preset.V3],
         emit=lambda kind, partition, **detail: None,
-        store=SimpleNamespace(set_leadership=set_leadership),
+        store=SimpleNamespace(get=get, set_leadership=set_leadership),
+        context=ControllerContext(NodeId(1000), ControllerEpoch(1)),
     )
-    state = PartitionLeadership(
-        leader=ME, leader_epoch=LeaderEpoch(4), controller_epoch=ControllerEpoch(1), isr=ALL
-    )
-    current = VersionedLeadership(state, PartitionEpoch(2))
-    written = bench.do(partition_state_machine._write(term, T0, current, Elected(TWO, (TWO,))))
-    return written.leadership.leader_epoch
+    elected = LeadershipChange(TWO, (TWO,))
+    update = bench.do(partition_state_machine.update_leadership(term, T0, lambda _: elected))
+    return update.written.leadership.leader_epoch
 
 
 def epoch_seen_of_a_broker_that_registered_anew(bench: Bench) -> object:

@@ -1,0 +1,117 @@
+"""The one way in which the controller changes a partition's state znode.
+
+Read the znode, let a pure decision say what it is to hold, write that on condition of the version
+that was read, and remember in the context what is known of it then.
+Source: V3 design, on_broker_change and init_leaders; KIP-497 (conditional writes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from highwater_controller.context import VersionedLeadership
+from highwater_controller.eligibility import next_leadership
+from highwater_controller.logic.leadership_change import LeadershipChange
+from highwater_controller.state_reader import read_leadership
+from highwater_controller.term import Term
+from highwater_core.events import EventKind
+from highwater_core.ids import TopicPartition
+from highwater_core.znodes import PartitionLeadership, topic_path
+
+Decide = Callable[[PartitionLeadership | None], LeadershipChange | None]
+"""Says what is to follow on the state that was read (None: there is none); None leaves it."""
+
+Announce = Callable[[Term, TopicPartition, PartitionLeadership, LeadershipChange], None]
+"""Traces a state that is about to be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeadershipUpdate:
+    """A change that was written; before is None where there was no state."""
+
+    before: PartitionLeadership | None
+    change: LeadershipChange
+    written: VersionedLeadership
+
+
+def announce_decision(
+    term: Term, partition: TopicPartition, leadership: PartitionLeadership, change: LeadershipChange
+) -> None:
+    """Trace a decision before it is written: a controller may die with its write under way."""
+    term.emit(
+        EventKind.LEADERSHIP_DECIDED,
+        partition,
+        leader_epoch=leadership.leader_epoch,
+        leader=leadership.leader,
+        isr=list(leadership.isr),
+        unclean=change.unclean,
+    )
+
+
+async def update_leadership(
+    term: Term,
+    partition: TopicPartition,
+    decide: Decide,
+    announce: Announce = announce_decision,
+) -> LeadershipUpdate | None:
+    """Write what `decide` makes of the partition's state; None when nothing was written.
+
+    Nothing is written where `decide` leaves the state as it is, where the znode is unreadable and
+    where the topic is gone. On a conflict with another writer all starts over from the read, as V3
+    has it.
+
+    Raises:
+        TermOver: a newer controller wrote the state, or has been elected.
+    """
+    while True:
+        current = await read_leadership(term, partition)
+        if current is not None:
+            term.context.leaderships[partition] = current
+        elif partition in term.context.unreadable_partitions:
+            return None
+        before = None if current is None else current.leadership
+        change = decide(before)
+        if change is None:
+            return None
+        leadership = await next_leadership(term, partition, before, change)
+        announce(term, partition, leadership, change)
+        written = await write_leadership(term, partition, current, leadership)
+        if written is not None:
+            return LeadershipUpdate(before, change, written)
+        if current is None and not await _topic_exists(term, partition):
+            return None
+
+
+async def write_leadership(
+    term: Term,
+    partition: TopicPartition,
+    current: VersionedLeadership | None,
+    leadership: PartitionLeadership,
+) -> VersionedLeadership | None:
+    """Write and remember the state that follows on `current`; None on a conflict."""
+    if current is None:
+        written = await term.store.create_leadership(partition, leadership)
+    else:
+        written = await term.store.set_leadership(partition, leadership, current.partition_epoch)
+    if written is None:
+        return None
+    known = term.context.leaderships[partition] = VersionedLeadership(leadership, written)
+    return known
+
+
+async def _topic_exists(term: Term, partition: TopicPartition) -> bool:
+    """Return whether a first election's conflict was about the state, not a vanished topic."""
+    return await term.store.exists(topic_path(partition.topic)) is not None
+
+
+def trace_isr_written(term: Term, partition: TopicPartition, written: VersionedLeadership) -> None:
+    """Trace a state whose ISR was changed by other means than an election."""
+    term.emit(
+        EventKind.ISR_WRITTEN,
+        partition,
+        leader_epoch=written.leadership.leader_epoch,
+        leader=written.leadership.leader,
+        isr=list(written.leadership.isr),
+        partition_epoch=written.partition_epoch,
+    )
