@@ -116,6 +116,22 @@ def test_an_election_that_meets_another_version_starts_over_from_the_read(cluste
     assert cluster.state("t").leader_epoch == 1
 
 
+def test_an_isr_that_shrinks_is_decided_anew_on_the_version_that_another_wrote(cluster):
+    for broker_id in range(3):
+        cluster.start_broker(broker_id)
+    cluster.start_controller(preset=Preset.V3)
+    cluster.until_failed_over()
+    cluster.create_topic("t", (0, 1, 2))
+    path = znodes.partition_state_path(P0)
+    shrunk = b'{"version":1,"leader":0,"leader_epoch":0,"controller_epoch":1,"isr":[0,2]}'
+    cluster.before_multi(path, lambda: cluster.put(path, shrunk))
+    cluster.brokers[2].die()
+    cluster.until(lambda: cluster.events(EventKind.ISR_WRITTEN), "the shrink")
+    assert cluster.events(EventKind.WRITE_CONFLICTED)[0].detail["path"] == path
+    assert cluster.state("t").isr == (0,)
+    assert [event.detail["isr"] for event in cluster.events(EventKind.ISR_WRITTEN)] == [[0]]
+
+
 def test_a_bounced_broker_fails_and_starts_again(running):
     running.create_topic("t", (0, 1, 2))
     old = running.brokers[0]
