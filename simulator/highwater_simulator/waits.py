@@ -8,15 +8,28 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from highwater_core.check import check
 from highwater_core.runtime import TaskCancelled, TimedOut
 
-if TYPE_CHECKING:
-    from highwater_simulator.tasks import NodeRuntime, SimulatedTask
-
 T = TypeVar("T")
+
+
+class WaitingTask(Protocol):
+    """The task that awaits."""
+
+    def schedule(self) -> None: ...
+
+    def step(self) -> None: ...
+
+
+class Timekeeper(Protocol):
+    """The node's time: deadlines, and what ends a wait at one."""
+
+    def deadline_after(self, timeout_ms: int | None) -> int | None: ...
+
+    def arm(self, wait: Wait, deadline_ns: int) -> None: ...
 
 
 class Timer:
@@ -47,9 +60,9 @@ class Wait(Timer):
 
     __slots__ = ("_runtime", "_task", "deadline_ns", "is_over", "is_woken")
 
-    def __init__(self, runtime: NodeRuntime, deadline_ns: int | None) -> None:
+    def __init__(self, runtime: Timekeeper, deadline_ns: int | None) -> None:
         self._runtime = runtime
-        self._task: SimulatedTask | None = None
+        self._task: WaitingTask | None = None
         self.deadline_ns = deadline_ns
         self.is_over = False
         self.is_woken = False
@@ -67,7 +80,7 @@ class Wait(Timer):
         yield self
         return self.is_woken
 
-    def attach(self, task: SimulatedTask) -> None:
+    def attach(self, task: WaitingTask) -> None:
         self._task = task
         if self.is_over:
             task.schedule()
@@ -110,7 +123,7 @@ class SimulatedEvent:
 
     __slots__ = ("_is_set", "_runtime", "_waits")
 
-    def __init__(self, runtime: NodeRuntime) -> None:
+    def __init__(self, runtime: Timekeeper) -> None:
         self._runtime = runtime
         self._waits: dict[Wait, None] = {}
         self._is_set = False
@@ -146,7 +159,7 @@ class SimulatedFuture(Generic[T]):
 
     _value: T
 
-    def __init__(self, runtime: NodeRuntime) -> None:
+    def __init__(self, runtime: Timekeeper) -> None:
         self._runtime = runtime
         self._waits: dict[Wait, None] = {}
         self._is_set = False
@@ -198,7 +211,7 @@ class SimulatedQueue(Generic[T]):
 
     __slots__ = ("_items", "_runtime", "_waits")
 
-    def __init__(self, runtime: NodeRuntime) -> None:
+    def __init__(self, runtime: Timekeeper) -> None:
         self._runtime = runtime
         self._waits: dict[Wait, None] = {}
         self._items: deque[T] = deque()

@@ -47,6 +47,7 @@ from highwater_simulator.tasks import NodeRuntime
 from highwater_simulator.trace_log import TraceLog
 from highwater_simulator.unread import Sender
 from highwater_simulator.zookeeper import ZooKeeper
+from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 from highwater_wire.kafka.messages import KafkaAnswer, KafkaRequest, KafkaResponse
 
 CLIENT_PORT, REPLICATION_PORT, EXTERNAL_PORT, CONTROL_PORT = 9092, 9093, 9094, 9095
@@ -329,7 +330,7 @@ class World:
         sink = self.trace.sink(handle.name)
         return Ports(
             runtime=runtime,
-            coordination=self.zookeeper.factory(runtime),
+            coordination=SimulatedCoordinationFactory(self.zookeeper, runtime),
             control=SimulatedControlPlane(
                 runtime, self.network, self._listeners, endpoint, carriage
             ),
@@ -440,7 +441,7 @@ class World:
 
     def coordination(self, client: SimulatedClient) -> CoordinationFactory:
         """Return what opens ZooKeeper sessions of the client's, as operators' tools do."""
-        return self.zookeeper.factory(client.runtime)
+        return SimulatedCoordinationFactory(self.zookeeper, client.runtime)
 
     def kill_client(self, client: SimulatedClient) -> None:
         """SIGKILL: it does nothing any more."""

@@ -10,29 +10,50 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from highwater_core.check import check
 from highwater_core.ports import (
     ANY_VERSION,
-    Coordination,
     CoordinationEvent,
     CoordinationEventKind,
     SessionExpired,
     Stat,
 )
-from highwater_core.request_sizes import MAX_REQUEST_BYTES
 from highwater_simulator.clocks import NS_PER_MS
 from highwater_simulator.kernel import Kernel
 from highwater_simulator.network import Connection, Network
-from highwater_simulator.tasks import NodeRuntime
 from highwater_simulator.waits import Timer
 from highwater_simulator.znode_tree import Change, ZnodeTree, parent_of
-from highwater_simulator.zookeeper_session import SimulatedCoordination
 
 HOST = "zookeeper"
 FIRST_SESSION_ID = 0x1000_0000_0000_0001
 HEARTBEATS_PER_TIMEOUT = 12
 """How often within a session's timeout its client and the server hear of each other."""
+
+
+class SessionClient(Protocol):
+    """A session's client, as the server sees it: what it sends to it, and whether it is there."""
+
+    @property
+    def node_name(self) -> str: ...
+
+    def opened(self, session: Session) -> None: ...
+
+    def connected(self) -> None: ...
+
+    def heard(self) -> None: ...
+
+    def watch_fired(self, event: CoordinationEvent) -> None: ...
+
+    def expired(self) -> None: ...
+
+    def lose_connection(self) -> None: ...
+
+    def beat(self) -> None: ...
+
+    def holds(self, session: Session) -> bool: ...
+
+    def awaits_session(self) -> bool: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +62,7 @@ class Session:
 
     session_id: int
     timeout_ns: int
-    client: SimulatedCoordination
+    client: SessionClient
     connection: Connection
     """The one that the server serves: it closes any other."""
     last_heard_ns: int
@@ -58,7 +79,7 @@ class ZooKeeper:
         an expiry) and the changed paths in order."""
         self.is_up = True
         self._kernel = kernel
-        self._network = network
+        self.network = network
         self._tree = ZnodeTree()
         self._sessions: dict[int, Session] = {}
         self._next_session_id = FIRST_SESSION_ID
@@ -155,12 +176,6 @@ class ZooKeeper:
 
     # ------------------------------------------------------------ sessions
 
-    def factory(
-        self, runtime: NodeRuntime, max_request_bytes: int = MAX_REQUEST_BYTES
-    ) -> SimulatedCoordinationFactory:
-        """Return what opens sessions; they send no request above max_request_bytes."""
-        return SimulatedCoordinationFactory(self, runtime, self._network, max_request_bytes)
-
     def receive(self, connection: Connection, work: Callable[[], None]) -> None:
         """Do the work of a request that arrived, when its turn comes."""
         if not self.is_up:
@@ -174,9 +189,7 @@ class ZooKeeper:
     def _next_turn(self) -> None:
         self._backlog.popleft()[1]()
 
-    def open_session(
-        self, client: SimulatedCoordination, connection: Connection, timeout_ms: int
-    ) -> None:
+    def open_session(self, client: SessionClient, connection: Connection, timeout_ms: int) -> None:
         timeout_ns, now_ns = timeout_ms * NS_PER_MS, self._kernel.time_ns
         session = Session(self._next_session_id, timeout_ns, client, connection, now_ns)
         self._next_session_id += 1
@@ -330,23 +343,3 @@ class ZooKeeper:
         """Send the next watch event that has not arrived."""
         client = session.client
         session.connection.back.send(lambda: client.watch_fired(session.unseen.popleft()))
-
-
-class SimulatedCoordinationFactory:
-    """The CoordinationFactory port of one incarnation."""
-
-    def __init__(
-        self, server: ZooKeeper, runtime: NodeRuntime, network: Network, max_request_bytes: int
-    ) -> None:
-        self._server = server
-        self._runtime = runtime
-        self._network = network
-        self._max_request_bytes = max_request_bytes
-
-    async def open(self, session_timeout_ms: int) -> Coordination:
-        client = SimulatedCoordination(
-            self._server, self._runtime, self._network, HOST, self._max_request_bytes
-        )
-        await client.open(session_timeout_ms)
-        check(client.session_id, "a session has an id")
-        return client

@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from highwater_core.check import BugFound
+from highwater_core.check import BugFound, check
 from highwater_core.ports import (
     ANY_VERSION,
     ConnectionLost,
+    Coordination,
     CoordinationError,
     CoordinationEvent,
     CoordinationEventKind,
@@ -24,18 +25,17 @@ from highwater_core.ports import (
     TooLarge,
 )
 from highwater_core.request_sizes import (
+    MAX_REQUEST_BYTES,
     SERVER_LIMIT_BYTES,
     size_of_create,
     size_of_multi,
     size_of_path,
     size_of_set,
 )
-from highwater_simulator.network import Connection, Network, Plane
+from highwater_simulator.network import Connection, Plane
 from highwater_simulator.tasks import NodeRuntime, SimulatedFuture, SimulatedQueue
 from highwater_simulator.znode_tree import NO_OWNER, Change, ZnodeTree, parent_of
-
-if TYPE_CHECKING:
-    from highwater_simulator.zookeeper import Session, ZooKeeper
+from highwater_simulator.zookeeper import HOST, Session, ZooKeeper
 
 CONNECT_RETRY_MS = 100
 
@@ -59,19 +59,11 @@ class _Call:
 class SimulatedCoordination:
     """The Coordination port."""
 
-    def __init__(
-        self,
-        server: ZooKeeper,
-        runtime: NodeRuntime,
-        network: Network,
-        host: str,
-        max_request_bytes: int,
-    ) -> None:
+    def __init__(self, server: ZooKeeper, runtime: NodeRuntime, max_request_bytes: int) -> None:
         self._server = server
         self._max_request_bytes = max_request_bytes
         self._runtime = runtime
-        self._network = network
-        self._host = host
+        self._network = server.network
         self._connection: Connection | None = None
         """The current one, or an attempt at it."""
         self._session: Session | None = None
@@ -243,13 +235,13 @@ class SimulatedCoordination:
     def _connect(self) -> Connection:
         self._heard_ns = self._now_ns()
         self._connection = self._network.connect(
-            self._runtime, self._host, Plane.ZOOKEEPER, self._suspend
+            self._runtime, HOST, Plane.ZOOKEEPER, self._suspend
         )
         return self._connection
 
     def _can_reach_server(self) -> bool:
         return self._server.is_up and self._network.is_connected(
-            self.node_name, self._host, Plane.ZOOKEEPER
+            self.node_name, HOST, Plane.ZOOKEEPER
         )
 
     def _now_ns(self) -> int:
@@ -395,3 +387,23 @@ class SimulatedCoordination:
 def _silence_limit(session_timeout: int) -> int:
     """Return for how long a client believes in a mute connection, in the timeout's unit."""
     return 2 * session_timeout // 3
+
+
+class SimulatedCoordinationFactory:
+    """The CoordinationFactory port of one incarnation; requests have at most max_request_bytes."""
+
+    def __init__(
+        self,
+        server: ZooKeeper,
+        runtime: NodeRuntime,
+        max_request_bytes: int = MAX_REQUEST_BYTES,
+    ) -> None:
+        self._server = server
+        self._runtime = runtime
+        self._max_request_bytes = max_request_bytes
+
+    async def open(self, session_timeout_ms: int) -> Coordination:
+        client = SimulatedCoordination(self._server, self._runtime, self._max_request_bytes)
+        await client.open(session_timeout_ms)
+        check(client.session_id, "a session has an id")
+        return client

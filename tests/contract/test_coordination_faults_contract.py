@@ -31,6 +31,7 @@ from highwater_simulator.network import Network
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.tasks import NodeRuntime
 from highwater_simulator.zookeeper import ZooKeeper
+from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 
 TIMEOUT_MS = 1_000
 """The least that the test's server grants."""
@@ -71,7 +72,7 @@ class SimulatedEnsemble:
 
     async def open(self, timeout_ms: int) -> Coordination:
         runtime = self._kernel.runtime(f"node-{len(self._runtimes)}")
-        session = await self._server.factory(runtime).open(timeout_ms)
+        session = await SimulatedCoordinationFactory(self._server, runtime).open(timeout_ms)
         self._runtimes[session.session_id] = runtime
         return session
 

@@ -35,6 +35,7 @@ from highwater_core.runtime import Runtime
 from highwater_simulator.network import Network
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.zookeeper import ZooKeeper
+from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 
 SESSION_TIMEOUT_MS = 20_000
 ESTABLISHED = CoordinationEvent(CoordinationEventKind.SESSION_ESTABLISHED)
@@ -56,7 +57,7 @@ def run(request: pytest.FixtureRequest) -> Run:
         if address:
             return KazooCoordinationFactory(address, max_request_bytes=max_request_bytes)
         server = ZooKeeper(world.kernel, Network(world.kernel, SeededRng(1)))
-        return server.factory(runtime, max_request_bytes)
+        return SimulatedCoordinationFactory(server, runtime, max_request_bytes)
 
     def run_body(body: Body, max_request_bytes: int = MAX_REQUEST_BYTES) -> None:
         async def with_session(runtime: Runtime) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from highwater_core import znodes
 from highwater_core.ports import NodeExists, NoNode, NotEmpty
+from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 from tests.fuzz.cases import Broken, Case, Step
 from tests.fuzz.clusters import FuzzedCluster
 from tests.fuzz.draws import INT32_EDGES, Draws
@@ -163,7 +164,9 @@ class _Run:
     async def _story(self) -> None:
         world = self._cluster.world
         runtime = world.kernel.runtime("stranger")
-        self._session = await world.zookeeper.factory(runtime).open(SESSION_TIMEOUT_MS)
+        self._session = await SimulatedCoordinationFactory(world.zookeeper, runtime).open(
+            SESSION_TIMEOUT_MS
+        )
         for step in self._case:
             action, path = step.label.split(" ", 1)
             if action == "restart":

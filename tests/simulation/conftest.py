@@ -19,6 +19,7 @@ from highwater_simulator.tasks import NodeRuntime
 from highwater_simulator.verification import verify
 from highwater_simulator.world import Topology, World
 from highwater_simulator.zookeeper import HOST, ZooKeeper
+from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 
 STORY_WITHIN_MS = 900_000
 
@@ -114,7 +115,9 @@ class Ensemble:
 
     async def open(self, name: str) -> Coordination:
         runtime = self.runtimes[name] = self.kernel.runtime(name)
-        session = await self.server.factory(runtime).open(ZOOKEEPER_SESSION_MS)
+        session = await SimulatedCoordinationFactory(self.server, runtime).open(
+            ZOOKEEPER_SESSION_MS
+        )
         opened = await session.events.get()
         assert opened == CoordinationEvent(CoordinationEventKind.SESSION_ESTABLISHED)
         return session

@@ -23,6 +23,7 @@ from highwater_simulator.network import Plane
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.oracle.violation import InvariantBroken, Violation
 from highwater_simulator.world import Topology, World, broker_name, controller_name
+from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 
 T0 = TopicPartition("t", 0)
 LONG_MS = 60_000
@@ -141,7 +142,9 @@ class Tale:
 
     async def remake_topic(self) -> None:
         """Remove the topic's znodes and make it anew, with the same replicas."""
-        session = await self.world.zookeeper.factory(self.client.runtime).open(LONG_MS)
+        session = await SimulatedCoordinationFactory(
+            self.world.zookeeper, self.client.runtime
+        ).open(LONG_MS)
         path = znodes.topic_path("t")
         (data, _) = await session.get(path)
         below = [each for each in self.world.zookeeper.dump() if each.startswith(f"{path}/")]
@@ -156,7 +159,9 @@ class Tale:
 
     async def set_topic_config(self, config: dict[str, str]) -> None:
         """Write the topic's configuration without telling the brokers that run."""
-        session = await self.world.zookeeper.factory(self.client.runtime).open(LONG_MS)
+        session = await SimulatedCoordinationFactory(
+            self.world.zookeeper, self.client.runtime
+        ).open(LONG_MS)
         path = znodes.topic_config_path("t")
         if await session.exists(path):
             await session.delete(path)

@@ -16,6 +16,7 @@ from highwater_core.ports import (
 from highwater_simulator.network import Plane
 from highwater_simulator.tasks import NodeRuntime
 from highwater_simulator.zookeeper import HEARTBEATS_PER_TIMEOUT, HOST
+from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 
 KIND = CoordinationEventKind
 TIMEOUT_MS = 6_000
@@ -172,7 +173,7 @@ def test_session_that_expires_before_its_client_has_heard_of_it_is_noticed(
     async def body(runtime: NodeRuntime) -> None:
         node = ensemble.kernel.runtime("node")
         ensemble.network.slow_down(HOST, "node", Plane.ZOOKEEPER, 2 * BEAT_MS)
-        opening = ensemble.server.factory(node).open(TIMEOUT_MS)
+        opening = SimulatedCoordinationFactory(ensemble.server, node).open(TIMEOUT_MS)
         opened: list[Coordination] = []
 
         async def keep() -> None:

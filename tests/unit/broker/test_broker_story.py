@@ -12,6 +12,7 @@ from highwater_core.ids import Endpoint
 from highwater_core.messages import ReplicaSnapshot
 from highwater_simulator.network import Plane
 from highwater_simulator.world import CLIENT_PORT, Topology, World, broker_name
+from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 from highwater_wire.kafka.messages import DeleteTopicsRequest
 
 BOTH = (Preset.FENCED, Preset.V3)
@@ -249,8 +250,8 @@ def test_a_replica_of_a_topic_deleted_meanwhile_leaves_no_folder(
         away = (cluster.led_by() + 1) % 3
         cluster.world.kill(away)
         await cluster.until(lambda: cluster.isr() == {0, 1, 2} - {away}, "it is gone")
-        zookeeper = await cluster.world.zookeeper.factory(
-            cluster.world.kernel.runtime("operator")
+        zookeeper = await SimulatedCoordinationFactory(
+            cluster.world.zookeeper, cluster.world.kernel.runtime("operator")
         ).open(6_000)
         for below in ("/partitions/0/state", "/partitions/0", "/partitions", ""):
             await zookeeper.delete(f"/brokers/topics/t{below}")

@@ -41,6 +41,7 @@ from highwater_core.znodes import (
 from highwater_simulator.network import Network
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.zookeeper import ZooKeeper
+from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 
 from .conftest import CONTROLLER, ME, T0, THREE, TWO, Bench, command
 
@@ -108,7 +109,9 @@ class Scene:
         """Create the state znode and write it so many times."""
 
         async def make() -> None:
-            session = await self.zookeeper.factory(self.bench.runtime).open(6_000)
+            session = await SimulatedCoordinationFactory(self.zookeeper, self.bench.runtime).open(
+                6_000
+            )
             self.current.put(session)
             data = encode_partition_state(
                 PartitionLeadership(leader, LeaderEpoch(epoch), ControllerEpoch(1), isr)

@@ -39,6 +39,7 @@ from highwater_simulator.network import Network
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.trace_log import TraceLog
 from highwater_simulator.zookeeper import ZooKeeper
+from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 
 ME = NodeId(1)
 
@@ -77,7 +78,9 @@ class Scene:
         self.current = CurrentSession()
 
     async def open(self, session_timeout_ms: int) -> Any:
-        session = await self.zookeeper.factory(self.runtime).open(session_timeout_ms)
+        session = await SimulatedCoordinationFactory(self.zookeeper, self.runtime).open(
+            session_timeout_ms
+        )
         return Faulty(session, self.faults)
 
     def registration(self, storage: StorageIdentity | None = None) -> Registration:
@@ -99,7 +102,7 @@ class Scene:
 
     def put(self, path: str, data: bytes) -> None:
         async def write() -> None:
-            session = await self.zookeeper.factory(self.runtime).open(6_000)
+            session = await SimulatedCoordinationFactory(self.zookeeper, self.runtime).open(6_000)
             await session.ensure_path(path)
             await session.set(path, data)
 
@@ -139,7 +142,7 @@ def test_a_registration_whose_znode_goes_registers_again_though_its_parent_is_go
     first = registration.broker_epoch
 
     async def remove() -> None:
-        session = await scene.zookeeper.factory(scene.runtime).open(6_000)
+        session = await SimulatedCoordinationFactory(scene.zookeeper, scene.runtime).open(6_000)
         await session.delete(znodes.broker_path(ME))
         await session.delete(znodes.BROKER_IDS)
 

@@ -50,6 +50,7 @@ from highwater_simulator.rng import SeededRng
 from highwater_simulator.tasks import NodeRuntime
 from highwater_simulator.trace_log import TraceLog
 from highwater_simulator.zookeeper import ZooKeeper
+from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 
 PORT = 9095
 
@@ -87,7 +88,9 @@ class ScriptedBroker:
         )
 
     async def _register(self) -> None:
-        session = await self._cluster.zookeeper.factory(self.runtime).open(6_000)
+        session = await SimulatedCoordinationFactory(self._cluster.zookeeper, self.runtime).open(
+            6_000
+        )
         await session.ensure_path(znodes.BROKER_IDS)
         data = znodes.encode_broker(self.endpoints, 0, self.storage_id)
         await session.create(znodes.broker_path(self.id), data, ephemeral=True)
@@ -224,7 +227,9 @@ class Cluster:
         ports = Ports(
             runtime=runtime,
             coordination=InterposedFactory(
-                self.zookeeper.factory(runtime), self.multi_hooks, self.lost_paths
+                SimulatedCoordinationFactory(self.zookeeper, runtime),
+                self.multi_hooks,
+                self.lost_paths,
             ),
             control=PartlyUnread(
                 self.control_plane(runtime, name), lambda at, request: self.is_unread(at, request)
@@ -301,7 +306,9 @@ class Cluster:
 
         async def run() -> None:
             if self._session is None:
-                self._session = await self.zookeeper.factory(self._operator).open(60_000)
+                self._session = await SimulatedCoordinationFactory(
+                    self.zookeeper, self._operator
+                ).open(60_000)
             answers.append(await work(self._session))
 
         task = self._operator.start("operator", run())

@@ -62,6 +62,7 @@ from highwater_simulator.kernel import Kernel
 from highwater_simulator.network import Network
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.zookeeper import ZooKeeper
+from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 from highwater_wire.kafka.record_batch import build_batch, split_batches
 
 from .later_probes import LATER
@@ -454,7 +455,7 @@ def controller_whose_session_expires(bench: Bench) -> object:
     zookeeper = ZooKeeper(bench.kernel, network)
     ports = Ports(
         runtime=runtime,
-        coordination=zookeeper.factory(runtime),
+        coordination=SimulatedCoordinationFactory(zookeeper, runtime),
         control=SimpleNamespace(serve=lambda handler: None),  # type: ignore[arg-type]
         transport=None,  # type: ignore[arg-type]
         files=bench.files,
