@@ -11,7 +11,7 @@ from dataclasses import replace
 from highwater_broker.fetcher_registry import FetcherRegistry
 from highwater_broker.logic.isr import NEVER_MS, FollowerProgress
 from highwater_broker.partition import Partition
-from highwater_broker.roles import Leading
+from highwater_broker.roles import CommittedIsr, Leading
 from highwater_core.config import Toggles
 from highwater_core.events import EventKind
 from highwater_core.ids import NO_OFFSET, ControllerEpoch, NodeId
@@ -43,8 +43,7 @@ def become_leader(
     role = Leading(
         first_epoch=earlier.first_epoch if earlier else command.leader_epoch,
         epoch_start_offset=epoch_start_offset,
-        isr=command.isr,
-        elr=command.elr,
+        in_sync=CommittedIsr(command.isr, command.elr),
         followers={
             replica: _progress_at_start(replica, command.isr, trusted, now_ms)
             for replica in command.assigned_replicas

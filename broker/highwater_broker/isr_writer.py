@@ -13,7 +13,7 @@ from typing import Protocol
 from highwater_broker.controller_client import ControllerClient
 from highwater_broker.current_session import CurrentSession
 from highwater_broker.isr_change_notifier import IsrChangeNotifier
-from highwater_broker.partition import Partition
+from highwater_broker.partition_context import ProposingPartition
 from highwater_broker.roles import IsrProposal
 from highwater_broker.settings import BrokerSettings
 from highwater_core.check import check
@@ -47,13 +47,13 @@ from highwater_core.znodes import (
 RETRY_MS = 100
 MAX_PARTITIONS_PER_REQUEST = 1_000
 
-Pending = tuple[Partition, IsrProposal]
+Pending = tuple[ProposingPartition, IsrProposal]
 
 
 class IsrWriter(Protocol):
     """Takes a partition that has just made a proposal; run() is its task."""
 
-    def submit(self, partition: Partition) -> None: ...
+    def submit(self, partition: ProposingPartition) -> None: ...
 
     async def run(self) -> None: ...
 
@@ -64,7 +64,7 @@ class _ProposalQueue:
     def __init__(self, runtime: Runtime) -> None:
         self._queue: Queue[Pending] = runtime.queue()
 
-    def put(self, partition: Partition) -> None:
+    def put(self, partition: ProposingPartition) -> None:
         proposal = partition.proposal()
         check(proposal is not None, f"{partition.topic_partition} was submitted without proposal")
         if proposal is not None:
@@ -125,7 +125,7 @@ class AlterPartitionWriter:
         self._fail_points = fail_points
         self._queue = _ProposalQueue(runtime)
 
-    def submit(self, partition: Partition) -> None:
+    def submit(self, partition: ProposingPartition) -> None:
         self._queue.put(partition)
 
     async def run(self) -> None:
@@ -165,7 +165,7 @@ class AlterPartitionWriter:
                 unresolved.append((partition, proposal))
         return unresolved
 
-    def _item(self, partition: Partition, proposal: IsrProposal) -> AlterPartitionItem:
+    def _item(self, partition: ProposingPartition, proposal: IsrProposal) -> AlterPartitionItem:
         own_id, own_epoch = self._settings.broker_id, self._registration.broker_epoch
         return AlterPartitionItem(
             topic_partition=partition.topic_partition,
@@ -179,7 +179,7 @@ class AlterPartitionWriter:
         )
 
     async def _settle(
-        self, partition: Partition, proposal: IsrProposal, result: AlterPartitionResult
+        self, partition: ProposingPartition, proposal: IsrProposal, result: AlterPartitionResult
     ) -> bool:
         """Carry the controller's answer over; return whether the proposal is done with."""
         match result.error:
@@ -212,7 +212,7 @@ class AlterPartitionWriter:
                 # repaired, no new epoch comes.
                 return False
 
-    async def _reread(self, partition: Partition, proposal: IsrProposal) -> bool:
+    async def _reread(self, partition: ProposingPartition, proposal: IsrProposal) -> bool:
         """Adopt what is written when it is of this leadership (an answer was lost: KAFKA-1382)."""
         try:
             written, version = await read_leadership(self._session.get(), partition.topic_partition)
@@ -256,7 +256,7 @@ class ConditionalWriter:
         self._reported: dict[TopicPartition, IsrProposal] = {}
         """By partition: the last proposal for which a damaged state znode was traced."""
 
-    def submit(self, partition: Partition) -> None:
+    def submit(self, partition: ProposingPartition) -> None:
         self._queue.put(partition)
 
     async def run(self) -> None:
@@ -266,7 +266,7 @@ class ConditionalWriter:
                 self._queue.put_back(batch)  # behind the others, whose znodes may be sound
                 await self._runtime.sleep(RETRY_MS)
 
-    async def _write(self, partition: Partition, proposal: IsrProposal) -> bool:
+    async def _write(self, partition: ProposingPartition, proposal: IsrProposal) -> bool:
         """Return False when the outcome is unknown: the same write is then tried again."""
         await self._fail_points.reach(FailPoint.BEFORE_ISR_WRITE)
         if partition.proposal() is not proposal:
@@ -295,7 +295,7 @@ class ConditionalWriter:
         return True
 
     async def _reread(
-        self, partition: Partition, proposal: IsrProposal, mine: PartitionLeadership
+        self, partition: ProposingPartition, proposal: IsrProposal, mine: PartitionLeadership
     ) -> bool:
         """Adopt the version if the data is ours (KAFKA-1382); else give the proposal up.
 
@@ -323,7 +323,7 @@ class ConditionalWriter:
         return True
 
     def _report_damage(
-        self, partition: Partition, proposal: IsrProposal, fault: MalformedZnode
+        self, partition: ProposingPartition, proposal: IsrProposal, fault: MalformedZnode
     ) -> None:
         """Trace it, once of each proposal."""
         if self._reported.get(partition.topic_partition) is not proposal:
@@ -332,7 +332,7 @@ class ConditionalWriter:
             partition.trace(EventKind.BAD_INPUT_MET, where=path, what=str(fault))
 
     def _adopt(
-        self, partition: Partition, proposal: IsrProposal, partition_epoch: PartitionEpoch
+        self, partition: ProposingPartition, proposal: IsrProposal, partition_epoch: PartitionEpoch
     ) -> None:
         if partition.adopt_isr(proposal, proposal.isr, partition_epoch, elr=()):
             self._notifier.changed(partition.topic_partition)

@@ -25,10 +25,7 @@ from highwater_broker.logic.isr import (
 )
 from highwater_broker.partition_context import AppendOutcome, ReadOutcome
 from highwater_broker.replica import Replica
-from highwater_broker.roles import (
-    IsrProposal,
-    Leading,
-)
+from highwater_broker.roles import CommittedIsr, IsrProposal, Leading
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import (
@@ -40,9 +37,7 @@ from highwater_core.ids import (
     Offset,
     PartitionEpoch,
 )
-from highwater_core.messages import (
-    IsrMember,
-)
+from highwater_core.messages import IsrMember
 from highwater_wire.kafka.messages import Records
 
 BAR_AFTER_INELIGIBLE_MS = 1_000
@@ -269,11 +264,13 @@ class Partition(Replica):
             self._propose(role, role.isr, "large enough by now")
 
     def _propose(self, role: Leading, isr: tuple[NodeId, ...], reason: str) -> None:
-        role.proposal = IsrProposal(
-            members=tuple(self._member(role, broker) for broker in isr),
-            leader_epoch=self.leader_epoch,
-            partition_epoch=self.partition_epoch,
-            reason=reason,
+        role.propose(
+            IsrProposal(
+                members=tuple(self._member(role, broker) for broker in isr),
+                leader_epoch=self.leader_epoch,
+                partition_epoch=self.partition_epoch,
+                reason=reason,
+            )
         )
         self._trace(EventKind.ISR_CHANGE_PROPOSED, None, isr=isr, reason=reason)
         self._context.propose_isr(self)
@@ -285,6 +282,11 @@ class Partition(Replica):
     def proposal(self) -> IsrProposal | None:
         return self.role.proposal if isinstance(self.role, Leading) else None
 
+    def _leading_with(self, proposal: IsrProposal) -> Leading | None:
+        """Return the leader's role if this very proposal is still pending in it."""
+        role = self.role
+        return role if isinstance(role, Leading) and role.proposal is proposal else None
+
     def adopt_isr(
         self,
         proposal: IsrProposal,
@@ -293,14 +295,10 @@ class Partition(Replica):
         elr: tuple[NodeId, ...],
     ) -> bool:
         """Take over what is now written; False when the proposal is no longer ours."""
-        role = self.role
-        if not isinstance(role, Leading) or role.proposal is not proposal:
+        role = self._leading_with(proposal)
+        if role is None or partition_epoch < self.partition_epoch:
             return False
-        if partition_epoch < self.partition_epoch:
-            return False
-        role.proposal = None
-        role.isr = isr
-        role.elr = elr
+        role.settle(CommittedIsr(isr, elr))
         self.partition_epoch = partition_epoch
         self._trace(EventKind.ISR_CHANGED, None, isr=isr, partition_epoch=partition_epoch)
         # A smaller ISR may let the high watermark rise without any further fetch (KAFKA-13091).
@@ -310,10 +308,10 @@ class Partition(Replica):
 
     def withdraw_proposal(self, proposal: IsrProposal, *, ineligible: bool = False) -> None:
         """Fall back to the written ISR: the proposal was certainly not carried out."""
-        role = self.role
-        if not isinstance(role, Leading) or role.proposal is not proposal:
+        role = self._leading_with(proposal)
+        if role is None:
             return
-        role.proposal = None
+        role.settle(role.committed)
         if ineligible:
             until_ms = self._context.runtime.now_ms() + BAR_AFTER_INELIGIBLE_MS
             for broker in proposal.isr:

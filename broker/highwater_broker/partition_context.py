@@ -4,17 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from highwater_broker.roles import IsrProposal
 from highwater_core.config import Toggles
 from highwater_core.errors import ErrorCode
-from highwater_core.ids import NO_OFFSET, BrokerEpoch, NodeId, Offset, TopicPartition
+from highwater_core.events import EventKind
+from highwater_core.ids import (
+    NO_OFFSET,
+    BrokerEpoch,
+    ControllerEpoch,
+    NodeId,
+    Offset,
+    PartitionEpoch,
+    TopicId,
+    TopicPartition,
+)
 from highwater_core.ports import Trace
 from highwater_core.runtime import Runtime
 from highwater_wire.kafka.messages import Records
 
-if TYPE_CHECKING:
-    from highwater_broker.partition import Partition
+
+class ProposingPartition(Protocol):
+    """A partition as whoever gets its ISR written sees it."""
+
+    @property
+    def topic_partition(self) -> TopicPartition: ...
+
+    @property
+    def topic_id(self) -> TopicId: ...
+
+    @property
+    def controller_epoch(self) -> ControllerEpoch: ...
+
+    def proposal(self) -> IsrProposal | None: ...
+
+    def adopt_isr(
+        self,
+        proposal: IsrProposal,
+        isr: tuple[NodeId, ...],
+        partition_epoch: PartitionEpoch,
+        elr: tuple[NodeId, ...],
+    ) -> bool: ...
+
+    def withdraw_proposal(self, proposal: IsrProposal, *, ineligible: bool = False) -> None: ...
+
+    def trace(self, kind: EventKind, **detail: object) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +63,7 @@ class PartitionContext:
     replica_lag_time_max_ms: int
     wake: Callable[[TopicPartition], None]
     """Purgatory.check: something that requests may wait for has changed."""
-    propose_isr: Callable[[Partition], None]
+    propose_isr: Callable[[ProposingPartition], None]
     """Hands a partition that holds a new proposal to the ISR writer."""
     registered_epoch: Callable[[NodeId], BrokerEpoch | None]
     """The broker epoch of a live broker, None for one that is not known to live."""

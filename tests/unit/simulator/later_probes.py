@@ -6,6 +6,7 @@ Each is a probe of a broker's surroundings, with what it gives without the mista
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -203,7 +204,7 @@ def version_with_which_an_epoch_is_set(bench: Any) -> object:
 
 def high_watermark_while_another_is_eligible(bench: Any) -> object:
     leader = bench.lead(isr=(ME,))
-    leader.role.elr = (TWO,)
+    leader.role.settle(replace(leader.role.committed, elr=(TWO,)))
     leader.append(build_batch([(None, b"value", 1_000)]), 1, 0)
     return leader.high_watermark
 

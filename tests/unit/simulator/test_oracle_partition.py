@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from highwater_broker.roles import Following, IsrProposal, Leading, Offline
+from highwater_broker.roles import CommittedIsr, Following, IsrProposal, Leading, Offline
 from highwater_core.ids import (
     ControllerEpoch,
     LeaderEpoch,
@@ -100,9 +100,12 @@ class Judged:
     def hosted(self, broker: int, high_watermark: int, epoch: int = 0, **more: Any) -> Any:
         """Return the replica as its broker has it: it leads unless `role` says otherwise."""
         end_offset = self.shadows[broker].end_offset
-        leading = self.roles.setdefault((broker, epoch), Leading(LeaderEpoch(epoch), Offset(0), ()))
-        leading.isr = tuple(map(NodeId, more.pop("isr", BROKERS)))
-        leading.proposal = more.pop("proposal", None)
+        committed = CommittedIsr(tuple(map(NodeId, more.pop("isr", BROKERS))))
+        new = Leading(LeaderEpoch(epoch), Offset(0), committed)
+        leading = self.roles.setdefault((broker, epoch), new)
+        leading.settle(committed)
+        if (proposal := more.pop("proposal", None)) is not None:
+            leading.propose(proposal)
         role = more.pop("role", leading)
         entries = more.pop("entries", ((epoch, 0),))
         values = {

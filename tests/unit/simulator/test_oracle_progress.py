@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from highwater_broker.logic.isr import FollowerProgress
-from highwater_broker.roles import Following, Leading, Offline
+from highwater_broker.roles import CommittedIsr, Following, Leading, Offline
 from highwater_core.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
 from highwater_simulator.disk import Disk
 from highwater_simulator.oracle.batches import Batch
@@ -30,7 +30,7 @@ class Pair:
         self.shadows = {b: ReplicaShadow(Disk(SeededRng(b)), str(AT)) for b in (LEADER, FOLLOWER)}
         for broker in self.shadows:
             self.give(broker, 0, 1, 2)
-        self.role = Leading(LeaderEpoch(4), Offset(0), (NodeId(0), NodeId(1)))
+        self.role = Leading(LeaderEpoch(4), Offset(0), CommittedIsr((NodeId(0), NodeId(1))))
         self.leader = self.replica(LEADER, self.role)
         self.follower = self.replica(FOLLOWER, Following(NodeId(LEADER)))
         hosted = {LEADER: self.leader, FOLLOWER: self.follower}
@@ -117,5 +117,5 @@ def test_within_a_leadership_no_fetch_of_an_earlier_registration_counts() -> Non
     assert pair.counts(3, EARLIER) == []
     assert pair.counts(3, NOW) == []
     assert pair.counts(2, EARLIER) == [("I16", 2)]
-    pair.leader.role = pair.role = Leading(LeaderEpoch(5), Offset(0), ())
+    pair.leader.role = pair.role = Leading(LeaderEpoch(5), Offset(0), CommittedIsr(()))
     assert pair.counts(2, EARLIER) == [], "a new leader knows of none"
