@@ -1,42 +1,65 @@
-"""Which checks may have had nothing to examine in a run that proves something all the same. No I/O.
+"""Which checks may have nothing to examine in a run that proves something all the same. No I/O.
 
-Where a run's looks show that a high watermark hid records for long, a prober must have met them.
+MAY_BE_IDLE is the one table of them, for the judge of a run's files and for the pipeline. A check
+that is not in it, or whose reason does not hold in the run, leaves the verdict unknown when it
+examined nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from enum import Enum, auto
 
 from highwater_checker.finding import CheckResult
-from highwater_checker.invariants.empty_fetches import CHECK
+from highwater_checker.invariants.empty_fetches import CHECK as EMPTY_FETCHES
 from highwater_checker.invariants.high_watermark_in_run import CHECK as IN_RUN
+from highwater_checker.invariants.reads import CHECK as READS
 from highwater_checker.invariants.replica_equality import CHECK as REPLICA_EQUALITY
 from highwater_checker.invariants.truncations import CHECK as TRUNCATIONS
 from highwater_checker.looks import Leadership, Look, leaderships
 from highwater_core.ids import TopicPartition
 
 LONG_NS = 2_000_000_000
-"""In which a prober that asks many times a second cannot have missed them."""
+"""In which a prober that asks many times a second cannot have missed hidden records."""
 LEAST_LOOKS = 5
 
 
-def without_idle_checks(
-    checks: Sequence[CheckResult], looks: Sequence[Look], *, is_replicated: bool
-) -> list[CheckResult]:
-    """Return the checks, but none that had nothing to examine and need not have had.
+class Idle(Enum):
+    """Why a check had nothing to examine; each holds in a run or does not."""
 
-    A run in which nothing was hidden for long says nothing of the probes; in another, probes that
-    met nothing leave the verdict unknown. High watermarks are compared in pairs of looks between
-    which all went on: a short run on a busy machine may have none. Without a second replica of
-    anything there are no two to compare, and no follower that cuts its log.
-    """
-    need_not = {IN_RUN}
-    if not hidden_for_long(looks):
-        need_not.add(CHECK)
-    if not is_replicated:
-        need_not |= {REPLICA_EQUALITY, TRUNCATIONS}
+    FEW_LOOKS = auto()
+    """Holds in every run. Two looks are compared only where no node stopped between them: a short
+    run on a busy machine may have no such pair."""
+    NOTHING_HIDDEN = auto()
+    """No high watermark hid records for long, so a prober need not have met any."""
+    ONE_REPLICA = auto()
+    """No partition has a second replica: there are no two to compare and no follower to cut."""
+    NO_CONSUMERS = auto()
+
+
+MAY_BE_IDLE: Mapping[str, Idle] = {
+    IN_RUN: Idle.FEW_LOOKS,
+    EMPTY_FETCHES: Idle.NOTHING_HIDDEN,
+    REPLICA_EQUALITY: Idle.ONE_REPLICA,
+    TRUNCATIONS: Idle.ONE_REPLICA,
+    READS: Idle.NO_CONSUMERS,
+}
+"""By a check's name, the reason that excuses it."""
+
+
+def may_be_idle(check: str, reasons: Collection[Idle]) -> bool:
+    """Return whether one of the reasons that hold in a run excuses the check."""
+    return MAY_BE_IDLE.get(check) in reasons
+
+
+def without_idle_checks(
+    checks: Sequence[CheckResult], reasons: Collection[Idle]
+) -> list[CheckResult]:
+    """Return the checks, but none that had nothing to examine and is excused by the reasons."""
     return [
-        check for check in checks if check.examined or check.findings or check.check not in need_not
+        check
+        for check in checks
+        if check.examined or check.findings or not may_be_idle(check.check, reasons)
     ]
 
 

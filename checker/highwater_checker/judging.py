@@ -9,7 +9,7 @@ from pathlib import Path
 
 from highwater_checker.contents import with_neighbours
 from highwater_checker.finding import CheckResult, Finding
-from highwater_checker.idle import without_idle_checks
+from highwater_checker.idle import Idle, hidden_for_long, without_idle_checks
 from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
 from highwater_checker.invariants.committed_before import check_committed_before
 from highwater_checker.invariants.duplicates import check_duplicates
@@ -64,10 +64,19 @@ def judge_evidence(evidence: Evidence) -> Verdict:
         found = name_findings(found, evidence.traces, preset)
     if evidence.watched is not None:
         found.append(evidence.watched)
-    is_replicated = _is_replicated(evidence)
-    checks = without_idle_checks(found, evidence.looks, is_replicated=is_replicated)
+    checks = without_idle_checks(found, _reasons_to_be_idle(evidence))
     idle = [each.check for each in found if each not in checks]
     return judge(checks, [*evidence.requirements, *_requirements(evidence)], idle)
+
+
+def _reasons_to_be_idle(evidence: Evidence) -> set[Idle]:
+    """Return which reasons hold; without consumers the judge makes no check of reads."""
+    reasons = {Idle.FEW_LOOKS}
+    if not hidden_for_long(evidence.looks):
+        reasons.add(Idle.NOTHING_HIDDEN)
+    if not _is_replicated(evidence):
+        reasons.add(Idle.ONE_REPLICA)
+    return reasons
 
 
 def _is_replicated(evidence: Evidence) -> bool:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as fn
 from highwater_checker.verdict import Outcome
 from highwater_pipeline.at_once import queries_at_once
 from highwater_pipeline.checks.findings import text
+from highwater_pipeline.checks.idle import read_idleness
 from highwater_pipeline.checks.registry import CHECKS
 from highwater_pipeline.judging import SHOWN_MAX, Judgement, judge, verdicts
 from highwater_pipeline.metrics.confidence import medians
@@ -69,6 +70,7 @@ def analyse(tables: Tables) -> Analysis:
     """Run every check and metric over all runs of the tables."""
     with queries_at_once() as pool:
         judging = [pool.submit(judge, check, tables) for check in CHECKS]
+        idleness = pool.submit(read_idleness, tables)
         changed = pool.submit(_failovers, tables)
         runs = pool.submit(_all, tables[RUNS], RUNS.sort_key)
         quarantined = pool.submit(_all, _by_reason(tables), ["run_id", "reason"])
@@ -82,7 +84,7 @@ def analyse(tables: Tables) -> Analysis:
     changes, median_rows = changed.result()
     return Analysis(
         runs=Sample(runs.result()[:SHOWN_MAX], len(runs.result())),
-        verdicts=verdicts(runs.result(), judgements, quarantined.result()),
+        verdicts=verdicts(runs.result(), judgements, quarantined.result(), idleness.result()),
         examined=_examined(judgements),
         findings=_findings(judgements),
         quarantine=quarantine.result(),

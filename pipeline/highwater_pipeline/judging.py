@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from highwater_checker.idle import may_be_idle
 from highwater_checker.verdict import Outcome
 from highwater_pipeline.checks import completeness
 from highwater_pipeline.checks.findings import Check, CheckFrames
-from highwater_pipeline.checks.registry import (
-    WHERE_THERE_ARE_FOLLOWERS,
-    WHERE_THERE_IS_SOMETHING,
-)
+from highwater_pipeline.checks.idle import Idleness
 from highwater_pipeline.ingest.lines import TORN
 from highwater_pipeline.tables import FINDINGS, Row, Tables
 
@@ -72,17 +70,24 @@ def _in_one(judged: CheckFrames) -> DataFrame:
 
 
 def verdicts(
-    runs: Sequence[Row], judgements: Sequence[Judgement], quarantine: Sequence[Row]
+    runs: Sequence[Row],
+    judgements: Sequence[Judgement],
+    quarantine: Sequence[Row],
+    idleness: Idleness,
 ) -> tuple[Row, ...]:
-    """Return one row a run.
+    """Return one row a run, by run_id.
 
-    runs: rows of RUNS. quarantine: (run_id, reason, count) rows. Columns: run_id; outcome, which is
-    the judge's where it judged the run, else by_tables; by_tables, by the rules of
-    highwater_checker.verdict: fail with any finding; else unknown with a check that had nothing to
-    examine where it should have, with a line in quarantine other than a torn last one, or with
-    traces that are not whole, which are no fault of the cluster's; else pass; findings,
-    vacuous_checks and quarantined, by the tables; recorded, the outcome in the run's own
-    verdict.json, "" without one; reasons, the judge's. Sort key: run_id.
+    runs: rows of RUNS. quarantine: (run_id, reason, count) rows.
+
+    Columns:
+        run_id
+        outcome: the judge's where it judged the run, else by_tables.
+        by_tables: by the rules of highwater_checker.verdict. Fail with any finding; else unknown
+            with a check that examined nothing and is not excused (highwater_checker.idle), with a
+            line in quarantine other than a torn last one, or with a gap in a trace; else pass.
+        findings, vacuous_checks, quarantined: counts, by the tables.
+        recorded: the outcome in the run's own verdict.json, "" without one.
+        reasons: the judge's.
     """
     quarantined: Counter[str] = Counter()
     lost: Counter[str] = Counter()
@@ -94,7 +99,11 @@ def verdicts(
         run_id = run["run_id"]
         findings = sum(each.found.get(run_id, 0) for each in judgements if each.check != _WHOLE)
         gaps = sum(each.found.get(run_id, 0) for each in judgements if each.check == _WHOLE)
-        vacuous = sum(_is_vacuous(run, each) for each in judgements)
+        reasons = idleness.reasons(run)
+        vacuous = sum(
+            each.examined.get(run_id) == 0 and not may_be_idle(each.check, reasons)
+            for each in judgements
+        )
         if findings:
             by_tables = Outcome.FAIL
         else:
@@ -115,14 +124,3 @@ def verdicts(
 
 
 _WHOLE = completeness.CHECK.name
-_MAY_BE_IDLE = {check.name for check in WHERE_THERE_IS_SOMETHING}
-_NEED_FOLLOWERS = {check.name for check in WHERE_THERE_ARE_FOLLOWERS}
-
-
-def _is_vacuous(run: Row, judgement: Judgement) -> bool:
-    """Return whether the check had nothing to examine though the run proves nothing without."""
-    if judgement.check in _MAY_BE_IDLE:
-        return False
-    if judgement.check in _NEED_FOLLOWERS and run["brokers"] == 1:
-        return False
-    return judgement.examined.get(run["run_id"]) == 0

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-DATA_VERSION = 5
+DATA_VERSION = 6
 """Of the tables' meaning; runs that were ingested under another are ingested again."""
 
 Row = dict[str, Any]
@@ -69,6 +69,11 @@ RUNS = Table(
         # unknown, and why. Null of a run that is too large for one process.
         "judged": _STRING,
         "reasons": _STRINGS,
+        # Of promises.json, null of a run without it: of its topics the largest, also null without
+        # topics; whether only replicas in the ISR were read; its consumers' clients.
+        "replication_factor": _INT,
+        "only_in_sync": _BOOLEAN,
+        "consumers": _STRINGS,
     },
     ("run_id",),
 )

@@ -244,6 +244,9 @@ def test_a_run_says_what_it_was_and_what_the_judge_says(ingested: Ingested) -> N
             "start_wall_ns": START_WALL_NS,
             "judged": judged.outcome.value,
             "reasons": list(judged.reasons[:REASONS_MAX]),
+            "replication_factor": None,
+            "only_in_sync": None,
+            "consumers": None,
         }
     ]
 

@@ -6,24 +6,21 @@ import pytest
 from pyspark.sql import SparkSession
 
 from highwater_pipeline import judging
-from highwater_pipeline.analysis import analyse
-from highwater_pipeline.checks.registry import (
-    CHECKS,
-    WHERE_THERE_ARE_FOLLOWERS,
-    WHERE_THERE_IS_SOMETHING,
-)
+from highwater_pipeline.checks import high_watermarks, truncations
+from highwater_pipeline.checks.idle import Idleness
+from highwater_pipeline.checks.registry import CHECKS
 from highwater_pipeline.checks.replica_equality import HIGH_WATERMARKS_ARE_HELD
 from highwater_pipeline.judging import Judgement, judge, verdicts
 from highwater_pipeline.tables import REPLICAS, RUNS, Row
 from tests.pipeline.frames import tables_from_rows
 
 ALL = "one leader per leader epoch (I7)"
-IDLE = WHERE_THERE_IS_SOMETHING[0].name
-FOLLOWERS = WHERE_THERE_ARE_FOLLOWERS[0].name
+IDLE = high_watermarks.CHECK.name
+FOLLOWERS = truncations.CHECK.name
 
 
 @pytest.mark.parametrize(
-    ("outcome", "examined", "found", "reasons", "brokers"),
+    ("outcome", "examined", "found", "reasons", "factor"),
     [
         ("pass", {ALL: 5, IDLE: 0, FOLLOWERS: 3}, 0, [], 3),
         ("fail", {ALL: 0}, 1, ["torn"], 3),
@@ -36,18 +33,19 @@ FOLLOWERS = WHERE_THERE_ARE_FOLLOWERS[0].name
         ("pass", {}, 0, [], 3),
     ],
     ids=[
-        "good", "bad", "vacuous", "torn", "lost lines", "alone", "together", "unknown brokers",
+        "good", "bad", "vacuous", "torn", "lost lines", "alone", "together", "unknown factor",
         "does not apply",
     ],
 )  # fmt: skip
 def test_a_run_is_judged_by_what_was_found_and_by_what_was_looked_at(
-    outcome: str, examined: dict[str, int], found: int, reasons: list[str], brokers: int | None
+    outcome: str, examined: dict[str, int], found: int, reasons: list[str], factor: int | None
 ) -> None:
+    promised = {"replication_factor": factor, "only_in_sync": False, "consumers": []}
     runs: list[Row] = [
-        {"run_id": "r", "brokers": brokers, "outcome": None, "judged": None, "reasons": None},
+        {**promised, "run_id": "r", "outcome": None, "judged": None, "reasons": None},
         {
+            **promised,
             "run_id": "another",
-            "brokers": 3,
             "outcome": "fail",
             "judged": "unknown",
             "reasons": ["a step was not done", "b", "c", "d"],
@@ -58,11 +56,11 @@ def test_a_run_is_judged_by_what_was_found_and_by_what_was_looked_at(
         for check, count in examined.items()
     ]
     quarantine: list[Row] = [{"run_id": "r", "reason": reason, "count": 2} for reason in reasons]
-    another, row = verdicts(runs, judgements, quarantine)
+    another, row = verdicts(runs, judgements, quarantine, Idleness())
     assert row == {
         "run_id": "r", "outcome": outcome, "by_tables": outcome, "findings": found * len(examined),
         "vacuous_checks": sum(
-            count == 0 and check != IDLE and not (check == FOLLOWERS and brokers == 1)
+            count == 0 and check != IDLE and not (check == FOLLOWERS and factor == 1)
             for check, count in examined.items()
         ),
         "quarantined": 2 * len(reasons), "recorded": "", "reasons": "",
@@ -89,14 +87,6 @@ def test_few_findings_are_shown_and_all_are_counted(
     assert judged.examined == {"a": 2, "b": 2, "c": 0}
     assert judged.found == {"a": 2, "b": 2}
     assert [(row["run_id"], row["partition"]) for row in judged.shown] == [("a", 1), ("a", 2)]
-
-
-def test_a_run_without_anything_is_unknown_to_all_checks_together(spark: SparkSession) -> None:
-    found = analyse(tables_from_rows(spark, {RUNS: [{"run_id": "empty", "brokers": 3}]}))
-    (row,) = found.verdicts
-    assert (row["outcome"], row["findings"]) == ("unknown", 0)
-    assert row["vacuous_checks"] > 5
-    assert found.findings.total == 0
 
 
 def test_every_check_has_a_name_of_its_own() -> None:

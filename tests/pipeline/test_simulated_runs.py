@@ -39,7 +39,7 @@ def test_its_verdict_is_the_judges_and_of_large_runs_the_tables(
     assert ingest(None, [folder.path, damaged], store).quarantined == {}
     monkeypatch.setattr(documents, "JUDGED_MAX_BYTES", 0)
     ingest(None, [large], store)
-    tables = read_tables(spark, store)
+    tables = read_tables(spark, store, are_small=True)
     told = {
         row["run_id"]: (row["outcome"], row["by_tables"], row["reasons"])
         for row in analyse(tables).verdicts

@@ -8,6 +8,8 @@ from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import HistoryEvent, OperationType
 from highwater_checker.segments import ReplicaLog
 
+CHECK = "what was read stays, and all was read (I9)"
+
 Place = tuple[str, int, int]
 """Topic, partition, offset."""
 
@@ -45,7 +47,7 @@ def check_reads(
         findings.extend(_differences(replica, read, held))
         if to_the_end:
             findings.extend(_unread(replica, read, held))
-    return CheckResult("what was read stays, and all was read (I9)", len(read), tuple(findings))
+    return CheckResult(CHECK, len(read), tuple(findings))
 
 
 def _differences(

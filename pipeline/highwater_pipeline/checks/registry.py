@@ -38,14 +38,3 @@ CHECKS: tuple[Check, ...] = (
     committed_before.CHECK,
     empty_fetches.CHECK,
 )
-
-WHERE_THERE_IS_SOMETHING = (
-    order.CHECK,  # of clients with one request in flight
-    reads.CHECK,  # of runs with consumers
-    high_watermarks.CHECK,  # where somebody looked at a leader and its followers twice
-    empty_fetches.CHECK,  # where a high watermark hid something for long
-)
-"""A run in which these had nothing to examine still proves something by the others."""
-
-WHERE_THERE_ARE_FOLLOWERS = (truncations.CHECK, replica_equality.REPLICA_EQUALITY)
-"""Likewise these, in a run of one broker."""

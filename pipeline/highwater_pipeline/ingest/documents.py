@@ -13,7 +13,7 @@ import msgspec
 
 from highwater_checker.judging import judge_run
 from highwater_checker.run_folder import names
-from highwater_checker.run_folder.documents import PROMISES, BadDocument
+from highwater_checker.run_folder.documents import PROMISES, BadDocument, Promises
 from highwater_pipeline.ingest.inventory import Inventory
 from highwater_pipeline.ingest.lines import Wrong
 from highwater_pipeline.tables import DATA_VERSION
@@ -112,6 +112,7 @@ def read_documents(inventory: Inventory) -> Documents:
     build = _read(inventory, names.BUILD, _Build, wrong)
     clock = _read(inventory, names.CLOCK, _Clock, wrong)
     verdict = _read(inventory, names.VERDICT, _Verdict, wrong)
+    promises = _promises(inventory)
     row: Row = {
         "run_id": inventory.run_id,
         **_of_plan(plan),
@@ -120,9 +121,10 @@ def read_documents(inventory: Inventory) -> Documents:
         "outcome": "" if verdict is None else verdict.outcome,
         "data_version": DATA_VERSION,
         "start_wall_ns": None if clock is None else clock.start_wall_ns,
+        **_of_promises(promises),
         **_judged(inventory),
     }
-    return Documents(row, _promised(inventory) or _producers(load, plan), tuple(wrong))
+    return Documents(row, _promised(promises) or _producers(load, plan), tuple(wrong))
 
 
 def _judged(inventory: Inventory) -> Row:
@@ -176,12 +178,26 @@ def _of_topology(topology: _Topology | None, plan: _Plan | None) -> Row:
     return row
 
 
-def _promised(inventory: Inventory) -> dict[str, Settings]:
-    """Return what the run says it asked of its producers; nothing where it does not say so."""
+def _promises(inventory: Inventory) -> Promises | None:
     try:
-        promises = PROMISES.read(inventory.folder)
+        return PROMISES.read(inventory.folder)
     except BadDocument:
-        return {}  # the judge tells of it
+        return None  # the judge tells of it
+
+
+def _of_promises(promises: Promises | None) -> Row:
+    if promises is None:
+        return {}
+    factors = (topic.replication_factor for topic in promises.topics)
+    return {
+        "replication_factor": max(factors, default=None),
+        "only_in_sync": promises.only_in_sync,
+        "consumers": [each.client for each in promises.consumers],
+    }
+
+
+def _promised(promises: Promises | None) -> dict[str, Settings]:
+    """Return the settings of the producers that promises.json names, by client."""
     producers = () if promises is None else promises.producers
     return {each.client: Settings(each.acks, each.max_in_flight) for each in producers}
 

@@ -1,0 +1,149 @@
+"""What may be idle is the same to the judge of a run's files and to the pipeline's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from highwater_checker.idle import LONG_NS, hidden_for_long
+from highwater_checker.looks import Look, encode_look
+from highwater_checker.probes import NO_ANSWER, Probe, encode_probe
+from highwater_checker.run_folder.documents import FINAL_LOOK, PROMISES, Promises
+from highwater_core.ids import NodeId, Offset
+from highwater_pipeline.analysis import analyse
+from highwater_pipeline.checks.idle import HIDDEN_FOR_LONG
+from highwater_pipeline.ingest import ingest
+from highwater_pipeline.tables import read_tables
+from tests.pipeline.duck import query
+from tests.pipeline.frames import Run, arrow_tables
+from tests.unit.checker.evidence_makers import look, replica
+from tests.unit.checker.run_on_disk import broker, write, write_run
+
+MANY = 5
+"""Checks that have nothing to examine in an empty run."""
+BROKERS = {node: broker(node) for node in (0, 1)}
+
+
+def sound(folder: Path) -> None:
+    looked(folder, Look(99, BROKERS))
+
+
+def on_one_broker_of_three(folder: Path) -> None:
+    """The topic's only replica is on broker 0; the others host nothing and follow nobody."""
+    promise(folder, topics=(replace(promises(folder).topics[0], replication_factor=1),))
+    alone = replace(BROKERS[0].replicas[0], isr=(NodeId(0),), assigned_replicas=(NodeId(0),))
+    nodes = {node: replace(BROKERS[0], node_id=NodeId(node), replicas=()) for node in (1, 2)}
+    looked(folder, Look(99, {0: replace(BROKERS[0], replicas=(alone,)), **nodes}))
+    for node in nodes:
+        event = (folder / "trace" / "broker-0-1.jsonl").read_bytes()
+        started = event.replace(b'"node":0', b'"node":%d' % node).replace(
+            b'"became_leader"', b'"node_started"'
+        )
+        write(folder / "trace" / f"broker-{node}-1.jsonl", started)
+
+
+def with_a_consumer_that_read_nothing(folder: Path) -> None:
+    sound(folder)
+    promise(folder, to_the_end=False)
+    (folder / "history" / "c0.jsonl").write_bytes(b"")
+
+
+def hiding(folder: Path, for_ns: int) -> None:
+    """The leader's high watermark stands below its record; no probe is answered meanwhile."""
+    hidden = replace(BROKERS[0].replicas[0], high_watermark=Offset(0))
+    nodes = {**BROKERS, 0: replace(BROKERS[0], replicas=(hidden,))}
+    looked(
+        folder, *(Look(number * for_ns // 9, nodes) for number in range(10)), Look(10**10, BROKERS)
+    )
+    write(folder / "probes.jsonl", encode_probe(Probe(1, 2, 0, "t", 0, 1, NO_ANSWER)) + b"\n")
+
+
+RUNS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "sound": (sound, "pass"),
+    "one-replica": (on_one_broker_of_three, "pass"),
+    "silent-consumer": (with_a_consumer_that_read_nothing, "unknown"),
+    "hidden-for-long": (lambda folder: hiding(folder, LONG_NS), "unknown"),
+    "hidden-for-a-moment": (lambda folder: hiding(folder, LONG_NS // 2), "pass"),
+}
+
+
+def promises(folder: Path) -> Promises:
+    found = PROMISES.read(folder)
+    assert found is not None
+    return found
+
+
+def promise(folder: Path, **changed: Any) -> None:
+    write(folder / PROMISES.name, PROMISES.encode(replace(promises(folder), **changed)))
+
+
+def looked(folder: Path, *looks: Look) -> None:
+    write(folder / "snapshots.jsonl", b"".join(encode_look(each) + b"\n" for each in looks))
+    write(folder / FINAL_LOOK.name, FINAL_LOOK.encode(looks[-1]))
+
+
+def test_the_judge_and_the_tables_say_the_same_of_runs_with_idle_checks(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folders = []
+    for name, (change, _) in RUNS.items():
+        folders.append(write_run(tmp_path / name))
+        change(folders[-1])
+    folders.append(tmp_path / "empty")
+    write(folders[-1] / "topology.json", b"{}")
+    ingest(None, folders, tmp_path / "store")
+    found = analyse(read_tables(spark, tmp_path / "store", are_small=True))
+    judged = {row["run_id"]: (row["judged"], row["reasons"]) for row in found.runs.rows}
+    by_tables = {row["run_id"]: row for row in found.verdicts}
+    expected = {name: outcome for name, (_, outcome) in RUNS.items()} | {"empty": "unknown"}
+    for name, outcome in expected.items():
+        said = judged[name], by_tables[name]
+        assert (judged[name][0], by_tables[name]["by_tables"]) == (outcome, outcome), said
+    assert {name for name, row in by_tables.items() if row["vacuous_checks"]} == {
+        name for name, outcome in expected.items() if outcome == "unknown"
+    }
+    assert by_tables["empty"]["vacuous_checks"] > MANY
+    assert found.findings.total == 0
+
+
+def states() -> st.SearchStrategy[Look]:
+    """A look at two brokers, either of which may lead, in one of two epochs, hiding or not."""
+    held = st.one_of(
+        st.none(),
+        st.builds(
+            lambda role, epoch, high_watermark: replica(
+                role, high_watermark, 9, leader_epoch=epoch
+            ),
+            st.sampled_from(["leader", "leader", "follower"]),
+            st.sampled_from([1, 1, 1, 2]),
+            st.sampled_from([5, 5, 5, 9]),
+        ),
+    )
+    return st.builds(lambda one, other: look(0, one, other), held, held)
+
+
+def test_sql_and_the_checker_find_the_same_runs_in_which_records_were_hidden_for_long() -> None:
+    runs: list[Run] = []
+
+    @settings(max_examples=300, deadline=None, database=None)
+    @given(
+        st.lists(st.tuples(states(), st.integers(1, 9)), min_size=1, max_size=4),
+        st.sampled_from([LONG_NS // 9, LONG_NS // 4, LONG_NS // 3]),
+    )
+    def draw(stretches: list[tuple[Look, int]], step_ns: int) -> None:
+        looks = [each for each, count in stretches for _ in range(count)]
+        timed = tuple(replace(each, time_ns=at * step_ns) for at, each in enumerate(looks))
+        runs.append(Run(f"r{len(runs)}", looks=timed))
+
+    draw()
+    text = HIDDEN_FOR_LONG.format(replica_looks="replica_looks")
+    found = query(f"CREATE VIEW found AS {text}", arrow_tables(runs), "found")["found"]
+    expected = sorted((run.run_id,) for run in runs if hidden_for_long(run.looks))
+    assert found == expected
+    assert 10 < len(expected) < len(runs) - 10
