@@ -173,6 +173,8 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     """The rows of the catalogue that explain it."""
     planted: str = ""
     """The planted bug that every node has; empty for none."""
+    least_acknowledged: int = 0
+    """Records that must be acknowledged; a run with fewer is unknown."""
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

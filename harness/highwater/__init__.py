@@ -22,20 +22,26 @@ if TYPE_CHECKING:
     from highwater.cluster.topology import Topology
     from highwater.errors import HarnessError
     from highwater.run_folder import RunFolder
-    from highwater.runs.trial import Trial
+    from highwater.runs.plans.outcome import PlanResult
+    from highwater.runs.plans.running import WorldName, run_plan
+    from highwater.runs.stock.libraries import ClientKind
     from highwater.waiting import NeverHappened, eventually
+    from highwater_chaos.plan import Plan
     from highwater_checker.judging import judge_run
     from highwater_checker.verdict import Outcome, Verdict
 
 __all__ = [
+    "ClientKind",
     "Cluster",
     "HarnessError",
     "NeverHappened",
     "Outcome",
+    "Plan",
+    "PlanResult",
     "RunFolder",
     "Topology",
-    "Trial",
     "Verdict",
+    "WorldName",
     "await_full_isr",
     "await_leader",
     "await_replicated",
@@ -44,17 +50,21 @@ __all__ = [
     "eventually",
     "judge_run",
     "look_at",
+    "run_plan",
 ]
 
 _MODULES = {
+    "ClientKind": "highwater.runs.stock.libraries",
     "Cluster": "highwater.cluster.cluster",
     "HarnessError": "highwater.errors",
     "NeverHappened": "highwater.waiting",
     "Outcome": "highwater_checker.verdict",
+    "Plan": "highwater_chaos.plan",
+    "PlanResult": "highwater.runs.plans.outcome",
     "RunFolder": "highwater.run_folder",
     "Topology": "highwater.cluster.topology",
-    "Trial": "highwater.runs.trial",
     "Verdict": "highwater_checker.verdict",
+    "WorldName": "highwater.runs.plans.running",
     "await_full_isr": "highwater.cluster.settling",
     "await_leader": "highwater.cluster.settling",
     "await_replicated": "highwater.cluster.settling",
@@ -63,6 +73,7 @@ _MODULES = {
     "eventually": "highwater.waiting",
     "judge_run": "highwater_checker.judging",
     "look_at": "highwater.cluster.settling",
+    "run_plan": "highwater.runs.plans.running",
 }
 
 # A node that stops says goodbye to its channels, and gRPC prints each one to stderr. It reads

@@ -3,7 +3,6 @@
 `steady` serves tests that let every node live or stop it cleanly: its sessions outlast a pause.
 `brisk` serves those that kill brokers one at a time, `sturdy` those that hold two still meanwhile.
 These serve all tests of a worker, so a test takes topics of its own and leaves every node running.
-`mortal` is a test's own.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +17,7 @@ import pytest
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.topics import create_topic
 from highwater.cluster.topology import Topology
-from highwater.run_folder import RunFolder, new_run_id
-from highwater.runs.trial import Trial
+from highwater.run_folder import new_run_id
 from highwater_core.config import Preset
 from highwater_core.ids import NodeId
 
@@ -98,25 +95,6 @@ def _healed(request: pytest.FixtureRequest) -> Iterator[None]:
                 cluster.start_node(node)
         if set(status.values()) != {"running"}:
             cluster.wait_until_ready()
-
-
-@pytest.fixture(params=under_presets("mortal"))
-def mortal(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    topology = Topology(preset=request.param, session_timeout_ms=2_000)
-    yield from running(topology)
-
-
-@pytest.fixture
-def trial(mortal: Cluster, tmp_path: Path) -> Trial:
-    """A trial on a cluster of its own, with a topic of two partitions on three brokers."""
-    folder = RunFolder(tmp_path / "run")
-    create_topic(
-        mortal,
-        "trial",
-        replicas=[(0, 1, 2), (1, 2, 0)],
-        config={"min.insync.replicas": "2"},
-    )
-    return Trial(mortal, folder, topic="trial", partition_count=2)
 
 
 @pytest.fixture(scope="session")

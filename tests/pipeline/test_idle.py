@@ -10,6 +10,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from tests.unit.checker.evidence_makers import look, replica
+from tests.unit.checker.run_on_disk import broker, write, write_run
 
 from highwater_checker.idle import LONG_NS, hidden_for_long
 from highwater_checker.looks import Look, encode_look
@@ -22,8 +24,6 @@ from highwater_pipeline.ingest import ingest
 from highwater_pipeline.tables import read_tables
 from tests.pipeline.duck import query
 from tests.pipeline.frames import Run, arrow_tables
-from tests.unit.checker.evidence_makers import look, replica
-from tests.unit.checker.run_on_disk import broker, write, write_run
 
 MANY = 5
 """Checks that have nothing to examine in an empty run."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from enum import StrEnum
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -34,9 +33,10 @@ from highwater.runs.chaos.options import (
 from highwater.runs.chaos.outline import notes, outline, what_stands_against
 from highwater.runs.chaos.planning import plan_of, what_the_simulator_cannot
 from highwater.runs.chaos.repeating import counted_outcomes, repeat, until_known, worst
+from highwater.runs.plans.running import WorldName, read_plan, run_in
 from highwater.runs.stock.libraries import ClientKind
 from highwater_chaos.guard import problems_with_quorum
-from highwater_chaos.plan import BadPlan, Plan, decode_plan
+from highwater_chaos.plan import Plan
 from highwater_checker.verdict import EXIT_CODES
 from highwater_core.config import Preset
 
@@ -44,11 +44,6 @@ if TYPE_CHECKING:
     from highwater.runs.plans.outcome import PlanResult
 
 RUNS = Path("runs")
-
-
-class WorldName(StrEnum):
-    SIM = "sim"
-    DOCKER = "docker"
 
 
 def register(app: typer.Typer) -> None:
@@ -122,18 +117,6 @@ def run(
     raise typer.Exit(EXIT_CODES[worst(results)])
 
 
-def read_plan(path: Path) -> Plan:
-    """Return the plan in the file.
-
-    Raises:
-        HarnessError: it is no plan; the message says why.
-    """
-    try:
-        return decode_plan(path.read_bytes(), path)
-    except BadPlan as error:
-        raise HarnessError(str(error)) from error
-
-
 def check_quorum(plan: Plan) -> None:
     """Go on only with a plan that keeps the quorum.
 
@@ -143,36 +126,6 @@ def check_quorum(plan: Plan) -> None:
     if problems := problems_with_quorum(plan):
         allowed = "without --guard it is run all the same"
         raise HarnessError("\n".join(["the plan breaks the quorum", *problems, allowed]))
-
-
-def run_in(
-    world: WorldName,
-    plan: Plan,
-    folder: Callable[[], RunFolder],
-    screen: Screen,
-    client: ClientKind = ClientKind.OWN,
-) -> PlanResult:
-    """Run the plan in that world, by those clients; its folder is made once it can be.
-
-    Raises:
-        Unsupported, EngineMissing: it cannot be; there is no folder of it.
-        HarnessError: stock clients in the simulator, which has no sockets.
-    """
-    if world is WorldName.SIM:
-        if client is not ClientKind.OWN:
-            raise HarnessError(
-                f"{client.value} needs sockets and a real clock: --world docker has them"
-            )
-        from highwater.runs.plans.in_simulator import check_simulated, run_in_simulator
-
-        check_simulated(plan)
-        return run_in_simulator(plan, folder(), screen)
-    from highwater.cluster.engine import connect_engine
-    from highwater.runs.plans.in_containers import check_supported, run_in_containers
-
-    check_supported(plan)
-    connect_engine().close()  # before there is a folder: without an engine no run becomes latest
-    return run_in_containers(plan, folder(), screen, client)
 
 
 def _folders(out: Path | None, kind: str, is_one: bool) -> Iterator[Callable[[], RunFolder]]:
@@ -193,6 +146,8 @@ def print_result(result: PlanResult) -> None:
     met = sum(requirement.met for requirement in verdict.requirements)
     table.add_row("what had to happen did", str(len(verdict.requirements)), f"{met} did")
     RESULTS.print(table)
+    for gap in result.gaps:
+        RESULTS.print(str(gap))
     print_outcome(verdict)
     RESULTS.print(str(result.folder / "report.html"), soft_wrap=True)
 

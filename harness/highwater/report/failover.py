@@ -25,6 +25,10 @@ class Gap:
     def length_s(self) -> float:
         return self.to_s - self.from_s
 
+    def __str__(self) -> str:
+        where = f"{self.topic}-{self.partition}"
+        return f"{where} went {self.length_s:.2f} s without an acknowledgement"
+
 
 def longest_gap(
     acknowledged: Sequence[Acknowledged],

@@ -1,4 +1,4 @@
-"""A run whose fault must have changed a leader proves nothing when none changed."""
+"""A run whose fault must have changed a leader, or the controller, proves nothing otherwise."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from highwater.runs.plans.leader_changes import leader_changes
+from highwater.runs.plans.leader_changes import controller_changes, leader_changes
 from highwater.runs.plans.schedule import StepDone
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Step
+from highwater_checker.history import Acknowledged
 from highwater_checker.looks import Look
 from highwater_checker.verdict import Requirement
 from highwater_core.ids import NodeId, TopicPartition
@@ -55,7 +56,23 @@ def done(fault: f.Fault, node: int | None, acted_ms: int = 1_000) -> StepDone:
 
 
 def required(steps: list[StepDone], *looks: Look) -> list[Requirement]:
-    return list(leader_changes(steps, looks, BEGIN_NS, SESSION_MS))
+    found = leader_changes(steps, looks, BEGIN_NS, SESSION_MS)
+    return [change.requirement() for change in found]
+
+
+def test_the_gap_of_a_change_is_the_pause_in_which_nobody_led() -> None:
+    acknowledged = [
+        Acknowledged(
+            "t", 0, offset, f"v{offset}", invoked_ns=0, acknowledged_ns=BEGIN_NS + at_ms * MS
+        )
+        for offset, at_ms in enumerate((400, 990, 3_600, 3_700))
+    ]
+    step = done(f.Kill("broker-1", 4_000), node=1)
+    (change,) = leader_changes([step], [LED, look(3_500, 2, 1)], BEGIN_NS, SESSION_MS)
+    gap = change.gap(acknowledged)
+    assert gap is not None
+    assert (gap.topic, gap.partition, round(gap.length_s, 2)) == ("t", 0, 2.61)
+    assert change.gap(acknowledged[:1]) is None
 
 
 LED = look(900, leader=1, leader_epoch=0)
@@ -140,3 +157,72 @@ def test_a_node_that_misses_one_look_takes_nothing_from_what_is_required() -> No
 def test_nothing_is_required_once_the_other_member_is_silent_for_half_a_session() -> None:
     gone = replace(look(2_100, leader=1, leader_epoch=0), nodes=dict.fromkeys(range(3)))
     assert required([done(f.Kill("broker-1", 4_000), node=1)], LED, gone) == []
+
+
+def active(at_ms: int, node: int, controller_epoch: int, *silent: int) -> Look:
+    """Return a look in which that controller of two says it is active."""
+    nodes = {
+        each: NodeSnapshot(
+            node_id=NodeId(each),
+            kind="controller",
+            incarnation=1,
+            preset="fenced",
+            controller_epoch=controller_epoch,
+            active_controller=each == node,
+        )
+        for each in (1000, 1001)
+    }
+    return Look(BEGIN_NS + at_ms * MS, {**nodes, **dict.fromkeys(silent)})
+
+
+WAS_ACTIVE = active(900, 1000, 1)
+KILLED = done(f.Kill("active controller", 4_000), node=1000)
+
+
+@pytest.mark.parametrize(
+    ("after", "changed"),
+    [
+        (active(3_500, 1001, 2, 1000), True),
+        (active(6_000, 1000, 2), False),
+        (active(3_500, 1000, 1), False),
+    ],
+)
+def test_another_controller_must_be_active_after_a_kill(after: Look, changed: bool) -> None:
+    found = controller_changes([KILLED], [WAS_ACTIVE, after], BEGIN_NS, SESSION_MS)
+    (requirement,) = found
+    assert requirement.met is changed
+    assert requirement.name == "another controller was active: kill of 1000 at 1000 ms"
+
+
+@pytest.mark.parametrize(
+    ("steps", "looks"),
+    [
+        pytest.param([KILLED], [active(900, 1001, 1)], id="it was not active"),
+        pytest.param([KILLED], [active(900, 1000, 1, 1001)], id="there is no other"),
+        pytest.param(
+            [done(f.Kill("controller-1000", 2 * SESSION_MS - 1), node=1000)],
+            [WAS_ACTIVE],
+            id="too short",
+        ),
+        pytest.param(
+            [KILLED, done(f.Isolate("controller-1001", 500), node=1001)],
+            [WAS_ACTIVE],
+            id="something was done to the other",
+        ),
+        pytest.param(
+            [KILLED, done(f.Kill("broker-0"), node=0), done(f.PauseZooKeeper(500), node=None)],
+            [WAS_ACTIVE],
+            id="something was done to ZooKeeper",
+        ),
+    ],
+)
+def test_no_other_controller_is_required_where_none_must_be(
+    steps: list[StepDone], looks: list[Look]
+) -> None:
+    assert list(controller_changes(steps, looks, BEGIN_NS, SESSION_MS)) == []
+
+
+def test_what_is_done_to_brokers_and_clients_spares_no_controller() -> None:
+    steps = [KILLED, done(f.Kill("broker-0"), node=0), done(f.KillClient(), node=None)]
+    looks = [WAS_ACTIVE, active(3_500, 1000, 1)]
+    assert not next(controller_changes(steps, looks, BEGIN_NS, SESSION_MS)).met

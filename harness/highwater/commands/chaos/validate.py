@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from highwater.commands.run import read_plan
 from highwater.errors import HarnessError
 from highwater.runs.chaos.outline import about_quorum, notes, what_stands_against
 from highwater.runs.chaos.planning import what_the_simulator_cannot
+from highwater.runs.plans.running import read_plan
 
 
 def register(app: typer.Typer) -> None:

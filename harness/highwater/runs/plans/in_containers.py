@@ -14,6 +14,7 @@ from highwater.faults.intents import IntentLog
 from highwater.faults.links.acting import NotProven
 from highwater.faults.links.namespaces import NotInNamespace
 from highwater.faults.on_containers import ContainerFaults
+from highwater.report.failover import Gap
 from highwater.report.observation import Change
 from highwater.report.page import write_report
 from highwater.report.picture import Fault, RunPicture, draw
@@ -22,7 +23,7 @@ from highwater.run_folder import RunFolder
 from highwater.runs.build import write_build
 from highwater.runs.clock import RunClock
 from highwater.runs.observer import Observer
-from highwater.runs.plans.leader_changes import leader_changes
+from highwater.runs.plans.leader_changes import controller_changes, leader_changes
 from highwater.runs.plans.load_process import LoadFailed, LoadProcess
 from highwater.runs.plans.outcome import PlanResult, write_plan
 from highwater.runs.plans.promises import promises_of
@@ -264,21 +265,27 @@ class _Run:
         for done in self._steps:
             self._require(f"done: {say_step(done.step)}", done.has_fired, str(done))
         session_timeout_ms = self._cluster.topology.session_timeout_ms
-        begin_ns = round(self._begin_s * 1e9)
-        self._requirements += leader_changes(self._steps, self._looks, begin_ns, session_timeout_ms)
+        seen = self._steps, self._looks, round(self._begin_s * 1e9), session_timeout_ms
+        changes = list(leader_changes(*seen))
+        self._requirements += (change.requirement() for change in changes)
+        self._requirements += controller_changes(*seen)
         folder.write(REQUIREMENTS, tuple(self._requirements))
         folder.write(FINAL_LOOK, self._final_look)
         folder.write_json(names.STEPS, [_record(done) for done in self._steps])
         evidence = read_evidence(folder.path)
         verdict = judge_evidence(evidence)
-        self._draw(verdict, evidence.sends.acknowledged)
+        acknowledged = evidence.sends.acknowledged
+        gaps = tuple(gap for each in changes if (gap := each.gap(acknowledged)) is not None)
+        self._draw(verdict, acknowledged, gaps)
         folder.write_json(names.VERDICT, verdict)
-        write_report(folder, verdict, (), self._marks, evidence)
+        write_report(folder, verdict, gaps, self._marks, evidence)
         left_out = (f"nothing to examine: {each}" for each in verdict.idle)
         steps = tuple(str(each) for each in self._steps)
-        return PlanResult(folder.path, verdict, (*notes, *left_out), steps)
+        return PlanResult(folder.path, verdict, (*notes, *left_out), steps, gaps)
 
-    def _draw(self, verdict: Verdict, acknowledged: Sequence[Acknowledged]) -> None:
+    def _draw(
+        self, verdict: Verdict, acknowledged: Sequence[Acknowledged], gaps: Sequence[Gap]
+    ) -> None:
         topic = self._plan.workload.topics[0].name
         draw(
             RunPicture(
@@ -287,7 +294,7 @@ class _Run:
                 looks=self._looks,
                 acknowledged=acknowledged,
                 faults=self._marks,
-                gaps=(),
+                gaps=gaps,
             ),
             self._folder.path / "run.png",
         )

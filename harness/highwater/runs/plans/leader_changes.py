@@ -1,14 +1,21 @@
-"""Which partitions must have changed their leader for a plan's run to prove anything. No I/O."""
+"""What must have changed its leader for a plan's run to prove anything, and how long that took.
+
+No I/O.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
+from highwater.report.failover import Gap, longest_gap
+from highwater.report.observation import active_controller
 from highwater.runs.plans.schedule import StepDone
 from highwater_chaos import faults as f
+from highwater_checker.history import Acknowledged
 from highwater_checker.looks import Leadership, Look, leaderships
 from highwater_checker.verdict import Requirement
-from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.ids import FIRST_CONTROLLER_ID, NodeId, TopicPartition
 
 SURE_AFTER_SESSIONS = 2
 """Session timeouts after which a leader that does not answer has been replaced."""
@@ -16,9 +23,40 @@ _SILENCING = f.Kill | f.FlipBit | f.Pause | f.Isolate | f.Cut
 _MS = 1_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class LeaderChange:
+    """A partition whose leader a fault must have changed.
+
+    after: the first other leader seen, None if there was none. acted_ns, seen_ns: the run's times
+    at which the fault acted and that leader was seen; without one, at which it should have been.
+    """
+
+    before: Leadership
+    after: Leadership | None
+    done: StepDone
+    acted_ns: int
+    seen_ns: int
+
+    def requirement(self) -> Requirement:
+        leader = self.before.leader
+        return Requirement(
+            f"{self.before.topic_partition} changed its leader: "
+            f"{f.fault_name(self.done.step.do)} of broker {leader} at {self.done.acted_ms} ms",
+            self.after is not None,
+            _say(leader, self.before.leader_epoch, self.after),
+        )
+
+    def gap(self, acknowledged: Sequence[Acknowledged]) -> Gap | None:
+        """Return how long the partition's clients had no acknowledgement meanwhile."""
+        at = self.before.topic_partition
+        return longest_gap(
+            acknowledged, at.topic, at.partition, start_ns=self.acted_ns, end_ns=self.seen_ns
+        )
+
+
 def leader_changes(
     steps: Sequence[StepDone], looks: Sequence[Look], begin_ns: int, session_timeout_ms: int
-) -> Iterator[Requirement]:
+) -> Iterator[LeaderChange]:
     """Yield, for each fault that must have changed a leader, whether it did.
 
     It must when it took a broker out, or kept ZooKeeper from hearing of it, for two session
@@ -30,15 +68,88 @@ def leader_changes(
         if not _ends_a_session(done, session_timeout_ms):
             continue
         acted_ns = begin_ns + (done.acted_ms or 0) * _MS
-        sure_ns = acted_ns + SURE_AFTER_SESSIONS * session_ns
-        meanwhile = [look for look in looks if acted_ns - session_ns <= look.time_ns <= sure_ns]
-        after = [look for look in looks if look.time_ns > acted_ns]
+        meanwhile = _meanwhile(looks, acted_ns, session_ns)
         before = _led(look for look in meanwhile if look.time_ns < acted_ns)
         for leadership in before.values():
             others = [broker for broker in leadership.isr if broker != leadership.leader]
             is_led_by_it = int(leadership.leader) == done.node
             if is_led_by_it and any(_goes_on(each, meanwhile, session_ns) for each in others):
-                yield _requirement(leadership, after, done)
+                after, seen_ns = _successor(leadership, looks, acted_ns)
+                yield LeaderChange(
+                    leadership,
+                    after,
+                    done,
+                    acted_ns,
+                    seen_ns or acted_ns + SURE_AFTER_SESSIONS * session_ns,
+                )
+
+
+def controller_changes(
+    steps: Sequence[StepDone], looks: Sequence[Look], begin_ns: int, session_timeout_ms: int
+) -> Iterator[Requirement]:
+    """Yield, for each kill of an active controller, whether another one was active after it.
+
+    It must be when the killed one is away for two session timeouts, and meanwhile another one goes
+    on and nothing else is done but to brokers. looks, begin_ns: as for leader_changes.
+    """
+    session_ns = session_timeout_ms * _MS
+    for done in steps:
+        is_kill = isinstance(done.step.do, f.Kill)
+        if not is_kill or not _ends_a_session(done, session_timeout_ms):
+            continue
+        acted_ns = begin_ns + (done.acted_ms or 0) * _MS
+        meanwhile = _meanwhile(looks, acted_ns, session_ns)
+        active = (active_controller(look) for look in meanwhile if look.time_ns < acted_ns)
+        before = next((each for each in reversed(list(active)) if each is not None), None)
+        if before is None or int(before.node_id) != done.node:
+            continue
+        controllers = [node for look in looks[:1] for node in look.nodes if _is_controller(node)]
+        others = [NodeId(node) for node in controllers if node != done.node]
+        is_alone = not any(
+            _hits_more_than_brokers(each) and _overlap(done, each, session_timeout_ms)
+            for each in steps
+            if each is not done
+        )
+        if not is_alone or not any(_goes_on(each, meanwhile, session_ns) for each in others):
+            continue
+        later = (active_controller(look) for look in looks if look.time_ns > acted_ns)
+        after = next(
+            (
+                each
+                for each in later
+                if each is not None
+                and each.controller_epoch > before.controller_epoch
+                and each.node_id != before.node_id
+            ),
+            None,
+        )
+        yield Requirement(
+            f"another controller was active: kill of {before.node_id} at {done.acted_ms} ms",
+            after is not None,
+            f"{before.node_id} at controller_epoch {before.controller_epoch}, then "
+            + (f"{after.node_id} at {after.controller_epoch}" if after else "nobody else"),
+        )
+
+
+def _is_controller(node: int) -> bool:
+    return node >= FIRST_CONTROLLER_ID
+
+
+def _hits_more_than_brokers(done: StepDone) -> bool:
+    """Return whether it may have acted on a controller, ZooKeeper or a link."""
+    if isinstance(done.step.do, f.KillClient):
+        return False
+    return done.node is None or _is_controller(done.node)
+
+
+def _overlap(done: StepDone, other: StepDone, session_timeout_ms: int) -> bool:
+    """Return whether the other one acted while a controller had to take over, if it did at all."""
+    if not other.has_fired or other.acted_ms is None or done.acted_ms is None:
+        return False
+    for_ms: int | None = getattr(other.step.do, "for_ms", None)
+    sure_ms = done.acted_ms + SURE_AFTER_SESSIONS * session_timeout_ms
+    has_ended = for_ms is not None and other.acted_ms + for_ms < done.acted_ms - session_timeout_ms
+    return other.acted_ms <= sure_ms and not has_ended
 
 
 def _ends_a_session(done: StepDone, session_timeout_ms: int) -> bool:
@@ -46,6 +157,12 @@ def _ends_a_session(done: StepDone, session_timeout_ms: int) -> bool:
     if not done.has_fired or not isinstance(fault, _SILENCING):
         return False
     return fault.for_ms is None or fault.for_ms >= SURE_AFTER_SESSIONS * session_timeout_ms
+
+
+def _meanwhile(looks: Sequence[Look], acted_ns: int, session_ns: int) -> list[Look]:
+    """Return the looks from a session timeout before it until a change is sure."""
+    sure_ns = acted_ns + SURE_AFTER_SESSIONS * session_ns
+    return [look for look in looks if acted_ns - session_ns <= look.time_ns <= sure_ns]
 
 
 def _led(looks: Iterable[Look]) -> dict[TopicPartition, Leadership]:
@@ -57,34 +174,28 @@ def _led(looks: Iterable[Look]) -> dict[TopicPartition, Leadership]:
     return found
 
 
-def _goes_on(broker: NodeId, looks: Sequence[Look], session_ns: int) -> bool:
+def _goes_on(node: NodeId, looks: Sequence[Look], session_ns: int) -> bool:
     """Return whether it answered, and never left looks unanswered for as long as half a session."""
     answered_ns = looks[0].time_ns
     for look in looks:
-        if look.nodes.get(broker) is not None:
+        if look.nodes.get(node) is not None:
             answered_ns = look.time_ns
         elif 2 * (look.time_ns - answered_ns) >= session_ns:
             return False
-    return any(look.nodes.get(broker) is not None for look in looks)
+    return any(look.nodes.get(node) is not None for look in looks)
 
 
-def _requirement(before: Leadership, looks: Sequence[Look], done: StepDone) -> Requirement:
-    at = before.topic_partition
-    led = (found for look in looks if (found := leaderships(look).get(at)) is not None)
-    successor = next(
-        (
-            found
-            for found in led
-            if found.leader_epoch > before.leader_epoch and found.leader != before.leader
-        ),
-        None,
-    )
-    return Requirement(
-        f"{at} changed its leader: {f.fault_name(done.step.do)} of broker {before.leader} "
-        f"at {done.acted_ms} ms",
-        successor is not None,
-        _say(before.leader, before.leader_epoch, successor),
-    )
+def _successor(
+    before: Leadership, looks: Sequence[Look], acted_ns: int
+) -> tuple[Leadership | None, int]:
+    """Return the first other leader of a later epoch, and when it was seen; None and 0 without."""
+    for look in looks:
+        found = leaderships(look).get(before.topic_partition)
+        if look.time_ns <= acted_ns or found is None:
+            continue
+        if found.leader_epoch > before.leader_epoch and found.leader != before.leader:
+            return found, look.time_ns
+    return None, 0
 
 
 def _say(leader: NodeId, leader_epoch: int, successor: Leadership | None) -> str:

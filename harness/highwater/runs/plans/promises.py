@@ -22,9 +22,11 @@ KEPT_IN_SIMULATOR = (WATCHED.name, EXCUSED.name)
 def promises_of(plan: Plan, least_share: float) -> Promises:
     """Return the promises of the plan's clients in containers: p0, p1, ... write; c0, c1, ... read.
 
-    least_share: of the records that a run without faults would acknowledge, those that must be.
+    least_share: of the records that a run without faults would acknowledge, those that must be,
+        where the plan does not expect more.
     """
     workload = plan.workload
+    asked = 0 if plan.expected is None else plan.expected.least_acknowledged
     seconds = plan.quiet_after_ms / 1000
     expected = sum(each.rate_per_s for each in workload.producers if each.acks) * seconds
     return Promises(
@@ -40,7 +42,7 @@ def promises_of(plan: Plan, least_share: float) -> Promises:
             PromisedConsumer(f"c{number}", each.topic)
             for number, each in enumerate(workload.consumers)
         ),
-        least_acknowledged=max(1, int(expected * least_share)),
+        least_acknowledged=max(1, int(expected * least_share), asked),
         kept=KEPT_IN_CONTAINERS,
     )
 

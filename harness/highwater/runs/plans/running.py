@@ -1,0 +1,84 @@
+"""Runs a plan in the world that is asked for: in virtual time or on containers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from highwater.errors import HarnessError
+from highwater.report.screen import Screen
+from highwater.run_folder import RunFolder
+from highwater.runs.stock.libraries import ClientKind
+from highwater_chaos.plan import BadPlan, Plan, decode_plan
+
+if TYPE_CHECKING:
+    from highwater.runs.plans.outcome import PlanResult
+
+
+class WorldName(StrEnum):
+    SIM = "sim"
+    DOCKER = "docker"
+
+
+def run_plan(
+    plan: Plan | Path,
+    folder: Path,
+    *,
+    world: WorldName = WorldName.DOCKER,
+    client: ClientKind = ClientKind.OWN,
+) -> PlanResult:
+    """Run the plan, or that of a file, and return its verdict; its evidence is in the folder.
+
+    folder: it is made; if it exists it must be empty. client: who writes and reads: Highwater's
+    own clients, or a stock library, on containers only.
+
+    Raises:
+        HarnessError: the plan cannot be run in that world; nothing was started.
+    """
+    planned = read_plan(plan) if isinstance(plan, Path) else plan
+    with Screen() as screen:
+        return run_in(world, planned, lambda: RunFolder(folder), screen, client)
+
+
+def read_plan(path: Path) -> Plan:
+    """Return the plan in the file.
+
+    Raises:
+        HarnessError: it is no plan; the message says why.
+    """
+    try:
+        return decode_plan(path.read_bytes(), path)
+    except BadPlan as error:
+        raise HarnessError(str(error)) from error
+
+
+def run_in(
+    world: WorldName,
+    plan: Plan,
+    folder: Callable[[], RunFolder],
+    screen: Screen,
+    client: ClientKind = ClientKind.OWN,
+) -> PlanResult:
+    """Run the plan in that world, by those clients; its folder is made once it can be.
+
+    Raises:
+        Unsupported, EngineMissing: it cannot be; there is no folder of it.
+        HarnessError: stock clients in the simulator, which has no sockets.
+    """
+    if world is WorldName.SIM:
+        if client is not ClientKind.OWN:
+            raise HarnessError(
+                f"{client.value} needs sockets and a real clock: --world docker has them"
+            )
+        from highwater.runs.plans.in_simulator import check_simulated, run_in_simulator
+
+        check_simulated(plan)
+        return run_in_simulator(plan, folder(), screen)
+    from highwater.cluster.engine import connect_engine
+    from highwater.runs.plans.in_containers import check_supported, run_in_containers
+
+    check_supported(plan)
+    connect_engine().close()  # before there is a folder: without an engine no run becomes latest
+    return run_in_containers(plan, folder(), screen, client)
