@@ -203,6 +203,7 @@ async def read_leadership(term: Term, partition: TopicPartition) -> VersionedLea
     except MalformedZnode:
         read = await term.store.get(path, watch=True)
         if read is None:
+            context.unreadable_partitions.discard(partition)
             return None
         try:
             found = _decode_leadership(term, partition, *read)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +14,7 @@ from highwater_controller.logic.partition_states import PartitionState
 from highwater_controller.logic.replica_states import ReplicaState
 from highwater_controller.partition_state_machine import move_partitions
 from highwater_controller.replica_state_machine import move_replicas
+from highwater_controller.state_reader import read_leadership
 from highwater_core import znodes
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
@@ -86,6 +89,19 @@ def test_a_leader_epoch_that_cannot_be_raised_holds_its_partition_and_no_other(r
     assert json.loads(running.data(STATE))["leader_epoch"] == 2**31 - 1
     assert running.brokers[1].leaderships()[P0].leader_epoch == 2**31 - 1
     assert create(running, "after") is ErrorCode.NONE
+
+
+def test_a_malformed_state_that_goes_between_two_reads_is_unreadable_no_more():
+    """Else init commands would be withheld for a znode that is not there."""
+    reads = [(b"garbage", None), None]
+
+    async def get(path, watch=False):
+        return reads.pop(0)
+
+    context = SimpleNamespace(unreadable_partitions={P0})
+    term = SimpleNamespace(store=SimpleNamespace(get=get), context=context)
+    assert asyncio.run(read_leadership(term, P0)) is None
+    assert (reads, context.unreadable_partitions) == ([], set())
 
 
 # ---------------------------------------------------------------- registrations
