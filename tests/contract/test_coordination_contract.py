@@ -9,7 +9,7 @@ import os
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import pytest
 
@@ -33,7 +33,9 @@ from highwater_core.ports import (
 from highwater_core.runtime import Runtime, TimedOut
 from highwater_simulator.network import Network
 from highwater_simulator.rng import SeededRng
+from highwater_simulator.tasks import NodeRuntime
 from highwater_simulator.zookeeper import ZooKeeper
+from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 
 SESSION_TIMEOUT_MS = 6_000
 
@@ -89,7 +91,10 @@ def run(request: pytest.FixtureRequest) -> Run:
     if request.param == "kernel":
         kernel = request.getfixturevalue("kernel_world").kernel
         server = ZooKeeper(kernel, Network(kernel, SeededRng(1)))
-        make: Callable[[Runtime], CoordinationFactory] = server.factory  # type: ignore[assignment]
+
+        def make(runtime: Runtime) -> CoordinationFactory:
+            return SimulatedCoordinationFactory(server, cast(NodeRuntime, runtime))
+
     else:
         address = request.getfixturevalue("zookeeper_address")
 

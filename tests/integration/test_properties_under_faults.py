@@ -23,7 +23,7 @@ from highwater.run_folder import RunFolder
 from highwater.runs.observer import Observer
 from highwater.runs.plans.load_process import LoadProcess
 from highwater.runs.probing import Prober
-from highwater.runs.workload import HistoryRecorder
+from highwater.runs.stock.recording import HistoryFile
 from highwater.waiting import eventually
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Consumer, Producer, Topic, Workload
@@ -145,7 +145,7 @@ class Story:
         self._folder = folder
         self._start_ns = time.monotonic_ns()
         self._epoch = leaderships(look_at(cluster))[self._key].leader_epoch
-        self._recorder = HistoryRecorder(folder.path / "history" / "w0.jsonl", self._start_ns)
+        self._recorder = HistoryFile(folder.path / "history" / "w0.jsonl", self._start_ns)
         self._written = 0
         self._paused: list[int] = []
         self._observer = Observer(

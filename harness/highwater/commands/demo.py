@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from highwater.cluster.topology import MIN_SESSION_TIMEOUT_MS
+from highwater.commands.run import RUNS, print_result
 from highwater.errors import EngineMissing
-from highwater.output import RESULTS, print_json
+from highwater.output import print_json
 from highwater.report.screen import Screen
-from highwater.report.verdict_text import checks_table, print_outcome
-from highwater.runs.demo import DemoResult, run_demo
-from highwater.runs.demo_acts import DemoSettings
+from highwater.run_folder import RunFolder, new_run_id
+from highwater.runs.demo import demo_plan
+from highwater.runs.plans.outcome import PlanResult
+from highwater.runs.plans.running import WorldName, run_in
+from highwater.runs.stock.libraries import ClientKind
+from highwater_chaos.plan import Plan
+from highwater_chaos.words import say_plan
 from highwater_checker.verdict import EXIT_CODES
 from highwater_core.config import Preset
 
@@ -43,57 +49,40 @@ def demo(
         int, typer.Option(min=MIN_SESSION_TIMEOUT_MS, help="Of every node's session.")
     ] = 2000,
     records_per_second: Annotated[int, typer.Option(min=1, help="What the client sends.")] = 1000,
-    runs: Annotated[Path, typer.Option(file_okay=False, help="Where run folders are kept.")] = Path(
-        "runs"
-    ),
+    runs: Annotated[Path, typer.Option(file_okay=False, help="Where run folders are kept.")] = RUNS,
     world: Annotated[
         DemoWorld, typer.Option(help="auto: on containers, in virtual time without an engine.")
     ] = DemoWorld.AUTO,
     json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,
 ) -> None:
     """Kill the leader and the active controller under load, and prove that nothing was lost."""
-    settings = DemoSettings(
-        runs_root=runs,
-        preset=preset,
-        session_timeout_ms=session_timeout_ms,
-        records_per_second=records_per_second,
-    )
+    plan = demo_plan(preset, session_timeout_ms, records_per_second)
     with Screen() as screen:
-        result = _play(settings, screen, world)
+        for line in say_plan(plan):
+            screen.say(line, style="dim")
+        result = _play(plan, runs, screen, world)
     if json:
         print_json(result)
     else:
-        _print_result(result)
+        print_result(result)
     raise typer.Exit(EXIT_CODES[result.verdict.outcome])
 
 
-def _play(settings: DemoSettings, screen: Screen, world: DemoWorld) -> DemoResult:
+def _play(plan: Plan, runs: Path, screen: Screen, world: DemoWorld) -> PlanResult:
     """Play the demo where it can be.
 
     Raises:
         EngineMissing: it was to be on containers alone.
     """
     if world is not DemoWorld.SIM:
+        folder = partial(RunFolder.create, runs, new_run_id("demo"))
         try:
-            return run_demo(settings, screen)
+            return run_in(WorldName.DOCKER, plan, folder, screen, ClientKind.CONFLUENT)
         except EngineMissing as error:
             if world is DemoWorld.DOCKER:
                 raise
             screen.say(str(error), style="yellow")
-    from highwater.runs.simulated_demo import run_simulated_demo
-
     screen.say(WITHOUT_ENGINE, style="bold yellow")
-    return run_simulated_demo(settings, screen)
-
-
-def _print_result(result: DemoResult) -> None:
-    verdict = result.verdict
-    RESULTS.print(checks_table(verdict))
-    for gap in result.gaps:
-        RESULTS.print(
-            f"{gap.topic}-{gap.partition} went {gap.length_s:.2f} s without an acknowledgement"
-        )
-    where = " (in virtual time: no container was started)" if result.world == "sim" else ""
-    print_outcome(verdict, where)
-    for name in ("report.html", "run.png"):
-        RESULTS.print(str(result.folder / name), soft_wrap=True)
+    return run_in(
+        WorldName.SIM, plan, partial(RunFolder.create, runs, new_run_id("demo-sim")), screen
+    )

@@ -148,8 +148,10 @@ def print_result(result: PlanResult) -> None:
     RESULTS.print(table)
     for gap in result.gaps:
         RESULTS.print(str(gap))
-    print_outcome(verdict)
-    RESULTS.print(str(result.folder / "report.html"), soft_wrap=True)
+    where = " (in virtual time: no container was started)" if result.in_virtual_time else ""
+    print_outcome(verdict, where)
+    for name in ("report.html", "run.png"):
+        RESULTS.print(str(result.folder / name), soft_wrap=True)
 
 
 def _print_dry(plan: Plan, world: WorldName) -> int:

@@ -133,10 +133,13 @@ def _rate_top(per_second: Sequence[float]) -> float:
 def _draw_lanes(axes: Axes, run: RunPicture) -> None:
     node_ids = sorted(run.looks[0].nodes) if run.looks else []
     for lane, node_id in enumerate(reversed(node_ids)):
+        spans: dict[str, list[tuple[float, float]]] = {}
         for look, following in pairwise(run.looks):
             start_s, end_s = look.time_ns / 1e9, following.time_ns / 1e9
             colour = _lane_colour(look, node_id, run.topic_partition)
-            axes.broken_barh([(start_s, end_s - start_s)], (lane - 0.38, 0.76), color=colour)
+            spans.setdefault(colour, []).append((start_s, end_s - start_s))
+        for colour, parts in spans.items():
+            axes.broken_barh(parts, (lane - 0.38, 0.76), color=colour)
     axes.set_yticks(range(len(node_ids)), [_lane_name(node) for node in reversed(node_ids)])
     legend = ((_UP, "up"), (_LEADS, f"leads {run.topic_partition} / is active"), (_DOWN, "down"))
     for colour, text in legend:

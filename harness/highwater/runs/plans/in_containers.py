@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.settling import await_full_isr, await_replicated
@@ -14,10 +14,8 @@ from highwater.faults.intents import IntentLog
 from highwater.faults.links.acting import NotProven
 from highwater.faults.links.namespaces import NotInNamespace
 from highwater.faults.on_containers import ContainerFaults
-from highwater.report.failover import Gap
 from highwater.report.observation import Change
-from highwater.report.page import write_report
-from highwater.report.picture import Fault, RunPicture, draw
+from highwater.report.picture import Fault
 from highwater.report.screen import Screen, cluster_table
 from highwater.run_folder import RunFolder
 from highwater.runs.build import write_build
@@ -25,7 +23,7 @@ from highwater.runs.clock import RunClock
 from highwater.runs.observer import Observer
 from highwater.runs.plans.leader_changes import controller_changes, leader_changes
 from highwater.runs.plans.load_process import LoadFailed, LoadProcess
-from highwater.runs.plans.outcome import PlanResult, write_plan
+from highwater.runs.plans.outcome import PlanResult, conclude, write_plan
 from highwater.runs.plans.promises import promises_of
 from highwater.runs.plans.schedule import Schedule, StepDone
 from highwater.runs.plans.trace_watch import TraceWatch
@@ -36,14 +34,11 @@ from highwater.waiting import NeverHappened
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Plan
 from highwater_chaos.words import say_step
-from highwater_checker.history import Acknowledged
-from highwater_checker.judging import judge_evidence
 from highwater_checker.looks import Look, leaderships
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import FINAL_LOOK, PROMISES, REQUIREMENTS
-from highwater_checker.run_folder.evidence import read_evidence
 from highwater_checker.run_folder.names import INTENTS, PROBES
-from highwater_checker.verdict import Requirement, Verdict
+from highwater_checker.verdict import Requirement
 from highwater_client.planned_load import LoadJob
 from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
@@ -142,10 +137,11 @@ class _Run:
         self._load: LoadProcess | None = None
         self._requirements: list[Requirement] = []
         self._steps: list[StepDone] = []
-        self._marks: list[Fault] = []
+        self._healed_s: float | None = None
         self._looks: list[Look] = []
         self._final_look = Look(0, {})
         self._begin_s = 0.0
+        self._acknowledged, self._acknowledged_ns = 0, 0
 
     # ------------------------------------------------------------ phases
 
@@ -184,6 +180,7 @@ class _Run:
             faults.get_ready(step.do for step in self._plan.steps)
             self._do_steps(load, faults)
             self._said("all is healed")
+            self._healed_s = self._now_s()
         finally:
             problems = faults.heal_all()
             intents.close()
@@ -246,7 +243,12 @@ class _Run:
     def _settle(self, load: LoadProcess) -> None:
         time.sleep(WRITE_ON_S)
         longest_ms = max((p.delivery_timeout_ms for p in self._plan.workload.producers), default=0)
-        load.do("stop", longest_ms / 1000 + STOP_MARGIN_S)
+        told = load.do("stop", longest_ms / 1000 + STOP_MARGIN_S)
+        self._screen.say(
+            f"the clients have written: {told.acknowledged} acknowledged, {told.failed} failed, "
+            f"{told.unknown} unknown",
+            time_s=self._now_s(),
+        )
         within_s = SETTLE_BROKEN_WITHIN_S if _is_to_break(self._plan) else SETTLE_WITHIN_S
         self._await_full_isrs(within_s)
         for topic in self._plan.workload.topics:
@@ -272,32 +274,16 @@ class _Run:
         folder.write(REQUIREMENTS, tuple(self._requirements))
         folder.write(FINAL_LOOK, self._final_look)
         folder.write_json(names.STEPS, [_record(done) for done in self._steps])
-        evidence = read_evidence(folder.path)
-        verdict = judge_evidence(evidence)
-        acknowledged = evidence.sends.acknowledged
-        gaps = tuple(gap for each in changes if (gap := each.gap(acknowledged)) is not None)
-        self._draw(verdict, acknowledged, gaps)
-        folder.write_json(names.VERDICT, verdict)
-        write_report(folder, verdict, gaps, self._marks, evidence)
-        left_out = (f"nothing to examine: {each}" for each in verdict.idle)
         steps = tuple(str(each) for each in self._steps)
-        return PlanResult(folder.path, verdict, (*notes, *left_out), steps, gaps)
+        return conclude(folder, self._plan, False, list(self._marks()), changes, notes, steps)
 
-    def _draw(
-        self, verdict: Verdict, acknowledged: Sequence[Acknowledged], gaps: Sequence[Gap]
-    ) -> None:
-        topic = self._plan.workload.topics[0].name
-        draw(
-            RunPicture(
-                title=f"Highwater {self._folder.run_id}: {verdict.outcome.value}",
-                topic_partition=TopicPartition(topic, 0),
-                looks=self._looks,
-                acknowledged=acknowledged,
-                faults=self._marks,
-                gaps=gaps,
-            ),
-            self._folder.path / "run.png",
-        )
+    def _marks(self) -> Iterator[Fault]:
+        """Yield what was done to the cluster, and when it acted."""
+        for done in self._steps:
+            if done.acted_ms is not None:
+                yield Fault(self._begin_s + done.acted_ms / 1000, done.deed)
+        if self._healed_s is not None:
+            yield Fault(self._healed_s, "all is healed")
 
     # ------------------------------------------------------------ helpers
 
@@ -305,9 +291,7 @@ class _Run:
         return self._clock.now_ns() / 1e9
 
     def _said(self, text: str) -> None:
-        now_s = self._now_s()
-        self._marks.append(Fault(now_s, text))
-        self._screen.say(text, time_s=now_s, style="bold")
+        self._screen.say(text, time_s=self._now_s(), style="bold")
 
     def _require(self, name: str, met: bool, evidence: str) -> None:
         self._requirements.append(Requirement(name, met, evidence))
@@ -317,7 +301,13 @@ class _Run:
             self._screen.say(change.text, time_s=change.time_ns / 1e9)
         if self._load is not None and leaderships(look):
             told = self._load.latest
-            footer = f"{told.sent} sent, {told.acknowledged} acknowledged, {told.read} read"
+            if told.acknowledged > self._acknowledged:
+                self._acknowledged, self._acknowledged_ns = told.acknowledged, look.time_ns
+            silence_s = (look.time_ns - self._acknowledged_ns) / 1e9
+            footer = (
+                f"{told.sent} sent, {told.acknowledged} acknowledged, {told.read} read, last "
+                f"acknowledgement {silence_s:.1f} s ago"
+            )
             self._screen.show_live(cluster_table(look, (footer,)))
 
 

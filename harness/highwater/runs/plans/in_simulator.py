@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-
 import msgspec
 
+from highwater.cluster.topology import Topology
 from highwater.errors import HarnessError
-from highwater.report.page import write_report
-from highwater.report.picture import Fault
 from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
-from highwater.runs.plans.outcome import PlanResult, write_plan
+from highwater.runs.plans.leader_changes import controller_changes, leader_changes
+from highwater.runs.plans.outcome import PlanResult, conclude, write_plan
 from highwater.runs.plans.promises import promises_in_simulator
+from highwater.runs.plans.schedule import StepDone
+from highwater.runs.plans.simulated_looks import SimulatedObserver
 from highwater.runs.simulated_evidence import (
     look_at,
     write_clock,
@@ -28,7 +27,6 @@ from highwater.search.judging import requirements_of, steps_of, watched
 from highwater.search.planting import bug_of
 from highwater_chaos.plan import Plan
 from highwater_chaos.words import say_step
-from highwater_checker.judging import judge_evidence
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
     EXCUSED,
@@ -38,7 +36,6 @@ from highwater_checker.run_folder.documents import (
     WATCHED,
     Excused,
 )
-from highwater_checker.run_folder.evidence import read_evidence
 from highwater_simulator.display import display
 from highwater_simulator.liveness import Core
 from highwater_simulator.runner import PlanRun, RunResult
@@ -47,7 +44,8 @@ from highwater_simulator.trace_log import Note
 from highwater_simulator.unsupported import unsupported
 from highwater_simulator.world import World
 
-_NS_PER_S = 1e9
+_SESSION = "session_timeout_ms"
+_UNSET_SESSION_MS = Topology().session_timeout_ms
 
 
 def check_simulated(plan: Plan) -> None:
@@ -71,49 +69,51 @@ def run_in_simulator(plan: Plan, folder: RunFolder, screen: Screen) -> PlanResul
     bug = bug_of(plan)
     write_plan(folder, plan)
     notes = (f"every node has the planted bug {bug}",) if bug else ()
+
+    def write_end(world: World, healed: Core | None) -> None:
+        write_segments(folder, world)
+        if healed is not None:
+            look = look_at(world, healed)
+            folder.write(FINAL_LOOK, look)
+            observer.take(look)
+
     with bug_or_none(bug):
-        result = PlanRun(plan, at_the_end=partial(_write_end, folder)).run()
-    marks = list(_marks(result))
-    for mark in marks:
-        screen.say(mark.text, time_s=mark.time_s, style="bold")
+        run = PlanRun(plan, at_the_end=write_end)
+        observer = SimulatedObserver(run.world, plan.steps, screen)
+        result = run.run()
+    observer.tell_what_was_done()
+    write_looks(folder, observer.looks)
+    begin_ns, session_timeout_ms = result.faults_begin_ns or 0, _session_timeout_ms(plan)
+    seen = _steps_done(result), observer.looks, begin_ns, session_timeout_ms
+    changes = list(leader_changes(*seen))
+    changed = (*(each.requirement() for each in changes), *controller_changes(*seen))
+    folder.write(REQUIREMENTS, (*requirements_of(result), *changed))
     _write_evidence(folder, result)
-    evidence = read_evidence(folder.path)
-    verdict = judge_evidence(evidence)
-    folder.write_json(names.VERDICT, verdict)
-    write_report(folder, verdict, (), marks, evidence)
-    steps = tuple(_said_of_steps(result))
-    return PlanResult(folder.path, verdict, notes, steps)
+    steps = tuple(f"{say_step(step)}: {why}" for step, _, why in steps_of(result))
+    return conclude(folder, plan, True, observer.marks, changes, notes, steps)
 
 
-def _said_of_steps(result: RunResult) -> Iterator[str]:
-    for step, _, why in steps_of(result):
-        yield f"{say_step(step)}: {why}"
+def _steps_done(result: RunResult) -> list[StepDone]:
+    """Return the steps that acted, with the nodes that the trace has of them."""
+    notes = (entry.event for entry in result.trace.entries if isinstance(entry.event, Note))
+    nodes = {note.what: note.detail.get("on") for note in notes if note.who == "plan"}
+    fired = zip(result.outcome.fired, result.outcome.fired_at_ms, strict=True)
+    return [
+        StepDone(step, at_ms, at_ms, at_ms, at_ms, nodes.get(say_step(step)), "done", "")
+        for step, at_ms in fired
+    ]
 
 
-def _marks(result: RunResult) -> Iterator[Fault]:
-    """Yield what was done to the cluster and what broke."""
-    for entry in result.trace.entries:
-        if isinstance(entry.event, Note) and entry.who in ("plan", "oracle"):
-            yield Fault(entry.at_ns / _NS_PER_S, entry.event.what)
-
-
-def _write_end(folder: RunFolder, world: World, healed: Core | None) -> None:
-    """Write the brokers' logs, and the one look that is taken here, if they had settled.
-
-    Nobody looks before the end, and nobody probes: invariants are checked after every event.
-    """
-    write_segments(folder, world)
-    if healed is not None:
-        look = look_at(world, healed)
-        folder.write(FINAL_LOOK, look)
-        write_looks(folder, [look])
+def _session_timeout_ms(plan: Plan) -> int:
+    """Return the longest session timeout of its nodes."""
+    settings = plan.topology.broker_settings, plan.topology.controller_settings
+    return max(each.get(_SESSION, _UNSET_SESSION_MS) for each in settings)
 
 
 def _write_evidence(folder: RunFolder, result: RunResult) -> None:
     """Write what was promised and seen, each client's history and each node's trace, and the one
     trace as it is read."""
     folder.write(PROMISES, promises_in_simulator(result.plan))
-    folder.write(REQUIREMENTS, requirements_of(result))
     folder.write(WATCHED, watched(result))
     folder.write(EXCUSED, tuple(Excused(*at, start) for at, start in result.excused))
     write_histories(folder, result.history, result.processes)

@@ -1,15 +1,22 @@
-"""What a run of a plan comes to, in either world, and the plan's own file in its folder."""
+"""What a run of a plan comes to, in either world: its verdict, picture and report."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from highwater.report.failover import Gap
+from highwater.report.page import write_report
+from highwater.report.picture import Fault, RunPicture, draw
 from highwater.run_folder import RunFolder
+from highwater.runs.plans.leader_changes import LeaderChange
 from highwater_chaos.plan import Plan, encode_plan
+from highwater_checker.judging import judge_evidence
 from highwater_checker.run_folder import names
+from highwater_checker.run_folder.evidence import read_evidence
 from highwater_checker.verdict import Verdict
+from highwater_core.ids import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +33,45 @@ class PlanResult:
     notes: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     gaps: tuple[Gap, ...] = ()
+    in_virtual_time: bool = False
 
 
 def write_plan(folder: RunFolder, plan: Plan) -> None:
     folder.write_bytes(names.PLAN, encode_plan(plan))
+
+
+def conclude(
+    folder: RunFolder,
+    plan: Plan,
+    in_virtual_time: bool,
+    marks: Sequence[Fault],
+    changes: Sequence[LeaderChange],
+    notes: tuple[str, ...],
+    steps: tuple[str, ...],
+) -> PlanResult:
+    """Judge what the run left in its folder, and write the verdict, the picture and the report.
+
+    marks: what was done to the cluster, and when.
+    """
+    evidence = read_evidence(folder.path)
+    verdict = judge_evidence(evidence)
+    acknowledged = evidence.sends.acknowledged
+    gaps = tuple(gap for each in changes if (gap := each.gap(acknowledged)) is not None)
+    where = "in virtual time" if in_virtual_time else "on containers"
+    preset = plan.topology.preset.value
+    draw(
+        RunPicture(
+            title=f"Highwater {folder.run_id}, preset {preset}, {where}: {verdict.outcome.value}",
+            topic_partition=TopicPartition(plan.workload.topics[0].name, 0),
+            looks=evidence.looks,
+            acknowledged=acknowledged,
+            faults=marks,
+            gaps=gaps,
+        ),
+        folder.path / "run.png",
+    )
+    folder.write_json(names.VERDICT, verdict)
+    write_report(folder, verdict, gaps, marks, evidence)
+    left_out = (f"nothing to examine: {each}" for each in verdict.idle)
+    told = (*notes, *left_out)
+    return PlanResult(folder.path, verdict, told, steps, gaps, in_virtual_time)

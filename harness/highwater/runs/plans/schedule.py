@@ -12,7 +12,7 @@ from highwater.faults.done import Done, Find, NotDone
 from highwater.runs.plans.conditions import Waiting, find_node
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Step
-from highwater_chaos.words import say_step
+from highwater_chaos.words import say_fault, say_step
 from highwater_checker.looks import Look
 from highwater_core.events import TraceEvent
 
@@ -46,6 +46,12 @@ class StepDone:
     @property
     def whom(self) -> str:
         return "" if self.node is None else f"node {self.node}, "
+
+    @property
+    def deed(self) -> str:
+        """What was done, and to whom."""
+        on = "" if self.node is None else f" (node {self.node})"
+        return f"{say_fault(self.step.do)}{on}"
 
     @property
     def has_fired(self) -> bool:
@@ -173,7 +179,7 @@ class Schedule:
         if acting.acted_ns is not None:
             done.acted_ms = round((acting.acted_ns / 1e9 - self._begin_s) * 1000)
         done.node, done.proof, done.missed = acting.node, acting.proof, ""
-        self._said(f"{say_step(done.step)} ({done.whom}{say_drift(done.drift_ms)})")
+        self._said(f"{done.deed}, {say_drift(done.drift_ms)}")
         for_ms = getattr(done.step.do, "for_ms", None)
         if for_ms is not None:
             start_ms = done.done_ms if isinstance(done.step.do, f.Terminate) else done.acted_ms

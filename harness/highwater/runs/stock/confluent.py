@@ -9,9 +9,20 @@ import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from highwater.runs.stock.clients import NeverSent, OnDone, Read
-from highwater.runs.workload import PRODUCER_SETTINGS
 from highwater_chaos.plan import Producer as PlannedProducer
 
+PRODUCER_SETTINGS: dict[str, Any] = {
+    "enable.idempotence": False,  # brokers check no sequences yet; duplicates are counted
+    "retry.backoff.ms": 20,
+    "retry.backoff.max.ms": 50,
+    "reconnect.backoff.ms": 10,
+    "reconnect.backoff.max.ms": 50,
+    # Until the dead leader's session expires metadata still names it: ask again often.
+    "topic.metadata.refresh.interval.ms": 100,
+    "topic.metadata.refresh.fast.interval.ms": 20,
+    "log_level": 0,
+}
+"""What a client that should notice a failover quickly sets; a user's own may differ."""
 WORK_S = 0.005
 END_OFFSET_WITHIN_S = 2.0
 _MOST_READ = 500

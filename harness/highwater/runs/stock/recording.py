@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
-from highwater.runs.workload import HistoryRecorder
-from highwater_checker.history import HistoryEvent, OperationType
+from highwater_checker.history import HistoryEvent, OperationType, encode
+
+
+class HistoryFile:
+    """Writes history lines in the order of its calls; all from one thread."""
+
+    def __init__(self, path: Path, start_ns: int) -> None:
+        """start_ns: the machine's monotonic clock at the run's start."""
+        self._file = path.open("wb", buffering=1 << 16)
+        self._start_ns = start_ns
+
+    def now_ns(self) -> int:
+        """Return monotonic nanoseconds since the run's start."""
+        return time.monotonic_ns() - self._start_ns
+
+    def record(self, event: HistoryEvent) -> None:
+        self._file.write(encode(event) + b"\n")
+
+    def hand_over(self) -> None:
+        """Give what was recorded to the operating system: a killed harness does not lose it."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Return once all that was recorded is on the disk."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
 
 
 class ClientHistory:
@@ -15,7 +42,7 @@ class ClientHistory:
 
     def __init__(self, folder: Path, process: str, start_ns: int) -> None:
         """start_ns: the machine's monotonic clock at the run's start."""
-        self._recorder = HistoryRecorder(folder / f"{process}.jsonl", start_ns)
+        self._file = HistoryFile(folder / f"{process}.jsonl", start_ns)
         self._process = process
         self._lock = threading.Lock()
         self._operations = 0
@@ -48,9 +75,9 @@ class ClientHistory:
             if self._is_closed:
                 return
             self.counts[function, kind] += 1
-            self._recorder.record(
+            self._file.record(
                 HistoryEvent(
-                    self._recorder.now_ns(),
+                    self._file.now_ns(),
                     kind,
                     operation_id,
                     self._process,
@@ -64,17 +91,17 @@ class ClientHistory:
                 )
             )
             if kind is OperationType.INVOKE:
-                self._recorder.hand_over()
+                self._file.hand_over()
 
     def hand_over(self) -> None:
         """Give what was written to the operating system."""
         with self._lock:
             if not self._is_closed:
-                self._recorder.hand_over()
+                self._file.hand_over()
 
     def close(self) -> None:
         """Return once all of it is on the disk. Again is harmless."""
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True
-                self._recorder.close()
+                self._file.close()

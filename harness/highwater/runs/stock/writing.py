@@ -75,7 +75,7 @@ class WritingThread:
             self._producer.work()
 
     def _send(self, number: int) -> None:
-        value = f"{self._process}-{number:06}"
+        value = f"{self._process}-{number:06}".ljust(self._settings.value_bytes, ".")
         place = self._settings.topic, number % self._partitions
         operation = self._history.new_operation()
         self._history.write(OperationType.INVOKE, operation, SEND, *place, value)
