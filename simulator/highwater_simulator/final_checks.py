@@ -1,39 +1,33 @@
 """What a run's end must show, by the bytes on the disks and by what clients were told.
 
-Names of anomalies are those of replication.md, "Histories".
+What the checker says of a run's logs and histories is said here by its own checks. The simulator's
+own are which losses are excused, and what was sent after an acknowledgement within one instant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from highwater_checker.history import HistoryEvent, OperationType
+from highwater_checker.finding import Finding
+from highwater_checker.history import HistoryEvent, OperationType, Sends, sends_of
+from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
+from highwater_checker.invariants.duplicates import check_duplicates
+from highwater_checker.invariants.reads import check_reads
+from highwater_checker.invariants.replica_equality import check_replica_equality
+from highwater_checker.segments import DamagedLog, ReplicaLog
 from highwater_core.ids import TopicPartition
-from highwater_simulator.oracle.batches import Batch, is_sound, parse_batches
 from highwater_simulator.oracle.losses import Excuse
-from highwater_simulator.oracle.shadow import LOG_SUFFIX
+from highwater_simulator.verification import read_replica
 from highwater_simulator.world import World
-from highwater_wire.kafka.record_batch import decode_records
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing that is wrong at the end, by invariant or anomaly."""
-
-    invariant: str
-    message: str
-    topic_partition: TopicPartition
-    offset: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class SentBy:
-    """A producer's history, its acks, and whether its records may be there twice."""
+    """A producer's history, and its acks."""
 
     history: Sequence[HistoryEvent]
     acks: int
-    repeats: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,61 +42,8 @@ class ReadBy:
     to_the_end: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
-    """What a partition's replicas hold: values by offset, from start_offset on."""
-
-    start_offset: int
-    values: Mapping[int, str]
-
-    def at(self, offset: int, expected: str) -> str:
-        """Return the value there; what retention may have taken is as expected."""
-        return expected if offset < self.start_offset else self.values.get(offset, _NOTHING)
-
-
-Logs = Mapping[TopicPartition, Log]
-_NOTHING = "nothing"
-
-
-class LogReader:
-    """Reads logs from disks; a batch that several replicas hold is decoded once."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._values: dict[bytes, tuple[tuple[int, str], ...]] = {}
-
-    def read(self, broker: int, at: TopicPartition) -> tuple[list[tuple[int, str]], Problem | None]:
-        """Return (offset, value) of each record in order, and what was unreadable."""
-        values: list[tuple[int, str]] = []
-        for path, content in self._segments(broker, at):
-            end = 0
-            for batch in parse_batches(content, 0):
-                if not is_sound(content, batch):
-                    break
-                values.extend(self._decode(content, batch))
-                end = batch.position + batch.size_bytes
-            if end != len(content):
-                what = f"broker {broker}: {path} is damaged from byte {end} on"
-                return values, Problem("I3", what, at, values[-1][0] + 1 if values else 0)
-        return values, None
-
-    def start_offset(self, broker: int, at: TopicPartition) -> int:
-        """Return where the replica's first segment begins."""
-        paths = [path for path, _ in self._segments(broker, at)]
-        return int(paths[0].rpartition("/")[2].removesuffix(LOG_SUFFIX)) if paths else 0
-
-    def _segments(self, broker: int, at: TopicPartition) -> list[tuple[str, bytes]]:
-        disk = self._world.brokers[broker].disk
-        paths = [path for path in disk.paths(str(at)) if path.endswith(LOG_SUFFIX)]
-        return [(path, bytes(disk.content(path) or b"")) for path in paths]
-
-    def _decode(self, content: bytes, batch: Batch) -> tuple[tuple[int, str], ...]:
-        data = content[batch.position : batch.position + batch.size_bytes]
-        if data not in self._values:
-            self._values[data] = tuple(
-                (record.offset, (record.value or b"").decode()) for record in decode_records(data)
-            )
-        return self._values[data]
+Logs = Mapping[TopicPartition, ReplicaLog]
+"""One log of each partition, since those of its ISR are equal."""
 
 
 def check_end(
@@ -114,97 +55,98 @@ def check_end(
     excuses: Sequence[Excuse],
     *,
     retention: bool = False,
-) -> Iterator[Problem]:
+) -> Iterator[Finding]:
     """Yield what is wrong with each partition's log and with what clients were told of it.
 
     retention: old segments may be gone; then nothing is asked of what lies before the last of the
     replicas' first segments.
     """
-    reader = LogReader(world)
-    logs: dict[TopicPartition, Log] = {}
+    logs: dict[TopicPartition, ReplicaLog] = {}
     for at, isr in isr_by_partition.items():
-        found = {broker: reader.read(broker, at) for broker in isr}
-        starts = [reader.start_offset(broker, at) for broker in isr] if retention else []
-        start_offset = max(starts, default=0)
-        kept: list[list[tuple[int, str]]] = []
-        for broker, (values, damage) in found.items():
-            if damage is not None:
-                yield damage
-            kept.append([each for each in values if each[0] >= start_offset])
-            if kept[-1] != kept[0]:
-                yield Problem("I3", f"brokers {isr[0]} and {broker} hold different logs", at)
-        logs[at] = Log(start_offset, dict(kept[0]))
+        replicas: list[ReplicaLog] = []
+        for broker in isr:
+            try:
+                replicas.append(read_replica(world, broker, at, retention=retention))
+            except DamagedLog as damage:
+                yield Finding("I3", str(damage), at.topic, at.partition, broker=broker)
+        if replicas:
+            start_offset = max(log.log_start_offset for log in replicas)
+            yield from _differences(replicas, start_offset)
+            # A reader that was beyond what was lost does not come back to what took its place.
+            lost_from = [each.start_offset for each in excuses if each.topic_partition == at]
+            readable_end = min([high_watermarks.get(at, 0), *lost_from])
+            logs[at] = replace(
+                replicas[0], high_watermark=readable_end, log_start_offset=start_offset
+            )
     for sender in senders:
         yield from _check_sender(sender, logs, excuses)
-    for reader_history in readers:
-        yield from _check_reader(reader_history, logs, excuses, high_watermarks)
+    for reader in readers:
+        yield from _check_reader(reader, logs, excuses)
 
 
-def _check_sender(sender: SentBy, logs: Logs, excuses: Sequence[Excuse]) -> Iterator[Problem]:
-    places: dict[TopicPartition, dict[str, list[int]]] = {at: {} for at in logs}
-    for at, log in logs.items():
-        for offset, value in log.values.items():
-            places[at].setdefault(value, []).append(offset)
-    lost = [excuse.topic_partition for excuse in excuses]
+def _differences(replicas: Sequence[ReplicaLog], start_offset: int) -> Iterable[Finding]:
+    """Return where the replicas differ from the first of them, up to the longest one's end."""
+    end_offset = max(log.high_watermark for log in replicas)
+    whole = [
+        replace(log, high_watermark=end_offset, log_start_offset=start_offset) for log in replicas
+    ]
+    return check_replica_equality(whole).findings
+
+
+def _check_sender(sender: SentBy, logs: Logs, excuses: Sequence[Excuse]) -> Iterator[Finding]:
+    history = [event for event in sender.history if _place(event) in logs]
+    sends = sends_of(history)
+    yield from check_duplicates(sends, logs.values()).findings
+    if sender.acks == -1:
+        lost = {excuse.topic_partition for excuse in excuses}
+        yield from _check_order([event for event in history if _place(event) not in lost])
+        yield from _check_acknowledged(sends, logs, excuses)
+
+
+def _check_acknowledged(sends: Sends, logs: Logs, excuses: Sequence[Excuse]) -> Iterable[Finding]:
+    """I1; by when a record was sent: what was begun after a loss is not excused by it."""
+    asked_for = [
+        ack
+        for ack in sends.acknowledged
+        if not any(
+            excuse.covers(TopicPartition(ack.topic, ack.partition), ack.offset, ack.invoked_ns)
+            for excuse in excuses
+        )
+    ]
+    return check_acknowledged_records(asked_for, logs.values()).findings
+
+
+def _check_order(history: Iterable[HistoryEvent]) -> Iterator[Finding]:
+    """Find sends that lie before what their producer's history has as acknowledged before them.
+
+    The checker asks this by time, which stands still between an acknowledgement and the next send.
+    """
     acknowledged_up_to: dict[TopicPartition, int] = {}
-    beyond: dict[int, int] = {}
-    invoked_ns: dict[int, int] = {}
-    for event in sender.history:
-        at = TopicPartition(event.topic, event.partition)
-        if event.function != "send" or at not in logs:
+    floors: dict[int, int] = {}
+    for event in history:
+        at = _place(event)
+        if event.function != "send":
             continue
-        offsets = places[at].get(event.value, [])
         if event.type is OperationType.INVOKE:
-            invoked_ns[event.operation_id] = event.time_ns
-            beyond[event.operation_id] = acknowledged_up_to.get(at, -1)
-            if len(offsets) > 1 and not sender.repeats:
-                yield Problem("duplicate", f"{event.value} is at {offsets}", at, offsets[1])
-        if event.type is OperationType.FAIL and offsets:
-            yield Problem("aborted-read", f"{event.value} failed, and is there", at, offsets[0])
-        if event.type is not OperationType.OK:
-            continue
-        if sender.acks == -1 and at not in lost:
-            floor = beyond.get(event.operation_id, -1)
+            floors[event.operation_id] = acknowledged_up_to.get(at, -1)
+        elif event.type is OperationType.OK:
+            floor = floors.get(event.operation_id, -1)
             if event.offset <= floor:
                 what = f"{event.value}, sent after offset {floor} was acknowledged, lies before it"
-                yield Problem("realtime-send", what, at, event.offset)
+                yield Finding("realtime-send", what, at.topic, at.partition, event.offset)
             acknowledged_up_to[at] = max(event.offset, acknowledged_up_to.get(at, -1))
-        found = logs[at].at(event.offset, event.value)
-        if sender.acks == -1 and found != event.value:
-            # By when it was written: what was begun after a loss is not excused by it.
-            written_ns = invoked_ns.get(event.operation_id, event.time_ns)
-            if not any(excuse.covers(at, event.offset, written_ns) for excuse in excuses):
-                what = f"acknowledged {event.value[:40]} is lost: {found[:40]}"
-                yield Problem("I1", what, at, event.offset)
 
 
-def _check_reader(
-    reader: ReadBy,
-    logs: Logs,
-    excuses: Sequence[Excuse],
-    high_watermarks: Mapping[TopicPartition, int],
-) -> Iterator[Problem]:
-    """I9: what was read is still there; I1: everything was read that is there."""
-    read: dict[TopicPartition, set[int]] = {at: set() for at in logs if at.topic == reader.topic}
-    for event in reader.history:
-        at = TopicPartition(event.topic, event.partition)
-        if event.function != "poll" or event.type is not OperationType.OK or at not in read:
-            continue
-        read[at].add(event.offset)
-        found = logs[at].at(event.offset, event.value)
-        if found != event.value and not any(
-            excuse.covers(at, event.offset, event.time_ns) for excuse in excuses
-        ):
-            what = f"{event.value[:40]} was read; there is now {found[:40]}"
-            yield Problem("I9", what, at, event.offset)
-    for at, offsets in read.items() if reader.to_the_end else ():
-        end_offset = high_watermarks.get(at, 0)
-        # A reader that was beyond what was lost does not come back to what took its place.
-        lost_from = min((each.start_offset for each in excuses if each.topic_partition == at),
-                        default=end_offset)  # fmt: skip
-        unread = [
-            offset for offset in logs[at].values if offset < min(end_offset, lost_from)
-            and offset not in offsets
-        ]  # fmt: skip
-        if unread:
-            yield Problem("unseen", f"{len(unread)} records were never read", at, unread[0])
+def _check_reader(reader: ReadBy, logs: Logs, excuses: Sequence[Excuse]) -> Iterable[Finding]:
+    """I9: what was read is still there; everything was read that is there."""
+    history = [
+        event
+        for event in reader.history
+        if not any(excuse.covers(_place(event), event.offset, event.time_ns) for excuse in excuses)
+    ]
+    own = [log for at, log in logs.items() if at.topic == reader.topic]
+    return check_reads(history, own, to_the_end=reader.to_the_end).findings
+
+
+def _place(event: HistoryEvent) -> TopicPartition:
+    return TopicPartition(event.topic, event.partition)

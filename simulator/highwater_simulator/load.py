@@ -185,11 +185,7 @@ class Load:
     def sent(self) -> list[SentBy]:
         """Return what was written, with what each producer's settings promise."""
         found = [
-            SentBy(
-                incarnation.history,
-                planned.acks,
-                repeats=planned.retries,
-            )
+            SentBy(incarnation.history, planned.acks)
             for producer, planned in zip(self.producers, self._plan.workload.producers, strict=True)
             for incarnation in producer.incarnations
         ]

@@ -333,7 +333,7 @@ class PlanRun:
             if (leadership := self.world.partition_state(at)) is not None
         }
         ends, excuses = self._high_watermarks(core), self.oracle.excuses
-        for problem in check_end(
+        for finding in check_end(
             self.world,
             isrs,
             ends,
@@ -342,9 +342,8 @@ class PlanRun:
             excuses,
             retention=_lets_records_go(self.plan),
         ):
-            self.oracle.report(
-                problem.topic_partition, problem.invariant, problem.message, problem.offset
-            )
+            at = TopicPartition(finding.topic, finding.partition)
+            self.oracle.report(at, finding.invariant, finding.message, finding.offset)
 
     # ------------------------------------------------------------ helpers
 
