@@ -1,4 +1,4 @@
-"""The SQL texts that the tests hold the pipeline's checks against, in DuckDB.
+"""The checks said again as SQL texts for DuckDB, which the tests hold the pipeline's against.
 
 Written to be another opinion, not to be fast: where DuckDB takes long, the text may be the reason.
 """
@@ -15,11 +15,8 @@ import duckdb
 
 from bench.pipeline.cost import Answer, Engine, Job
 from bench.pipeline.seven import LATENCIES
+from highwater_pipeline.checks.registry import CHECKS
 from highwater_pipeline.tables import TABLES, Table
-from tests.pipeline.duck import SQL
-from tests.pipeline.event_judges import IN_SQL
-from tests.pipeline.event_judges import SPARK as OF_EVENTS
-from tests.pipeline.record_judges import SPARK as OF_RECORDS
 
 MEMORY = "4GB"
 LATENCIES_TEXT = """
@@ -35,11 +32,9 @@ FROM sends GROUP BY run_id;
 
 CREATE VIEW examined AS SELECT run_id, acknowledged FROM percentiles;
 """
-TEXTS = {
-    check.name: (SQL / f"{name}.sql").read_text()
-    for name, check in {**OF_RECORDS, **OF_EVENTS}.items()
-    if name in OF_RECORDS or name in IN_SQL
-} | {LATENCIES: LATENCIES_TEXT}
+SQL = {path.stem: path.read_text() for path in sorted(Path(__file__).with_name("sql").iterdir())}
+"""By the short name of the check that each says again."""
+TEXTS = {CHECKS[name].name: text for name, text in SQL.items()} | {LATENCIES: LATENCIES_TEXT}
 """By the check's name; there is none for the checks of looks."""
 
 

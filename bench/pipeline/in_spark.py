@@ -21,7 +21,7 @@ from highwater_pipeline.session import spark_session
 from highwater_pipeline.tables import Tables, read_tables
 
 MEMORY = "4g"
-IN_SPARK = frozenset({LATENCIES, *(check.name for check in CHECKS)})
+IN_SPARK = frozenset({LATENCIES, *(check.name for check in CHECKS.values())})
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def spark_engine(job: Job) -> Iterator[Engine]:
     """Give Spark in a JVM with MEMORY of heap."""
     with spark_session(memory=MEMORY, is_small=job.is_small, partitions=job.partitions) as spark:
         tables = read_tables(spark, Path(job.store), are_small=job.is_small)
-        checks = {check.name: functools.partial(_ask, check, tables) for check in CHECKS}
+        checks = {check.name: functools.partial(_ask, check, tables) for check in CHECKS.values()}
         yield Engine(
             pid=_java(),
             checks={**checks, LATENCIES: functools.partial(_latencies, tables)},

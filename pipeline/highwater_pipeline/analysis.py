@@ -69,7 +69,7 @@ class Analysis:
 def analyse(tables: Tables) -> Analysis:
     """Run every check and metric over all runs of the tables."""
     with queries_at_once() as pool:
-        judging = [pool.submit(judge, check, tables) for check in CHECKS]
+        judging = [pool.submit(judge, check, tables) for check in CHECKS.values()]
         idleness = pool.submit(read_idleness, tables)
         changed = pool.submit(_failovers, tables)
         runs = pool.submit(_all, tables[RUNS], RUNS.sort_key)

@@ -135,6 +135,16 @@ def is_set_expression(node: ast.expr) -> bool:
     )
 
 
+def test_no_bench_imports_a_test() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sources("bench")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "tests"
+    ]
+    assert found == []
+
+
 def test_every_error_code_has_its_meaning() -> None:
     assert list(MEANINGS) == list(ErrorCode)
 

@@ -10,10 +10,18 @@ from pyspark.sql import SparkSession
 
 from highwater_pipeline.session import spark_session
 
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""To compile a query costs more than to interpret it over the few rows that a test has."""
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    with spark_session("local[2]", partitions=2, memory="1g") as session:
+    with spark_session("local[2]", partitions=2, memory="1g", is_small=True) as session:
+        for name, value in INTERPRETED.items():
+            session.conf.set(name, value)
         yield session
 
 

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-SQL = Path(__file__).parent / "sql"
+from bench.pipeline.in_duckdb import SQL
 
 
 def opinion(
     name: str, tables: Mapping[str, pa.Table], *wanted: str
 ) -> dict[str, list[tuple[Any, ...]]]:
-    """Return the rows of the wanted relations that sql/<name>.sql creates, each sorted.
+    """Return the rows of the wanted relations that a check's text creates, each sorted.
 
     The tables go by their own names (arrow_tables of frames.py makes them).
     """
-    text = (SQL / f"{name}.sql").read_text()
-    return query(text, tables, *wanted)
+    return query(SQL[name], tables, *wanted)
 
 
 def query(

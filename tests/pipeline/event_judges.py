@@ -21,22 +21,10 @@ from highwater_checker.invariants.truncations import check_truncations
 from highwater_checker.looks import leaderships, replicas_of
 from highwater_checker.segments import ReplicaLog
 from highwater_core.events import TraceEvent
-from highwater_pipeline.checks import (
-    committed_before,
-    completeness,
-    empty_fetches,
-    high_watermarks,
-    isr,
-    leader_uniqueness,
-    successors,
-    truncations,
-)
 from highwater_pipeline.checks.findings import Check
+from highwater_pipeline.checks.registry import CHECKS
 from tests.pipeline.event_runs import file_of
 from tests.pipeline.frames import Run, client_of
-
-IN_SQL = ("completeness", "leader_uniqueness", "truncations", "isr", "committed_before")
-
 
 # ---------------------------------------------------------------- the checker, fed
 
@@ -111,13 +99,5 @@ PYTHON: Mapping[str, Callable[[Run], CheckResult | None]] = {
     "committed_before": lambda run: check_committed_before(_events(run)),
 }
 
-SPARK: Mapping[str, Check] = {
-    "completeness": completeness.CHECK,
-    "leader_uniqueness": leader_uniqueness.CHECK,
-    "truncations": truncations.CHECK,
-    "isr": isr.CHECK,
-    "empty_fetches": empty_fetches.CHECK,
-    "high_watermarks": high_watermarks.CHECK,
-    "successors": successors.CHECK,
-    "committed_before": committed_before.CHECK,
-}
+SPARK: Mapping[str, Check] = {name: CHECKS[name] for name in PYTHON}
+IN_SQL = ("completeness", "leader_uniqueness", "truncations", "isr", "committed_before")

@@ -61,8 +61,9 @@ def asked_of_spark(
         frames = check.run(tables)
         assert frames.findings.schema.fieldNames() == list(FINDINGS.columns)
         assert [kind.dataType for kind in frames.findings.schema] == list(FINDINGS.columns.values())
-        findings = [tuple(row) for row in frames.findings.collect()]
-        examined = [(row["run_id"], row["examined"]) for row in frames.examined.collect()]
+        both = frames.findings.unionByName(frames.examined, allowMissingColumns=True).collect()
+        findings = [tuple(row)[:-1] for row in both if row["examined"] is None]
+        examined = [(row["run_id"], row["examined"]) for row in both if row["examined"] is not None]
         found |= _by_run(name, findings, examined)
     return found
 

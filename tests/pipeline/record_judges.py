@@ -20,19 +20,8 @@ from highwater_checker.invariants.replica_equality import (
     check_replica_equality,
 )
 from highwater_checker.segments import ReplicaLog
-from highwater_pipeline.checks import (
-    acknowledged_records,
-    duplicates,
-    inconsistent_offsets,
-    order,
-    reads,
-)
 from highwater_pipeline.checks.findings import Check
-from highwater_pipeline.checks.replica_equality import (
-    HIGH_WATERMARKS_ARE_HELD,
-    REPLICA_EQUALITY,
-    SEGMENTS_DECODE,
-)
+from highwater_pipeline.checks.registry import CHECKS
 from tests.pipeline.frames import Run, client_of
 
 # ---------------------------------------------------------------- the checker, fed
@@ -131,13 +120,4 @@ PYTHON: Mapping[str, Callable[[Run], CheckResult]] = {
     "segments_decode": _segments_decode,
 }
 
-SPARK: Mapping[str, Check] = {
-    "acknowledged_records": acknowledged_records.CHECK,
-    "duplicates": duplicates.CHECK,
-    "order": order.CHECK,
-    "inconsistent_offsets": inconsistent_offsets.CHECK,
-    "reads": reads.CHECK,
-    "replica_equality": REPLICA_EQUALITY,
-    "high_watermarks_are_held": HIGH_WATERMARKS_ARE_HELD,
-    "segments_decode": SEGMENTS_DECODE,
-}
+SPARK: Mapping[str, Check] = {name: CHECKS[name] for name in PYTHON}

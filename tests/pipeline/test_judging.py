@@ -90,4 +90,4 @@ def test_few_findings_are_shown_and_all_are_counted(
 
 
 def test_every_check_has_a_name_of_its_own() -> None:
-    assert len({check.name for check in CHECKS}) == len(CHECKS)
+    assert len({check.name for check in CHECKS.values()}) == len(CHECKS)
