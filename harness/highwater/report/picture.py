@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from math import nan
 from pathlib import Path
 from textwrap import shorten
@@ -78,10 +78,9 @@ def _draw_rate(axes: Axes, run: RunPicture) -> None:
     axes.fill_between(times, per_second, step="post", color=_LEADS, alpha=0.75, linewidth=0)
     top = _rate_top(per_second)
     axes.set_ylim(0, top * 1.3)
-    for time_s, rate in zip(times, per_second, strict=True):
-        if rate > top * 1.3:
-            text = f"{rate:,.0f}"
-            axes.annotate(text, (time_s + _BIN_S, top * 0.98), fontsize=7, color="#666666")
+    for time_s, rate in _peaks(times, per_second, top * 1.3):
+        text = f"to {rate:,.0f}"
+        axes.annotate(text, (time_s + _BIN_S, top * 0.98), fontsize=7, color="#666666")
     axes.set_ylabel("acknowledged\nrecords/s (all partitions)")
     for gap in run.gaps:
         axes.axvspan(gap.from_s, gap.to_s, color=_DOWN, alpha=0.18, linewidth=0)
@@ -101,6 +100,16 @@ def _draw_rate(axes: Axes, run: RunPicture) -> None:
             va="top",
         )
         said.set_in_layout(False)  # a text near the end shrinks no axes
+
+
+def _peaks(
+    times: Sequence[float], rates: Sequence[float], above: float
+) -> Iterator[tuple[float, float]]:
+    """Yield when each stretch of higher rates ends, and the highest of it: their bars are cut."""
+    for is_cut, stretch in groupby(zip(times, rates, strict=True), lambda each: each[1] > above):
+        if is_cut:
+            bars = list(stretch)
+            yield bars[-1][0], max(rate for _, rate in bars)
 
 
 def _label(index: int, fault: Fault, count: int) -> str:

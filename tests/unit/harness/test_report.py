@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 from highwater.report.failover import Gap
 from highwater.report.page import junit_xml, write_report
-from highwater.report.picture import Fault, RunPicture, draw
+from highwater.report.picture import Fault, RunPicture, _peaks, draw
 from highwater.run_folder import RunFolder
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import Acknowledged
@@ -59,3 +59,8 @@ def test_a_picture_of_many_faults_numbers_them_and_lists_their_texts(tmp_path: P
     picture = RunPicture("many", TopicPartition("t", 0), (), (), faults, ())
     draw(picture, tmp_path / "run.png")  # a warning of the layout's would be an error
     assert (tmp_path / "run.png").stat().st_size > 10_000
+
+
+def test_bars_beyond_the_picture_that_stand_side_by_side_have_one_number() -> None:
+    rates = [1.0, 9.0, 12.0, 1.0, 8.0]
+    assert list(_peaks([0.0, 1.0, 2.0, 3.0, 4.0], rates, 5.0)) == [(2.0, 12.0), (4.0, 8.0)]
