@@ -1,8 +1,8 @@
 """ReplicaFetcherThread: copies the partitions that this broker follows from one leader.
 
-Each partition is first Truncating, until its log agrees with the leader's, then Fetching. Every
-answer counts only while the partition's entry is the one that it was asked for: a command that
-changed role or epoch meanwhile has replaced the entry.
+Each partition is first Truncating, until its log agrees with the leader's, then Fetching. The
+answer to a request counts for a partition only while the partition still has the entry with which
+the request was made: a command that changes the role or the leader epoch replaces the entry.
 Source: replication.md, "Truncation"; KIP-101, 279, 320.
 """
 
@@ -60,7 +60,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class FetcherContext:
-    """What the fetchers are given of their broker."""
+    """The parts of the broker that its fetchers use."""
 
     settings: BrokerSettings
     toggles: Toggles
@@ -68,12 +68,12 @@ class FetcherContext:
     endpoint_of: Callable[[NodeId], Endpoint | None]
     """A live broker's replication listener."""
     broker_epoch: Callable[[], BrokerEpoch]
-    """This broker's present registration."""
+    """The broker epoch of this broker's present registration."""
     write_recovery_points: Callable[[], Awaitable[None]]
     """Checkpoints how far logs are on the disk: after a truncation, before the next append."""
     fail_points: FailPoints
     told_endpoints: dict[NodeId, Endpoint] = field(default_factory=dict)
-    """Leaders' replication listeners as LeaderAndIsr named them; metadata comes first."""
+    """Replication listeners that LeaderAndIsr commands named; used where metadata has none."""
 
     def endpoint(self, leader: NodeId) -> Endpoint | None:
         return self.endpoint_of(leader) or self.told_endpoints.get(leader)
@@ -96,9 +96,9 @@ class _Followed:
     asked_epoch: LeaderEpoch = NO_EPOCH
     """The epoch of the last OffsetForLeaderEpoch, while Truncating."""
     item: FetchPartition | None = None
-    """How it was asked for last."""
+    """The partition's part of the last fetch request."""
     nothing_new: FetchPartitionResult | None = None
-    """The last answer, if it was taken and had no records: the same again changes nothing."""
+    """The last fetch result, if it was applied and had no records; an equal one changes nothing."""
 
     def is_answered_by(self, result: FetchPartitionResult) -> bool:
         key = self.partition.topic_partition
@@ -108,7 +108,7 @@ class _Followed:
 class ReplicaFetcher:
     """Fetches from one leader, one request at a time, on a connection of its own.
 
-    All of its partitions are asked for by the same version of Fetch; see fetcher_registry.
+    All partitions of a request are fetched with one version of Fetch; see fetcher_registry.
     """
 
     def __init__(self, context: FetcherContext, leader: NodeId, name: str) -> None:
@@ -142,7 +142,7 @@ class ReplicaFetcher:
             self.disconnect()
 
     def remove(self, topic_partition: TopicPartition) -> tuple[Partition, Phase]:
-        """Stop fetching the partition; return how far it had come."""
+        """Stop fetching the partition; return it and its phase."""
         followed = self._followed.pop(topic_partition)
         return followed.partition, followed.phase
 
@@ -156,7 +156,7 @@ class ReplicaFetcher:
     # ------------------------------------------------------------ the loop
 
     async def run(self) -> None:
-        """Bring new partitions in line, else fetch; for ever, until the registry cancels it."""
+        """Truncate the partitions that are Truncating, else fetch; until it is cancelled."""
         while True:
             if self._has_new_partition:
                 self._has_new_partition = False
@@ -183,7 +183,7 @@ class ReplicaFetcher:
                     await self._woken.wait(self._backoff_ms(self._failures))
 
     async def _write_recovery_points(self, unsaved: list[_Followed]) -> None:
-        """Write what must be on the disk before the next append; nothing is fetched meanwhile."""
+        """Write recovery points and log starts; nothing is fetched before they are on the disk."""
         await self._context.write_recovery_points()
         if any(each.partition.must_checkpoint for each in unsaved):
             await self._woken.wait(self._context.settings.replica_fetch_backoff_max_ms)
@@ -269,9 +269,10 @@ class ReplicaFetcher:
     def _with_news(
         self, ready: list[_Followed], results: tuple[FetchPartitionResult, ...]
     ) -> list[tuple[_Followed, FetchPartitionResult | None]]:
-        """Return what was answered otherwise than before, and what a sound leader never leaves out.
+        """Return the partitions whose result differs from their last one, with that result.
 
-        A leader answers in the order of the request; only then is it quick.
+        The result is None for a partition that the response lacks; a correct leader leaves none
+        out. Results in the order of the request are matched without a look-up.
         """
         if len(ready) == len(results):
             pairs: list[tuple[_Followed, FetchPartitionResult | None]] = [
@@ -285,13 +286,13 @@ class ReplicaFetcher:
         return [(each, answers.get(each.partition.topic_partition)) for each in ready]
 
     def _back_off_all(self, unanswered: Mapping[TopicPartition, _Followed]) -> None:
-        """Ask again later for what an answer left out, which a sound leader's never does."""
+        """Back off the partitions that a response lacks; a correct leader leaves none out."""
         for followed in unanswered.values():
             if self._is_current(followed):
                 self._back_off(followed, ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def _fetch_partition(self, followed: _Followed) -> FetchPartition:
-        """Return how to ask for it: the same object as before where nothing changed since."""
+        """Return the partition's part of a fetch request; the last one again if it is unchanged."""
         partition, item = followed.partition, followed.item
         log = partition.log
         if (
@@ -313,7 +314,7 @@ class ReplicaFetcher:
         return followed.item
 
     def _take(self, followed: _Followed, result: FetchPartitionResult) -> None:
-        """Append what came, without copying it."""
+        """Append the result's records without copying them, or back off on its error."""
         error = result.error
         followed.nothing_new = None
         if error is ErrorCode.NONE:
@@ -327,7 +328,7 @@ class ReplicaFetcher:
                 self._runtime.wall_clock_ms(),
             )
             if len(records) > 0:
-                # Next time after those that got nothing: a full response starves nobody.
+                # The next request has it last: a full response starves no other partition.
                 key = followed.partition.topic_partition
                 self._followed[key] = self._followed.pop(key)
             else:
@@ -358,7 +359,7 @@ class ReplicaFetcher:
                 self._back_off(followed, refused.error)
 
     def _truncate(self, followed: _Followed, offset: Offset, reason: str) -> bool:
-        """Return whether the disk let us."""
+        """Truncate the log; return False, and back off, where the disk refuses."""
         try:
             followed.partition.truncate_to(offset, reason)
         except LogRefused as refused:

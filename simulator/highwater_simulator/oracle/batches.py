@@ -50,7 +50,7 @@ def parse_batches(data: bytes | bytearray | memoryview, position: int) -> list[B
 
 
 def is_sound(data: bytes | bytearray | memoryview, batch: Batch) -> bool:
-    """Return whether it is of magic 2, which no CRC covers, and its bytes fit its CRC-32C."""
+    """Return whether the batch has magic 2, which its CRC does not cover, and the right CRC-32C."""
     end = batch.position + batch.size_bytes
     return (
         data[batch.position + _MAGIC_AT] == _MAGIC

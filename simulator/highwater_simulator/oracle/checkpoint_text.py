@@ -1,4 +1,4 @@
-"""Kafka's checkpoint files, read by nobody's code but our own: version, count, rows, checksum."""
+"""Kafka's checkpoint files, read without node code: version, count, rows, checksum."""
 
 from __future__ import annotations
 

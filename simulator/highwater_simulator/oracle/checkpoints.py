@@ -1,4 +1,4 @@
-"""I15: a checkpoint lists every hosted partition, and calls nothing durable that is not."""
+"""I15: a checkpoint lists every hosted partition, and no recovery point is above durable data."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ class CheckpointChecks:
             self._check_durable(event)
 
     def appended(self, broker: int, at: TopicPartition, base_offset: int) -> None:
-        """Nothing is appended below what the recovery point calls durable: a power loss may leave
-        anything there, and no start looks at it. Nor below the one that a power loss would bring
-        back.
+        """Report an append below the recovery point.
+
+        A power loss may leave any bytes there, and no start checks them. The recovery point counts
+        as the file has it, and as the file would have it after a power loss.
         """
         disk = self._world.brokers[broker].disk
         visible = bytes(disk.content(RECOVERY_POINTS) or b"")
@@ -61,7 +62,10 @@ class CheckpointChecks:
             )
 
     def _check_listed(self, event: TraceEvent) -> None:
-        """What was hosted when the last one was done, and still is, is in this one."""
+        """Report hosted replicas that the high watermark checkpoint lacks.
+
+        It must list each replica that was hosted at the previous checkpoint and still is.
+        """
         node = self._world.broker_node(event.node)
         if node is None:
             return
@@ -117,7 +121,7 @@ class CheckpointChecks:
 
 
 def checkpointed_high_watermarks(world: World, broker: int) -> dict[TopicPartition, int]:
-    """Return what the broker's disk has of them now."""
+    """Return the high watermarks in the checkpoint on the broker's disk."""
     return _checkpointed(world, broker, HIGH_WATERMARKS)
 
 

@@ -1,4 +1,4 @@
-"""I8 and I16's controller part: one controller per epoch, and none that acts after the next."""
+"""I8, and I16 for controllers: one controller per epoch, and no writes once another is elected."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ControllerChecks:
             )  # fmt: skip
 
     def state_changed(self, event: TraceEvent) -> None:
-        """I12: partitions and replicas come to a state only from those that may go before it."""
+        """I12: partitions and replicas reach a state only from the states allowed before it."""
         before, after = event.detail["from_state"], event.detail["to_state"]
         if before not in VALID_PREVIOUS[after]:
             self._report(
@@ -59,7 +59,7 @@ class ControllerChecks:
             )
 
     def transition_refused(self, event: TraceEvent) -> None:
-        """I12: a controller does not even try what it must refuse itself."""
+        """I12: a controller attempts no transition that its own tables refuse."""
         before, after = event.detail["from_state"], event.detail["to_state"]
         self._report(
             event.topic_partition,
@@ -75,7 +75,7 @@ class ControllerChecks:
         self._epoch = epoch
 
     def topic_written(self, author: int, topic: str) -> None:
-        """I8, of a topic's creation, its deletion, or the request for one."""
+        """I8, for the creation of a topic, its deletion, and the request for either."""
         epoch = self._epoch_of.get(author, self._epoch)
         if epoch < self._epoch:
             self._report(

@@ -1,7 +1,7 @@
-"""I11, the logs' starts: a log begins where a leader's did, or as far as retention lets go.
+"""I11, for log starts: a log begins where a leader's log began, or where retention may move it.
 
-Nobody who looks at what is left can tell that a start is too high: what lay below is gone from all
-replicas once it is gone from their leader.
+That a log start is too high cannot be seen in the logs at the end: once the leader has dropped
+records, its followers drop them too.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Segment(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """What retention keeps at least; None: everything."""
+    """The loosest retention limits configured so far; None keeps everything."""
 
     size_bytes: int | None
     age_ms: int | None
@@ -51,7 +51,7 @@ class _Kept(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """A replica as it was last looked at, and how often its disk had lost something by then."""
+    """A replica when it was last checked, and how often its disk had lost data by then."""
 
     replica: Partition
     start_offset: int
@@ -59,12 +59,12 @@ class _Seen(NamedTuple):
 
 
 class LogStartChecks:
-    """Follows where logs start.
+    """Follows the log start offset of every replica.
 
-    A follower begins where a leader of its partition began at some time, of whatever epoch. Every
-    replica lets go by itself of what retention does not keep: whole segments, the oldest first, by
-    the least that was ever configured, since brokers hear of it by and by. A restarted one begins
-    no higher than before, unless its disk lost something meanwhile.
+    A follower's log starts at an offset at which the log of some leader of its partition started,
+    of any epoch. Every replica removes whole segments, the oldest first, that retention does not
+    keep. The loosest limits that were ever configured count, since brokers learn of a change late.
+    The log of a restarted replica starts no higher than before, unless its disk lost data.
     """
 
     def __init__(self, world: World, report: Report) -> None:
@@ -82,7 +82,7 @@ class LogStartChecks:
         """What each log held whose start has moved in this event."""
 
     def disk_lost(self, broker: int) -> None:
-        """Take note that the disk lost something: the next start finds what is left."""
+        """Take note that the disk lost data: the log may start elsewhere after a restart."""
         self._losses[broker] = self._losses.get(broker, 0) + 1
 
     def config_written(self, topic: str) -> None:
@@ -96,9 +96,9 @@ class LogStartChecks:
             del self._seen[key], self._own[key]
 
     def start_moved(self, broker: int, at: TopicPartition, start_offset: int) -> None:
-        """Take note of what the log holds, before any file is removed.
+        """Take note of the log's segments before their files are removed.
 
-        That is at once where the disk refuses to write down where logs start.
+        The broker removes them at once where the disk refuses to write the log start checkpoint.
         """
         seen = self._seen.get((broker, at))
         if seen is not None and start_offset > self._highest(broker, at):
@@ -107,7 +107,7 @@ class LogStartChecks:
             self._before.setdefault((broker, at), held)
 
     def check(self, broker: int, replica: Partition) -> None:
-        """Look at a replica that something was done to."""
+        """Check the log start of a replica that has changed."""
         at, start_offset = replica.topic_partition, replica.log_start_offset
         key, losses = (broker, at), self._losses.get(broker, 0)
         seen = self._seen.get(key)
@@ -137,11 +137,11 @@ class LogStartChecks:
         )
 
     def _highest(self, broker: int, at: TopicPartition) -> int:
-        """Return up to where it may start because it, or a leader, started there before."""
+        """Return the highest offset at which this replica's log, or a leader's, has started."""
         return max(self._led_from.get(at, 0), self._own.get((broker, at), 0))
 
     def _may_go(self, broker: int, replica: Partition) -> bool:
-        """Return whether retention may let go of all segments up to the replica's start."""
+        """Return whether retention may remove all segments below the replica's log start."""
         at, runtime = replica.topic_partition, self._world.brokers[broker].runtime
         if runtime is None:
             return False
@@ -186,7 +186,7 @@ class LogStartChecks:
 def _segments_from(disk: Disk, folder: str, offset: int) -> Iterator[_Segment]:
     """Yield the segment that holds the offset and those that follow on one another from there.
 
-    Files that a disk refused to remove lie beside them, perhaps.
+    Others may be there too: files that the disk refused to remove.
     """
     paths = {
         int(path.rpartition("/")[2].removesuffix(LOG_SUFFIX)): path

@@ -14,9 +14,9 @@ from highwater_simulator.oracle.shadow import ReplicaShadow
 
 
 class Excuse(NamedTuple):
-    """What was committed in [start_offset, end_offset) until at_ns, and disks alone lost then.
+    """Committed records in [start_offset, end_offset) that nothing but disk faults lost, at at_ns.
 
-    Units: at_ns is virtual time. What is committed there later is asked for like all else.
+    Units: at_ns is virtual time. Records that are committed at these offsets later must stay.
     """
 
     topic_partition: TopicPartition
@@ -25,7 +25,7 @@ class Excuse(NamedTuple):
     at_ns: int
 
     def covers(self, at: TopicPartition, offset: int, before_ns: int) -> bool:
-        """Return whether it excuses what was written or read at the offset at that time."""
+        """Return whether it excuses the loss of a record that was sent or read at before_ns."""
         return (
             at == self.topic_partition
             and self.start_offset <= offset < self.end_offset
@@ -34,10 +34,10 @@ class Excuse(NamedTuple):
 
 
 def is_excused(offset: int, elected: int, shadows: Mapping[int, ReplicaShadow]) -> bool:
-    """Return whether nobody holds the committed record at offset, and only disks took it.
+    """Return whether no replica holds the committed record, and nothing but disk faults took it.
 
-    The elected replica must itself have lost it by its disk. Another one that still holds it, or
-    that cut it off on a leader's word, makes the loss the protocol's.
+    The elected replica must have lost the record by a fault of its disk. The loss is the
+    protocol's where another replica still holds the record, or truncated it.
     """
     return shadows[elected].lost_by_disk(offset) and all(
         shadow.held_end <= offset and (shadow.cut_from is None or shadow.cut_from > offset)

@@ -6,11 +6,11 @@ from highwater_core.events import TraceEvent
 
 
 class LostDisks:
-    """Follows under which registrations disks lost something, and whom controllers command.
+    """Follows the registrations under which disks lost data, and those that controllers command.
 
-    A controller knows of a registration once it sends a command to it: all that it does comes one
-    after the other, and it takes up brokers before it commands them. Where commands name no
-    registration (presets before KIP-380) no controller ever knows.
+    A controller knows of a registration once it has sent a command to it: it handles one event at
+    a time, and reads a registration before it commands the broker. Where commands name no broker
+    epoch (presets before KIP-380) no controller counts as knowing one.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""I9, ListOffsets' half: the latest offset that clients are told never falls.
+"""I9, for ListOffsets: the latest offset that leaders answer never falls.
 
 Source: replication.md, I9, and row 23: KIP-207, KAFKA-2334.
 """
@@ -7,22 +7,23 @@ from __future__ import annotations
 
 
 class OffsetsTold:
-    """What may be told of one partition, by the leader epoch in which it is told.
+    """The latest offsets that leaders of one partition have answered, by leader epoch.
 
-    A later epoch's leader must not go back behind what an earlier one's was told or had committed
-    by then. An earlier one's that still answers, because it does not know better, may: it can
-    only repeat itself, and a client that asks it has not heard of the other one.
+    The leader of an epoch must not answer an offset below one that a leader of the same or an
+    earlier epoch has answered, or below what was committed when the epoch began. The leader of an
+    earlier epoch that still answers may stay below a later leader's answers: it does not know that
+    it was deposed, and a client that asks it has not heard of the later leader.
     """
 
     def __init__(self) -> None:
         self._least: dict[int, int] = {}
 
     def epoch_begun(self, leader_epoch: int, committed_end: int) -> None:
-        """Take note of what was committed when the epoch's leader began to lead."""
+        """Take note of the committed end offset when the epoch's leader began to lead."""
         self._told(leader_epoch, committed_end)
 
     def told(self, leader_epoch: int, offset: int) -> int:
-        """Take note of an answer; return the offset that it must not be below."""
+        """Take note of an answered offset; return the least offset that the answer could have."""
         least = max((end for epoch, end in self._least.items() if epoch <= leader_epoch), default=0)
         self._told(leader_epoch, offset)
         return least
@@ -31,5 +32,5 @@ class OffsetsTold:
         self._least[leader_epoch] = max(offset, self._least.get(leader_epoch, 0))
 
     def forget_beyond(self, end_offset: int) -> None:
-        """Take what lay beyond as never told: its loss was excused."""
+        """Lower all answers to end_offset: the loss of the records beyond it was excused."""
         self._least = {epoch: min(end, end_offset) for epoch, end in self._least.items()}

@@ -85,7 +85,7 @@ class Oracle:
 
     @property
     def excuses(self) -> list[Excuse]:
-        """What was committed, and lost by disks alone."""
+        """The committed records that nothing but disk faults lost."""
         return [excuse for each in self.partitions.values() for excuse in each.excuses]
 
     def shadow(self, broker: int, topic_partition: TopicPartition) -> ReplicaShadow:
@@ -164,7 +164,7 @@ class Oracle:
     def _batch_taps(
         self, broker: int, at: TopicPartition, *, are_appended: bool = False
     ) -> Callable[[Batch, int], None]:
-        """Return what is told of each batch that a replica gains, or is found to have."""
+        """Return the callback for each batch that a replica gains, or is found to have."""
         partition = self.partitions.get(at)
         if partition is None or self._shadows[str(at)][broker].is_of_deleted_topic:
             return lambda batch, chain: None
@@ -294,7 +294,7 @@ class Oracle:
         return partition
 
     def _replied(self, broker: int, request: Any, response: Any) -> None:
-        """Take note of what a broker tells a client."""
+        """Take note of a broker's response to a client."""
         if response is None:
             return
         if isinstance(request, ProduceRequest) and request.acks == _ALL_ISR:
@@ -314,7 +314,7 @@ class Oracle:
                     self._judge_latest(broker, TopicPartition(told.topic, told.partition), told)
 
     def _fetched(self, broker: int, request: Any, response: Any) -> None:
-        """Take note of what a consumer is promised, and what it gets if that is read later."""
+        """Take note of a fetch response, and of its records even if they are read later."""
         for each in response.partitions if request.replica_id == CONSUMER else ():
             if each.error is ErrorCode.NONE and len(each.records):
                 at = TopicPartition(each.topic, each.partition)
@@ -421,9 +421,9 @@ class Oracle:
     # ------------------------------------------------------------ what disks did
 
     def disk_lost(self, broker: int, *, files: tuple[str, ...] = ()) -> None:
-        """Read a disk anew after it lost something by itself, and blame nobody for it.
+        """Read a disk again after a fault of it; the loss is no violation by its broker.
 
-        files: those that a fault took or changed though they were durable.
+        files: durable files that the fault removed or changed.
         """
         if HIGH_WATERMARKS in files:
             self._restarts.checkpoint_lost(broker)

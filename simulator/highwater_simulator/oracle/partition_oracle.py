@@ -64,7 +64,7 @@ class PartitionOracle:
     # ------------------------------------------------------------ logs
 
     def batch_added(self, broker: int, batch: Batch, chain: int) -> None:
-        """I3: one epoch and offset is one record with one past, wherever it is."""
+        """I3: batches of one epoch and offset, and all before them, are equal on all replicas."""
         key = batch.leader_epoch, batch.base_offset
         known, holder = self._chains.setdefault(key, (chain, broker))
         if known != chain:
@@ -76,7 +76,7 @@ class PartitionOracle:
             )
 
     def log_changed(self, broker: int) -> None:
-        """Look at a log that lost or gained something, by its broker's doing."""
+        """Check a log that its broker has truncated or appended to."""
         shadow = self._shadows[broker]
         held_before = shadow.held_end
         shadow.note_held(self.committed)
@@ -85,7 +85,7 @@ class PartitionOracle:
             shadow.note_cut()
 
     def _check_cut(self, broker: int, shadow: ReplicaShadow, held_before: int) -> None:
-        """I11: an ISR member does not cut off what is committed."""
+        """I11: an ISR member does not truncate committed records."""
         leadership = self.leadership
         if leadership is not None and broker in leadership.isr:
             self._report(
@@ -98,7 +98,7 @@ class PartitionOracle:
     # ------------------------------------------------------------ replicas
 
     def check_replica(self, broker: int, partition: Partition) -> None:
-        """Look at one hosted replica."""
+        """Check one hosted replica."""
         shadow = self._shadows[broker]
         high_watermark, end_offset = partition.high_watermark, partition.log_end_offset
         if not partition.log_start_offset <= high_watermark <= end_offset:
@@ -205,10 +205,11 @@ class PartitionOracle:
     def _check_committed_prefix(
         self, broker: int, shadow: ReplicaShadow, high_watermark: int, *, is_current: bool
     ) -> None:
-        """I1, I3: what a leader's high watermark has passed is what was committed.
+        """I1, I3: below its high watermark a leader holds the committed records.
 
-        What a disk took is forgiven a deposed leader, which may not know. The current one's loss
-        was excused when it began to lead, and what it lacked is no longer committed; or was not.
+        A deposed leader may lack records that its disk lost: it may not know of the loss. The
+        current leader may not: when it began to lead its loss was excused, and the records it
+        lacked are no longer committed, or it was reported.
         """
         end_offset = min(high_watermark, self.committed.end_offset)
         if not shadow.holds(self.committed, end_offset):
@@ -224,7 +225,7 @@ class PartitionOracle:
     def _commit(
         self, leader: int, role: Leading, shadow: ReplicaShadow, high_watermark: int
     ) -> None:
-        """Take what the leader's high watermark has passed as committed; look who has it."""
+        """Commit the records below the leader's high watermark; check that members hold them."""
         for batch in shadow.chain.batches[
             shadow.chain.index_below(self.committed.end_offset) + 1 :
         ]:
@@ -241,12 +242,11 @@ class PartitionOracle:
                 each.note_held(self.committed)
 
     def _check_member(self, broker: int, invariant: str, *, may_have_lost: bool = True) -> None:
-        """I2, I4: an ISR member holds what is committed, or its disk lost it.
+        """I2, I4: an ISR member holds the committed records, or its disk lost them.
 
-        A member whose disk lost it stays one until the controller hears that it came back, and
-        its leader counts it until then by what it had fetched; the last member stays for good,
-        and what it lacks is asked for when it leads. Whether all of it was lost that way is
-        judged there, by who leads next, not here.
+        A member whose disk lost records stays in the ISR until the controller hears that it has
+        registered again; until then its leader counts the offset that it had fetched. The last
+        member always stays. Whether the loss is excused is decided when a new leader begins.
         """
         shadow = self._shadows[broker]
         if shadow.holds(self.committed, self.committed.end_offset):
@@ -266,12 +266,12 @@ class PartitionOracle:
     def leadership_written(
         self, author: str, before: PartitionLeadership | None, after: PartitionLeadership
     ) -> None:
-        """I6, I7, I12 of what was written; I2 and I4 of who leads and who is in the ISR now.
+        """I6, I7, I12 for the written state; I2 and I4 for its leader and its ISR.
 
-        Whoever joins the ISR holds what is committed. Its disk may have lost it since it fetched,
-        but only while the controller that lets it join cannot know: not once that has commanded
-        the broker's next registration (KIP-903). A leader that writes the ISR itself, as before
-        AlterPartition, hears of no registration at all.
+        A replica that joins the ISR holds the committed records. Its disk may have lost them since
+        it fetched, as long as the controller that writes the ISR cannot know that: until it has
+        commanded the broker's next registration (KIP-903). A leader that writes the ISR itself, as
+        before AlterPartition, never knows of a registration.
         """
         self.leadership = after
         self._check_written(after)
@@ -313,9 +313,9 @@ class PartitionOracle:
             self._report("I12", f"{after.leader} was elected from outside {list(before.isr)}")
 
     def _check_new_leader(self, leader: int) -> None:
-        """I4: who begins to lead has all that is committed, unless its loss is excused.
+        """I4: a leader holds all committed records when it begins to lead, or the loss is excused.
 
-        Not when it is elected: a controller may take a dead broker for alive, and find out.
+        Not asked at its election: the controller may elect a broker that has just died.
         """
         shadow, end_offset = self._shadows[leader], self.committed.end_offset
         if shadow.holds(self.committed, end_offset):
@@ -340,7 +340,7 @@ class PartitionOracle:
     # ------------------------------------------------------------ what clients are told
 
     def check_acknowledged(self, base_offset: int, crc: int, isr_size: int | None) -> None:
-        """I1, I17: acks=all is answered only for what is committed, with enough in sync.
+        """I1, I17: acks=all is acknowledged only for committed records, with enough in sync.
 
         isr_size: now. A request waits for its other partitions too, so that the ISR may have
         been large enough when this one's records were committed, and be no longer.
@@ -365,13 +365,13 @@ class PartitionOracle:
             )
 
     def check_consumed(self, base_offset: int, crc: int) -> None:
-        """I9: a consumer gets only what is committed, and always the same."""
+        """I9: a consumer gets committed records only, and the same ones each time."""
         batch = self.committed.at(base_offset)
         if batch is None or batch.crc != crc:
             self._report("I9", "a consumer got a record that is not committed", base_offset)
 
     def check_latest(self, offset: int, leader_epoch: int, high_watermark: int) -> None:
-        """I9: what clients are told is a log's end is committed, and does not go back.
+        """I9: the latest offset that a leader answers is committed, and does not fall.
 
         leader_epoch and high_watermark: of the replica that answered, when it did.
         """

@@ -1,4 +1,4 @@
-"""I16, followers' part: what a leader counts as copied is on that follower's disk.
+"""I16, for followers: a leader records as fetched only what is on the follower's disk.
 
 A fetch of an older leader epoch, or of an earlier registration of the broker, changes nothing: it
 would show as a record of progress that the follower's log does not bear out, or that goes back to
@@ -49,7 +49,7 @@ class ProgressChecks:
         self._known: dict[tuple[int, TopicPartition], _Known] = {}
 
     def check(self, broker: int, replica: Partition, shadows: Mapping[int, ReplicaShadow]) -> None:
-        """Look at a replica that something was done to, and at its leader's record of it."""
+        """Check a replica that has changed against its leader's record of it."""
         role, at = replica.role, replica.topic_partition
         if isinstance(role, Leading):
             self._check_records(broker, replica, role, shadows)
@@ -63,7 +63,7 @@ class ProgressChecks:
     def _check_records(
         self, broker: int, leader: Partition, role: Leading, shadows: Mapping[int, ReplicaShadow]
     ) -> None:
-        """Look at what is recorded anew; the rest only a change of the follower can belie."""
+        """Check changed records; the others are checked when their follower changes."""
         at = leader.topic_partition
         known = self._known.get((broker, at))
         if known is None or known.role is not role:

@@ -1,7 +1,7 @@
-"""I15 and I16: what a restarted broker starts from, and which commands it carries out.
+"""I15 and I16: the high watermarks of a restarted broker, and the commands that it carries out.
 
-What it starts from is held against what its checkpoint was last known to say, not against what its
-disk says: a checkpoint that a power loss can tear or take back would else excuse itself.
+The high watermarks are compared with the checkpoint that the broker last wrote, not with the one
+on its disk: a checkpoint that a power loss can tear or undo would else excuse itself.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class RestartChecks:
         placed.append(now)
 
     def checkpoint_lost(self, broker: int) -> None:
-        """Take note that a fault took or changed what the checkpoint says."""
+        """Take note that a fault removed or changed the checkpoint."""
         self._placed[broker] = []
 
     def command_arrived(self, broker: int, request: ControlRequest) -> None:

@@ -65,7 +65,7 @@ class ReplicaShadow:
     # ------------------------------------------------------------ following the disk
 
     def appended(self, path: str, added: Callable[[Batch, int], None]) -> None:
-        """Take up what was written to a segment; `added` gets each batch and its chain value."""
+        """Parse what was written to a segment; `added` gets each batch and its chain value."""
         content = self._disk.content(path)
         if content is None or self.is_stale:
             return
@@ -78,7 +78,7 @@ class ReplicaShadow:
             added(batch, chain)
 
     def _begin_at(self, offset: int, before: Chain) -> None:
-        """Let the log begin there; before: what was known of it until now."""
+        """Set the log's start; before: its chain until now."""
         known = before if _tells_of(before, offset) else self._former
         if _tells_of(known, offset):
             seed = known.chain_below(offset)
@@ -89,7 +89,7 @@ class ReplicaShadow:
         self.chain = Chain(offset, seed)
 
     def _begin_segment(self, path: str, before: Chain) -> None:
-        """Take up a segment; one that does not begin where the log ends begins it anew."""
+        """Add a segment; one that does not begin where the log ends replaces the log."""
         if not self._parsed or self._leaves_a_gap(path):
             self._places = []
             self._begin_at(_base_offset(path), before)
@@ -278,7 +278,7 @@ class ReplicaShadow:
         return self.lost_from is not None and self.lost_from <= offset
 
     def forget_beyond(self, end_offset: int) -> None:
-        """Take what lay beyond as never held, and never lost: its loss was excused."""
+        """Forget the records beyond, held or lost: their loss was excused."""
         self.held_end = min(self.held_end, end_offset)
         if self.lost_from is not None and self.lost_from >= end_offset:
             self.lost_from = None
