@@ -155,7 +155,7 @@ class Folder:
 def clean_run(path: Path) -> Folder:
     """Write a whole run in which nothing is wrong."""
     folder = Folder(path)
-    documents = (PLAN, TOPOLOGY, LOAD, CLOCK, {"outcome": "pass", "checks": []})
+    documents = (PLAN, TOPOLOGY, LOAD, CLOCK, {"outcome": "pass", "checks": [], "requirements": []})
     names = ("plan.json", "topology.json", "load.json", "clock.json", "verdict.json")
     for name, document in zip(names, documents, strict=True):
         folder.write(name, json.dumps(document, indent=2).encode())

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
 from highwater.project import project_root
@@ -13,9 +14,11 @@ from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
 from highwater.runs.plans.in_simulator import run_in_simulator
 from highwater_chaos.plan import decode_plan
+from highwater_checker.run_folder.documents import TOPOLOGY
 from highwater_pipeline.analysis import analyse
 from highwater_pipeline.checks import acknowledged_records
 from highwater_pipeline.ingest import documents, ingest
+from highwater_pipeline.ingest.inventory import take_inventory
 from highwater_pipeline.judging import judge
 from highwater_pipeline.tables import read_tables
 
@@ -52,3 +55,16 @@ def test_its_verdict_is_the_judges_and_of_large_runs_the_tables(
     judged = judge(acknowledged_records.CHECK, tables)
     assert judged.shown == ()
     assert min(judged.examined.values()) > 0
+
+
+def test_its_topology_is_as_that_of_a_run_in_containers(tmp_path: Path) -> None:
+    plan = decode_plan(PLAN.read_bytes())
+    topology = replace(plan.topology, toggles='{"unclean_election": true}')
+    folder = RunFolder(tmp_path / "run")
+    with Screen() as screen:
+        run_in_simulator(replace(plan, topology=topology), folder, screen)
+    read = TOPOLOGY.read(folder.path)
+    assert read is not None
+    assert (read.brokers, read.controllers, read.preset) == (3, 2, "fenced")
+    assert (read.toggles, read.session_timeout_ms) == ({"unclean_election": True}, None)
+    assert documents.read_documents(take_inventory(folder.path)).row["world"] == "sim"

@@ -1,16 +1,21 @@
-"""A run's small files, each read and written whole: what was promised, required and last seen."""
+"""A run's small files, each read and written whole: what ran, what was promised, last seen, judged.
+
+Of what ran each field may be absent: what a file does not tell is None.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 
 from highwater_checker.finding import CheckResult
 from highwater_checker.looks import Look
-from highwater_checker.verdict import Requirement
+from highwater_checker.run_folder import names
+from highwater_checker.verdict import Requirement, Verdict
 
 T = TypeVar("T")
 
@@ -19,8 +24,20 @@ FORMAT_VERSION = 1
 ACKS_ALL = -1
 
 
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+
 class BadDocument(Exception):
-    """The file is there and is not what it should be; the message names it and says why."""
+    """The file is there and is not what it should be; the message names it and says why.
+
+    why: "wrong: ..." of JSON with another structure, "not JSON: ...", or "unreadable: ...".
+    """
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"{name}: {why}")
+        self.name = name
+        self.why = why
 
 
 @dataclass(frozen=True)
@@ -45,12 +62,95 @@ class Document(Generic[T]):
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise BadDocument(f"{self.name}: {error}") from error
+            raise BadDocument(self.name, f"unreadable: {error}") from error
         try:
             value: T = msgspec.json.decode(data, type=self.kind)
+        except msgspec.ValidationError as error:
+            raise BadDocument(self.name, f"wrong: {error}") from error
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise BadDocument(f"{self.name}: {error}") from error
+            raise BadDocument(self.name, f"not JSON: {error}") from error
         return value
+
+
+@dataclass(frozen=True, slots=True)
+class RunTopology:
+    """The nodes of a run. toggles: those that replace rules of the preset.
+
+    session_timeout_ms: of all nodes, in containers; None of a simulated run, whose nodes have it in
+    their settings.
+    """
+
+    brokers: Int32 | None = None
+    controllers: Int32 | None = None
+    preset: str | None = None
+    toggles: Mapping[str, str | bool] = field(default_factory=dict)
+    broker_settings: Mapping[str, Any] = field(default_factory=dict)
+    controller_settings: Mapping[str, Any] = field(default_factory=dict)
+    session_timeout_ms: Int64 | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTopology:
+    """The nodes of a plan, by its own spelling."""
+
+    brokers: Int32 | None = None
+    controllers: Int32 | None = None
+    preset: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunProducer:
+    """How a producer asked: acks as in its requests, -1 is all; its requests at a time."""
+
+    acks: Int32 | None = None
+    max_in_flight: Int32 | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunWorkload:
+    """Of the clients, the producers: p0, p1, ... in this order."""
+
+    producers: tuple[RunProducer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunLoad:
+    """What the clients' containers were given; of it, the workload."""
+
+    workload: RunWorkload | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Of what a plan expects, the planted bug: "" for none."""
+
+    planted: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """Of a run's plan, what tells the run from others. commit: of the code that it was kept of."""
+
+    title: str | None = None
+    seed: Int64 | None = None
+    commit: str | None = None
+    topology: PlannedTopology = PlannedTopology()
+    workload: RunWorkload = RunWorkload()
+    expected: Expected | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunBuild:
+    """commit: of the checkout, ending in "-dirty" where files differ from it; "" without one."""
+
+    commit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunStart:
+    """When the run began, by its machine's wall clock since 1970."""
+
+    start_wall_ns: Int64 | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +223,25 @@ healed is not in it, as one that does not answer. There is none of a run that en
 WATCHED: Document[CheckResult] = Document("watched.json", CheckResult)
 """What was checked while the run went on: the simulator's invariants after every event."""
 EXCUSED: Document[tuple[Excused, ...]] = Document("excused.json", tuple[Excused, ...])
+TOPOLOGY: Document[RunTopology] = Document(names.TOPOLOGY, RunTopology)
+PLAN: Document[RunPlan] = Document(names.PLAN, RunPlan)
+"""Read here; the harness writes the whole plan."""
+LOAD: Document[RunLoad] = Document(names.LOAD, RunLoad)
+BUILD: Document[RunBuild] = Document(names.BUILD, RunBuild)
+CLOCK: Document[RunStart] = Document(names.CLOCK, RunStart)
+"""Read here; the harness writes the monotonic clock beside it."""
+VERDICT: Document[Verdict] = Document(names.VERDICT, Verdict)
+
+DOCUMENTS: tuple[Document[Any], ...] = (
+    TOPOLOGY,
+    PLAN,
+    LOAD,
+    BUILD,
+    CLOCK,
+    VERDICT,
+    PROMISES,
+    REQUIREMENTS,
+    FINAL_LOOK,
+    WATCHED,
+    EXCUSED,
+)

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from highwater.checkout import commit_here
 from highwater.run_folder import RunFolder
-from highwater_checker.run_folder.names import BUILD
-
-
-class RunBuild(msgspec.Struct, frozen=True):
-    """commit: of the checkout, ending in "-dirty" where files differ from it; "" without one."""
-
-    commit: str
+from highwater_checker.run_folder.documents import BUILD, RunBuild
 
 
 def write_build(folder: RunFolder) -> RunBuild:
     """Write down, and return, which code runs here."""
     build = RunBuild(commit_here())
-    folder.write_json(BUILD, build)
+    folder.write(BUILD, build)
     return build

@@ -12,25 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from highwater_checker.run_folder import names
-from highwater_checker.run_folder.documents import (
-    EXCUSED,
-    FINAL_LOOK,
-    PROMISES,
-    REQUIREMENTS,
-    WATCHED,
-)
+from highwater_checker.run_folder.documents import DOCUMENTS
 from highwater_pipeline.tables import EVENTS, FAULTS, OPERATIONS, PROBES, REPLICA_LOOKS
 
-DOCUMENTS = (
-    names.TOPOLOGY,
-    names.PLAN,
-    names.LOAD,
-    names.BUILD,
-    names.CLOCK,
-    names.VERDICT,
-    *(each.name for each in (PROMISES, REQUIREMENTS, FINAL_LOOK, WATCHED, EXCUSED)),
-)
-"""Small files that are read whole."""
 SEGMENTS = names.SEGMENTS
 
 _LINE_FILES = {
@@ -106,7 +90,7 @@ def take_inventory(folder: Path) -> Inventory:
 
 def _inventory(folder: Path) -> Inventory:
     strangers: list[tuple[str, str]] = []
-    documents = tuple(name for name in DOCUMENTS if (folder / name).is_file())
+    documents = tuple(each.name for each in DOCUMENTS if (folder / each.name).is_file())
     line_files = sorted(_line_files(folder, strangers))
     replicas = sorted(_replicas(folder, strangers), key=lambda replica: replica.path)
     paths = [*documents, *(file for file, _ in line_files)]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from highwater.run_folder import RunFolder
 from highwater.runs import build as run_build
-from highwater.runs.build import RunBuild, write_build
-from highwater_checker.run_folder.names import BUILD
+from highwater.runs.build import write_build
+from highwater_checker.run_folder.documents import BUILD, RunBuild
 
 
 @pytest.mark.parametrize("commit", ["c0ffee-dirty", ""])
@@ -19,5 +18,4 @@ def test_the_commit_is_on_disk(
 ) -> None:
     monkeypatch.setattr(run_build, "commit_here", lambda: commit)
     build = write_build(RunFolder(tmp_path / "run"))
-    written = (tmp_path / "run" / BUILD).read_bytes()
-    assert msgspec.json.decode(written, type=RunBuild) == build == RunBuild(commit)
+    assert BUILD.read(tmp_path / "run") == build == RunBuild(commit)

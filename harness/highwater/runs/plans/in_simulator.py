@@ -27,14 +27,15 @@ from highwater.search.judging import requirements_of, steps_of, watched
 from highwater.search.planting import bug_of
 from highwater_chaos.plan import Plan
 from highwater_chaos.words import say_step
-from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
     EXCUSED,
     FINAL_LOOK,
     PROMISES,
     REQUIREMENTS,
+    TOPOLOGY,
     WATCHED,
     Excused,
+    RunTopology,
 )
 from highwater_simulator.display import display
 from highwater_simulator.liveness import Core
@@ -121,4 +122,13 @@ def _write_evidence(folder: RunFolder, result: RunResult) -> None:
     write_clock(folder)
     write_intents(folder, result)
     write_lines(folder, "trace.txt", [line.encode() for line in display(result.trace.entries)])
-    folder.write_json(names.TOPOLOGY, msgspec.to_builtins(result.plan.topology))
+    planned = result.plan.topology
+    topology = RunTopology(
+        planned.brokers,
+        planned.controllers,
+        planned.preset,
+        msgspec.json.decode(planned.toggles or "{}"),
+        planned.broker_settings,
+        planned.controller_settings,
+    )
+    folder.write(TOPOLOGY, topology)

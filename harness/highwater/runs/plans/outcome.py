@@ -14,6 +14,7 @@ from highwater.runs.plans.leader_changes import LeaderChange
 from highwater_chaos.plan import Plan, encode_plan
 from highwater_checker.judging import judge_evidence
 from highwater_checker.run_folder import names
+from highwater_checker.run_folder.documents import VERDICT
 from highwater_checker.run_folder.evidence import read_evidence
 from highwater_checker.verdict import Verdict
 from highwater_core.ids import TopicPartition
@@ -70,7 +71,7 @@ def conclude(
         ),
         folder.path / "run.png",
     )
-    folder.write_json(names.VERDICT, verdict)
+    folder.write(VERDICT, verdict)
     write_report(folder, verdict, gaps, marks, evidence)
     left_out = (f"nothing to examine: {each}" for each in verdict.idle)
     told = (*notes, *left_out)
