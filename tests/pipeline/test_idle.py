@@ -10,8 +10,6 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from tests.unit.checker.evidence_makers import look, replica
-from tests.unit.checker.run_on_disk import broker, write, write_run
 
 from highwater_checker.idle import LONG_NS, hidden_for_long
 from highwater_checker.looks import Look, encode_look
@@ -24,7 +22,10 @@ from highwater_pipeline.ingest import ingest
 from highwater_pipeline.tables import read_tables
 from tests.pipeline.duck import query
 from tests.pipeline.frames import Run, arrow_tables
+from tests.support.evidence_makers import look, replica
+from tests.support.run_on_disk import broker, segment, write, write_run
 
+LOST = "lost-record"
 MANY = 5
 """Checks that have nothing to examine in an empty run."""
 BROKERS = {node: broker(node) for node in (0, 1)}
@@ -64,12 +65,18 @@ def hiding(folder: Path, for_ns: int) -> None:
     write(folder / "probes.jsonl", encode_probe(Probe(1, 2, 0, "t", 0, 1, NO_ANSWER)) + b"\n")
 
 
+def without_a_record_on_a_follower(folder: Path) -> None:
+    sound(folder)
+    segment(folder, 1).write_bytes(b"")
+
+
 RUNS: dict[str, tuple[Callable[[Path], None], str]] = {
     "sound": (sound, "pass"),
     "one-replica": (on_one_broker_of_three, "pass"),
     "silent-consumer": (with_a_consumer_that_read_nothing, "unknown"),
     "hidden-for-long": (lambda folder: hiding(folder, LONG_NS), "unknown"),
     "hidden-for-a-moment": (lambda folder: hiding(folder, LONG_NS // 2), "pass"),
+    LOST: (without_a_record_on_a_follower, "fail"),
 }
 
 
@@ -109,7 +116,7 @@ def test_the_judge_and_the_tables_say_the_same_of_runs_with_idle_checks(
         name for name, outcome in expected.items() if outcome == "unknown"
     }
     assert by_tables["empty"]["vacuous_checks"] > MANY
-    assert found.findings.total == 0
+    assert {row["run_id"] for row in found.findings.rows} == {LOST}
 
 
 def states() -> st.SearchStrategy[Look]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.checker.evidence_makers import AT, look, replica
 
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.idle import MAY_BE_IDLE, Idle, hidden_for_long, without_idle_checks
 from highwater_core.messages import ReplicaSnapshot
+from tests.support.evidence_makers import AT, look, replica
 
 HIDING, OPEN = replica("leader", 5, 9), replica("leader", 9, 9)
 MOVING = [replica("leader", hidden, 9) for hidden in (1, 2, 3, 4, 5, 6)]
