@@ -130,6 +130,16 @@ def test_nothing_is_required_of_a_partition_without_another_member_that_answers(
         assert required([done(f.Kill("broker-1", 4_000), node=1)], before) == []
 
 
+@pytest.mark.parametrize(
+    ("at_ms", "is_required"), [(0, True), (2_000, False), (5_100, False), (7_100, True)]
+)
+def test_nothing_is_required_while_zookeeper_is_out(at_ms: int, is_required: bool) -> None:
+    killed = done(f.Kill("broker-1", 4_000), node=1, acted_ms=3_000)
+    restarted = done(f.RestartZooKeeper(500), node=None, acted_ms=at_ms)
+    led = look(2_900, leader=1, leader_epoch=0)
+    assert bool(required([killed, restarted], led)) is is_required
+
+
 def test_a_later_leader_counts_even_if_the_first_leads_again_at_the_end() -> None:
     back = look(9_000, leader=1, leader_epoch=2)
     step = done(f.Kill("broker-1", 4_000), node=1)

@@ -20,6 +20,7 @@ from highwater_core.ids import FIRST_CONTROLLER_ID, NodeId, TopicPartition
 SURE_AFTER_SESSIONS = 2
 """Session timeouts after which a leader that does not answer has been replaced."""
 _SILENCING = f.Kill | f.FlipBit | f.Pause | f.Isolate | f.Cut
+_OF_ZOOKEEPER = f.PauseZooKeeper | f.RestartZooKeeper | f.SlowZooKeeper
 _MS = 1_000_000
 
 
@@ -61,11 +62,17 @@ def leader_changes(
 
     It must when it took a broker out, or kept ZooKeeper from hearing of it, for two session
     timeouts, and the broker led a partition whose ISR had another member that went on all that
-    time. looks: in order; begin_ns: when the plan's time began in theirs.
+    time, and so did ZooKeeper: without it no session ends and nobody is elected.
+    looks: in order.
+    begin_ns: when the plan's time began in theirs.
     """
     session_ns = session_timeout_ms * _MS
     for done in steps:
-        if not _ends_a_session(done, session_timeout_ms):
+        zookeeper_is_hit = any(
+            isinstance(each.step.do, _OF_ZOOKEEPER) and _overlap(done, each, session_timeout_ms)
+            for each in steps
+        )
+        if zookeeper_is_hit or not _ends_a_session(done, session_timeout_ms):
             continue
         acted_ns = begin_ns + (done.acted_ms or 0) * _MS
         meanwhile = _meanwhile(looks, acted_ns, session_ns)
