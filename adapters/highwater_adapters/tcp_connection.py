@@ -82,6 +82,7 @@ class _Exchange:
     __slots__ = (
         "api_version",
         "correlation_id",
+        "hang_up",
         "in_flight_bytes",
         "kept_bytes",
         "memory_bytes",
@@ -102,6 +103,7 @@ class _Exchange:
             self.kept_bytes = HANDLER_BYTES + request_bytes * DECODED_WEIGHT
             self.in_flight_bytes = self.kept_bytes
         self.pieces: list[OwnedPiece] | None = None
+        self.hang_up: HangUp | None = None
         self.memory_bytes = 0  # of the pieces
 
 
@@ -365,8 +367,8 @@ class Connection(asyncio.BufferedProtocol):
             exchange.pieces = []
             return True
         if isinstance(response, HangUp):
-            self.shed(response.why)
-            return False
+            exchange.pieces, exchange.hang_up = [], response
+            return True
         name = exchange.request_type.__name__
         try:
             pieces = own_answer(response, exchange.api_version, exchange.correlation_id)
@@ -397,7 +399,16 @@ class Connection(asyncio.BufferedProtocol):
             self._held_bytes -= exchange.kept_bytes + exchange.memory_bytes
             self._unsent_bytes -= exchange.memory_bytes
             self._writer.send(pieces, exchange.memory_bytes)
+            if exchange.hang_up is not None:
+                self._writer.flush()
+                self._hang_up(exchange.hang_up.why)
+                return
         self._writer.flush()
+
+    def _hang_up(self, why: str) -> None:
+        """Close the connection once the answers to earlier requests have been read."""
+        _LOGGER.info("%s %s: %s; closed", self._context.listener, self._context.peer, why)
+        self._end()
 
     def _account(self) -> None:
         if self._is_dropped:

@@ -175,6 +175,9 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     """The planted bug that every node has; empty for none."""
     least_acknowledged: int = 0
     """Records that must be acknowledged; a run with fewer is unknown."""
+    least_takeovers: int = 0
+    """Faults after which another leader or controller must be seen; a run in which fewer could be
+    judged is unknown."""
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

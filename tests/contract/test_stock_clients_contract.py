@@ -19,6 +19,7 @@ import kafka
 import kafka.errors
 import pytest
 
+from highwater.faults.links.client_probe import asks
 from highwater.waiting import eventually
 from highwater_adapters.asyncio_runtime import AsyncioRuntime
 from highwater_adapters.tcp_server import KafkaListener, ListenerSpec
@@ -243,4 +244,12 @@ def test_librdkafka_goes_on_after_it_has_asked_a_broker_that_knows_nothing_yet()
     finally:
         producer.purge()
         knowing.stop()
+        ignorant.stop()
+
+
+def test_a_broker_that_knows_nothing_yet_is_reached_by_the_probe_of_the_clients_plane() -> None:
+    ignorant = Broker()
+    try:
+        assert asks(Endpoint("127.0.0.1", ignorant.port))
+    finally:
         ignorant.stop()

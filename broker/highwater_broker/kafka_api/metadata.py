@@ -41,8 +41,9 @@ def endpoint_for(broker: BrokerEndpoints, listener: str) -> Endpoint:
     return broker.client
 
 
-WAIT_TO_KNOW_MS = 1_000
-"""From a broker's start to its first UpdateMetadata it is seldom longer, with a controller."""
+WAIT_TO_KNOW_MS = 500
+"""From a broker's start to its first UpdateMetadata it is seldom longer, with a controller; clients
+wait for longer than that for an answer."""
 
 
 class MetadataHandler:

@@ -108,7 +108,10 @@ def read_evidence(folder: Path) -> Evidence:
     if promises is not None and promises.format_version > FORMAT_VERSION:
         unread.append(f"{PROMISES.name}: of a later format, {promises.format_version}")
     looks = _read_lines(folder / names.LOOKS, decode_looks, unread)
-    final_look = _read(FINAL_LOOK, folder, unread) or (looks[-1] if looks else None)
+    final_look = _read(FINAL_LOOK, folder, unread)
+    # A simulated run without one had not settled: its last look was taken amid its faults.
+    if final_look is None and looks and not (promises is not None and promises.only_in_sync):
+        final_look = looks[-1]
     logs = ReplicaLogs({}, (), ())
     if final_look is not None:
         logs = read_replica_logs(folder / names.SEGMENTS, final_look, promises, unread)

@@ -60,5 +60,5 @@ def demo_plan(
             Step(STEADY_MS, Kill("active controller", controller_down_ms), another_leads),
         ),
         quiet_after_ms=3 * session_timeout_ms + 4 * STEADY_MS,
-        expected=Expected(least_acknowledged=LEAST_ACKNOWLEDGED),
+        expected=Expected(least_acknowledged=LEAST_ACKNOWLEDGED, least_takeovers=2),
     )

@@ -23,6 +23,8 @@ from highwater_wire.kafka.messages import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     DescribedConfig,
+    HangUp,
+    KafkaAnswer,
     KafkaResponse,
 )
 from tests.unit.adapters.listening import (
@@ -179,6 +181,33 @@ def test_an_answer_that_cannot_be_encoded_costs_its_connection_only() -> None:
     assert kind is EventKind.BAD_INPUT_MET
     assert "the answer to DescribeConfigsRequest cannot be encoded" in detail["what"]
     assert len(detail["what"]) < 400
+
+
+class BrokerThatSendsAway(Broker):
+    """It answers late, but for DescribeConfigs: who asks that is sent away at once."""
+
+    async def handle(self, request: Any, context: Any) -> KafkaAnswer:
+        if isinstance(request, DescribeConfigsRequest):
+            return HangUp("ask another broker")
+        await asyncio.sleep(0.1)
+        return await super().handle(request, context)
+
+
+def test_who_is_sent_away_first_gets_the_answers_to_what_was_asked_before() -> None:
+    async def body(
+        broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
+    ) -> None:
+        reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
+        away = frame_of(DescribeConfigsRequest((ConfigResource(2, "t", None),)), 1, 2)
+        writer.write(frame_of(ask(1), 3, 1) + away + frame_of(ask(1), 3, 3))
+        told = await asyncio.wait_for(reader.read(), 5)
+        (size, correlation_id) = struct.unpack_from(">ii", told)
+        assert (len(told), correlation_id) == (4 + size, 1)
+        writer.close()
+        assert (await transport.call(endpoint, "f", ask(2), 1000)).partitions[0].end_offset == 4
+
+    broker = run(body, profile=VERSION_PROFILE, make_broker=BrokerThatSendsAway)
+    assert broker.trace.events == []
 
 
 # ---------------------------------------------------------------- stopping

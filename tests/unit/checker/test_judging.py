@@ -14,7 +14,7 @@ from crc32c import crc32c
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import OperationType
 from highwater_checker.judging import judge_run
-from highwater_checker.looks import Look
+from highwater_checker.looks import Look, encode_look
 from highwater_checker.run_folder.documents import (
     EXCUSED,
     FINAL_LOOK,
@@ -25,6 +25,7 @@ from highwater_checker.run_folder.documents import (
     PromisedProducer,
     PromisedTopic,
 )
+from highwater_checker.run_folder.names import LOOKS
 from highwater_checker.verdict import Outcome, Requirement, Verdict
 from highwater_core.events import EventKind
 from highwater_core.ids import NodeId, Offset
@@ -384,3 +385,18 @@ def test_what_disks_alone_lost_is_no_finding_and_is_noted(run: Path) -> None:
     assert {finding.invariant for finding in found} == {"I3"}, "that logs differ is not excused"
     noted = dict(pair for check in verdict.checks for pair in check.noted)
     assert noted["excused by what disks lost"] > 0
+
+
+def test_of_a_simulated_run_that_never_settled_no_log_is_judged_by_a_look_amid_its_faults(
+    run: Path,
+) -> None:
+    look = FINAL_LOOK.read(run)
+    assert look is not None
+    (run / FINAL_LOOK.name).unlink()
+    write(run / LOOKS, encode_look(look) + b"\n")
+    by_the_last_look = {check.check for check in judge_run(run).checks}
+    promises = PROMISES.read(run)
+    assert promises is not None
+    write(run / PROMISES.name, PROMISES.encode(replace(promises, only_in_sync=True)))
+    left_out = by_the_last_look - {check.check for check in judge_run(run).checks}
+    assert "acknowledged records are on every replica (I1)" in left_out

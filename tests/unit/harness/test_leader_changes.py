@@ -6,10 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from highwater.runs.plans.leader_changes import controller_changes, leader_changes
+from highwater.runs.plans.leader_changes import (
+    controller_changes,
+    leader_changes,
+    takeovers_shown,
+)
 from highwater.runs.plans.schedule import StepDone
 from highwater_chaos import faults as f
-from highwater_chaos.plan import Step
+from highwater_chaos.plan import Expected, Plan, Step
 from highwater_checker.history import Acknowledged
 from highwater_checker.looks import Look
 from highwater_checker.verdict import Requirement
@@ -17,6 +21,8 @@ from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.messages import NodeSnapshot, ReplicaSnapshot
 
 SESSION_MS = 2_000
+QUIET_MS = 60_000
+"""When all is healed, in the plan's time."""
 MS = 1_000_000
 BEGIN_NS = 700 * MS
 """When the plan's time began in that of the looks."""
@@ -56,7 +62,7 @@ def done(fault: f.Fault, node: int | None, acted_ms: int = 1_000) -> StepDone:
 
 
 def required(steps: list[StepDone], *looks: Look) -> list[Requirement]:
-    found = leader_changes(steps, looks, BEGIN_NS, SESSION_MS)
+    found = leader_changes(steps, looks, BEGIN_NS, SESSION_MS, QUIET_MS)
     return [change.requirement() for change in found]
 
 
@@ -68,7 +74,7 @@ def test_the_gap_of_a_change_is_the_pause_in_which_nobody_led() -> None:
         for offset, at_ms in enumerate((400, 990, 3_600, 3_700))
     ]
     step = done(f.Kill("broker-1", 4_000), node=1)
-    (change,) = leader_changes([step], [LED, look(3_500, 2, 1)], BEGIN_NS, SESSION_MS)
+    (change,) = leader_changes([step], [LED, look(3_500, 2, 1)], BEGIN_NS, SESSION_MS, QUIET_MS)
     gap = change.gap(acknowledged)
     assert gap is not None
     assert (gap.topic, gap.partition, round(gap.length_s, 2)) == ("t", 0, 2.61)
@@ -198,7 +204,7 @@ KILLED = done(f.Kill("active controller", 4_000), node=1000)
     ],
 )
 def test_another_controller_must_be_active_after_a_kill(after: Look, changed: bool) -> None:
-    found = controller_changes([KILLED], [WAS_ACTIVE, after], BEGIN_NS, SESSION_MS)
+    found = controller_changes([KILLED], [WAS_ACTIVE, after], BEGIN_NS, SESSION_MS, QUIET_MS)
     (requirement,) = found
     assert requirement.met is changed
     assert requirement.name == "another controller was active: kill of 1000 at 1000 ms"
@@ -229,10 +235,34 @@ def test_another_controller_must_be_active_after_a_kill(after: Look, changed: bo
 def test_no_other_controller_is_required_where_none_must_be(
     steps: list[StepDone], looks: list[Look]
 ) -> None:
-    assert list(controller_changes(steps, looks, BEGIN_NS, SESSION_MS)) == []
+    assert list(controller_changes(steps, looks, BEGIN_NS, SESSION_MS, QUIET_MS)) == []
 
 
 def test_what_is_done_to_brokers_and_clients_spares_no_controller() -> None:
     steps = [KILLED, done(f.Kill("broker-0"), node=0), done(f.KillClient(), node=None)]
     looks = [WAS_ACTIVE, active(3_500, 1000, 1)]
-    assert not next(controller_changes(steps, looks, BEGIN_NS, SESSION_MS)).met
+    assert not next(controller_changes(steps, looks, BEGIN_NS, SESSION_MS, QUIET_MS)).met
+
+
+# ---------------------------------------------------------------- what no change can come of
+
+
+def test_a_fault_that_was_healed_before_its_time_need_not_change_anything() -> None:
+    step, looks = done(f.Pause("broker-1", 4_500), node=1), [LED, look(3_500, 1, 0)]
+    for quiet_after_ms, count in ((4_999, 0), (5_000, 1)):
+        found = leader_changes([step], looks, BEGIN_NS, SESSION_MS, quiet_after_ms)
+        assert len(list(found)) == count
+
+
+def test_where_all_others_of_the_isr_were_hit_too_nobody_need_take_over() -> None:
+    killed = [done(f.Kill(f"broker-{node}", 4_000), node=node) for node in range(3)]
+    assert required(killed, LED, look(3_500, 1, 0)) == []
+    assert len(required(killed[:2], LED, look(3_500, 2, 1))) == 1
+
+
+@pytest.mark.parametrize(("least", "met"), [(0, []), (1, [True]), (2, [False])])
+def test_a_plan_may_demand_that_takeovers_could_be_judged(least: int, met: list[bool]) -> None:
+    plan = Plan(seed=1, expected=Expected(least_takeovers=least))
+    step = done(f.Kill("broker-1", 4_000), node=1)
+    changes = list(leader_changes([step], [LED, look(3_500, 2, 1)], BEGIN_NS, SESSION_MS, QUIET_MS))
+    assert [each.met for each in takeovers_shown(plan, changes, ())] == met

@@ -1,7 +1,7 @@
 """A client that asks one broker again and again: the canary of the clients' plane.
 
-UDP canaries go between nodes only; the clients' machine sends none. So a real client sends a
-Metadata request, which any broker answers at once, over a new connection each time.
+UDP canaries go between nodes only; the clients' machine sends none. So a real client asks
+for the APIs that are served, which any broker answers at once, over a new connection each time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Self
 
 from highwater.cluster.wire_client import ConnectionClosed, WireClient
 from highwater_core.ids import Endpoint
-from highwater_wire.kafka.messages import MetadataRequest
+from highwater_wire.kafka.messages import ApiVersionsRequest
 
 WAITS_S = 0.5
 _PAUSE_S = 0.05
@@ -77,7 +77,7 @@ def asks(endpoint: Endpoint) -> bool:
     """Return whether the broker answers a client within WAITS_S."""
     try:
         with WireClient(endpoint, timeout_s=WAITS_S) as client:
-            client.call(MetadataRequest(topics=()))
+            client.call(ApiVersionsRequest())
     except (OSError, ConnectionClosed):
         return False
     return True

@@ -12,6 +12,7 @@ from highwater.report.failover import Gap, longest_gap
 from highwater.report.observation import active_controller
 from highwater.runs.plans.schedule import StepDone
 from highwater_chaos import faults as f
+from highwater_chaos.plan import Plan
 from highwater_checker.history import Acknowledged
 from highwater_checker.looks import Leadership, Look, leaderships
 from highwater_checker.verdict import Requirement
@@ -56,15 +57,21 @@ class LeaderChange:
 
 
 def leader_changes(
-    steps: Sequence[StepDone], looks: Sequence[Look], begin_ns: int, session_timeout_ms: int
+    steps: Sequence[StepDone],
+    looks: Sequence[Look],
+    begin_ns: int,
+    session_timeout_ms: int,
+    quiet_after_ms: int,
 ) -> Iterator[LeaderChange]:
     """Yield, for each fault that must have changed a leader, whether it did.
 
     It must when it took a broker out, or kept ZooKeeper from hearing of it, for two session
-    timeouts, and the broker led a partition whose ISR had another member that went on all that
-    time, and so did ZooKeeper: without it no session ends and nobody is elected.
+    timeouts, and the broker led a partition whose ISR had another member to which nothing was done
+    and that went on all that time, and so did ZooKeeper: without it no session ends and nobody is
+    elected.
     looks: in order.
     begin_ns: when the plan's time began in theirs.
+    quiet_after_ms: when all that still acts is healed, in the plan's time.
     """
     session_ns = session_timeout_ms * _MS
     for done in steps:
@@ -72,13 +79,22 @@ def leader_changes(
             isinstance(each.step.do, _OF_ZOOKEEPER) and _overlap(done, each, session_timeout_ms)
             for each in steps
         )
-        if zookeeper_is_hit or not _ends_a_session(done, session_timeout_ms):
+        if zookeeper_is_hit or not _ends_a_session(done, session_timeout_ms, quiet_after_ms):
             continue
+        hit = {
+            each.node
+            for each in steps
+            if each is not done and _overlap(done, each, session_timeout_ms)
+        }
         acted_ns = begin_ns + (done.acted_ms or 0) * _MS
         meanwhile = _meanwhile(looks, acted_ns, session_ns)
         before = _led(look for look in meanwhile if look.time_ns < acted_ns)
         for leadership in before.values():
-            others = [broker for broker in leadership.isr if broker != leadership.leader]
+            others = [
+                broker
+                for broker in leadership.isr
+                if broker != leadership.leader and int(broker) not in hit
+            ]
             is_led_by_it = int(leadership.leader) == done.node
             if is_led_by_it and any(_goes_on(each, meanwhile, session_ns) for each in others):
                 after, seen_ns = _successor(leadership, looks, acted_ns)
@@ -92,17 +108,21 @@ def leader_changes(
 
 
 def controller_changes(
-    steps: Sequence[StepDone], looks: Sequence[Look], begin_ns: int, session_timeout_ms: int
+    steps: Sequence[StepDone],
+    looks: Sequence[Look],
+    begin_ns: int,
+    session_timeout_ms: int,
+    quiet_after_ms: int,
 ) -> Iterator[Requirement]:
     """Yield, for each kill of an active controller, whether another one was active after it.
 
     It must be when the killed one is away for two session timeouts, and meanwhile another one goes
-    on and nothing else is done but to brokers. looks, begin_ns: as for leader_changes.
+    on and nothing else is done but to brokers. The rest is as for leader_changes.
     """
     session_ns = session_timeout_ms * _MS
     for done in steps:
         is_kill = isinstance(done.step.do, f.Kill)
-        if not is_kill or not _ends_a_session(done, session_timeout_ms):
+        if not is_kill or not _ends_a_session(done, session_timeout_ms, quiet_after_ms):
             continue
         acted_ns = begin_ns + (done.acted_ms or 0) * _MS
         meanwhile = _meanwhile(looks, acted_ns, session_ns)
@@ -138,6 +158,17 @@ def controller_changes(
         )
 
 
+def takeovers_shown(
+    plan: Plan, changes: Sequence[LeaderChange], of_controllers: Sequence[Requirement]
+) -> Iterator[Requirement]:
+    """Yield whether as many takeovers were judged as the plan demands, if it demands any."""
+    least = 0 if plan.expected is None else plan.expected.least_takeovers
+    judged = len({id(change.done) for change in changes}) + len(of_controllers)
+    if least:
+        said = f"{judged} were: looks and what else was done allowed no more"
+        yield Requirement(f"{least} takeovers could be judged", judged >= least, said)
+
+
 def _is_controller(node: int) -> bool:
     return node >= FIRST_CONTROLLER_ID
 
@@ -159,11 +190,15 @@ def _overlap(done: StepDone, other: StepDone, session_timeout_ms: int) -> bool:
     return other.acted_ms <= sure_ms and not has_ended
 
 
-def _ends_a_session(done: StepDone, session_timeout_ms: int) -> bool:
+def _ends_a_session(done: StepDone, session_timeout_ms: int, quiet_after_ms: int) -> bool:
+    """Return whether it acted for so long; at quiet_after_ms it was healed at the latest."""
     fault = done.step.do
     if not done.has_fired or not isinstance(fault, _SILENCING):
         return False
-    return fault.for_ms is None or fault.for_ms >= SURE_AFTER_SESSIONS * session_timeout_ms
+    acted_ms = done.acted_ms or 0
+    end_ms = quiet_after_ms if fault.for_ms is None else acted_ms + fault.for_ms
+    lasted_ms = min(end_ms, quiet_after_ms) - acted_ms
+    return lasted_ms >= SURE_AFTER_SESSIONS * session_timeout_ms
 
 
 def _meanwhile(looks: Sequence[Look], acted_ns: int, session_ns: int) -> list[Look]:
