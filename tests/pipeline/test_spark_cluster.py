@@ -166,6 +166,7 @@ def test_the_pipeline_gives_on_a_cluster_the_answer_that_it_gives_here(
     assert {path.stat().st_uid for path in (store, *written)} == {os.getuid()}
 
 
+@pytest.mark.full
 def test_a_campaign_runs_on_a_cluster_as_a_search_does_here(
     cluster: SparkCluster, tmp_path: Path
 ) -> None:
