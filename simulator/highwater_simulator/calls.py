@@ -67,6 +67,7 @@ class Listener:
 @dataclass(frozen=True, slots=True)
 class _Answer:
     value: Any = None
+    """The response, as it is carried; HangUp where the connection is closed instead."""
     failure: CallFailed | None = None
     request: Any = None
     """What an answer that is Unread answers."""
@@ -214,11 +215,9 @@ class ServerSide:
             self.break_off(f"refused: {error}")
             return
         value = await self._listener.handler(read)
-        if isinstance(value, HangUp):
-            self.break_off(value.why)
-            return
         try:
-            exchange.answer = _Answer(carriage.response(request, value), request=request)
+            answer = value if isinstance(value, HangUp) else carriage.response(request, value)
+            exchange.answer = _Answer(answer, request=request)
         except OSError as error:  # of records to be sent; the real server's sendfile meets it
             self.break_off(f"records could not be read: {error}")
             return
@@ -229,7 +228,9 @@ class ServerSide:
 
     def _send(self, exchange: _Exchange, answer: _Answer) -> None:
         client = self._client
-        if answer.value is not None:
+        if isinstance(answer.value, HangUp):
+            self.break_off(answer.value.why)
+        elif answer.value is not None:
             self._to_client.send(lambda: client.answered(exchange.call_id, answer))
 
 

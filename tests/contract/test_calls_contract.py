@@ -25,6 +25,7 @@ from highwater_simulator.network import Network, Plane
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.tasks import NodeRuntime
 from highwater_wire.kafka.messages import (
+    HangUp,
     MetadataRequest,
     MetadataResponse,
     ProducePartition,
@@ -54,6 +55,8 @@ class Stage:
         self.arrived: list[str] = []
         self.carried_out: list[str] = []
         self.slow_ms: dict[str, int] = {}
+        self.sent_away: set[str] = set()
+        """Who asks that over Kafka's protocol gets no answer, and has to ask somebody else."""
 
     async def serve(self, name: str) -> None:
         self.arrived.append(name)
@@ -62,12 +65,14 @@ class Stage:
 
     async def serve_kafka(
         self, request: MetadataRequest | ProduceRequest
-    ) -> MetadataResponse | None:
+    ) -> MetadataResponse | HangUp | None:
         if isinstance(request, ProduceRequest):
             await self.serve(request.partitions[0].topic)
             return None
         assert request.topics is not None
         await self.serve(request.topics[0])
+        if request.topics[0] in self.sent_away:
+            return HangUp("ask another")
         return MetadataResponse((), request.topics[0], NodeId(1), ())
 
     async def serve_control(self, request: Any) -> DeleteTopicsResponse:
@@ -155,7 +160,7 @@ async def real_stage(runtime: AsyncioRuntime) -> AsyncIterator[Stage]:
     stage = Stage(runtime, runtime)
     trace = TraceRecorder(runtime, 0, 1, lambda _: None)
 
-    async def serve(request: Any, _: ConnectionContext) -> MetadataResponse | None:
+    async def serve(request: Any, _: ConnectionContext) -> MetadataResponse | HangUp | None:
         return await stage.serve_kafka(request)
 
     spec = ListenerSpec("CLIENT", 0, serve, host="127.0.0.1")
@@ -287,6 +292,19 @@ def test_kafka_call_to_nobody_was_never_sent(run: Run) -> None:
         with pytest.raises(CallFailed) as failure:
             await stage.ask_kafka("a")
         assert not failure.value.sent
+
+    run(body)
+
+
+def test_who_is_sent_away_gets_the_answers_to_what_was_asked_before_and_may_connect_again(
+    run: Run,
+) -> None:
+    async def body(stage: Stage) -> None:
+        stage.slow_ms["a"] = 100
+        stage.sent_away.add("b")
+        answers = await stage.ask_all(stage.ask_kafka, "abc")
+        assert answers == ["a", "b failed, sent=True", "c failed, sent=True"]
+        assert await stage.ask_kafka("d") == "d"
 
     run(body)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from highwater_checker.finding import CheckResult, Finding
-from highwater_checker.history import Acknowledged, sends_of
+from highwater_checker.history import Acknowledged, client_of, sends_of
 from highwater_checker.invariants.committed_before import check_committed_before
 from highwater_checker.invariants.empty_fetches import check_empty_fetches
 from highwater_checker.invariants.high_watermark_in_run import check_high_watermark_in_run
@@ -24,7 +24,7 @@ from highwater_core.events import TraceEvent
 from highwater_pipeline.checks.findings import Check
 from highwater_pipeline.checks.registry import CHECKS
 from tests.pipeline.event_runs import file_of
-from tests.pipeline.frames import Run, client_of
+from tests.pipeline.frames import Run
 
 # ---------------------------------------------------------------- the checker, fed
 

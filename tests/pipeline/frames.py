@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from highwater_checker.history import HistoryEvent
+from highwater_checker.history import HistoryEvent, client_of
 from highwater_checker.looks import Look
 from highwater_checker.probes import Probe
 from highwater_checker.segments import ReplicaLog
@@ -91,11 +91,6 @@ class Run:
         for event in self.history:
             found.setdefault(event.process, []).append(event)
         return dict(sorted(found.items(), key=lambda each: f"{each[0]}.jsonl"))
-
-
-def client_of(process: str) -> str:
-    """Return the client that the process is an incarnation of."""
-    return process.partition(".")[0]
 
 
 def tables_of(spark: SparkSession, runs: Iterable[Run]) -> Tables:

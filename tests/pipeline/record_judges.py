@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from highwater_checker.finding import CheckResult, Finding
-from highwater_checker.history import Acknowledged, HistoryEvent, Sends, sends_of
+from highwater_checker.history import Acknowledged, HistoryEvent, Sends, client_of, sends_of
 from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
 from highwater_checker.invariants.duplicates import check_duplicates
 from highwater_checker.invariants.inconsistent_offsets import check_inconsistent_offsets
@@ -22,7 +22,7 @@ from highwater_checker.invariants.replica_equality import (
 from highwater_checker.segments import ReplicaLog
 from highwater_pipeline.checks.findings import Check
 from highwater_pipeline.checks.registry import CHECKS
-from tests.pipeline.frames import Run, client_of
+from tests.pipeline.frames import Run
 
 # ---------------------------------------------------------------- the checker, fed
 

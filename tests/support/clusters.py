@@ -8,15 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from highwater.cluster.broker_files import BrokerFiles
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.collecting import copy_out
 from highwater.cluster.containers import container_name
 from highwater.cluster.disks import DATA_FOLDER
 from highwater.cluster.engine import connect_engine
-from highwater.cluster.settling import WITHIN_S, leaders_of, look_at
+from highwater.cluster.settling import WITHIN_S
 from highwater.waiting import eventually
-from highwater_checker.looks import replicas_of
 from highwater_checker.run_folder.lines import read_traces
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
@@ -49,47 +47,6 @@ def replication_held(cluster: Cluster, leader: int) -> Iterator[None]:
             yield
         finally:
             list(pool.map(unpause, others))
-
-
-def await_checkpointed(cluster: Cluster, topic: str, *, within_s: float = 20.0) -> None:
-    """Return once every broker's high watermark checkpoint on disk has reached its log ends.
-
-    For an idle topic. Under `v3` a broker that restarts truncates to its checkpoint, so that no
-    loss can be promised over a kill of all brokers before this.
-
-    Raises:
-        NeverHappened: not within the time.
-    """
-    expected = {
-        broker: {
-            f"{key.topic} {key.partition} {replica.log_end_offset}"
-            for key in leaders_of(look, topic)
-            if (replica := replicas_of(look, key).get(broker)) is not None
-        }
-        for look in [look_at(cluster)]
-        for broker in cluster.topology.broker_ids
-    }
-
-    def missing() -> dict[int, list[str]]:
-        return {
-            broker: sorted(lines - _checkpoint_lines(cluster, broker))
-            for broker, lines in expected.items()
-        }
-
-    eventually(
-        lambda: not any(missing().values()),
-        within=within_s,
-        what="high watermark checkpoints at the log ends",
-        state=missing,
-    )
-
-
-def _checkpoint_lines(cluster: Cluster, broker: int) -> set[str]:
-    try:
-        content = BrokerFiles(cluster, broker).read("replication-offset-checkpoint")
-    except FileNotFoundError:
-        return set()
-    return set(content.decode().splitlines())
 
 
 # ---------------------------------------------------------------- traces of running nodes

@@ -5,8 +5,8 @@ clients send admin requests there, and it forwards them.
 
 A broker that was started and has not heard from a controller yet knows of no broker and no topic.
 It does not say so to clients: librdkafka forgets every broker that an answer leaves out, and with
-all of them the way back (from 2.10 on, KIP-899). They wait for a moment; then their connection is
-closed, and they ask a broker that knows more.
+all of them the way back (from 2.10 on, KIP-899). A client's request waits for a moment; then
+its connection is closed, and the client asks another broker.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeVar
 
+from highwater_checker.history import client_of
 from highwater_checker.judging import judge_run
 from highwater_checker.run_folder.documents import (
     BUILD,
@@ -54,12 +55,8 @@ class Documents:
     wrong: tuple[tuple[str, Wrong], ...]
 
     def settings_of(self, process: str) -> Settings:
-        """Return the settings of the client of which the process is an incarnation.
-
-        A client's incarnations are p0, p0.2, p0.3, ...
-        Source: highwater_client.planned.client_of.
-        """
-        return self.producers.get(process.partition(".")[0], Settings())
+        """Return the settings of the client of which the process is an incarnation."""
+        return self.producers.get(client_of(process), Settings())
 
 
 def read_documents(inventory: Inventory) -> Documents:

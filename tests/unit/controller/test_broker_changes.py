@@ -99,7 +99,9 @@ def test_an_unclean_leader_is_elected_where_preset_or_topic_allow_it(cluster, pr
     assert cluster.events(EventKind.LEADER_ELECTED)[-1].detail["unclean"]
 
 
-def test_an_election_that_meets_another_version_starts_over_from_the_read(cluster):
+def another_shrinks_first(cluster):
+    """Have leader 0 write ISR [0, 2] between the controller's next read and its write under v3;
+    return the state's path."""
     for broker_id in range(3):
         cluster.start_broker(broker_id)
     cluster.start_controller(preset=Preset.V3)
@@ -107,8 +109,12 @@ def test_an_election_that_meets_another_version_starts_over_from_the_read(cluste
     cluster.create_topic("t", (0, 1, 2))
     path = znodes.partition_state_path(P0)
     shrunk = b'{"version":1,"leader":0,"leader_epoch":0,"controller_epoch":1,"isr":[0,2]}'
-    # The old leader's last ISR write lands between the controller's read and its write.
     cluster.before_multi(path, lambda: cluster.put(path, shrunk))
+    return path
+
+
+def test_an_election_that_meets_another_version_starts_over_from_the_read(cluster):
+    path = another_shrinks_first(cluster)
     cluster.brokers[0].die()
     cluster.until(lambda: cluster.events(EventKind.LEADER_ELECTED)[1:], "the election")
     assert cluster.events(EventKind.WRITE_CONFLICTED)[0].detail["path"] == path
@@ -117,14 +123,7 @@ def test_an_election_that_meets_another_version_starts_over_from_the_read(cluste
 
 
 def test_an_isr_that_shrinks_is_decided_anew_on_the_version_that_another_wrote(cluster):
-    for broker_id in range(3):
-        cluster.start_broker(broker_id)
-    cluster.start_controller(preset=Preset.V3)
-    cluster.until_failed_over()
-    cluster.create_topic("t", (0, 1, 2))
-    path = znodes.partition_state_path(P0)
-    shrunk = b'{"version":1,"leader":0,"leader_epoch":0,"controller_epoch":1,"isr":[0,2]}'
-    cluster.before_multi(path, lambda: cluster.put(path, shrunk))
+    path = another_shrinks_first(cluster)
     cluster.brokers[2].die()
     cluster.until(lambda: cluster.events(EventKind.ISR_WRITTEN), "the shrink")
     assert cluster.events(EventKind.WRITE_CONFLICTED)[0].detail["path"] == path

@@ -9,7 +9,7 @@ import pytest
 from highwater.runs.plans.leader_changes import (
     controller_changes,
     leader_changes,
-    takeovers_shown,
+    takeovers,
 )
 from highwater.runs.plans.schedule import StepDone
 from highwater_chaos import faults as f
@@ -262,7 +262,10 @@ def test_where_all_others_of_the_isr_were_hit_too_nobody_need_take_over() -> Non
 
 @pytest.mark.parametrize(("least", "met"), [(0, []), (1, [True]), (2, [False])])
 def test_a_plan_may_demand_that_takeovers_could_be_judged(least: int, met: list[bool]) -> None:
-    plan = Plan(seed=1, expected=Expected(least_takeovers=least))
+    plan = Plan(seed=1, quiet_after_ms=QUIET_MS, expected=Expected(least_takeovers=least))
     step = done(f.Kill("broker-1", 4_000), node=1)
-    changes = list(leader_changes([step], [LED, look(3_500, 2, 1)], BEGIN_NS, SESSION_MS, QUIET_MS))
-    assert [each.met for each in takeovers_shown(plan, changes, ())] == met
+    looks = [LED, look(3_500, 2, 1)]
+    changes, required = takeovers(plan, [step], looks, BEGIN_NS, SESSION_MS)
+    assert required[: len(changes)] == [change.requirement() for change in changes]
+    assert len(changes) == 1
+    assert [each.met for each in required[1:]] == met

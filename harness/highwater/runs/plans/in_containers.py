@@ -21,7 +21,7 @@ from highwater.run_folder import RunFolder
 from highwater.runs.build import write_build
 from highwater.runs.clock import RunClock
 from highwater.runs.observer import Observer
-from highwater.runs.plans.leader_changes import controller_changes, leader_changes, takeovers_shown
+from highwater.runs.plans.leader_changes import takeovers
 from highwater.runs.plans.load_process import LoadFailed, LoadProcess
 from highwater.runs.plans.outcome import PlanResult, conclude, write_plan
 from highwater.runs.plans.promises import promises_of
@@ -267,12 +267,10 @@ class _Run:
         for done in self._steps:
             self._require(f"done: {say_step(done.step)}", done.has_fired, str(done))
         session_timeout_ms = self._cluster.topology.session_timeout_ms
-        begin_ns, quiet_after_ms = round(self._begin_s * 1e9), self._plan.quiet_after_ms
-        seen = self._steps, self._looks, begin_ns, session_timeout_ms, quiet_after_ms
-        changes, of_controllers = list(leader_changes(*seen)), list(controller_changes(*seen))
-        self._requirements += (change.requirement() for change in changes)
-        self._requirements += of_controllers
-        self._requirements += takeovers_shown(self._plan, changes, of_controllers)
+        changes, required = takeovers(
+            self._plan, self._steps, self._looks, round(self._begin_s * 1e9), session_timeout_ms
+        )
+        self._requirements += required
         folder.write(REQUIREMENTS, tuple(self._requirements))
         folder.write(FINAL_LOOK, self._final_look)
         folder.write_json(names.STEPS, [_record(done) for done in self._steps])

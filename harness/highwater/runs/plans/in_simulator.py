@@ -8,7 +8,7 @@ from highwater.cluster.topology import Topology
 from highwater.errors import HarnessError
 from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
-from highwater.runs.plans.leader_changes import controller_changes, leader_changes, takeovers_shown
+from highwater.runs.plans.leader_changes import takeovers
 from highwater.runs.plans.outcome import PlanResult, conclude, write_plan
 from highwater.runs.plans.promises import promises_in_simulator
 from highwater.runs.plans.schedule import StepDone
@@ -85,13 +85,10 @@ def run_in_simulator(plan: Plan, folder: RunFolder, screen: Screen) -> PlanResul
     observer.tell_what_was_done()
     write_looks(folder, observer.looks)
     begin_ns, session_timeout_ms = result.faults_begin_ns or 0, _session_timeout_ms(plan)
-    seen = (
-        _steps_done(result), observer.looks, begin_ns, session_timeout_ms, plan.quiet_after_ms
-    )  # fmt: skip
-    changes, of_controllers = list(leader_changes(*seen)), list(controller_changes(*seen))
-    changed = (*(each.requirement() for each in changes), *of_controllers)
-    shown = takeovers_shown(plan, changes, of_controllers)
-    folder.write(REQUIREMENTS, (*requirements_of(result), *changed, *shown))
+    changes, required = takeovers(
+        plan, _steps_done(result), observer.looks, begin_ns, session_timeout_ms
+    )
+    folder.write(REQUIREMENTS, (*requirements_of(result), *required))
     _write_evidence(folder, result)
     steps = tuple(f"{say_step(step)}: {why}" for step, _, why in steps_of(result))
     return conclude(folder, plan, True, observer.marks, changes, notes, steps)

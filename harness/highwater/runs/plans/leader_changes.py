@@ -56,6 +56,28 @@ class LeaderChange:
         )
 
 
+def takeovers(
+    plan: Plan,
+    steps: Sequence[StepDone],
+    looks: Sequence[Look],
+    begin_ns: int,
+    session_timeout_ms: int,
+) -> tuple[list[LeaderChange], list[Requirement]]:
+    """Return the leader changes that the run must show, and all that takeovers require of it.
+
+    The plan may demand that a number of them could be judged. The rest is as for leader_changes.
+    """
+    seen = steps, looks, begin_ns, session_timeout_ms, plan.quiet_after_ms
+    changes, of_controllers = list(leader_changes(*seen)), list(controller_changes(*seen))
+    required = [*(change.requirement() for change in changes), *of_controllers]
+    least = 0 if plan.expected is None else plan.expected.least_takeovers
+    if least:
+        judged = len({id(change.done) for change in changes}) + len(of_controllers)
+        name = f"{least} takeovers could be judged"
+        required.append(Requirement(name, judged >= least, f"{judged} could"))
+    return changes, required
+
+
 def leader_changes(
     steps: Sequence[StepDone],
     looks: Sequence[Look],
@@ -75,17 +97,11 @@ def leader_changes(
     """
     session_ns = session_timeout_ms * _MS
     for done in steps:
-        zookeeper_is_hit = any(
-            isinstance(each.step.do, _OF_ZOOKEEPER) and _overlap(done, each, session_timeout_ms)
-            for each in steps
-        )
+        besides = _besides(done, steps, session_timeout_ms)
+        zookeeper_is_hit = any(isinstance(each.step.do, _OF_ZOOKEEPER) for each in besides)
         if zookeeper_is_hit or not _ends_a_session(done, session_timeout_ms, quiet_after_ms):
             continue
-        hit = {
-            each.node
-            for each in steps
-            if each is not done and _overlap(done, each, session_timeout_ms)
-        }
+        hit = {each.node for each in besides}
         acted_ns = begin_ns + (done.acted_ms or 0) * _MS
         meanwhile = _meanwhile(looks, acted_ns, session_ns)
         before = _led(look for look in meanwhile if look.time_ns < acted_ns)
@@ -132,11 +148,8 @@ def controller_changes(
             continue
         controllers = [node for look in looks[:1] for node in look.nodes if _is_controller(node)]
         others = [NodeId(node) for node in controllers if node != done.node]
-        is_alone = not any(
-            _hits_more_than_brokers(each) and _overlap(done, each, session_timeout_ms)
-            for each in steps
-            if each is not done
-        )
+        besides = _besides(done, steps, session_timeout_ms)
+        is_alone = not any(map(_hits_more_than_brokers, besides))
         if not is_alone or not any(_goes_on(each, meanwhile, session_ns) for each in others):
             continue
         later = (active_controller(look) for look in looks if look.time_ns > acted_ns)
@@ -158,17 +171,6 @@ def controller_changes(
         )
 
 
-def takeovers_shown(
-    plan: Plan, changes: Sequence[LeaderChange], of_controllers: Sequence[Requirement]
-) -> Iterator[Requirement]:
-    """Yield whether as many takeovers were judged as the plan demands, if it demands any."""
-    least = 0 if plan.expected is None else plan.expected.least_takeovers
-    judged = len({id(change.done) for change in changes}) + len(of_controllers)
-    if least:
-        said = f"{judged} were: looks and what else was done allowed no more"
-        yield Requirement(f"{least} takeovers could be judged", judged >= least, said)
-
-
 def _is_controller(node: int) -> bool:
     return node >= FIRST_CONTROLLER_ID
 
@@ -180,8 +182,13 @@ def _hits_more_than_brokers(done: StepDone) -> bool:
     return done.node is None or _is_controller(done.node)
 
 
+def _besides(done: StepDone, steps: Sequence[StepDone], session_timeout_ms: int) -> list[StepDone]:
+    """Return the other steps that acted while somebody had to take over."""
+    return [each for each in steps if each is not done and _overlap(done, each, session_timeout_ms)]
+
+
 def _overlap(done: StepDone, other: StepDone, session_timeout_ms: int) -> bool:
-    """Return whether the other one acted while a controller had to take over, if it did at all."""
+    """Return whether the other one acted while somebody had to take over, if it did at all."""
     if not other.has_fired or other.acted_ms is None or done.acted_ms is None:
         return False
     for_ms: int | None = getattr(other.step.do, "for_ms", None)
