@@ -16,6 +16,7 @@ from highwater_controller.registration import publish_endpoint
 from highwater_controller.settings import ControllerSettings
 from highwater_controller.topic_requests import TopicOutcome
 from highwater_core import znodes
+from highwater_core.admin_messages import TopicResult
 from highwater_core.config import resolve_toggles
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
@@ -35,7 +36,6 @@ from highwater_core.messages import (
     SetFailPointRequest,
     StopReplicaRequest,
     TaskSnapshot,
-    TopicResult,
     UpdateMetadataRequest,
 )
 from highwater_core.ports import (

@@ -22,6 +22,7 @@ from highwater_controller.topic_changes import on_topics_changed
 from highwater_controller.topic_deletion import on_deletions_requested
 from highwater_controller.topic_waits import Done
 from highwater_core import znodes
+from highwater_core.admin_messages import TopicResult
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import NO_TOPIC_ID, TopicId, TopicPartition
@@ -29,7 +30,6 @@ from highwater_core.messages import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
     NewTopic,
-    TopicResult,
 )
 from highwater_core.ports import CheckOp, CreateOp, NoNode, TooLarge
 from highwater_core.request_sizes import MAX_REQUEST_BYTES, size_of_multi

@@ -9,6 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from highwater_core.admin_messages import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    AlterReassignmentsRequest,
+    AlterReassignmentsResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ListReassignmentsRequest,
+    ListReassignmentsResponse,
+    TopicResult,
+)
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import (
     NO_BROKER_EPOCH,
@@ -167,13 +180,6 @@ class CreateTopicsRequest:
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
     timeout_ms: int = 30_000
-
-
-@dataclass(frozen=True, slots=True)
-class TopicResult:
-    name: str
-    error: ErrorCode
-    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,13 +356,26 @@ class SetFailPointResponse:
 
 BrokerCommand = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 ControllerCommand = (
-    CreateTopicsRequest | DeleteTopicsRequest | ControlledShutdownRequest | AlterPartitionRequest
+    CreateTopicsRequest
+    | DeleteTopicsRequest
+    | CreatePartitionsRequest
+    | ElectLeadersRequest
+    | AlterReassignmentsRequest
+    | ListReassignmentsRequest
+    | AlterConfigsRequest
+    | ControlledShutdownRequest
+    | AlterPartitionRequest
 )
 ControlRequest = BrokerCommand | ControllerCommand | InspectRequest | SetFailPointRequest
 ControlResponse = (
     CommandResponse
     | CreateTopicsResponse
     | DeleteTopicsResponse
+    | CreatePartitionsResponse
+    | ElectLeadersResponse
+    | AlterReassignmentsResponse
+    | ListReassignmentsResponse
+    | AlterConfigsResponse
     | ControlledShutdownResponse
     | AlterPartitionResponse
     | NodeSnapshot

@@ -13,9 +13,10 @@ from highwater_adapters.asyncio_runtime import AsyncioRuntime
 from highwater_adapters.control_plane import GrpcControlPlane
 from highwater_adapters.tcp_server import ConnectionContext, KafkaListener, ListenerSpec
 from highwater_adapters.tcp_transport import TcpTransport
+from highwater_core.admin_messages import TopicResult
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Endpoint, NodeId
-from highwater_core.messages import DeleteTopicsRequest, DeleteTopicsResponse, TopicResult
+from highwater_core.messages import DeleteTopicsRequest, DeleteTopicsResponse
 from highwater_core.ports import CallFailed, ControlPlane, Transport
 from highwater_core.runtime import Runtime
 from highwater_core.traces import TraceRecorder

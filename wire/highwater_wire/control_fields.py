@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from highwater_core.admin_messages import TopicResult
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import BrokerEpoch, Endpoint, NodeId, TopicPartition
-from highwater_core.messages import BrokerEndpoints, TopicResult
+from highwater_core.messages import BrokerEndpoints
 from highwater_core.znodes import is_host
 from highwater_wire.v1 import common_pb2 as pb
 

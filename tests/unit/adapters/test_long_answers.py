@@ -59,7 +59,7 @@ class Controller:
                 words = str(error)
             if not words and topic.assignment:
                 words = find_assignment_fault(topic.assignment, frozenset({NodeId(0)}))
-            results.append(control.TopicResult(topic.name, ErrorCode.INVALID_CONFIG, words))
+            results.append(TopicResult(topic.name, ErrorCode.INVALID_CONFIG, words))
         return control.CreateTopicsResponse(ErrorCode.NONE, tuple(results))
 
 class Node:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from highwater_controller.logic.assignments import find_assignment_fault
 from highwater_core import messages as control
+from highwater_core.admin_messages import TopicResult
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import LeaderEpoch, NodeId, Offset
 from highwater_core.ports import CallFailed
@@ -70,7 +71,7 @@ def as_a_controller(request: Any) -> Any:
             parse_topic_config(dict(topic.config))
         except BadTopicConfig as error:
             fault = str(error)
-        results.append(control.TopicResult(topic.name, ErrorCode.INVALID_CONFIG, fault or "?"))
+        results.append(TopicResult(topic.name, ErrorCode.INVALID_CONFIG, fault or "?"))
     return control.CreateTopicsResponse(ErrorCode.NONE, tuple(results))
 
 

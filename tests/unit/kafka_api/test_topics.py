@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from highwater_core import messages as control
+from highwater_core.admin_messages import TopicResult
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NodeId
 from highwater_core.ports import CallFailed
@@ -41,13 +42,13 @@ def answers(response: Any) -> list[tuple[str, str]]:
 
 def created(*results: tuple[str, ErrorCode]) -> control.CreateTopicsResponse:
     return control.CreateTopicsResponse(
-        ErrorCode.NONE, tuple(control.TopicResult(name, error) for name, error in results)
+        ErrorCode.NONE, tuple(TopicResult(name, error) for name, error in results)
     )
 
 
 def deleted(*results: tuple[str, ErrorCode]) -> control.DeleteTopicsResponse:
     return control.DeleteTopicsResponse(
-        ErrorCode.NONE, tuple(control.TopicResult(name, error) for name, error in results)
+        ErrorCode.NONE, tuple(TopicResult(name, error) for name, error in results)
     )
 
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from highwater_core import messages
+from highwater_core.admin_messages import TopicResult
 from highwater_core.check import BugFound
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
@@ -46,7 +47,7 @@ brokers = st.builds(
     messages.BrokerEndpoints, int32s, int64s, endpoints, endpoints, endpoints, endpoints
 )
 commands = st.builds(messages.CommandResponse, errors, several(st.tuples(partitions, errors)))
-topic_results = several(st.builds(messages.TopicResult, texts, errors, texts))
+topic_results = several(st.builds(TopicResult, texts, errors, texts))
 
 REQUESTS: dict[type[Any], st.SearchStrategy[Any]] = {
     messages.LeaderAndIsrRequest: st.builds(
