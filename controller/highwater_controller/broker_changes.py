@@ -10,6 +10,7 @@ from highwater_controller.context import Replica
 from highwater_controller.logic.partition_states import PartitionState
 from highwater_controller.logic.replica_states import ReplicaState
 from highwater_controller.partition_state_machine import elect_leaders_where_none, move_partitions
+from highwater_controller.reassignment import advance_reassignments
 from highwater_controller.renouncing import renounce_lost
 from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.request_batch import RequestBatch
@@ -43,6 +44,7 @@ async def on_brokers_changed(term: Term) -> None:
     returned = sorted((*started, *bounced))
     if returned:
         await _on_brokers_started(term, [found[broker] for broker in returned])
+    await advance_reassignments(term, sorted(term.context.reassignments))
 
 
 async def _on_brokers_failed(term: Term, failed: list[NodeId]) -> None:

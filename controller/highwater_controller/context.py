@@ -23,6 +23,7 @@ from highwater_core.ids import (
     TopicPartition,
 )
 from highwater_core.messages import BrokerEndpoints
+from highwater_core.topic_znode import Reassignment
 from highwater_core.znodes import PartitionLeadership
 
 
@@ -60,11 +61,16 @@ class ControllerContext:
     topic_ids: dict[str, TopicId] = field(default_factory=dict)
     _topics_by_id: dict[TopicId, str] = field(default_factory=dict)
     assignments: dict[TopicPartition, tuple[NodeId, ...]] = field(default_factory=dict)
+    """All of a partition's replicas, those that come or go by a reassignment among them."""
+    reassignments: dict[TopicPartition, Reassignment] = field(default_factory=dict)
+    """Of the partitions whose replicas are being moved."""
     leaderships: dict[TopicPartition, VersionedLeadership] = field(default_factory=dict)
     partition_states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
     replica_states: dict[Replica, ReplicaState] = field(default_factory=dict)
     topics_to_delete: dict[str, None] = field(default_factory=dict)
     """In the order in which their deletion was asked for."""
+    deletions_after_reassignment: dict[str, None] = field(default_factory=dict)
+    """Topics that are deleted once no replica of theirs is being moved any more."""
     topics_ineligible_for_deletion: set[str] = field(default_factory=set)
     refused_deletions: dict[str, None] = field(default_factory=dict)
     """Those of them that a live broker could not carry out: they are tried again after a while."""
@@ -129,6 +135,10 @@ class ControllerContext:
     def is_to_be_deleted(self, topic: str) -> bool:
         return topic in self.topics_to_delete
 
+    def is_being_reassigned(self, topic: str) -> bool:
+        """Return whether a replica of the topic is being moved."""
+        return any(partition.topic == topic for partition in self.reassignments)
+
     def partitions_of(self, topic: str) -> list[TopicPartition]:
         return sorted(partition for partition in self.assignments if partition.topic == topic)
 
@@ -146,11 +156,13 @@ class ControllerContext:
         for partition in self.partitions_of(topic):
             for broker in self.assignments.pop(partition):
                 self.replica_states.pop(Replica(partition, broker), None)
+            self.reassignments.pop(partition, None)
             self.leaderships.pop(partition, None)
             self.partition_states.pop(partition, None)
             self.unreadable_partitions.discard(partition)
         self._forget_topic_id(topic)
         self.topics_to_delete.pop(topic, None)
+        self.deletions_after_reassignment.pop(topic, None)
         self.topics_ineligible_for_deletion.discard(topic)
         self.refused_deletions.pop(topic, None)
         self.failed_deletions.pop(topic, None)

@@ -14,15 +14,18 @@ from highwater_controller.context import ControllerContext
 from highwater_controller.controlled_shutdown import on_controlled_shutdown
 from highwater_controller.controller_events import (
     BrokersChanged,
+    ClientRequestsDue,
     ControllerEvent,
     ControllerZnodeChanged,
     DeletionsRequested,
     IsrChangesNotified,
     PartitionStateChanged,
+    PreferredElectionsWritten,
+    ReassignmentsWritten,
+    RebalanceDue,
     RefusedDeletionsDue,
     RequestReceived,
     StopReplicaAnswered,
-    TopicRequestsDue,
     TopicsChanged,
     TopicZnodeChanged,
     refusal,
@@ -30,7 +33,10 @@ from highwater_controller.controller_events import (
 from highwater_controller.election import Election, Won
 from highwater_controller.failover import fail_over
 from highwater_controller.isr_notifications import on_isr_changes_notified
+from highwater_controller.leader_elections import on_preferred_elections_written, rebalance_leaders
 from highwater_controller.patience import GaveUp
+from highwater_controller.reassignment import advance_reassignments
+from highwater_controller.reassignment_requests import list_reassignments, on_reassignments_written
 from highwater_controller.settings import ControllerSettings
 from highwater_controller.store import ControllerStore, TermEpoch, TermOver
 from highwater_controller.term import Term
@@ -45,7 +51,8 @@ from highwater_controller.topic_deletion import (
     retry_refused,
 )
 from highwater_controller.topic_waits import TopicWaits
-from highwater_controller.waiting_requests import WaitingRequests
+from highwater_controller.waiting_requests import WaitingRequests, is_stepwise
+from highwater_core.admin_messages import ListReassignmentsRequest
 from highwater_core.config import Toggles
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
@@ -56,8 +63,6 @@ from highwater_core.messages import (
     BrokerCommand,
     CommandResponse,
     ControlledShutdownRequest,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
     LeaderAndIsrRequest,
     StopReplicaRequest,
 )
@@ -82,9 +87,10 @@ class Controller:
         self._session = session
         self._fail_points = fail_points
         self._events: Queue[ControllerEvent] = ports.runtime.queue()
-        self._topic_requests = WaitingRequests()
+        self._client_requests = WaitingRequests()
         self._in_work: RequestReceived | None = None
         self._timers = ports.runtime.scope("controller-timers")
+        self._rebalancing = ports.runtime.scope("leader-rebalance")
         self._election = Election(
             settings.node_id,
             session,
@@ -99,7 +105,7 @@ class Controller:
 
     @property
     def queue_depth(self) -> int:
-        return len(self._events) + len(self._topic_requests)
+        return len(self._events) + len(self._client_requests)
 
     def enqueue(self, event: ControllerEvent) -> None:
         """Take an event in; a request is refused at once while this controller is not active."""
@@ -107,10 +113,10 @@ class Controller:
             self._events.put(event)
         elif self.term is None:
             event.reply.set(refusal(event.request, ErrorCode.NOT_CONTROLLER))
-        elif isinstance(event.request, CreateTopicsRequest | DeleteTopicsRequest):
-            if not self._topic_requests:
-                self._events.put(TopicRequestsDue())
-            self._topic_requests.take(event, event.request)
+        elif is_stepwise(event.request):
+            if not self._client_requests:
+                self._events.put(ClientRequestsDue())
+            self._client_requests.take(event)
         else:
             self._events.put(event)
 
@@ -140,6 +146,7 @@ class Controller:
         term, self.term = self.term, None
         self.active_id = NO_LEADER
         self._timers.cancel()
+        self._rebalancing.cancel()
         dropped = self._events.drain()
         if self._in_work is not None and not self._in_work.reply.is_set():
             unknown = refusal(self._in_work.request, ErrorCode.REQUEST_TIMED_OUT)
@@ -148,7 +155,7 @@ class Controller:
         for event in dropped:
             if isinstance(event, RequestReceived):
                 event.reply.set(refusal(event.request, ErrorCode.NOT_CONTROLLER))
-        self._topic_requests.abandon()
+        self._client_requests.abandon()
         if term is not None:
             term.store.close()
             term.channels.close_all()
@@ -182,10 +189,16 @@ class Controller:
                 self._maybe_retry_later(term)
             case RefusedDeletionsDue():
                 await retry_refused(term)
-            case TopicRequestsDue():
-                await self._topic_requests.step(term, self._ports.runtime.future)
-                if self._topic_requests:  # after all that has come meanwhile
-                    self._events.put(TopicRequestsDue())
+            case ReassignmentsWritten():
+                await on_reassignments_written(term)
+            case PreferredElectionsWritten():
+                await on_preferred_elections_written(term)
+            case RebalanceDue():
+                await rebalance_leaders(term)
+            case ClientRequestsDue():
+                await self._client_requests.step(term, self._ports.runtime.future)
+                if self._client_requests:  # after all that has come meanwhile
+                    self._events.put(ClientRequestsDue())
             case RequestReceived():
                 await self._answer(term, event)
 
@@ -204,8 +217,14 @@ class Controller:
         match received.request:
             case AlterPartitionRequest():
                 received.reply.set(await on_alter_partition(term, received.request))
+                changed = [item.topic_partition for item in received.request.partitions]
+                await advance_reassignments(term, changed)
             case ControlledShutdownRequest():
                 received.reply.set(await on_controlled_shutdown(term, received.request))
+            case ListReassignmentsRequest():
+                received.reply.set(list_reassignments(term, received.request))
+            case _:
+                received.reply.set(refusal(received.request, ErrorCode.UNSUPPORTED_VERSION))
         self._in_work = None
 
     # ------------------------------------------------------------ terms
@@ -224,6 +243,13 @@ class Controller:
         self.term = self._begin_term(outcome.epoch)
         self.term.emit(EventKind.CONTROLLER_ELECTED)
         await fail_over(self.term)
+        if self._settings.auto_leader_rebalance_enable:
+            self._rebalancing.spawn("leader-rebalance-timer", self._rebalance_again_and_again())
+
+    async def _rebalance_again_and_again(self) -> None:
+        while True:
+            await self._ports.runtime.sleep(self._settings.leader_imbalance_check_interval_ms)
+            self._events.put(RebalanceDue())
 
     def _begin_term(self, epoch: TermEpoch) -> Term:
         ports, settings = self._ports, self._settings

@@ -41,7 +41,8 @@ from highwater_core.messages import (
 from highwater_core.ports import CoordinationEvent
 from highwater_core.runtime import Future
 
-Reply = Future[ControlResponse | list[TopicOutcome]]
+Outcome = ControlResponse | list[TopicOutcome]
+Reply = Future[Outcome]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,21 @@ class DeletionsRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class ReassignmentsWritten:
+    """Somebody wrote /admin/reassign_partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredElectionsWritten:
+    """Somebody wrote /admin/preferred_replica_election."""
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceDue:
+    """Time to see whether brokers lead what they are preferred for."""
+
+
+@dataclass(frozen=True, slots=True)
 class RefusedDeletionsDue:
     """Time to try again the deletions that brokers could not carry out."""
 
@@ -94,7 +110,7 @@ class StopReplicaAnswered:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicRequestsDue:
+class ClientRequestsDue:
     """Time for a step of what clients ask for; one such event waits at a time."""
 
 
@@ -113,10 +129,13 @@ ControllerEvent = (
     | TopicZnodeChanged
     | PartitionStateChanged
     | DeletionsRequested
+    | ReassignmentsWritten
+    | PreferredElectionsWritten
+    | RebalanceDue
     | RefusedDeletionsDue
     | IsrChangesNotified
     | StopReplicaAnswered
-    | TopicRequestsDue
+    | ClientRequestsDue
     | RequestReceived
 )
 
@@ -145,6 +164,8 @@ _BY_PATH: dict[str, ControllerEvent] = {
     znodes.BROKER_IDS: BrokersChanged(),
     znodes.TOPICS: TopicsChanged(),
     znodes.DELETE_TOPICS: DeletionsRequested(),
+    znodes.REASSIGN_PARTITIONS: ReassignmentsWritten(),
+    znodes.PREFERRED_REPLICA_ELECTION: PreferredElectionsWritten(),
     znodes.ISR_CHANGE_NOTIFICATION: IsrChangesNotified(),
 }
 

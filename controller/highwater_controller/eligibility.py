@@ -83,7 +83,9 @@ async def _next_eligible(
     if before is None or not set(before.isr + before.elr) - set(isr):
         return ()
     minimum = await min_insync_replicas(term, partition.topic)
-    return next_eligible(before.isr, before.elr, isr, minimum)
+    eligible = next_eligible(before.isr, before.elr, isr, minimum)
+    # A replica that a reassignment has taken away keeps no log.
+    return tuple(broker for broker in eligible if broker in term.context.assignments[partition])
 
 
 def _leader_broker_epoch(

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from highwater_controller.context import Replica
 from highwater_controller.isr_notifications import delete_notifications
+from highwater_controller.leader_elections import on_preferred_elections_written
 from highwater_controller.loading import load_leaderships, put_found_states
 from highwater_controller.logic.replica_states import ReplicaState
 from highwater_controller.partition_state_machine import elect_leaders_where_none
+from highwater_controller.reassignment import adopt_unassigned, resume_reassignments
+from highwater_controller.reassignment_requests import on_reassignments_written
 from highwater_controller.renouncing import renounce_lost
 from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.request_batch import RequestBatch
@@ -28,7 +31,7 @@ async def fail_over(term: Term) -> None:
     watches set -> deletions known -> replicas that lost records and leaders that
     restarted, while nobody looked, given up -> UpdateMetadata -> live replicas Online, each broker
     with its init command -> leaders elected where there is none -> the dead removed from ISRs
-    -> deletions resumed.
+    -> reassignments, deletions and preferred elections resumed.
     """
     context = term.context
     await delete_notifications(term)
@@ -36,6 +39,7 @@ async def fail_over(term: Term) -> None:
     await read_topics(term, await read_topic_names(term))
     partitions = sorted(context.assignments)
     await load_leaderships(term, partitions)
+    adopt_unassigned(term, partitions)
     await load_deletions(term)
     await renounce_lost(term, partitions)
     await term.fail_points.reach(FailPoint.DURING_FAILOVER)
@@ -49,7 +53,10 @@ async def fail_over(term: Term) -> None:
     await move_replicas(term, _dead_members(term), ReplicaState.OFFLINE)
     if not term.toggles.update_metadata_first:
         _update_metadata(term)
+    await resume_reassignments(term)
+    await on_reassignments_written(term)
     await resume_deletions(term)
+    await on_preferred_elections_written(term)
     term.emit(
         EventKind.FAILOVER_COMPLETED,
         brokers=list(context.live_brokers),

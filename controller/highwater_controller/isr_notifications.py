@@ -6,6 +6,7 @@ Source: replication.md, /isr_change_notification; preset v3.
 from __future__ import annotations
 
 from highwater_controller.loading import load_leaderships
+from highwater_controller.reassignment import advance_reassignments
 from highwater_controller.request_batch import RequestBatch
 from highwater_controller.state_reader import report_malformed
 from highwater_controller.term import Term
@@ -34,6 +35,7 @@ async def on_isr_changes_notified(term: Term) -> None:
         batch = RequestBatch(term)
         batch.add_update_metadata(term.context.live_brokers, changed)
         batch.send()
+        await advance_reassignments(term, changed)
     for path in paths:
         await term.store.delete(path)
 

@@ -128,7 +128,7 @@ async def _elect_first(
         if partition_epoch is not None:
             known = VersionedLeadership(leadership, partition_epoch)
             term.context.leaderships[partition] = known
-            _trace_election(term, partition, known, changes[partition], Selector.INITIAL)
+            trace_election(term, partition, known, changes[partition], Selector.INITIAL)
             found[partition] = leadership.isr
     return found
 
@@ -195,7 +195,7 @@ async def _elect(
         return None
     if update.before is not None and selector is Selector.INITIAL:
         selector = Selector.OFFLINE  # somebody created the state: it was not a first election
-    _trace_election(term, partition, update.written, update.change, selector)
+    trace_election(term, partition, update.written, update.change, selector)
     return _recipients(term, partition, selector, update.change, target)
 
 
@@ -236,7 +236,8 @@ def _decide(
         case Selector.CONTROLLED_SHUTDOWN:
             shutting_down = term.context.shutting_down
             decision = elect_controlled_shutdown(assigned, before.isr, electable, shutting_down)
-        case Selector.INITIAL | Selector.OFFLINE:
+        case Selector.INITIAL | Selector.OFFLINE | Selector.UNCLEAN:
+            unclean = unclean or selector is Selector.UNCLEAN
             decision = elect_offline(assigned, before.isr, electable, unclean=False)
             if isinstance(decision, NoLeader):
                 decision = elect_eligible(assigned, eligible_leaders(term, before), electable)
@@ -267,7 +268,7 @@ def _recipients(
     return term.context.assignments[partition]
 
 
-def _trace_election(
+def trace_election(
     term: Term,
     partition: TopicPartition,
     written: VersionedLeadership,

@@ -48,6 +48,12 @@ class ControllerSettings:
     default_min_insync_replicas: int = 1
     """Of topics that do not set it; at most what the brokers' min_insync_replicas is."""
 
+    auto_leader_rebalance_enable: bool = False
+    """Whether preferred replicas are given the lead back from time to time."""
+    leader_imbalance_per_broker_percentage: int = 10
+    """How many of the partitions that a broker is preferred for others may lead."""
+    leader_imbalance_check_interval_ms: int = 300_000
+
     def __post_init__(self) -> None:
         resolve_toggles(self.preset, self.toggles)
         check_announced("control", self.control_host, self.control_port)
@@ -59,6 +65,7 @@ class ControllerSettings:
             "command_retry_ms",
             "zookeeper_give_up_ms",
             "max_partitions",
+            "leader_imbalance_check_interval_ms",
         ):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be positive")

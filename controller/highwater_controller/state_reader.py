@@ -27,6 +27,7 @@ from highwater_core.messages import BrokerEndpoints
 from highwater_core.ports import Stat
 from highwater_core.topic_configs import BadTopicConfig, parse_topic_config
 from highwater_core.topic_names import find_name_fault
+from highwater_core.topic_znode import TopicContent, decode_topic
 from highwater_core.znodes import MalformedZnode
 
 
@@ -146,7 +147,7 @@ class _FoundTopic:
     topic: str
     topic_id: TopicId
     stat: Stat
-    assignment: dict[TopicPartition, tuple[NodeId, ...]]
+    content: TopicContent
 
 
 async def _read_topic(term: Term, topic: str) -> _FoundTopic | None:
@@ -155,12 +156,12 @@ async def _read_topic(term: Term, topic: str) -> _FoundTopic | None:
     if read is None:
         return None
     try:
-        assignment, topic_id = _decode_topic(read[0], topic, path)
+        content = _decode_topic(read[0], topic, path)
     except MalformedZnode as fault:
         _leave_out(term, topic, fault)
         return None
-    topic_id = topic_id if term.toggles.topic_id else NO_TOPIC_ID
-    return _FoundTopic(topic, topic_id, read[1], assignment)
+    topic_id = content.topic_id if term.toggles.topic_id else NO_TOPIC_ID
+    return _FoundTopic(topic, topic_id, read[1], content)
 
 
 def _leave_out(term: Term, topic: str, fault: object) -> None:
@@ -171,19 +172,23 @@ def _leave_out(term: Term, topic: str, fault: object) -> None:
 def _take_in(context: ControllerContext, found: _FoundTopic) -> list[TopicPartition]:
     context.unreadable_topics.discard(found.topic)
     context.set_topic_id(found.topic, found.topic_id)
-    added = [partition for partition in found.assignment if partition not in context.assignments]
-    context.assignments.update((partition, found.assignment[partition]) for partition in added)
+    content = found.content
+    added = [partition for partition in content.assignment if partition not in context.assignments]
+    context.assignments.update((partition, content.assignment[partition]) for partition in added)
+    context.reassignments.update(
+        (partition, content.reassignments[partition])
+        for partition in added
+        if partition in content.reassignments
+    )
     return added
 
 
-def _decode_topic(
-    data: bytes, topic: str, path: str
-) -> tuple[dict[TopicPartition, tuple[NodeId, ...]], TopicId]:
-    assignment, topic_id = znodes.decode_topic(data, topic)
-    for partition, replicas in assignment.items():
+def _decode_topic(data: bytes, topic: str, path: str) -> TopicContent:
+    content = decode_topic(data, topic)
+    for partition, replicas in content.assignment.items():
         if not replicas or len(set(replicas)) != len(replicas):
             raise MalformedZnode(f"{path}: partition {partition.partition} has replicas {replicas}")
-    return assignment, topic_id
+    return content
 
 
 async def read_leadership(term: Term, partition: TopicPartition) -> VersionedLeadership | None:
@@ -244,8 +249,9 @@ def _decode_leadership(
     path = znodes.partition_state_path(partition)
     leadership = znodes.decode_partition_state(data, path)
     assigned = term.context.assignments.get(partition, leadership.isr)
-    if not set(leadership.isr) <= set(assigned):
-        raise MalformedZnode(f"{path}: the ISR {leadership.isr} is not within {assigned}")
+    # Between two writes of a reassignment members may be there that are assigned no longer.
+    if leadership.isr and not set(leadership.isr) & set(assigned):
+        raise MalformedZnode(f"{path}: nobody of the ISR {leadership.isr} is among {assigned}")
     return VersionedLeadership(leadership, PartitionEpoch(stat.node_version))
 
 

@@ -181,6 +181,30 @@ class ControllerStore(PatientReader):
             return False
         return True
 
+    async def set_topic(self, path: str, data: bytes, expected: int) -> bool:
+        """Write a topic's znode on the version that was read; False when it met another one.
+
+        Raises:
+            TooLarge: ZooKeeper has no room for it.
+        """
+        await self._fail_points.reach(FailPoint.BEFORE_TOPIC_WRITE)
+        is_written = await self.replace(path, data, expected)
+        if is_written:
+            await self._fail_points.reach(FailPoint.AFTER_TOPIC_WRITE)
+        return is_written
+
+    async def replace(self, path: str, data: bytes | None, expected: int) -> bool:
+        """Write a znode, or delete it (None), on the version that was read; False on a conflict.
+
+        A write of our own whose reply was lost is a conflict, too: the next read shows it.
+        """
+        change: MultiOp = DeleteOp(path, expected) if data is None else SetOp(path, data, expected)
+        try:
+            await self._write_patiently([change])
+        except (NoNode, BadVersion):
+            return False
+        return True
+
     # ------------------------------------------------------------ partition states
 
     async def set_leadership(

@@ -17,6 +17,7 @@ from highwater_controller.partition_state_machine import (
     move_partitions,
     put_partition,
 )
+from highwater_controller.reassignment import adopt_unassigned
 from highwater_controller.renouncing import renounce_lost
 from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.request_batch import RequestBatch
@@ -26,6 +27,7 @@ from highwater_controller.topic_deletion import on_deletions_requested
 from highwater_core import znodes
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
+from highwater_core.topic_znode import decode_topic
 from highwater_core.znodes import MalformedZnode
 
 
@@ -87,7 +89,7 @@ async def _is_another_topic(term: Term, topic: str) -> bool:
     if read is None:
         return False
     try:
-        _, topic_id = znodes.decode_topic(read[0], topic)
+        topic_id = decode_topic(read[0], topic).topic_id
     except MalformedZnode:
         return False  # read_topics reports it
     context = term.context
@@ -119,6 +121,7 @@ async def _bring_up_together(
 ) -> None:
     context = term.context
     await load_leaderships(term, [partition for partition in added if partition in may_have_state])
+    adopt_unassigned(term, added)
     await renounce_lost(term, added)
     found = [
         partition

@@ -30,10 +30,17 @@ from highwater_core.ports import CoordinationError, SessionExpired
 
 
 async def load_deletions(term: Term) -> None:
-    """Take in which topics are to be deleted; a request for a topic that is not there goes."""
+    """Take in which topics are to be deleted; a request for a topic that is not there goes.
+
+    A topic whose replicas are being moved stays as it is until they are.
+    """
     context = term.context
+    moved = {partition.topic for partition in context.reassignments}
+    context.deletions_after_reassignment.clear()
     for topic in await term.store.children(znodes.DELETE_TOPICS, watch=True):
-        if context.is_known(topic):
+        if topic in moved and not context.is_to_be_deleted(topic):
+            context.deletions_after_reassignment[topic] = None
+        elif context.is_known(topic):
             context.topics_to_delete.setdefault(topic)
         elif topic not in context.unreadable_topics:
             await term.store.delete(znodes.delete_topic_path(topic))

@@ -17,6 +17,7 @@ from highwater_controller.logic.assignments import (
     assign_replicas,
     find_assignment_fault,
 )
+from highwater_controller.refusals import Refused
 from highwater_controller.term import Term
 from highwater_controller.topic_changes import on_topics_changed
 from highwater_controller.topic_deletion import on_deletions_requested
@@ -35,6 +36,7 @@ from highwater_core.ports import CheckOp, CreateOp, NoNode, TooLarge
 from highwater_core.request_sizes import MAX_REQUEST_BYTES, size_of_multi
 from highwater_core.topic_configs import BadTopicConfig, parse_topic_config
 from highwater_core.topic_names import find_name_fault
+from highwater_core.topic_znode import encode_topic
 
 MAX_PARTITION_COUNT = 10_000
 """Of one topic, and of all that one request creates, as Kafka's KRaft controller has it."""
@@ -50,14 +52,6 @@ class TopicOutcome:
     done: Done | None = None
 
 
-class Refused(Exception):
-    """A topic may not be created or deleted as asked."""
-
-    def __init__(self, error: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.error = error
-
-
 class Creation:
     """A CreateTopics request, carried out a step at a time."""
 
@@ -71,6 +65,10 @@ class Creation:
     @property
     def is_over(self) -> bool:
         return len(self.outcomes) == len(self._request.topics)
+
+    @property
+    def answer(self) -> list[TopicOutcome]:
+        return self.outcomes
 
     async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
         """Create the next topics; each answer waits until its leaders lead."""
@@ -141,6 +139,10 @@ class Deletion:
     def is_over(self) -> bool:
         return len(self.outcomes) == len(self._request.names)
 
+    @property
+    def answer(self) -> list[TopicOutcome]:
+        return self.outcomes
+
     async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
         """Mark the next topics for deletion; each answer waits until it ended, halts or failed."""
         names = self._request.names
@@ -157,7 +159,10 @@ class Deletion:
         self.outcomes += [self._outcome(term, name, make_done) for name in some]
         await on_deletions_requested(term)
         for name in some:
-            if name in context.topics_ineligible_for_deletion:
+            if name in (
+                *context.topics_ineligible_for_deletion,
+                *context.deletions_after_reassignment,
+            ):
                 term.waits.deletion_ended(name)
 
     def _outcome(self, term: Term, name: str, make_done: Callable[[], Done]) -> TopicOutcome:
@@ -268,7 +273,7 @@ def _refuse_too_large(topic: NewTopic, assignment: Assignment) -> None:
     """Refuse what ZooKeeper's largest request has no room for."""
     path = znodes.topic_path(topic.name)
     longest_id = TopicId("0" * 32)
-    data = znodes.encode_topic(dict(enumerate(assignment)), longest_id)
+    data = encode_topic(dict(enumerate(assignment)), longest_id)
     size_bytes = size_of_multi((CheckOp(znodes.CONTROLLER_EPOCH, 0), CreateOp(path, data)))
     if size_bytes > MAX_REQUEST_BYTES:
         raise Refused(
@@ -283,7 +288,7 @@ async def _write_topic(term: Term, topic: NewTopic, assignment: Assignment) -> R
     It is refused where somebody else has created it meanwhile.
     """
     topic_id = TopicId(term.rng.hex_id()) if term.toggles.topic_id else NO_TOPIC_ID
-    data = znodes.encode_topic(dict(enumerate(assignment)), topic_id)
+    data = encode_topic(dict(enumerate(assignment)), topic_id)
     path = znodes.topic_path(topic.name)
     exists = Refused(ErrorCode.TOPIC_ALREADY_EXISTS, "the topic exists")
     if await term.store.exists(path) is not None:

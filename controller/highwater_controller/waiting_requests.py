@@ -1,7 +1,7 @@
-"""Clients' requests about topics, in the order in which they came; each is worked on in steps.
+"""What clients ask for, in the order in which it came; each request is worked on in steps.
 
-One may name thousands of topics, and many may come at once. Whatever else happens is handled
-between two steps: no failover, no ISR change and no broker that stops waits for longer than one.
+One may name thousands of topics or partitions, and many may come at once. Whatever else happens is
+handled between two steps: no failover, no ISR change and no broker that stops waits for longer.
 """
 
 from __future__ import annotations
@@ -9,22 +9,53 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
-from highwater_controller.controller_events import RequestReceived, refusal
+from highwater_controller.controller_events import Outcome, RequestReceived, refusal
+from highwater_controller.leader_elections import Electing
+from highwater_controller.reassignment_requests import Reassigning
 from highwater_controller.term import Term
 from highwater_controller.topic_requests import Creation, Deletion
 from highwater_controller.topic_waits import Done
+from highwater_core.admin_messages import AlterReassignmentsRequest, ElectLeadersRequest
 from highwater_core.errors import ErrorCode
-from highwater_core.messages import CreateTopicsRequest, DeleteTopicsRequest
+from highwater_core.messages import ControllerCommand, CreateTopicsRequest, DeleteTopicsRequest
 
 WAITING_MAX = 100
 """At most so many requests wait. Further ones are refused; their brokers send them again later."""
 
 
+class Work(Protocol):
+    """A request that is carried out a step at a time."""
+
+    @property
+    def is_over(self) -> bool: ...
+
+    @property
+    def answer(self) -> Outcome:
+        """What the client is told once the work is over."""
+        ...
+
+    async def step(self, term: Term, make_done: Callable[[], Done]) -> None: ...
+
+
+_WORKS: dict[type[ControllerCommand], Callable[[Any], Work]] = {
+    CreateTopicsRequest: Creation,
+    DeleteTopicsRequest: Deletion,
+    ElectLeadersRequest: Electing,
+    AlterReassignmentsRequest: Reassigning,
+}
+
+
+def is_stepwise(request: ControllerCommand) -> bool:
+    """Return whether the request is worked on in steps."""
+    return type(request) in _WORKS
+
+
 @dataclass(slots=True)
 class _Waiting:
     received: RequestReceived
-    work: Creation | Deletion
+    work: Work
     has_begun: bool = False
 
 
@@ -37,14 +68,13 @@ class WaitingRequests:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def take(
-        self, received: RequestReceived, request: CreateTopicsRequest | DeleteTopicsRequest
-    ) -> None:
+    def take(self, received: RequestReceived) -> None:
         """Take a request in, or answer that too many wait."""
         if len(self._waiting) >= WAITING_MAX:
-            received.reply.set(refusal(request, ErrorCode.THROTTLING_QUOTA_EXCEEDED))
+            received.reply.set(refusal(received.request, ErrorCode.THROTTLING_QUOTA_EXCEEDED))
             return
-        self._waiting.append(_Waiting(received, _begun(request)))
+        work = _WORKS[type(received.request)](received.request)
+        self._waiting.append(_Waiting(received, work))
 
     async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
         """Do a step of the oldest request, and answer it if that was its last."""
@@ -53,7 +83,7 @@ class WaitingRequests:
         await oldest.work.step(term, make_done)
         if oldest.work.is_over:
             self._waiting.popleft()
-            oldest.received.reply.set(oldest.work.outcomes)
+            oldest.received.reply.set(oldest.work.answer)
 
     def abandon(self) -> None:
         """Answer all: of what was begun the outcome stays unknown."""
@@ -61,7 +91,3 @@ class WaitingRequests:
         for each in waiting:
             error = ErrorCode.REQUEST_TIMED_OUT if each.has_begun else ErrorCode.NOT_CONTROLLER
             each.received.reply.set(refusal(each.received.request, error))
-
-
-def _begun(request: CreateTopicsRequest | DeleteTopicsRequest) -> Creation | Deletion:
-    return Creation(request) if isinstance(request, CreateTopicsRequest) else Deletion(request)

@@ -45,11 +45,16 @@ class ErrorCode(IntEnum):
     UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
     POLICY_VIOLATION = 44
     KAFKA_STORAGE_ERROR = 56
+    REASSIGNMENT_IN_PROGRESS = 60
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
     UNSUPPORTED_COMPRESSION_TYPE = 76
     STALE_BROKER_EPOCH = 77
     OFFSET_NOT_AVAILABLE = 78
+    PREFERRED_LEADER_NOT_AVAILABLE = 80
+    ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
+    ELECTION_NOT_NEEDED = 84
+    NO_REASSIGNMENT_IN_PROGRESS = 85
     INVALID_RECORD = 87
     THROTTLING_QUOTA_EXCEEDED = 89
     INVALID_UPDATE_VERSION = 95
@@ -108,11 +113,16 @@ def _table() -> dict[ErrorCode, ErrorMeaning]:
         (e.UNSUPPORTED_FOR_MESSAGE_FORMAT, False, True, "Only v2 record batches are stored."),
         (e.POLICY_VIOLATION, False, True, "The request asks for more than the cluster allows."),
         (e.KAFKA_STORAGE_ERROR, True, False, "The disk refused a read or a write."),
+        (e.REASSIGNMENT_IN_PROGRESS, False, True, "Replicas of the partition are being moved."),
         (e.FENCED_LEADER_EPOCH, True, True, "The caller's leader epoch is older than the leader's."),
         (e.UNKNOWN_LEADER_EPOCH, True, True, "The caller's leader epoch is newer than the broker's."),
         (e.UNSUPPORTED_COMPRESSION_TYPE, False, True, "The compression type is not known."),
         (e.STALE_BROKER_EPOCH, False, True, "The broker epoch is of an earlier registration."),
         (e.OFFSET_NOT_AVAILABLE, True, True, "The new leader's high watermark is below its epoch's start."),
+        (e.PREFERRED_LEADER_NOT_AVAILABLE, True, True, "The preferred replica is not live and in sync."),
+        (e.ELIGIBLE_LEADERS_NOT_AVAILABLE, True, True, "No replica may lead the partition."),
+        (e.ELECTION_NOT_NEEDED, False, True, "The partition has the leader that was asked for."),
+        (e.NO_REASSIGNMENT_IN_PROGRESS, False, True, "No replica of the partition is being moved."),
         (e.INVALID_RECORD, False, True, "A record breaks the topic's rules."),
         (e.THROTTLING_QUOTA_EXCEEDED, True, True, "Too many requests about topics wait at the controller (KIP-599)."),
         (e.INVALID_UPDATE_VERSION, False, True, "The conditional write met another version."),

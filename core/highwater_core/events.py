@@ -43,6 +43,8 @@ class EventKind(StrEnum):
     ISR_WRITTEN = "isr_written"  # [leader, isr, partition_epoch] by the controller
     REPLICAS_RENOUNCED = "replicas_renounced"  # out of ISR, ELR, lead [lost, leader, isr, elr]
     WRITE_CONFLICTED = "write_conflicted"  # [path] a conditional write met another version
+    REASSIGNMENT_BEGUN = "reassignment_begun"  # [replicas, adding, removing] written, nobody told
+    REASSIGNMENT_COMPLETED = "reassignment_completed"  # [replicas, removed] written
     COMMAND_SENT = "command_sent"  # [broker, request, correlation_id, is_init, partitions]
     COMMAND_ANSWERED = "command_answered"  # [broker, request, error]
     COMMAND_TIMED_OUT = "command_timed_out"  # the alert of V3's discussion [broker, request]

@@ -50,6 +50,10 @@ class FailPoint(StrEnum):
     """A partition's next state is decided, and not yet written (KAFKA-3083)."""
     AFTER_STATE_WRITE = "after_state_write"
     """A partition's state is written, and nobody was told."""
+    BEFORE_TOPIC_WRITE = "before_topic_write"
+    """Which replicas a topic's partitions are to have is decided, and not yet written (KIP-455)."""
+    AFTER_TOPIC_WRITE = "after_topic_write"
+    """A topic's replicas are written, and nobody was told."""
     DURING_FAILOVER = "during_failover"
     """Elected, the cluster loaded; no command was sent."""
     BEFORE_COMMAND_SENT = "before_command_sent"
@@ -74,6 +78,8 @@ BROKER_FAIL_POINTS = (
 CONTROLLER_FAIL_POINTS = (
     FailPoint.BEFORE_STATE_WRITE,
     FailPoint.AFTER_STATE_WRITE,
+    FailPoint.BEFORE_TOPIC_WRITE,
+    FailPoint.AFTER_TOPIC_WRITE,
     FailPoint.DURING_FAILOVER,
     FailPoint.BEFORE_COMMAND_SENT,
     FailPoint.BEFORE_CONTROLLED_SHUTDOWN_REPLY,

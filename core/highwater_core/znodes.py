@@ -7,7 +7,7 @@ Source: replication.md, "ZooKeeper's tree".
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -17,14 +17,12 @@ from highwater_core.ids import (
     NO_BROKER_EPOCH,
     NO_LEADER,
     NO_STORAGE_ID,
-    NO_TOPIC_ID,
     BrokerEpoch,
     ControllerEpoch,
     Endpoint,
     LeaderEpoch,
     NodeId,
     StorageId,
-    TopicId,
     TopicPartition,
 )
 from highwater_core.messages import BrokerEndpoints
@@ -154,17 +152,6 @@ class BrokerZnode:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicZnode:
-    """/brokers/topics/T: partition number (as text) to its replicas, preferred first."""
-
-    partitions: dict[str, Replicas]
-    version: int = 1
-    adding_replicas: dict[str, Replicas] = field(default_factory=dict)
-    removing_replicas: dict[str, Replicas] = field(default_factory=dict)
-    topic_id: TopicIdText = NO_TOPIC_ID
-
-
-@dataclass(frozen=True, slots=True)
 class PartitionStateZnode:
     """/brokers/topics/T/partitions/P/state; its ZooKeeper version is the partition epoch.
 
@@ -192,6 +179,21 @@ class PartitionsZnode:
     """/isr_change_notification/isr_change_N and the preferred election's admin znode."""
 
     partitions: list[PartitionName]
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignedPartition:
+    topic: str
+    partition: int
+    replicas: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignmentsZnode:
+    """/admin/reassign_partitions: partitions and their target replicas, preferred first."""
+
+    partitions: list[ReassignedPartition]
     version: int = 1
 
 
@@ -232,34 +234,7 @@ def decode(znode_type: type[Z], data: bytes, path: str) -> Z:
         raise MalformedZnode(f"{path}: {error}") from error
 
 
-def encode_topic(assignment: dict[int, tuple[NodeId, ...]], topic_id: TopicId) -> bytes:
-    """Return /brokers/topics/T: version 3 with a topic id, else version 1 (V3 has no ids)."""
-    partitions = {
-        str(number): [int(r) for r in assignment[number]] for number in sorted(assignment)
-    }
-    if topic_id == NO_TOPIC_ID:
-        return msgspec.json.encode({"version": 1, "partitions": partitions})
-    return encode(TopicZnode(partitions=partitions, version=3, topic_id=topic_id))
-
-
-def decode_topic(
-    data: bytes, topic: str
-) -> tuple[dict[TopicPartition, tuple[NodeId, ...]], TopicId]:
-    """Return the assignment, by partition in ascending order, and the topic's id."""
-    path = topic_path(topic)
-    znode = decode(TopicZnode, data, path)
-    odd = [name for name in znode.partitions if not _is_id(name)]
-    if odd:
-        raise MalformedZnode(f"{path}: partition {odd[0][:40]!r} is not a number in its range")
-    numbers = sorted(int(name) for name in znode.partitions)
-    assignment = {
-        TopicPartition(topic, number): tuple(NodeId(r) for r in znode.partitions[str(number)])
-        for number in numbers
-    }
-    return assignment, TopicId(znode.topic_id)
-
-
-def _is_id(name: str) -> bool:
+def is_id(name: str) -> bool:
     """Return whether the name is just what str() gives for such a number."""
     return (
         name.isascii()
@@ -322,7 +297,7 @@ def decode_partition_state(data: bytes, path: str) -> PartitionLeadership:
     if len({*znode.isr, *elr}) != len(znode.isr) + len(elr):
         raise MalformedZnode(f"{path}: ISR {znode.isr} and ELR {elr} name a broker twice")
     storage_ids = znode.storage_ids or {}
-    odd = [name for name in storage_ids if not _is_id(name)]
+    odd = [name for name in storage_ids if not is_id(name)]
     if odd:
         raise MalformedZnode(f"{path}: {odd[0][:40]!r} has a storage id, and is no broker")
     if znode.leader != NO_LEADER and znode.leader not in znode.isr:
@@ -351,7 +326,7 @@ def decode_broker_id(name: str) -> NodeId:
     Raises:
         MalformedZnode: the name is no broker's id.
     """
-    if not _is_id(name):
+    if not is_id(name):
         raise MalformedZnode(f"{BROKER_IDS}/{name}: a broker id must be a number")
     return NodeId(int(name))
 

@@ -15,6 +15,7 @@ from highwater_chaos.fault_problems import is_topic_name
 from highwater_core import znodes
 from highwater_core.ids import TopicId, TopicPartition
 from highwater_core.messages import NodeSnapshot
+from highwater_core.topic_znode import decode_topic
 from highwater_core.znodes import PartitionLeadership
 from highwater_simulator.disk_tree import FolderNode
 from highwater_simulator.minima import least_in_sync
@@ -69,7 +70,7 @@ def assignments_of(world: World) -> dict[TopicPartition, tuple[int, ...]]:
     for path, (data, _) in world.zookeeper.dump().items():
         if path.startswith(prefix) and path.count("/") == 3:
             topic = path.removeprefix(prefix)
-            for at, replicas in znodes.decode_topic(data, topic)[0].items():
+            for at, replicas in decode_topic(data, topic)[0].items():
                 found[at] = tuple(int(broker) for broker in replicas)
     return found
 

@@ -13,6 +13,7 @@ from highwater_chaos import faults as f
 from highwater_core import znodes
 from highwater_core.ids import NO_TOPIC_ID, NodeId
 from highwater_core.ports import CallFailed, Coordination, CoordinationError, NodeExists, NoNode
+from highwater_core.topic_znode import encode_topic
 from highwater_simulator.client import SimulatedClient
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ async def create_in_zookeeper(
     await session.ensure_path(znodes.TOPIC_CONFIGS)
     for path, data in (
         (znodes.topic_config_path(topic), znodes.encode(znodes.TopicConfigZnode(config))),
-        (znodes.topic_path(topic), znodes.encode_topic(assignment, NO_TOPIC_ID)),
+        (znodes.topic_path(topic), encode_topic(assignment, NO_TOPIC_ID)),
     ):
         with suppress(NodeExists):  # written by an earlier try whose answer was lost
             await session.create(path, data)

@@ -18,6 +18,7 @@ from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
 from highwater_core.ports import Rng
+from highwater_core.topic_znode import decode_topic
 from highwater_simulator.client import SimulatedClient
 from highwater_simulator.network import Plane
 from highwater_simulator.rng import SeededRng
@@ -151,7 +152,7 @@ class Chaos:
         assigned = {
             partition: brokers
             for topic in topics
-            for partition, brokers in znodes.decode_topic(held[znodes.topic_path(topic)][0], topic)[
+            for partition, brokers in decode_topic(held[znodes.topic_path(topic)][0], topic)[
                 0
             ].items()
         }

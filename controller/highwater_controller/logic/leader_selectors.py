@@ -1,4 +1,4 @@
-"""Who leads a partition next: the four selectors and the first election. Pure.
+"""Who leads a partition next: the selectors and the first election. Pure.
 
 All scan in the order of the assignment; ISRs keep the order that they had.
 Source: V3 design, on_broker_change and init_leaders; replication.md, "The controller".
@@ -21,6 +21,8 @@ class Selector(StrEnum):
     OFFLINE = "offline"
     REASSIGN = "reassign"
     PREFERRED = "preferred"
+    UNCLEAN = "unclean"
+    """As after a leader's death; somebody asked for a leader whatever is lost."""
     CONTROLLED_SHUTDOWN = "controlled_shutdown"
 
 

@@ -16,6 +16,7 @@ from highwater_core import znodes
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import NO_TOPIC_ID, NodeId, TopicPartition
+from highwater_core.topic_znode import decode_topic
 from highwater_core.znodes import PartitionLeadership
 from highwater_simulator.minima import configured_minimum
 from highwater_simulator.oracle.batches import EMPTY, Batch, parse_batches
@@ -287,7 +288,7 @@ class Oracle:
         path = znodes.topic_path(at.topic)
         found = self._world.zookeeper.data(path)
         if found is not None:
-            assigned, partition.topic_id = znodes.decode_topic(found[0], path)
+            assigned, partition.topic_id, _ = decode_topic(found[0], path)
             partition.assigned_replicas = tuple(int(broker) for broker in assigned.get(at, ()))
         partition.min_insync_replicas = self._minimum_of(partition)
         self.partitions[at] = partition

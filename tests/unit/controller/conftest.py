@@ -14,7 +14,7 @@ from highwater_core.check import check
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
-from highwater_core.ids import BrokerEpoch, Endpoint, NodeId, StorageId, TopicPartition
+from highwater_core.ids import NO_TOPIC_ID, BrokerEpoch, Endpoint, NodeId, StorageId, TopicPartition
 from highwater_core.messages import (
     BrokerEndpoints,
     CommandResponse,
@@ -40,6 +40,7 @@ from highwater_core.ports import (
     Ports,
     Stat,
 )
+from highwater_core.topic_znode import encode_topic
 from highwater_core.traces import TraceRecorder
 from highwater_simulator.calls import Listeners, SimulatedControlPlane, SimulatedTransport
 from highwater_simulator.carriage import CONTROL_BY_VALUE
@@ -351,7 +352,7 @@ class Cluster:
             number: tuple(NodeId(broker) for broker in brokers)
             for number, brokers in enumerate(replicas)
         }
-        self.write(znodes.topic_path(topic), znodes.encode_topic(assignment, znodes.NO_TOPIC_ID))
+        self.write(znodes.topic_path(topic), encode_topic(assignment, NO_TOPIC_ID))
 
     # ------------------------------------------------------------ requests, as a broker
 

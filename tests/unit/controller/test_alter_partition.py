@@ -24,6 +24,7 @@ from highwater_core.messages import (
     IsrMember,
     UpdateMetadataRequest,
 )
+from highwater_core.topic_znode import decode_topic
 
 P0 = TopicPartition("t", 0)
 PATH = znodes.partition_state_path(P0)
@@ -34,7 +35,7 @@ def broker_epoch(cluster, broker_id):
 
 
 def topic_id(cluster):
-    return znodes.decode_topic(cluster.data(znodes.topic_path("t")), "t")[1]
+    return decode_topic(cluster.data(znodes.topic_path("t")), "t")[1]
 
 
 def alter(cluster, isr, *, sender=0, epoch=None, members=None, **changes):

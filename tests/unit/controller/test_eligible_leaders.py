@@ -24,6 +24,7 @@ from highwater_core.messages import (
     IsrMember,
     LeaderAndIsrRequest,
 )
+from highwater_core.topic_znode import decode_topic
 
 NOBODY = -1
 P0 = TopicPartition("t", 0)
@@ -334,7 +335,7 @@ def test_v3_writes_the_state_as_it_always_did(cluster):
 
 def alter(cluster, *isr, partition_epoch=None):
     path = znodes.topic_path("t")
-    _, topic_id = znodes.decode_topic(cluster.data(path), "t")
+    _, topic_id, _ = decode_topic(cluster.data(path), "t")
     dump = cluster.zookeeper.dump()
     epochs = {b: BrokerEpoch(dump[znodes.broker_path(NodeId(b))][1].czxid) for b in (0, *isr)}
     item = AlterPartitionItem(

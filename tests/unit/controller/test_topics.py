@@ -32,6 +32,7 @@ from highwater_core.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+from highwater_core.topic_znode import decode_topic, encode_topic
 
 P0 = TopicPartition("t", 0)
 
@@ -80,7 +81,7 @@ def test_creation_writes_config_assignment_id_and_states(running):
         running, NewTopic("t", -1, -1, ((2, 0), (1, 2)), (("segment.bytes", "1000"),))
     ) == [ErrorCode.NONE]
     path = znodes.topic_path("t")
-    assignment, topic_id = znodes.decode_topic(running.data(path), "t")
+    assignment, topic_id, _ = decode_topic(running.data(path), "t")
     assert assignment == {P0: (2, 0), TopicPartition("t", 1): (1, 2)}
     assert len(topic_id) == 32
     assert b'"segment.bytes":"1000"' in running.data(znodes.topic_config_path("t"))
@@ -266,7 +267,7 @@ def test_a_topic_whose_znode_vanishes_is_stopped_everywhere(running):
 
 def test_another_topic_of_the_same_name_is_told_apart_by_its_id(running):
     running.create_topic("t", (0,))
-    other = znodes.encode_topic({0: (1,)}, znodes.TopicId("f" * 32))
+    other = encode_topic({0: (1,)}, TopicId("f" * 32))
     running.write(znodes.topic_path("t"), other)
     running.settle()
     (stop,) = running.brokers[0].heard(StopReplicaRequest)
@@ -288,7 +289,7 @@ def copy_topic_id(running, *names):
     topic_id = running.active()._controller.term.context.topic_id("t")
     assert topic_id != NO_TOPIC_ID
     for name in names:
-        copied = znodes.encode_topic({0: (NodeId(1), NodeId(2))}, topic_id)
+        copied = encode_topic({0: (NodeId(1), NodeId(2))}, topic_id)
         running.write(znodes.topic_path(name), copied)
     running.settle()
     return {znodes.topic_path(name) for name in names}
@@ -308,7 +309,7 @@ def test_a_topic_with_another_ones_id_is_left_out(running):
     running.create_topic("t", (0, 1))
     assert copy_topic_id(running, "a", "u") == told_of(running)
     assert running.data(znodes.partition_state_path(TopicPartition("u", 0))) is None
-    repaired = znodes.encode_topic({0: (NodeId(1), NodeId(2))}, TopicId("f" * 32))
+    repaired = encode_topic({0: (NodeId(1), NodeId(2))}, TopicId("f" * 32))
     running.write(znodes.topic_path("u"), repaired)
     until_led(running, "u")
     running.brokers[0].die()
@@ -350,7 +351,7 @@ def test_topics_that_were_led_and_share_an_id_are_left_out_where_nobody_can_tell
     ids = {topic: context.topic_id(topic) for topic in "at"}
     copy_topic_id(running, "a")
     both = {0: (NodeId(0), NodeId(1)), 1: (NodeId(0), NodeId(1))}
-    running.write(znodes.topic_path("t"), znodes.encode_topic(both, ids["t"]))
+    running.write(znodes.topic_path("t"), encode_topic(both, ids["t"]))
     added = znodes.partition_state_path(TopicPartition("t", 1))
     running.until(lambda: running.data(added) is not None, "the expansion")
     running.kill_controller(1000)
@@ -359,7 +360,7 @@ def test_topics_that_were_led_and_share_an_id_are_left_out_where_nobody_can_tell
     running.until(lambda: paths <= told_of(running), "the report")
     known = running.controllers[1001]._controller.term.context.is_known
     assert [known(topic) for topic in "at"] == [False, False]
-    repaired = znodes.encode_topic({0: (NodeId(1), NodeId(2))}, ids["a"])
+    repaired = encode_topic({0: (NodeId(1), NodeId(2))}, ids["a"])
     running.write(znodes.topic_path("a"), repaired)
     running.create_topic("other", (1, 2))  # which lets it read the unknown ones again
     running.until(lambda: known("a") and known("t"), "the topics")
@@ -385,7 +386,7 @@ def test_a_deleted_topics_id_is_free(running):
     running.create_topic("t", (0, 1))
     topic_id = running.active()._controller.term.context.topic_id("t")
     assert running.delete_topic("t").error is ErrorCode.NONE
-    running.write(znodes.topic_path("u"), znodes.encode_topic({0: (NodeId(1),)}, topic_id))
+    running.write(znodes.topic_path("u"), encode_topic({0: (NodeId(1),)}, topic_id))
     until_led(running, "u")
 
 

@@ -29,6 +29,7 @@ from highwater_core.messages import (
 )
 from highwater_core.ports import SetOp
 from highwater_core.request_sizes import MAX_REQUEST_BYTES, size_of_multi
+from highwater_core.topic_znode import decode_topic
 from highwater_wire.control import decode_control_request, encode_control_request
 
 AT = Endpoint("h", 9092)
@@ -167,7 +168,7 @@ def test_where_a_listener_may_be(listener: str, address: str, is_good: bool) -> 
 
 @given(mutated(TOPIC))
 def test_a_topic_decodes_or_is_malformed(data: bytes) -> None:
-    found = tried(lambda: znodes.decode_topic(data, "t"))
+    found = tried(lambda: decode_topic(data, "t"))
     if found is not None:
         assert all(at.partition >= 0 for at in found[0])
 

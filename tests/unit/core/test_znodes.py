@@ -21,6 +21,7 @@ from highwater_core.ids import (
     TopicPartition,
 )
 from highwater_core.messages import BrokerEndpoints
+from highwater_core.topic_znode import decode_topic, encode_topic
 
 STATE = '{{"version":1,"leader":{},"leader_epoch":{},"controller_epoch":{},"isr":{}}}'
 TOO_LARGE = 2**31
@@ -115,7 +116,7 @@ def test_a_partition_without_a_leader_is_sound(isr: str) -> None:
 )
 def test_a_topic_that_no_controller_writes_is_malformed(topic: str) -> None:
     with pytest.raises(znodes.MalformedZnode):
-        znodes.decode_topic(topic.encode(), "orders")
+        decode_topic(topic.encode(), "orders")
 
 
 @given(
@@ -126,8 +127,8 @@ def test_a_topic_comes_back_as_it_was_written(
     assignment: dict[int, list[int]], topic_id: str
 ) -> None:
     written = {number: tuple(map(NodeId, replicas)) for number, replicas in assignment.items()}
-    data = znodes.encode_topic(written, TopicId(topic_id))
-    found, found_id = znodes.decode_topic(data, "orders")
+    data = encode_topic(written, TopicId(topic_id))
+    found, found_id, _ = decode_topic(data, "orders")
     assert found == {TopicPartition("orders", n): replicas for n, replicas in written.items()}
     assert list(found) == sorted(found)
     assert found_id == topic_id
@@ -159,7 +160,7 @@ def test_a_controller_epoch_that_cannot_be_raised_is_malformed(data: bytes) -> N
 def test_any_bytes_are_a_znode_or_malformed(data: bytes) -> None:
     for decode in (
         lambda: znodes.decode_partition_state(data, "p"),
-        lambda: znodes.decode_topic(data, "t"),
+        lambda: decode_topic(data, "t"),
         lambda: znodes.decode_broker(data, NodeId(1)),
         lambda: znodes.decode(znodes.TopicConfigZnode, data, "c"),
         lambda: znodes.decode(znodes.PartitionsZnode, data, "n"),

@@ -1,0 +1,57 @@
+"""The one way in which the controller changes a topic's znode once it is there.
+
+Read the znode, let a decision say what it is to hold, write that on condition of the version that
+was read. Whatever else it holds (the topic id, other partitions) stays.
+Source: KIP-455, KIP-195.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from highwater_controller.state_reader import report_malformed
+from highwater_controller.store import TermOver
+from highwater_controller.term import Term
+from highwater_core.topic_znode import TopicContent, decode_topic, encode_topic
+from highwater_core.znodes import MalformedZnode, topic_path
+
+WRITE_ATTEMPTS = 100
+"""So many others may write the znode between our read and our write, one after another."""
+
+Decide = Callable[[TopicContent], TopicContent | None]
+"""Says what the topic's znode is to hold next; None leaves it."""
+
+
+async def update_assignment(term: Term, topic: str, decide: Decide) -> TopicContent | None:
+    """Write what `decide` makes of the topic's znode, and return it; None when it was left.
+
+    It is left where `decide` leaves it, and where the topic is gone, another one or unreadable.
+
+    Raises:
+        TooLarge: ZooKeeper has no room for it.
+        TermOver: a newer controller has been elected, or others wrote the znode again and again.
+    """
+    path = topic_path(topic)
+    for _ in range(WRITE_ATTEMPTS):
+        read = await term.store.get(path)
+        if read is None:
+            return None
+        data, stat = read
+        try:
+            before = decode_topic(data, topic)
+        except MalformedZnode as fault:
+            report_malformed(term, path, fault)
+            return None
+        if term.toggles.topic_id and before.topic_id != term.context.topic_id(topic):
+            return None
+        after = decide(before)
+        if after is None:
+            return None
+        content = encode_topic(
+            {at.partition: replicas for at, replicas in after.assignment.items()},
+            after.topic_id,
+            {at.partition: each for at, each in after.reassignments.items()},
+        )
+        if content == data or await term.store.set_topic(path, content, stat.node_version):
+            return after
+    raise TermOver(f"{path}: others wrote it {WRITE_ATTEMPTS} times between a read and a write")

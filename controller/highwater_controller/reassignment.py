@@ -1,0 +1,292 @@
+"""Moves partitions' replicas from brokers to brokers, and loses nothing on the way.
+
+The order, and why: what is to be is written into the topic's znode first, so that any later
+controller goes on with it; the leader epoch rises, so that the leader takes followers in that it
+did not have; replicas that come are started. Once all of the target are in sync, those that go lose
+the lead, are stopped, leave the ISR, are deleted, and only then does the topic's znode lose them:
+a controller that dies in between leaves a job that can be done again.
+Source: source document 003, onPartitionReassignment; KIP-455. Deviation: the deletion of a replica
+that goes is not awaited, as in Kafka; what a broker keeps of it is a stray at its next start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from highwater_controller.admin_znodes import forget_reassignments
+from highwater_controller.assignment_updates import update_assignment
+from highwater_controller.chunks import pieces
+from highwater_controller.context import Replica
+from highwater_controller.leadership_updates import trace_isr_written, update_leadership
+from highwater_controller.logic.leader_selectors import NoLeader, Selector, elect_reassign
+from highwater_controller.logic.leadership_change import Brokers, LeadershipChange
+from highwater_controller.logic.partition_states import PartitionState
+from highwater_controller.logic.reassignments import (
+    NOT_REASSIGNED,
+    may_complete,
+    may_give_up,
+    reassign,
+    target_of,
+)
+from highwater_controller.logic.replica_states import ReplicaState
+from highwater_controller.partition_state_machine import elect_leaders_where_none, trace_election
+from highwater_controller.replica_state_machine import move_replicas
+from highwater_controller.request_batch import RequestBatch
+from highwater_controller.state_reader import min_insync_replicas
+from highwater_controller.term import Term
+from highwater_controller.topic_deletion import on_deletions_requested
+from highwater_core.events import EventKind
+from highwater_core.ids import TopicPartition
+from highwater_core.topic_znode import Reassignment, TopicContent
+from highwater_core.znodes import PartitionLeadership
+
+Moves = Mapping[TopicPartition, tuple[Brokers, Reassignment]]
+"""All replicas of a partition, and who of them comes and goes."""
+
+
+async def begin_reassignments(
+    term: Term, topic: str, targets: Mapping[TopicPartition, Brokers]
+) -> bool:
+    """Write where the topic's replicas are to be, and start those that come; False if it is gone.
+
+    The partitions are known, and the topic is not being deleted. A target may be what there was
+    before: then the reassignment is given up.
+
+    Raises:
+        TooLarge: the topic's znode has no room for it; nothing has changed.
+    """
+    context = term.context
+    moves: dict[TopicPartition, tuple[Brokers, Reassignment]] = {}
+    for at, target in targets.items():
+        known = context.reassignments.get(at, NOT_REASSIGNED)
+        moves[at] = reassign(context.assignments[at], known, target)
+    if await update_assignment(term, topic, lambda content: _with_moves(content, moves)) is None:
+        return False
+    for at, (replicas, reassignment) in moves.items():
+        context.assignments[at] = replicas
+        context.reassignments[at] = reassignment
+        term.emit(
+            EventKind.REASSIGNMENT_BEGUN,
+            at,
+            replicas=list(replicas),
+            adding=list(reassignment.adding),
+            removing=list(reassignment.removing),
+        )
+    await _start_replicas(term, list(moves))
+    return True
+
+
+async def resume_reassignments(term: Term) -> None:
+    """Go on with what an earlier controller had begun: start what comes, complete what is ready."""
+    partitions = sorted(term.context.reassignments)
+    await _start_replicas(term, partitions)
+    await advance_reassignments(term, partitions)
+
+
+async def advance_reassignments(
+    term: Term, partitions: Iterable[TopicPartition], *, are_given_up: bool = False
+) -> list[TopicPartition]:
+    """Complete the partitions' reassignments whose target is in sync; return those partitions.
+
+    are_given_up: that of a reassignment which was given up need not be, as may_give_up has it.
+    """
+    context = term.context
+    under_way = [at for at in partitions if at in context.reassignments]
+    completed: list[TopicPartition] = []
+    for some in pieces(under_way):
+        completed += await _complete(term, some, are_given_up=are_given_up)
+    return completed
+
+
+def adopt_unassigned(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    """Take members of ISRs that are assigned no longer for replicas that are still to go.
+
+    Somebody wrote the assignment without them, and they may be all that is in sync.
+    """
+    context = term.context
+    for at in partitions:
+        known = context.leaderships.get(at)
+        replicas = context.assignments[at]
+        outside = () if known is None else _without(known.leadership.isr, replicas)
+        if outside:
+            earlier = context.reassignments.get(at, NOT_REASSIGNED)
+            context.assignments[at] = replicas + outside
+            context.reassignments[at] = Reassignment(earlier.adding, earlier.removing + outside)
+
+
+def _without(brokers: Brokers, gone: Brokers) -> Brokers:
+    return tuple(broker for broker in brokers if broker not in gone)
+
+
+def _with_moves(content: TopicContent, moves: Moves) -> TopicContent | None:
+    """Return the topic's content with the moves of its partitions."""
+    assignment, reassignments = dict(content.assignment), dict(content.reassignments)
+    for at, (replicas, reassignment) in moves.items():
+        if at in assignment:
+            assignment[at] = replicas
+            reassignments.pop(at, None)
+            if reassignment != NOT_REASSIGNED:
+                reassignments[at] = reassignment
+    return content._replace(assignment=assignment, reassignments=reassignments)
+
+
+async def _start_replicas(term: Term, partitions: Sequence[TopicPartition]) -> None:
+    """Tell leaders and followers their new assignment, and start the replicas that come."""
+    context = term.context
+    for some in pieces(partitions):
+        led = [at for at in some if at in context.leaderships]
+        await term.store.each(led, lambda at: _raise_epoch(term, at))
+        new = [
+            replica
+            for replica in context.replicas_of_partitions(some)
+            if context.replica_state(replica) is ReplicaState.NON_EXISTENT
+        ]
+        batch = RequestBatch(term)
+        for at in led:
+            started = [each.broker_id for each in new if each.topic_partition == at]
+            batch.add_leader_and_isr(_without(context.assignments[at], tuple(started)), at)
+        batch.send()
+        await move_replicas(term, new, ReplicaState.NEW)
+        dead = [replica for replica in new if replica.broker_id not in context.live_brokers]
+        await move_replicas(term, dead, ReplicaState.OFFLINE)
+    if any(context.partition_state(at) is PartitionState.NEW for at in partitions):
+        await elect_leaders_where_none(term)
+
+
+async def _raise_epoch(term: Term, at: TopicPartition) -> None:
+    """Leave leader and ISR; by the new epoch everybody takes its part anew."""
+    update = await update_leadership(
+        term,
+        at,
+        lambda before: None if before is None else LeadershipChange(before.leader, before.isr),
+    )
+    if update is not None:
+        trace_isr_written(term, at, update.written)
+
+
+# ---------------------------------------------------------------- completion
+
+
+async def _complete(
+    term: Term, partitions: Sequence[TopicPartition], *, are_given_up: bool
+) -> list[TopicPartition]:
+    """Let the replicas go that are to go, where that may be; return the partitions where it is."""
+    context = term.context
+    ready = [at for at in partitions if await _is_ready(term, at, given_up=are_given_up)]
+    came = [
+        Replica(at, broker)
+        for at in ready
+        for broker in context.assignments[at]
+        if context.replica_state(Replica(at, broker)) is ReplicaState.NEW
+    ]
+    await move_replicas(term, came, ReplicaState.ONLINE)
+    led = await term.store.each(
+        ready, lambda at: _lead_without_removed(term, at, given_up=are_given_up)
+    )
+    done = [at for at, is_led in zip(ready, led, strict=True) if is_led]
+    if not done:
+        return []
+    batch = RequestBatch(term)
+    for at in done:
+        batch.add_leader_and_isr(context.assignments[at], at)
+    batch.send()
+    removed = {at: context.reassignments[at].removing for at in done}
+    await _delete_replicas(term, [Replica(at, broker) for at in done for broker in removed[at]])
+    left = {at: (context.assignments[at], NOT_REASSIGNED) for at in done}
+    for topic in dict.fromkeys(at.topic for at in done):
+        await update_assignment(term, topic, lambda content: _with_moves(content, left))
+    await forget_reassignments(term, done)
+    for at in done:
+        del context.reassignments[at]
+        term.emit(
+            EventKind.REASSIGNMENT_COMPLETED,
+            at,
+            replicas=list(context.assignments[at]),
+            removed=list(removed[at]),
+        )
+    batch = RequestBatch(term)
+    batch.add_update_metadata(context.live_brokers, done)
+    batch.send()
+    if context.deletions_after_reassignment:
+        await on_deletions_requested(term)
+    return done
+
+
+async def _is_ready(term: Term, at: TopicPartition, *, given_up: bool) -> bool:
+    """Return whether the reassignment may complete, as far as is known without a read."""
+    known = term.context.leaderships.get(at)
+    return (
+        known is not None
+        and at not in term.context.unreadable_partitions
+        and _may_go(term, at, known.leadership, await _least_left(term, at, given_up=given_up))
+    )
+
+
+async def _least_left(term: Term, at: TopicPartition, *, given_up: bool) -> int | None:
+    """Return how many are to be left in sync where not all of the target need be; else None."""
+    if not given_up or term.context.reassignments[at].adding:
+        return None
+    return await min_insync_replicas(term, at.topic)
+
+
+def _may_go(
+    term: Term, at: TopicPartition, leadership: PartitionLeadership, least_left: int | None
+) -> bool:
+    context = term.context
+    reassignment = context.reassignments[at]
+    target = target_of(context.assignments[at], reassignment)
+    if least_left is not None and not set(leadership.isr + leadership.elr) - set(target):
+        return True
+    if context.partition_state(at) is not PartitionState.ONLINE:
+        return False
+    electable = context.electable()
+    return (
+        reassignment == NOT_REASSIGNED
+        or may_complete(target, leadership.isr, electable)
+        or (least_left is not None and may_give_up(target, leadership.isr, electable, least_left))
+    )
+
+
+async def _lead_without_removed(term: Term, at: TopicPartition, *, given_up: bool) -> bool:
+    """Have a replica lead that stays, under a new epoch; return whether that is so.
+
+    From then on the replicas that go are assigned no longer, in memory: the leader that is told so
+    takes none of them back into its ISR.
+    """
+    context = term.context
+    target = target_of(context.assignments[at], context.reassignments[at])
+    least_left = await _least_left(term, at, given_up=given_up)
+
+    def decide(before: PartitionLeadership | None) -> LeadershipChange | None:
+        if before is None or not _may_go(term, at, before, least_left):
+            return None
+        is_led = context.partition_state(at) is PartitionState.ONLINE
+        leader = before.leader
+        if is_led and not (leader in target and leader in context.electable()):
+            elected = elect_reassign(target, before.isr, context.electable())
+            if isinstance(elected, NoLeader):
+                return None
+            leader = elected.leader
+        elr = tuple(broker for broker in before.elr if broker in target)
+        return LeadershipChange(leader, before.isr, elr)
+
+    update = await update_leadership(term, at, decide)
+    if update is None or update.before is None:
+        return False
+    if update.change.leader != update.before.leader:
+        trace_election(term, at, update.written, update.change, Selector.REASSIGN)
+    else:
+        trace_isr_written(term, at, update.written)
+    context.assignments[at] = target
+    return True
+
+
+async def _delete_replicas(term: Term, replicas: Sequence[Replica]) -> None:
+    """Stop the replicas, take them out of the ISR, have them deleted, and forget them."""
+    for state in (
+        ReplicaState.OFFLINE,
+        ReplicaState.DELETION_STARTED,
+        ReplicaState.DELETION_SUCCESSFUL,
+        ReplicaState.NON_EXISTENT,
+    ):
+        await move_replicas(term, replicas, state)

@@ -1,0 +1,165 @@
+"""Who asks for reassignments: AlterPartitionReassignments, as brokers forward it, and whoever
+writes /admin/reassign_partitions. ListPartitionReassignments shows what is under way.
+
+A request may name thousands of partitions: they are taken a step at a time.
+Source: KIP-455; Kafka's KafkaController.processApiPartitionReassignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from highwater_controller.admin_znodes import forget_reassignments, read_reassignments
+from highwater_controller.chunks import PARTITIONS_PER_STEP, pieces
+from highwater_controller.logic.leadership_change import Brokers
+from highwater_controller.logic.reassignments import (
+    NOT_REASSIGNED,
+    find_target_fault,
+    original_of,
+    target_of,
+)
+from highwater_controller.reassignment import advance_reassignments, begin_reassignments
+from highwater_controller.refusals import Refused, refuse
+from highwater_controller.term import Term
+from highwater_controller.topic_waits import Done
+from highwater_core import znodes
+from highwater_core.admin_messages import (
+    AlterReassignmentsRequest,
+    AlterReassignmentsResponse,
+    ListReassignmentsRequest,
+    ListReassignmentsResponse,
+    OngoingReassignment,
+    PartitionResult,
+    ReassignmentItem,
+)
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import TopicPartition
+from highwater_core.ports import TooLarge
+
+
+class Reassigning:
+    """An AlterPartitionReassignments request, carried out a step at a time."""
+
+    def __init__(self, request: AlterReassignmentsRequest) -> None:
+        self._request = request
+        self._results: dict[TopicPartition, PartitionResult] = {}
+        self._taken = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self._taken == len(self._request.partitions)
+
+    @property
+    def answer(self) -> AlterReassignmentsResponse:
+        """What became of the partitions so far; each is under way, and may have ended."""
+        return AlterReassignmentsResponse(ErrorCode.NONE, tuple(self._results.values()))
+
+    async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
+        """Begin, or give up, the next partitions' reassignments."""
+        some = self._request.partitions[self._taken : self._taken + PARTITIONS_PER_STEP]
+        self._taken += len(some)
+        for is_given_up in (False, True):
+            items = [item for item in some if (item.replicas is None) == is_given_up]
+            await self._take(term, items, is_given_up=is_given_up)
+
+    async def _take(self, term: Term, items: list[ReassignmentItem], *, is_given_up: bool) -> None:
+        targets: dict[str, dict[TopicPartition, Brokers]] = {}
+        for item in items:
+            at = item.topic_partition
+            try:
+                targets.setdefault(at.topic, {})[at] = find_target(term, at, item.replicas)
+                self._results[at] = PartitionResult(at, ErrorCode.NONE)
+            except Refused as fault:
+                self._results[at] = _refused(term, at, fault)
+        begun: list[TopicPartition] = []
+        for topic, wanted in targets.items():
+            refused = await _begin(term, topic, wanted)
+            if refused is None:
+                begun += wanted
+            else:
+                self._results.update((at, _refused(term, at, refused)) for at in wanted)
+        await forget_reassignments(term, begun)
+        await advance_reassignments(term, begun, are_given_up=is_given_up)
+
+
+_UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _refused(term: Term, at: TopicPartition, fault: Refused) -> PartitionResult:
+    refuse(term, "AlterReassignmentsRequest", fault, at)
+    return PartitionResult(at, fault.error, str(fault))
+
+
+def find_target(term: Term, at: TopicPartition, replicas: Brokers | None) -> Brokers:
+    """Return the replicas that the partition is to have: for None, those that it had before.
+
+    Raises:
+        Refused: it cannot have them.
+    """
+    context = term.context
+    if at not in context.assignments:
+        raise Refused(_UNKNOWN, "there is no such partition")
+    is_doomed = context.is_to_be_deleted(at.topic)
+    is_doomed |= at.topic in context.deletions_after_reassignment and replicas is not None
+    if is_doomed:
+        raise Refused(_UNKNOWN, "the topic is being deleted")
+    if at in context.unreadable_partitions:
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "the partition's state cannot be read")
+    assigned = context.assignments[at]
+    if replicas is None:
+        if at not in context.reassignments:
+            raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "no replica is being moved")
+        return original_of(assigned, context.reassignments[at])
+    fault = find_target_fault(replicas, assigned, frozenset(context.live_brokers))
+    if fault:
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, fault)
+    return replicas
+
+
+async def on_reassignments_written(term: Term) -> None:
+    """Begin what /admin/reassign_partitions asks for; what cannot be done is taken out of it."""
+    wanted = sorted((await read_reassignments(term)).items())
+    context = term.context
+    for some in pieces(wanted):
+        over: list[TopicPartition] = []
+        targets: dict[str, dict[TopicPartition, Brokers]] = {}
+        for at, replicas in some:
+            try:
+                target = find_target(term, at, replicas)
+            except Refused as fault:
+                refuse(term, znodes.REASSIGN_PARTITIONS, fault, at)
+                over.append(at)
+                continue
+            under_way = context.reassignments.get(at)
+            if target_of(context.assignments[at], under_way or NOT_REASSIGNED) != target:
+                targets.setdefault(at.topic, {})[at] = target
+            elif under_way is None:
+                over.append(at)
+        for topic, of_topic in targets.items():
+            fault_of_topic = await _begin(term, topic, of_topic)
+            if fault_of_topic is not None:
+                refuse(term, znodes.REASSIGN_PARTITIONS, fault_of_topic)
+                over += of_topic
+        await forget_reassignments(term, over)
+        await advance_reassignments(term, [at for at, _ in some])
+
+
+async def _begin(term: Term, topic: str, targets: dict[TopicPartition, Brokers]) -> Refused | None:
+    """Begin the reassignments of a topic's partitions; return why that could not be done."""
+    try:
+        is_known = await begin_reassignments(term, topic, targets)
+    except TooLarge as fault:
+        return Refused(ErrorCode.POLICY_VIOLATION, str(fault))
+    return None if is_known else Refused(_UNKNOWN, "the topic is gone")
+
+
+def list_reassignments(term: Term, request: ListReassignmentsRequest) -> ListReassignmentsResponse:
+    """Return the partitions whose replicas are being moved, of those that the request names."""
+    context = term.context
+    named = None if request.partitions is None else frozenset(request.partitions)
+    ongoing = tuple(
+        OngoingReassignment(at, context.assignments[at], each.adding, each.removing)
+        for at, each in sorted(context.reassignments.items())
+        if each != NOT_REASSIGNED and (named is None or at in named)
+    )
+    return ListReassignmentsResponse(ErrorCode.NONE, ongoing)

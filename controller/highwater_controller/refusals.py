@@ -1,0 +1,30 @@
+"""How the controller says no to a client, and leaves a trace of it."""
+
+from __future__ import annotations
+
+from highwater_controller.term import Term
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import TopicPartition
+
+
+class Refused(Exception):
+    """A part of a client's request may not be carried out as asked."""
+
+    def __init__(self, error: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.error = error
+
+
+def refuse(
+    term: Term, request: str, refused: Refused, partition: TopicPartition | None = None
+) -> None:
+    """Trace a refusal."""
+    named = None if partition is None else partition._replace(topic=partition.topic[:300])
+    term.emit(
+        EventKind.REQUEST_REFUSED,
+        named,
+        request=request,
+        error=refused.error.name,
+        message=str(refused)[:300],
+    )

@@ -1,0 +1,343 @@
+"""Reassignments: by request and by znode, overlapping, given up, resumed by another controller."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from highwater_core import znodes
+from highwater_core.admin_messages import (
+    AlterReassignmentsRequest,
+    ListReassignmentsRequest,
+    OngoingReassignment,
+    ReassignmentItem,
+)
+from highwater_core.config import Preset
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.messages import (
+    AlterPartitionItem,
+    AlterPartitionRequest,
+    IsrMember,
+    StopReplicaRequest,
+)
+from highwater_core.topic_znode import Reassignment, decode_topic
+
+P0 = TopicPartition("t", 0)
+
+
+@pytest.fixture
+def moving(running):
+    """Topic t on brokers 0 and 1; broker 3 is free."""
+    running.start_broker(3)
+    running.settle()
+    running.create_topic("t", (0, 1))
+    running.settle()
+    return running
+
+
+def reassign(cluster, *replicas, at=P0, controller_id=1000):
+    target = None if replicas == (None,) else tuple(NodeId(r) for r in replicas)
+    request = AlterReassignmentsRequest((ReassignmentItem(at, target),))
+    response = cluster.ask(request, controller_id)
+    assert response.error is ErrorCode.NONE
+    (result,) = response.results
+    cluster.settle()
+    return result.error
+
+
+def join(cluster, *isr, at=P0, controller_id=1000):
+    """Have the leader write this ISR, as it does once followers have caught up."""
+    state = cluster.state(at.topic, at.partition)
+    leader = cluster.brokers[state.leader]
+    told = leader.leaderships()[at]
+    context = cluster.controllers[controller_id]._controller.term.context
+    partition_epoch = context.leaderships[at].partition_epoch
+    members = tuple(IsrMember(NodeId(b), context.broker_epoch(NodeId(b)) or -1) for b in isr)
+    item = AlterPartitionItem(at, told.leader_epoch, members, partition_epoch, told.topic_id)
+    request = AlterPartitionRequest(leader.id, context.broker_epoch(leader.id), (item,))
+    response = cluster.ask(request, controller_id)
+    cluster.settle()
+    return response.results[0].error
+
+
+def topic(cluster, name="t"):
+    return decode_topic(cluster.data(znodes.topic_path(name)), name)
+
+
+def ongoing(cluster, controller_id=1000):
+    return cluster.ask(ListReassignmentsRequest(None), controller_id).reassignments
+
+
+def stopped(cluster, broker):
+    return [
+        (item.topic_partition, item.delete_partition)
+        for request in cluster.brokers[broker].heard(StopReplicaRequest)
+        for item in request.partitions
+    ]
+
+
+def test_replicas_move_once_the_target_is_in_sync_and_not_before(moving):
+    topic_id = topic(moving).topic_id
+    assert reassign(moving, 3, 2) is ErrorCode.NONE
+    assert topic(moving).assignment[P0] == (3, 2, 0, 1)
+    assert topic(moving).reassignments == {P0: Reassignment((3, 2), (0, 1))}
+    assert topic(moving).topic_id == topic_id
+    assert ongoing(moving) == (OngoingReassignment(P0, (3, 2, 0, 1), (3, 2), (0, 1)),)
+    for broker in (2, 3):
+        assert moving.brokers[broker].leaderships()[P0].is_new
+    assert moving.brokers[0].leaderships()[P0].assigned_replicas == (3, 2, 0, 1)
+    assert moving.brokers[0].leaderships()[P0].leader_epoch == 1
+    assert join(moving, 0, 1, 3) is ErrorCode.NONE
+    assert topic(moving).assignment[P0] == (3, 2, 0, 1), "broker 2 is not in sync yet"
+    assert stopped(moving, 0) == []
+    assert join(moving, 0, 1, 3, 2) is ErrorCode.NONE
+    assert topic(moving).assignment[P0] == (3, 2)
+    assert topic(moving).reassignments == {}
+    state = moving.state("t")
+    assert (state.leader, state.isr) == (3, (3, 2))
+    for broker in (0, 1):
+        assert stopped(moving, broker) == [(P0, False), (P0, True)]
+    for broker in (2, 3):
+        told = moving.brokers[broker].leaderships()[P0]
+        assert (told.leader, told.isr, told.assigned_replicas) == (3, (3, 2), (3, 2))
+    assert ongoing(moving) == ()
+    assert not moving.events(EventKind.TRANSITION_REFUSED)
+
+
+def test_the_leader_stays_where_the_target_has_it(moving):
+    reassign(moving, 0, 3)
+    before = moving.state("t").leader_epoch
+    join(moving, 0, 1, 3)
+    state = moving.state("t")
+    assert (state.leader, state.isr) == (0, (0, 3))
+    assert state.leader_epoch == before + 2, "one for the new assignment, one for broker 1's end"
+    assert stopped(moving, 1) == [(P0, False), (P0, True)]
+    assert stopped(moving, 0) == []
+
+
+@pytest.mark.parametrize(
+    ("replicas", "error"),
+    [
+        ((), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ((2, 2), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ((9,), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ((-1,), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (tuple(range(1_001)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ((None,), ErrorCode.NO_REASSIGNMENT_IN_PROGRESS),
+        ((0, 1), ErrorCode.NONE),
+    ],
+)
+def test_what_may_be_asked_for(moving, replicas, error):
+    assert reassign(moving, *replicas) is error
+    assert topic(moving).assignment[P0] == (0, 1)
+    assert ongoing(moving) == ()
+
+
+def test_an_unknown_partition_is_refused_and_the_others_go_on(moving):
+    items = tuple(
+        ReassignmentItem(at, (NodeId(0), NodeId(3)))
+        for at in (TopicPartition("t", 7), P0, TopicPartition("none", 0), TopicPartition("t", -1))
+    )
+    response = moving.ask(AlterReassignmentsRequest(items))
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert [each.error for each in response.results] == [unknown, ErrorCode.NONE, unknown, unknown]
+    assert topic(moving).reassignments == {P0: Reassignment((3,), (1,))}
+
+
+def test_an_order_alone_changes_who_is_preferred(moving):
+    assert reassign(moving, 1, 0) is ErrorCode.NONE
+    assert topic(moving).assignment[P0] == (1, 0)
+    assert moving.state("t").leader == 0
+    assert moving.brokers[1].leaderships()[P0].assigned_replicas == (1, 0)
+    assert ongoing(moving) == ()
+
+
+def test_giving_up_takes_away_what_had_come(moving):
+    reassign(moving, 2, 3)
+    join(moving, 0, 1, 2)
+    assert reassign(moving, None) is ErrorCode.NONE
+    assert topic(moving).assignment[P0] == (0, 1)
+    assert topic(moving).reassignments == {}
+    assert moving.state("t").isr == (0, 1)
+    for broker in (2, 3):
+        assert stopped(moving, broker) == [(P0, False), (P0, True)]
+
+
+def test_giving_up_ends_though_an_original_replica_is_dead(moving):
+    moving.brokers[1].die()
+    moving.settle()
+    reassign(moving, 0, 3)
+    assert reassign(moving, None) is ErrorCode.NONE
+    assert topic(moving).assignment[P0] == (0, 1)
+    assert topic(moving).reassignments == {}
+    assert stopped(moving, 3) == [(P0, False), (P0, True)]
+
+
+def test_giving_up_loses_nothing_where_only_new_replicas_are_in_sync(moving):
+    reassign(moving, 2, 3)
+    join(moving, 0, 1, 2)
+    for broker in (0, 1):
+        moving.brokers[broker].die()
+    moving.settle(7_000)
+    assert moving.state("t").leader == 2
+    assert reassign(moving, None) is ErrorCode.NONE
+    assert topic(moving).reassignments == {P0: Reassignment((), (2, 3))}
+    assert moving.state("t").leader == 2
+    assert stopped(moving, 2) == []
+
+
+def test_another_target_keeps_what_may_be_all_that_is_in_sync(moving):
+    reassign(moving, 2)
+    assert reassign(moving, 3) is ErrorCode.NONE
+    assert topic(moving).assignment[P0] == (3, 2, 0, 1)
+    assert topic(moving).reassignments == {P0: Reassignment((3,), (2, 0, 1))}
+    join(moving, 0, 1, 3)
+    assert topic(moving).assignment[P0] == (3,)
+    assert stopped(moving, 2) == [(P0, False), (P0, True)]
+
+
+def test_a_target_that_dies_is_waited_for(moving):
+    reassign(moving, 0, 3)
+    moving.brokers[3].die()
+    moving.settle()
+    assert ongoing(moving) != ()
+    moving.start_broker(3)
+    moving.settle()
+    assert P0 in moving.brokers[3].leaderships()
+    join(moving, 0, 1, 3)
+    assert topic(moving).assignment[P0] == (0, 3)
+
+
+def test_a_replica_that_goes_may_be_dead(moving):
+    reassign(moving, 0, 3)
+    moving.brokers[1].die()
+    moving.settle()
+    join(moving, 0, 3)
+    assert topic(moving).assignment[P0] == (0, 3)
+    moving.start_broker(1)
+    moving.settle()
+    assert P0 not in moving.brokers[1].leaderships(), "it sets its log aside"
+
+
+def test_the_next_controller_goes_on(moving):
+    reassign(moving, 3, 2)
+    moving.kill_controller(1000)
+    moving.start_controller(1001)
+    moving.until_failed_over()
+    assert topic(moving).reassignments == {P0: Reassignment((3, 2), (0, 1))}
+    join(moving, 0, 1, 3, 2, controller_id=1001)
+    assert topic(moving).assignment[P0] == (3, 2)
+    assert not moving.events(EventKind.TRANSITION_REFUSED)
+
+
+def test_under_v3_a_leaders_own_write_completes_it_too(cluster):
+    for broker in range(3):
+        cluster.start_broker(broker)
+    cluster.start_controller(preset=Preset.V3)
+    cluster.until_failed_over()
+    cluster.create_topic("t", (0, 1))
+    assert reassign(cluster, 2) is ErrorCode.NONE
+    assert cluster.data(znodes.topic_path("t")) == (
+        b'{"version":2,"partitions":{"0":[2,0,1]},'
+        b'"adding_replicas":{"0":[2]},"removing_replicas":{"0":[0,1]}}'
+    )
+    state = replace(cluster.state("t"), isr=(NodeId(0), NodeId(1), NodeId(2)))
+    cluster.write(znodes.partition_state_path(P0), znodes.encode_partition_state(state))
+    named = znodes.PartitionsZnode([znodes.PartitionName("t", 0)])
+    notification = f"{znodes.ISR_CHANGE_NOTIFICATION}/{znodes.ISR_CHANGE_PREFIX}0000000000"
+    cluster.write(notification, znodes.encode(named))
+    cluster.settle()
+    assert cluster.data(znodes.topic_path("t")) == b'{"version":1,"partitions":{"0":[2]}}'
+    assert (cluster.state("t").leader, cluster.state("t").isr) == (2, (2,))
+
+
+def test_members_of_the_isr_that_somebody_assigned_away_stay_until_the_others_are_in_sync(moving):
+    moving.kill_controller(1000)
+    moving.write_topic("t", (2, 1))
+    moving.start_controller(1001, Preset.FENCED)
+    moving.until_failed_over()
+    assert ongoing(moving, 1001) == (OngoingReassignment(P0, (2, 1, 0), (), (0,)),)
+    assert moving.state("t").leader == 0
+    join(moving, 0, 1, 2, controller_id=1001)
+    assert topic(moving).assignment[P0] == (2, 1)
+    assert moving.state("t").leader == 2
+
+
+# ---------------------------------------------------------------- the znode of before KIP-455
+
+
+def written(*partitions):
+    listed = [{"topic": t, "partition": p, "replicas": list(r)} for t, p, r in partitions]
+    return json.dumps({"version": 1, "partitions": listed}).encode()
+
+
+def test_the_admin_znode_is_obeyed_and_goes_once_all_is_done(moving):
+    moving.write(znodes.REASSIGN_PARTITIONS, written(("t", 0, (0, 3)), ("none", 0, (1,))))
+    moving.settle()
+    assert topic(moving).reassignments == {P0: Reassignment((3,), (1,))}
+    left = json.loads(moving.data(znodes.REASSIGN_PARTITIONS))["partitions"]
+    assert left == [{"topic": "t", "partition": 0, "replicas": [0, 3]}]
+    join(moving, 0, 1, 3)
+    assert moving.data(znodes.REASSIGN_PARTITIONS) is None
+    assert topic(moving).assignment[P0] == (0, 3)
+    moving.write(znodes.REASSIGN_PARTITIONS, written(("t", 0, (0, 3))))
+    moving.settle()
+    assert moving.data(znodes.REASSIGN_PARTITIONS) is None, "what is so already is done"
+
+
+@pytest.mark.parametrize("garbage", [b"", b"{", b"[]", b'{"version":1}', b"\xff" * 100])
+def test_garbage_in_the_admin_znode_is_told_and_removed(moving, garbage):
+    moving.write(znodes.REASSIGN_PARTITIONS, garbage)
+    moving.settle()
+    assert moving.data(znodes.REASSIGN_PARTITIONS) is None
+    assert moving.events(EventKind.BAD_INPUT_MET)
+    assert reassign(moving, 0, 3) is ErrorCode.NONE
+
+
+def test_a_request_takes_a_partition_over_from_the_admin_znode(moving):
+    moving.write(znodes.REASSIGN_PARTITIONS, written(("t", 0, (0, 3))))
+    moving.settle()
+    assert reassign(moving, 0, 2) is ErrorCode.NONE
+    assert moving.data(znodes.REASSIGN_PARTITIONS) is None
+    assert topic(moving).reassignments == {P0: Reassignment((2,), (3, 1))}
+
+
+def test_the_next_controller_reads_the_admin_znode(moving):
+    moving.kill_controller(1000)
+    moving.write(znodes.REASSIGN_PARTITIONS, written(("t", 0, (0, 3))))
+    moving.start_controller(1001)
+    moving.until_failed_over()
+    assert topic(moving).reassignments == {P0: Reassignment((3,), (1,))}
+
+
+# ---------------------------------------------------------------- beside deletions
+
+
+def test_a_deletion_waits_until_the_replicas_have_moved(moving):
+    reassign(moving, 0, 3)
+    assert moving.delete_topic("t").results[0].error is ErrorCode.NONE
+    assert moving.data(znodes.topic_path("t")) is not None
+    assert reassign(moving, 0, 2) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    join(moving, 0, 1, 3)
+    moving.settle()
+    assert moving.data(znodes.topic_path("t")) is None
+    assert moving.data(znodes.delete_topic_path("t")) is None
+
+
+def test_a_deletion_goes_on_once_a_reassignment_is_given_up(moving):
+    reassign(moving, 0, 3)
+    moving.delete_topic("t")
+    assert reassign(moving, None) is ErrorCode.NONE
+    moving.settle()
+    assert moving.data(znodes.topic_path("t")) is None
+
+
+def test_a_topic_that_is_being_deleted_is_not_reassigned(moving):
+    moving.brokers[1].die()
+    moving.settle()
+    moving.delete_topic("t")
+    assert reassign(moving, 0, 3) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
