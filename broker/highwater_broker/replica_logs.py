@@ -351,17 +351,25 @@ class ReplicaLogs:
         return await self._delete_strays(lambda stray, folder: stray.topic in names, may_go_on)
 
     async def delete_strays_of_others(
-        self, topics: Mapping[str, TopicId], may_go_on: MayGoOn
+        self,
+        topics: Mapping[str, TopicId],
+        is_elsewhere: Callable[[TopicPartition], bool],
+        may_go_on: MayGoOn,
     ) -> bool:
         """Remove what was set aside of any topic but these, which are all that there are.
 
-        One of their names with another topic id is of a topic that is gone, too. Else as before.
+        One of their names with another topic id is of a topic that is gone, too. So is a replica
+        of a partition of theirs that is elsewhere. Else as before.
         """
-        topic_ids = {**topics, **{topic_aside(topic): topics[topic] for topic in topics}}
+        names = {name: topic for topic in topics for name in (topic_aside(topic), topic)}
 
         def is_gone(stray: TopicPartition, folder: str) -> bool:
-            topic_id = topic_ids.get(stray.topic)
-            return topic_id is None or self._is_of_other_topic(folder, topic_id)
+            topic = names.get(stray.topic)
+            return (
+                topic is None
+                or self._is_of_other_topic(folder, topics[topic])
+                or is_elsewhere(TopicPartition(topic, stray.partition))
+            )
 
         return await self._delete_strays(is_gone, may_go_on)
 

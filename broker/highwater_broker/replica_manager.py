@@ -92,6 +92,7 @@ class ReplicaManager:
         self._topics = topics
         self._starts = ReplicaStarts(ports.runtime, logs, topics)
         self._metadata = metadata
+        self._remove_strays = partial(remove_strays, logs, metadata, context.broker_id)
         self._fetchers = fetchers
         self._own_broker_epoch = own_broker_epoch
         self._write_recovery_points = write_recovery_points
@@ -378,7 +379,7 @@ class ReplicaManager:
         """Give up what the controller does not know to be here: it lists all in its first command.
 
         Return False once the command does not count any more.
-        Source: V3 design, section C (INIT deletes); a stray stays until its topic is known gone.
+        Source: V3 design, section C (INIT deletes); strays.py has when a stray goes.
         """
         listed = {each.topic_partition for each in request.partitions}
         is_deleted = self._toggles.unlisted_partitions is UnlistedPartitions.DELETE
@@ -388,7 +389,7 @@ class ReplicaManager:
                 return False
             self._remove(partition, partition.leader_epoch, is_deleted=is_deleted)
         may_go_on = partial(self._may_go_on, request)  # metadata may have come before
-        return await remove_strays(self._logs, self._metadata, (), may_go_on, of_all=True)
+        return await self._remove_strays((), may_go_on, of_all=True)
 
     # ------------------------------------------------------------ StopReplica, UpdateMetadata
 
@@ -470,8 +471,7 @@ class ReplicaManager:
             if partition.is_leader and partition.maybe_advance_high_watermark():
                 partition.changed()
         may_go_on = partial(self._may_go_on, request)
-        is_full = request.is_full
-        if not await remove_strays(self._logs, self._metadata, gone, may_go_on, of_all=is_full):
+        if not await self._remove_strays(gone, may_go_on, of_all=request.is_full):
             return None
         return {each.topic_partition: ErrorCode.NONE for each in request.partitions}
 
