@@ -21,6 +21,7 @@ _BOUNDS: Mapping[str, Bounds] = {
     "partitions": (1, None),
     "replication_factor": (1, None),
     "records": (0, None),
+    "partition": (0, None),
     "min_insync_replicas": (1, None),
 }
 """Of a fault's numbers, by their fields."""
@@ -47,6 +48,10 @@ def problems_of_fault(fault: f.Fault, nodes: Collection[str]) -> Iterator[str]:
             parse_topic_config({fault.key: fault.value})
         except BadTopicConfig as error:
             yield str(error)
+    if isinstance(fault, f.MoveReplicas):
+        away = [broker for broker in fault.replicas if f"broker-{broker}" not in nodes]
+        if not fault.replicas or len(set(fault.replicas)) != len(fault.replicas) or away:
+            yield f"{list(fault.replicas)} are no replicas: brokers of the cluster, each once"
 
 
 def _problems_of_lengths(fault: f.Fault) -> Iterator[str]:

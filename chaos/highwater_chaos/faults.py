@@ -392,6 +392,24 @@ class ChangeConfig(_Fault, frozen=True, tag="change_config"):
     value: str
 
 
+class MoveReplicas(_Fault, frozen=True, tag="move_replicas"):
+    """As create_topic: a partition is reassigned, by /admin/reassign_partitions (KIP-455)."""
+
+    phrase = "move {topic}-{partition} to brokers {replicas}"
+    topic: str
+    replicas: tuple[int, ...]
+    """The brokers' numbers, the preferred leader's first."""
+    partition: int = 0
+
+
+class ElectPreferred(_Fault, frozen=True, tag="elect_preferred"):
+    """As create_topic: by /admin/preferred_replica_election."""
+
+    phrase = "have the preferred replica of {topic}-{partition} lead"
+    topic: str
+    partition: int = 0
+
+
 # ---------------------------------------------------------------- strangers
 
 
@@ -462,6 +480,8 @@ Fault = (
     | CreateTopic
     | DeleteTopic
     | ChangeConfig
+    | MoveReplicas
+    | ElectPreferred
     | StrangeRequests
 )
 

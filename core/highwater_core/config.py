@@ -197,7 +197,7 @@ class MayBreak:
 MUST_HOLD = MayBreak(rows=())
 
 INVARIANTS: tuple[str, ...] = (
-    *(f"I{number}" for number in range(1, 18)),
+    *(f"I{number}" for number in range(1, 19)),
     *(f"L{number}" for number in range(1, 11)),
 )
 

@@ -110,6 +110,28 @@ def _config_changes(plan: Plan, draw: Draw, given: Given) -> Plan:
     return _with_steps(plan, steps)
 
 
+def _moved_replicas(plan: Plan, draw: Draw, given: Given) -> Plan:
+    """An operator moves replicas, once or several times, and has preferred replicas lead."""
+    if not draw.chance(0.2):
+        return plan
+    topic = draw.of(plan.workload.topics)
+    numbers = tuple(range(plan.topology.brokers))
+    least = min(max(2, topic.min_insync_replicas), len(numbers))
+    steps: list[Step] = []
+    at_ms = draw.between(0, plan.quiet_after_ms // 2)
+    for _ in range(draw.of((1, 1, 2, 3))):
+        partition = draw.between(0, topic.partitions - 1)
+        replicas = tuple(draw.shuffled(numbers))[: draw.between(least, len(numbers))]
+        steps.append(Step(at_ms, f.MoveReplicas(topic.name, replicas, partition)))
+        at_ms += draw.of((1, 40, 300, 1_200))
+        if draw.chance(0.3):
+            steps.append(Step(at_ms, f.ElectPreferred(topic.name, partition)))
+    if draw.chance(0.5):  # somebody dies in the middle of it
+        gone = f.Kill(draw.of(("active controller", "broker-0")), draw.of((800, 2_500)))
+        steps.append(Step(steps[0].at_ms + draw.between(1, 300), gone))
+    return _with_steps(plan, steps)
+
+
 def _long_names(plan: Plan, draw: Draw, given: Given) -> Plan:
     """A topic has as long a name as may be, and goes."""
     if not draw.chance(0.05):
@@ -198,6 +220,7 @@ _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "strangers": _strangers,
     "more motifs": _more_motifs,
     "flipped identities": _flipped_identities,
+    "moved replicas": _moved_replicas,
 }
 """By the name of its random stream."""
 

@@ -7,12 +7,19 @@ Each has a client of its own, so that its links can be cut and its wishes time o
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from highwater_chaos import faults as f
 from highwater_core import znodes
 from highwater_core.ids import NO_TOPIC_ID, NodeId
-from highwater_core.ports import CallFailed, Coordination, CoordinationError, NodeExists, NoNode
+from highwater_core.ports import (
+    BadVersion,
+    CallFailed,
+    Coordination,
+    CoordinationError,
+    NodeExists,
+    NoNode,
+)
 from highwater_core.topic_znode import encode_topic
 from highwater_simulator.client import SimulatedClient
 
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
 WITHIN_MS = 5_000
 SESSION_MS = 6_000
 
-Work = f.CreateTopic | f.DeleteTopic | f.ChangeConfig
+Work = f.CreateTopic | f.DeleteTopic | f.ChangeConfig | f.MoveReplicas | f.ElectPreferred
 
 
 class Operators:
@@ -51,6 +58,20 @@ class Operators:
                     session = await self._world.coordination(client).open(SESSION_MS)
                     await change_config(session, topic, {key: value})
                     await session.close()
+                case f.MoveReplicas(topic=topic, partition=number, replicas=replicas):
+                    wanted = znodes.ReassignedPartition(topic, number, list(replicas))
+                    session = await self._world.coordination(client).open(SESSION_MS)
+                    await _add_job(
+                        session, znodes.REASSIGN_PARTITIONS, znodes.ReassignmentsZnode, wanted
+                    )
+                    await session.close()
+                case f.ElectPreferred(topic=topic, partition=number):
+                    session = await self._world.coordination(client).open(SESSION_MS)
+                    named = znodes.PartitionName(topic, number)
+                    await _add_job(
+                        session, znodes.PREFERRED_REPLICA_ELECTION, znodes.PartitionsZnode, named
+                    )
+                    await session.close()
         except (CallFailed, CoordinationError) as failure:
             self._world.trace.note(name, "gave up", why=str(failure))
 
@@ -68,6 +89,26 @@ async def change_config(session: Coordination, topic: str, changed: dict[str, st
         await session.create(path, znodes.encode(znodes.TopicConfigZnode(changed)))
     change = b'{"version":2,"entity_path":"topics/%s"}' % topic.encode()
     await session.create(f"{znodes.CONFIG_CHANGES}/config_change_", change, sequential=True)
+
+
+async def _add_job(
+    session: Coordination,
+    path: str,
+    kind: type[znodes.PartitionsZnode | znodes.ReassignmentsZnode],
+    job: Any,
+) -> None:
+    """Write the job into the admin znode, beside those that are in it already."""
+    while True:
+        try:
+            await session.create(path, znodes.encode(kind([job])))
+        except NodeExists:
+            with suppress(NoNode, BadVersion):  # else again: the controller has written it
+                data, stat = await session.get(path)
+                listed: list[Any] = [*znodes.decode(kind, data, path).partitions, job]
+                await session.set(path, znodes.encode(kind(listed)), stat.node_version)
+                return
+        else:
+            return
 
 
 async def create_in_zookeeper(

@@ -231,7 +231,13 @@ class WorldFaults:
                 )
             case f.RestartZooKeeper():
                 return self._overlaps.begin("zookeeper", zookeeper.stop, zookeeper.go_on)
-            case f.CreateTopic() | f.DeleteTopic() | f.ChangeConfig():
+            case (
+                f.CreateTopic()
+                | f.DeleteTopic()
+                | f.ChangeConfig()
+                | f.MoveReplicas()
+                | f.ElectPreferred()
+            ):
                 self._operators.start(fault)
                 return _nothing
             case f.StrangeRequests():

@@ -206,9 +206,13 @@ class Oracle:
             if path.endswith(_STATE_SUFFIX) and path.startswith(_TOPICS_PREFIX):
                 self._leadership_changed(author, path)
             elif path.startswith(_TOPICS_PREFIX) and path.count("/") == 3:
-                self._topic_written(author, path.split("/")[3])
-                if self._world.zookeeper.data(path) is None:
-                    self._forget_topic(path.split("/")[3])
+                topic = path.split("/")[3]
+                self._topic_written(author, topic)
+                written = self._world.zookeeper.data(path)
+                if written is None:
+                    self._forget_topic(topic)
+                else:
+                    self._assignment_written(topic, written[0])
             elif path.startswith(_DELETIONS_PREFIX):
                 self._topic_written(author, path.removeprefix(_DELETIONS_PREFIX))
                 self._forget_topic(path.removeprefix(_DELETIONS_PREFIX))
@@ -241,6 +245,16 @@ class Oracle:
             self._judgements.append(
                 functools.partial(self._controllers.topic_written, controllers[author], topic)
             )
+
+    def _assignment_written(self, topic: str, data: bytes) -> None:
+        content = decode_topic(data, topic)
+        for at, replicas in content.assignment.items():
+            partition = self.partitions.get(at)
+            if partition is not None and partition.assigned_replicas != replicas:
+                assigned = tuple(int(broker) for broker in replicas)
+                before, partition.assigned_replicas = partition.assigned_replicas, assigned
+                partition.min_insync_replicas = self._minimum_of(partition)
+                self._judgements.append(functools.partial(partition.assignment_written, before))
 
     def _forget_topic(self, topic: str) -> None:
         """Forget a topic whose deletion was asked for, or is done.

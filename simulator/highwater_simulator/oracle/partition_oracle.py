@@ -283,6 +283,22 @@ class PartitionOracle:
                 knew = joins and self._knows_of_return(author, member)
                 self._check_member(member, "I2", may_have_lost=not knew)
 
+    def assignment_written(self, before: tuple[int, ...]) -> None:
+        """I18: replicas go only once those that stay hold what is committed.
+
+        That is all of them, but for a reassignment that was given up: then so many that records
+        which are acknowledged have enough replicas still.
+        """
+        removed = [broker for broker in before if broker not in self.assigned_replicas]
+        if not removed or self.leadership is None:
+            return
+        isr = self.leadership.isr
+        left = [broker for broker in isr if broker in self.assigned_replicas]
+        lagging = [broker for broker in self.assigned_replicas if broker not in isr]
+        needed = min(self.min_insync_replicas, len(self.assigned_replicas))
+        if not left or (lagging and len(left) < needed):
+            self._report("I18", f"{removed} were taken away; of those that stay {lagging} lag")
+
     def _check_written(self, after: PartitionLeadership) -> None:
         outside = [broker for broker in after.isr if broker not in self.assigned_replicas]
         if outside and self.assigned_replicas:

@@ -75,6 +75,8 @@ FIELDS = {
     "create_topic": {"topic", "partitions", "replication_factor", "records", "min_insync_replicas"},
     "delete_topic": {"topic"},
     "change_config": {"topic", "key", "value"},
+    "move_replicas": {"topic", "partition", "replicas"},
+    "elect_preferred": {"topic", "partition"},
     "strange_requests": {"kind", "count"},
 }
 
