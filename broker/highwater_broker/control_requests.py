@@ -8,28 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from highwater_broker.replica_manager import ReplicaManager
-from highwater_core.check import BugFound
 from highwater_core.errors import ErrorCode
 from highwater_core.fail_points import FailPoint, FailPoints
 from highwater_core.messages import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
     BrokerCommand,
     CommandResponse,
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
     ControlRequest,
     ControlResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
     InspectRequest,
     LeaderAndIsrRequest,
     NodeSnapshot,
     SetFailPointRequest,
     StopReplicaRequest,
     UpdateMetadataRequest,
+    refusal,
 )
 from highwater_core.runtime import Event, Future, Queue, Runtime, TimedOut
 
@@ -68,17 +60,9 @@ class ControlRequests:
                 return await answer.wait()
             case InspectRequest():
                 return self._snapshot()
-            case CreateTopicsRequest():
-                return CreateTopicsResponse(ErrorCode.NOT_CONTROLLER)
-            case DeleteTopicsRequest():
-                return DeleteTopicsResponse(ErrorCode.NOT_CONTROLLER)
-            case ControlledShutdownRequest():
-                return ControlledShutdownResponse(ErrorCode.NOT_CONTROLLER)
-            case AlterPartitionRequest():
-                return AlterPartitionResponse(ErrorCode.NOT_CONTROLLER)
             case SetFailPointRequest():
                 return self._fail_points.answer(request)
-        raise BugFound(f"no answer to {type(request).__name__}")
+        return refusal(request, ErrorCode.NOT_CONTROLLER)
 
     async def run(self) -> None:
         await self._registered.wait()

@@ -5,23 +5,12 @@ Source: ARCHITECTURE.md, "Who is where".
 
 from __future__ import annotations
 
-from typing import cast, overload
+from typing import TypeVar
 
 from highwater_broker.current_session import CurrentSession
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Endpoint, NodeId
-from highwater_core.messages import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
-    ControllerCommand,
-    ControlResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-)
+from highwater_core.messages import ControllerCommand, ControllerResponse, ControlResponse
 from highwater_core.ports import CallFailed, ControlPlane, CoordinationError
 from highwater_core.runtime import Future, Runtime, TaskScope, TimedOut
 from highwater_core.znodes import (
@@ -33,31 +22,22 @@ from highwater_core.znodes import (
     decode,
 )
 
-ControllerResponse = (
-    CreateTopicsResponse
-    | DeleteTopicsResponse
-    | ControlledShutdownResponse
-    | AlterPartitionResponse
-)
-_RESPONSES: dict[type, type] = {
-    CreateTopicsRequest: CreateTopicsResponse,
-    DeleteTopicsRequest: DeleteTopicsResponse,
-    ControlledShutdownRequest: ControlledShutdownResponse,
-    AlterPartitionRequest: AlterPartitionResponse,
-}
+Response = TypeVar("Response", bound=ControllerResponse)
 
 BUSY_RETRY_MS = 100
 """The time between two requests that are sent again to a controller that has too many."""
 
 
-def _as_answer(request: ControllerCommand, response: ControlResponse) -> ControllerResponse:
+def _as_answer(
+    request: ControllerCommand, response: ControlResponse, response_type: type[Response]
+) -> Response:
     """Return the response if it is of the request's kind.
 
     Raises:
         CallFailed: it is not; who knows what that node did.
     """
-    if isinstance(response, _RESPONSES[type(request)]):
-        return cast(ControllerResponse, response)
+    if isinstance(response, response_type):
+        return response
     raise CallFailed(f"{type(request).__name__} was answered with {type(response).__name__}")
 
 
@@ -84,19 +64,9 @@ class ControllerClient:
         self._last_retry_ms = 0
         """When the last of the requests that a busy controller refused is sent again."""
 
-    @overload
-    async def call(self, request: CreateTopicsRequest, timeout_ms: int) -> CreateTopicsResponse: ...
-    @overload
-    async def call(self, request: DeleteTopicsRequest, timeout_ms: int) -> DeleteTopicsResponse: ...
-    @overload
     async def call(
-        self, request: ControlledShutdownRequest, timeout_ms: int
-    ) -> ControlledShutdownResponse: ...
-    @overload
-    async def call(
-        self, request: AlterPartitionRequest, timeout_ms: int
-    ) -> AlterPartitionResponse: ...
-    async def call(self, request: ControllerCommand, timeout_ms: int) -> ControllerResponse:
+        self, request: ControllerCommand, response_type: type[Response], timeout_ms: int
+    ) -> Response:
         """Return the active controller's answer, retrying until timeout_ms have passed.
 
         A request may be carried out more than once: after a lost answer it is sent again.
@@ -111,7 +81,7 @@ class ControllerClient:
                 endpoint = self._endpoint or await self._find(remaining_ms)
                 remaining_ms = deadline_ms - self._runtime.now_ms()
                 response = await self._control.call(endpoint, request, remaining_ms)
-                answer = _as_answer(request, response)
+                answer = _as_answer(request, response, response_type)
                 if answer.error is not ErrorCode.NOT_CONTROLLER:
                     self._endpoint = endpoint
                     if answer.error is not ErrorCode.THROTTLING_QUOTA_EXCEEDED:

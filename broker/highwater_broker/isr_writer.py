@@ -148,8 +148,8 @@ class AlterPartitionWriter:
             partitions=tuple(self._item(partition, proposal) for partition, proposal in batch),
         )
         try:
-            response: AlterPartitionResponse = await self._controller.call(
-                request, self._settings.alter_partition_timeout_ms
+            response = await self._controller.call(
+                request, AlterPartitionResponse, self._settings.alter_partition_timeout_ms
             )
         except CallFailed:
             return batch

@@ -33,7 +33,12 @@ from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import BROKER_FAIL_POINTS, FailPoints
 from highwater_core.ids import BrokerEpoch, Endpoint, NodeId
-from highwater_core.messages import ControlledShutdownRequest, NodeSnapshot, TaskSnapshot
+from highwater_core.messages import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    NodeSnapshot,
+    TaskSnapshot,
+)
 from highwater_core.ports import CallFailed, CannotStart, Ports
 from highwater_wire.kafka.messages import KafkaAnswer, KafkaRequest
 from highwater_wire.kafka.versions import VERSION_PROFILE
@@ -221,7 +226,7 @@ class BrokerNode:
             request = ControlledShutdownRequest(settings.broker_id, self._registration.broker_epoch)
             try:
                 response = await self._controller.call(
-                    request, settings.controlled_shutdown_timeout_ms
+                    request, ControlledShutdownResponse, settings.controlled_shutdown_timeout_ms
                 )
             except CallFailed:
                 continue

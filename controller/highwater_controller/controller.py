@@ -28,7 +28,6 @@ from highwater_controller.controller_events import (
     StopReplicaAnswered,
     TopicsChanged,
     TopicZnodeChanged,
-    refusal,
 )
 from highwater_controller.election import Election, Won
 from highwater_controller.failover import fail_over
@@ -65,6 +64,7 @@ from highwater_core.messages import (
     ControlledShutdownRequest,
     LeaderAndIsrRequest,
     StopReplicaRequest,
+    refusal,
 )
 from highwater_core.ports import Coordination, CoordinationError, Ports, SessionExpired
 from highwater_core.runtime import Queue

@@ -5,37 +5,15 @@ Watches carry no data: the state is read when the event is handled (KAFKA-5642).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from highwater_controller.topic_requests import TopicOutcome
 from highwater_core import znodes
-from highwater_core.admin_messages import (
-    AlterConfigsRequest,
-    AlterConfigsResponse,
-    AlterReassignmentsRequest,
-    AlterReassignmentsResponse,
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    ListReassignmentsRequest,
-    ListReassignmentsResponse,
-)
-from highwater_core.errors import ErrorCode
 from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.messages import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
     CommandResponse,
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
     ControllerCommand,
     ControlResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
     StopReplicaRequest,
 )
 from highwater_core.ports import CoordinationEvent
@@ -138,24 +116,6 @@ ControllerEvent = (
     | ClientRequestsDue
     | RequestReceived
 )
-
-
-_RESPONSES: dict[type[ControllerCommand], Callable[[ErrorCode], ControlResponse]] = {
-    AlterPartitionRequest: AlterPartitionResponse,
-    ControlledShutdownRequest: ControlledShutdownResponse,
-    CreateTopicsRequest: CreateTopicsResponse,
-    DeleteTopicsRequest: DeleteTopicsResponse,
-    CreatePartitionsRequest: CreatePartitionsResponse,
-    ElectLeadersRequest: ElectLeadersResponse,
-    AlterReassignmentsRequest: AlterReassignmentsResponse,
-    ListReassignmentsRequest: ListReassignmentsResponse,
-    AlterConfigsRequest: AlterConfigsResponse,
-}
-
-
-def refusal(request: ControllerCommand, error: ErrorCode) -> ControlResponse:
-    """Return the answer of the request's kind that says this error about it as a whole."""
-    return _RESPONSES[type(request)](error)
 
 
 _BY_PATH: dict[str, ControllerEvent] = {

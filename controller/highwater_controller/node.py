@@ -6,12 +6,7 @@ Losing the session ends the controller's term at once, whatever it was doing.
 from __future__ import annotations
 
 from highwater_controller.controller import Controller
-from highwater_controller.controller_events import (
-    Reply,
-    RequestReceived,
-    refusal,
-    to_controller_event,
-)
+from highwater_controller.controller_events import Reply, RequestReceived, to_controller_event
 from highwater_controller.registration import publish_endpoint
 from highwater_controller.settings import ControllerSettings
 from highwater_controller.topic_requests import TopicOutcome
@@ -37,6 +32,7 @@ from highwater_core.messages import (
     StopReplicaRequest,
     TaskSnapshot,
     UpdateMetadataRequest,
+    refusal,
 )
 from highwater_core.ports import (
     Coordination,

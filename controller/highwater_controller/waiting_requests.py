@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from highwater_controller.controller_events import Outcome, RequestReceived, refusal
+from highwater_controller.controller_events import Outcome, RequestReceived
 from highwater_controller.leader_elections import Electing
 from highwater_controller.reassignment_requests import Reassigning
 from highwater_controller.term import Term
@@ -19,7 +19,12 @@ from highwater_controller.topic_requests import Creation, Deletion
 from highwater_controller.topic_waits import Done
 from highwater_core.admin_messages import AlterReassignmentsRequest, ElectLeadersRequest
 from highwater_core.errors import ErrorCode
-from highwater_core.messages import ControllerCommand, CreateTopicsRequest, DeleteTopicsRequest
+from highwater_core.messages import (
+    ControllerCommand,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    refusal,
+)
 
 WAITING_MAX = 100
 """At most so many requests wait. Further ones are refused; their brokers send them again later."""

@@ -104,7 +104,7 @@ def _table() -> dict[ErrorCode, ErrorMeaning]:
         (e.INVALID_TIMESTAMP, False, True, "A timestamp is out of the allowed range."),
         (e.UNSUPPORTED_VERSION, False, True, "The API or its version is not served."),
         (e.TOPIC_ALREADY_EXISTS, False, True, "The topic exists."),
-        (e.INVALID_PARTITIONS, False, True, "The number of partitions is not positive."),
+        (e.INVALID_PARTITIONS, False, True, "The number of partitions is not positive, or not more than there are."),
         (e.INVALID_REPLICATION_FACTOR, False, True, "There are fewer live brokers than replicas asked for."),
         (e.INVALID_REPLICA_ASSIGNMENT, False, True, "The replica assignment names unknown or repeated brokers."),
         (e.INVALID_CONFIG, False, True, "A topic configuration is unknown or malformed."),

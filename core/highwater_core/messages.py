@@ -6,6 +6,7 @@ Source: V3 design, LeaderAndISRRequest and StopReplicaRequest, extended as ARCHI
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -367,9 +368,8 @@ ControllerCommand = (
     | AlterPartitionRequest
 )
 ControlRequest = BrokerCommand | ControllerCommand | InspectRequest | SetFailPointRequest
-ControlResponse = (
-    CommandResponse
-    | CreateTopicsResponse
+ControllerResponse = (
+    CreateTopicsResponse
     | DeleteTopicsResponse
     | CreatePartitionsResponse
     | ElectLeadersResponse
@@ -378,6 +378,22 @@ ControlResponse = (
     | AlterConfigsResponse
     | ControlledShutdownResponse
     | AlterPartitionResponse
-    | NodeSnapshot
-    | SetFailPointResponse
 )
+ControlResponse = CommandResponse | ControllerResponse | NodeSnapshot | SetFailPointResponse
+
+_RESPONSES: Mapping[type[ControllerCommand], Callable[[ErrorCode], ControllerResponse]] = {
+    AlterPartitionRequest: AlterPartitionResponse,
+    ControlledShutdownRequest: ControlledShutdownResponse,
+    CreateTopicsRequest: CreateTopicsResponse,
+    DeleteTopicsRequest: DeleteTopicsResponse,
+    CreatePartitionsRequest: CreatePartitionsResponse,
+    ElectLeadersRequest: ElectLeadersResponse,
+    AlterReassignmentsRequest: AlterReassignmentsResponse,
+    ListReassignmentsRequest: ListReassignmentsResponse,
+    AlterConfigsRequest: AlterConfigsResponse,
+}
+
+
+def refusal(request: ControllerCommand, error: ErrorCode) -> ControllerResponse:
+    """Return the answer of the request's kind that says this error about it as a whole."""
+    return _RESPONSES[type(request)](error)

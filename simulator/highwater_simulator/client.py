@@ -16,10 +16,16 @@ from highwater_client.outcomes import Outcome
 from highwater_client.recorder import POLL, HistoryRecorder
 from highwater_client.sender import RecordSender
 from highwater_client.settings import ACKS_ALL, ConsumerSettings, ProducerSettings
+from highwater_core.admin_messages import ElectionType, PartitionResult, ReassignmentItem
 from highwater_core.errors import ErrorCode
-from highwater_core.ids import Endpoint
+from highwater_core.ids import Endpoint, NodeId, TopicPartition
 from highwater_core.ports import Transport
 from highwater_simulator.tasks import NodeRuntime
+from highwater_wire.kafka.admin_messages import (
+    AlterPartitionReassignmentsResponse,
+    ElectLeadersResponse,
+    ListPartitionReassignmentsResponse,
+)
 from highwater_wire.kafka.messages import MetadataResponse
 
 
@@ -48,7 +54,7 @@ class SimulatedClient:
         self._senders: dict[int, RecordSender] = {}
         self.history: list[HistoryEvent] = self._recorder.events
 
-    # ------------------------------------------------------------ topics
+    # ------------------------------------------------------------ topics and partitions
 
     async def create_topic(
         self,
@@ -70,6 +76,52 @@ class SimulatedClient:
         error = await self._admin.delete_topic(name, within_ms)
         self._note("topic deleted", topic=name, error=error.name)
         return error
+
+    async def create_partitions(
+        self,
+        topic: str,
+        total_count: int,
+        within_ms: int,
+        assignments: tuple[tuple[NodeId, ...], ...] | None = None,
+    ) -> ErrorCode:
+        """Return NONE once the topic has so many partitions, or the last error in time."""
+        error = await self._admin.create_partitions(topic, total_count, within_ms, assignments)
+        self._note("partitions created", topic=topic, count=total_count, error=error.name)
+        return error
+
+    async def elect_leaders(
+        self,
+        election_type: ElectionType,
+        partitions: tuple[TopicPartition, ...] | None,
+        within_ms: int,
+    ) -> ElectLeadersResponse:
+        """Return the outcomes; partitions None elects wherever another leader should lead."""
+        response = await self._admin.elect_leaders(election_type, partitions, within_ms)
+        self._note(
+            "leaders elected",
+            election_type=election_type.name,
+            error=response.error.name,
+            partitions=_told(response.partitions),
+        )
+        return response
+
+    async def alter_reassignments(
+        self, partitions: tuple[ReassignmentItem, ...], within_ms: int
+    ) -> AlterPartitionReassignmentsResponse:
+        """Return whether each reassignment has begun, or was given up."""
+        response = await self._admin.alter_reassignments(partitions, within_ms)
+        self._note(
+            "reassignments altered",
+            error=response.error.name,
+            partitions=_told(response.partitions),
+        )
+        return response
+
+    async def list_reassignments(
+        self, partitions: tuple[TopicPartition, ...] | None, within_ms: int
+    ) -> ListPartitionReassignmentsResponse:
+        """Return those of the partitions that are being moved; None asks about all."""
+        return await self._admin.list_reassignments(partitions, within_ms)
 
     async def metadata(self, topics: tuple[str, ...] | None = None) -> MetadataResponse | None:
         """Return what some broker says, None when none answers."""
@@ -122,3 +174,8 @@ class SimulatedClient:
         ]
         self._note("read", topic=topic, partition=partition, records=len(records))
         return records
+
+
+def _told(results: Sequence[PartitionResult]) -> dict[str, str]:
+    """Return each partition's outcome, by its name."""
+    return {str(result.topic_partition): result.error.name for result in results}

@@ -10,6 +10,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from highwater_broker.log.folders import parse_partition_folder
+from highwater_core.admin_messages import (
+    AlterReassignmentsRequest,
+    CreatePartitionsRequest,
+    ElectionType,
+    ElectLeadersRequest,
+    ListReassignmentsRequest,
+    NewPartitions,
+    ReassignmentItem,
+)
 from highwater_core.ids import (
     FIRST_CONTROLLER_ID,
     BrokerEpoch,
@@ -218,6 +227,35 @@ def _delete_topics(draws: Draws) -> ControlRequest:
     return DeleteTopicsRequest(names, _timeout(draws))
 
 
+def _create_partitions(draws: Draws) -> ControlRequest:
+    def entry() -> NewPartitions:
+        assignment = _some(draws, lambda: _ids(draws)) if draws.chance(30) else ()
+        count = draws.mostly(draws.between(1, 5), draws.int32(), 90)
+        return NewPartitions(_partition(draws).topic, count, assignment)
+
+    return CreatePartitionsRequest(_some(draws, entry), draws.chance(30), _timeout(draws))
+
+
+def _some_or_all(draws: Draws) -> tuple[TopicPartition, ...] | None:
+    return None if draws.chance(20) else _some(draws, lambda: _partition(draws))
+
+
+def _elect_leaders(draws: Draws) -> ControlRequest:
+    election_type = draws.one_of(list(ElectionType))
+    return ElectLeadersRequest(election_type, _some_or_all(draws), _timeout(draws))
+
+
+def _alter_reassignments(draws: Draws) -> ControlRequest:
+    def entry() -> ReassignmentItem:
+        return ReassignmentItem(_partition(draws), None if draws.chance(30) else _ids(draws))
+
+    return AlterReassignmentsRequest(_some(draws, entry), _timeout(draws))
+
+
+def _list_reassignments(draws: Draws) -> ControlRequest:
+    return ListReassignmentsRequest(_some_or_all(draws), _timeout(draws))
+
+
 def _timeout(draws: Draws) -> int:
     return draws.one_of((-1, 0, 100, 30_000, -(2**31)))
 
@@ -259,6 +297,10 @@ _MAKERS: tuple[Callable[[Draws], ControlRequest], ...] = (
     *(_create_topics,) * 3,
     *(_delete_topics,) * 2,
     *(_alter_partition,) * 2,
+    _create_partitions,
+    _elect_leaders,
+    _alter_reassignments,
+    _list_reassignments,
     _shutdown,
     _fail_point,
     lambda _: InspectRequest(),

@@ -18,12 +18,9 @@ from highwater_wire.kafka.codec import (
     encode_unsupported,
 )
 from highwater_wire.kafka.messages import (
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
     FetchRequest,
     KafkaRequest,
     KafkaResponse,
-    ProduceRequest,
     UnsupportedRequest,
     expects_response,
 )
@@ -147,9 +144,6 @@ def _check_answer(asked: _Asked, frame: RequestFrame, response: KafkaResponse | 
 
 
 def _asked_wait_ms(request: KafkaRequest) -> int:
-    match request:
-        case FetchRequest():
-            return request.max_wait_ms
-        case ProduceRequest() | CreateTopicsRequest() | DeleteTopicsRequest():
-            return request.timeout_ms
-    return 0
+    if isinstance(request, FetchRequest):
+        return request.max_wait_ms
+    return getattr(request, "timeout_ms", 0)

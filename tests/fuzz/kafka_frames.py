@@ -6,7 +6,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from highwater_core.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicId
+from highwater_core.admin_messages import ReassignmentItem
+from highwater_core.ids import (
+    BrokerEpoch,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    TopicId,
+    TopicPartition,
+)
+from highwater_wire.kafka.admin_messages import (
+    AlterPartitionReassignmentsRequest,
+    CreatePartitionsRequest,
+    ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
+    PartitionsToCreate,
+)
 from highwater_wire.kafka.codec import MalformedRequest, Piece, decode_request, encode_request
 from highwater_wire.kafka.messages import (
     ApiVersionsRequest,
@@ -180,10 +195,64 @@ def delete_topics(draws: Draws) -> KafkaRequest:
     return DeleteTopicsRequest(names, draws.one_of((-1, 0, 100)))
 
 
+def _topic_partition(draws: Draws) -> TopicPartition:
+    return TopicPartition(draws.name(60), _partition(draws))
+
+
+def _some_or_all(draws: Draws) -> tuple[TopicPartition, ...] | None:
+    return None if draws.chance(20) else _partitions(draws, lambda: _topic_partition(draws))
+
+
+def _replicas(draws: Draws) -> tuple[NodeId, ...]:
+    return tuple(_replica(draws) for _ in range(draws.count(3, 9_000)))
+
+
+def _admin_timeout(draws: Draws) -> int:
+    return draws.one_of((-1, 0, 100))
+
+
+def create_partitions(draws: Draws) -> KafkaRequest:
+    """Return one that leaves the witness topic as it is."""
+
+    def entry() -> PartitionsToCreate:
+        assigned = tuple(_replicas(draws) for _ in range(draws.count(2)))
+        count = draws.mostly(draws.between(1, 4), draws.int32(), 90)
+        return PartitionsToCreate(_new_name(draws), count, draws.one_of((None, None, assigned)))
+
+    topics = tuple(each for each in _partitions(draws, entry) if each.topic != "orders")
+    return CreatePartitionsRequest(topics, _admin_timeout(draws), draws.chance(30))
+
+
+def elect_leaders(draws: Draws) -> KafkaRequest:
+    """Return one that loses no records of the witness topic: it asks for unclean ones of others."""
+    election_type = draws.mostly(0, draws.one_of((-128, -1, 1, 2, 127)), 80)
+    partitions = _some_or_all(draws)
+    if election_type == 1:
+        partitions = tuple(each for each in partitions or () if each.topic != "orders")
+    return ElectLeadersRequest(election_type, partitions, _admin_timeout(draws))
+
+
+def alter_reassignments(draws: Draws) -> KafkaRequest:
+    """Return one that leaves the witness topic as it is."""
+
+    def entry() -> ReassignmentItem:
+        replicas = None if draws.chance(30) else _replicas(draws)
+        return ReassignmentItem(_topic_partition(draws), replicas)
+
+    items = tuple(
+        each for each in _partitions(draws, entry) if each.topic_partition.topic != "orders"
+    )
+    return AlterPartitionReassignmentsRequest(items, _admin_timeout(draws))
+
+
+def list_reassignments(draws: Draws) -> KafkaRequest:
+    return ListPartitionReassignmentsRequest(_some_or_all(draws), _admin_timeout(draws))
+
+
 MAKERS: tuple[tuple[int, Callable[[Draws], KafkaRequest]], ...] = (
-    (30, produce),
-    (20, fetch),
-    (15, list_offsets),
+    (27, produce),
+    (17, fetch),
+    (13, list_offsets),
     (5, metadata),
     (8, epochs),
     (8, describe_configs),
@@ -191,6 +260,10 @@ MAKERS: tuple[tuple[int, Callable[[Draws], KafkaRequest]], ...] = (
     (2, api_versions),
     (6, create_topics),
     (3, delete_topics),
+    (2, create_partitions),
+    (2, elect_leaders),
+    (2, alter_reassignments),
+    (2, list_reassignments),
 )
 """How often of a hundred each is drawn."""
 _MAKERS = tuple(make for weight, make in MAKERS for _ in range(weight))

@@ -13,11 +13,13 @@ from typing import Any
 import msgspec
 from google.protobuf.message import DecodeError, Message
 
+from highwater_core import admin_messages as asked
 from highwater_core import messages as core
 from highwater_core.check import check
 from highwater_core.events import TraceEvent
 from highwater_core.messages import ControlRequest, ControlResponse
 from highwater_core.traces import encode_event
+from highwater_wire import control_admin as admin
 from highwater_wire import control_broker as broker
 from highwater_wire import control_controller as controller
 from highwater_wire import control_inspect as inspect
@@ -167,6 +169,86 @@ _ALL = (
             controller_control_pb2.DeleteTopicsResponse,
             controller.write_delete_topics_response,
             controller.read_delete_topics_response,
+        ),
+    ),
+    ControlMethod(
+        CONTROLLER_SERVICE,
+        "CreatePartitions",
+        _Form(
+            asked.CreatePartitionsRequest,
+            controller_control_pb2.CreatePartitionsRequest,
+            admin.write_create_partitions,
+            admin.read_create_partitions,
+        ),
+        _Form(
+            asked.CreatePartitionsResponse,
+            controller_control_pb2.CreatePartitionsResponse,
+            admin.write_create_partitions_response,
+            admin.read_create_partitions_response,
+        ),
+    ),
+    ControlMethod(
+        CONTROLLER_SERVICE,
+        "ElectLeaders",
+        _Form(
+            asked.ElectLeadersRequest,
+            controller_control_pb2.ElectLeadersRequest,
+            admin.write_elect_leaders,
+            admin.read_elect_leaders,
+        ),
+        _Form(
+            asked.ElectLeadersResponse,
+            controller_control_pb2.ElectLeadersResponse,
+            admin.write_elect_leaders_response,
+            admin.read_elect_leaders_response,
+        ),
+    ),
+    ControlMethod(
+        CONTROLLER_SERVICE,
+        "AlterReassignments",
+        _Form(
+            asked.AlterReassignmentsRequest,
+            controller_control_pb2.AlterReassignmentsRequest,
+            admin.write_alter_reassignments,
+            admin.read_alter_reassignments,
+        ),
+        _Form(
+            asked.AlterReassignmentsResponse,
+            controller_control_pb2.AlterReassignmentsResponse,
+            admin.write_alter_reassignments_response,
+            admin.read_alter_reassignments_response,
+        ),
+    ),
+    ControlMethod(
+        CONTROLLER_SERVICE,
+        "ListReassignments",
+        _Form(
+            asked.ListReassignmentsRequest,
+            controller_control_pb2.ListReassignmentsRequest,
+            admin.write_list_reassignments,
+            admin.read_list_reassignments,
+        ),
+        _Form(
+            asked.ListReassignmentsResponse,
+            controller_control_pb2.ListReassignmentsResponse,
+            admin.write_list_reassignments_response,
+            admin.read_list_reassignments_response,
+        ),
+    ),
+    ControlMethod(
+        CONTROLLER_SERVICE,
+        "AlterConfigs",
+        _Form(
+            asked.AlterConfigsRequest,
+            controller_control_pb2.AlterConfigsRequest,
+            admin.write_alter_configs,
+            admin.read_alter_configs,
+        ),
+        _Form(
+            asked.AlterConfigsResponse,
+            controller_control_pb2.AlterConfigsResponse,
+            admin.write_alter_configs_response,
+            admin.read_alter_configs_response,
         ),
     ),
     ControlMethod(

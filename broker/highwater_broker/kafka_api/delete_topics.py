@@ -5,10 +5,9 @@ from __future__ import annotations
 from highwater_broker.kafka_api.forwarding import ControllerForwarding
 from highwater_broker.kafka_api.lookup import is_legal_topic_name
 from highwater_broker.kafka_api.seams import CLIENT_LISTENERS
-from highwater_broker.kafka_api.topic_waits import Deadline, TopicWaits
+from highwater_broker.kafka_api.topic_waits import Deadlines, TopicWaits
 from highwater_core import messages as control
 from highwater_core.errors import ErrorCode
-from highwater_core.runtime import Runtime
 from highwater_wire.kafka.messages import DeletedTopic, DeleteTopicsRequest, DeleteTopicsResponse
 
 
@@ -16,23 +15,18 @@ class DeleteTopicsHandler:
     """Answers DeleteTopics."""
 
     def __init__(
-        self,
-        forwarding: ControllerForwarding,
-        waits: TopicWaits,
-        runtime: Runtime,
-        request_wait_max_ms: int,
+        self, forwarding: ControllerForwarding, waits: TopicWaits, deadlines: Deadlines
     ) -> None:
-        self._request_wait_max_ms = request_wait_max_ms
         self._forwarding = forwarding
         self._waits = waits
-        self._runtime = runtime
+        self._deadlines = deadlines
 
     async def handle(self, request: DeleteTopicsRequest, listener: str) -> DeleteTopicsResponse:
         """Return each topic's outcome; a name that is repeated counts once.
 
         REQUEST_TIMED_OUT leaves it open whether a topic was or will be deleted.
         """
-        deadline = Deadline(self._runtime, request.timeout_ms, self._request_wait_max_ms)
+        deadline = self._deadlines(request.timeout_ms)
         names = tuple(dict.fromkeys(request.names))
         if listener not in CLIENT_LISTENERS:
             return DeleteTopicsResponse(
@@ -47,8 +41,10 @@ class DeleteTopicsHandler:
         wanted = tuple(name for name in names if name not in errors)
         if wanted:
             forwarded = control.DeleteTopicsRequest(wanted, deadline.remaining_ms())
-            outcomes = await self._forwarding.delete(forwarded, deadline)
-            errors |= {name: error for name, (error, _) in outcomes.items()}
+            outcomes = await self._forwarding.ask_about_topics(
+                wanted, forwarded, control.DeleteTopicsResponse, deadline
+            )
+            errors |= {name: outcome.error for name, outcome in outcomes.items()}
         deleted = [name for name in wanted if errors[name] is ErrorCode.NONE]
         if deleted:
             await self._waits.wait(deleted, self._waits.is_gone, deadline.remaining_ms())

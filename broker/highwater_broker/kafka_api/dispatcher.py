@@ -1,8 +1,8 @@
 """Routes each request to the handler of its kind. It decides nothing else.
 
-Which listener serves what: Produce, CreateTopics, DeleteTopics and consumers' Fetch only CLIENT
-and EXTERNAL; followers' Fetch only REPLICATION, so that cutting one plane cuts nothing of the
-other; the rest on each.
+Which listener serves what: Produce, consumers' Fetch and what changes the cluster (topics,
+partitions, elections, reassignments) only CLIENT and EXTERNAL; followers' Fetch only REPLICATION,
+so that cutting one plane cuts nothing of the other; the rest on each.
 """
 
 from __future__ import annotations
@@ -10,14 +10,22 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from highwater_broker.kafka_api.alter_partition_reassignments import (
+    AlterPartitionReassignmentsHandler,
+)
 from highwater_broker.kafka_api.api_versions import ApiVersionsHandler
+from highwater_broker.kafka_api.create_partitions import CreatePartitionsHandler
 from highwater_broker.kafka_api.create_topics import CreateTopicsHandler
 from highwater_broker.kafka_api.delete_topics import DeleteTopicsHandler
 from highwater_broker.kafka_api.describe_configs import DescribeConfigsHandler
+from highwater_broker.kafka_api.elect_leaders import ElectLeadersHandler
 from highwater_broker.kafka_api.fetch import FetchHandler, FetchLimits
 from highwater_broker.kafka_api.find_coordinator import FindCoordinatorHandler
 from highwater_broker.kafka_api.forwarding import ControllerForwarding
 from highwater_broker.kafka_api.list_offsets import ListOffsetsHandler
+from highwater_broker.kafka_api.list_partition_reassignments import (
+    ListPartitionReassignmentsHandler,
+)
 from highwater_broker.kafka_api.lookup import PartitionLookup
 from highwater_broker.kafka_api.metadata import MetadataHandler
 from highwater_broker.kafka_api.offset_for_leader_epoch import OffsetForLeaderEpochHandler
@@ -28,12 +36,18 @@ from highwater_broker.kafka_api.seams import (
     Partitions,
     TopicConfigs,
 )
-from highwater_broker.kafka_api.topic_waits import TopicWaits
+from highwater_broker.kafka_api.topic_waits import Deadline, TopicWaits
 from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.purgatory import Purgatory
 from highwater_core.check import BugFound
 from highwater_core.ports import Ports
+from highwater_wire.kafka.admin_messages import (
+    AlterPartitionReassignmentsRequest,
+    CreatePartitionsRequest,
+    ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
+)
 from highwater_wire.kafka.messages import (
     ApiVersionsRequest,
     CreateTopicsRequest,
@@ -71,6 +85,10 @@ class KafkaApi:
         forwarding = ControllerForwarding(controller)
         waits = TopicWaits(metadata, purgatory)
         turns = Turns(runtime)
+
+        def deadlines(timeout_ms: int) -> Deadline:
+            return Deadline(runtime, timeout_ms, settings.request_wait_max_ms)
+
         versions = ApiVersionsHandler(settings.api_versions)
         limits = FetchLimits(
             settings.fetch_response_max_bytes,
@@ -91,10 +109,18 @@ class KafkaApi:
             FindCoordinatorRequest: FindCoordinatorHandler(metadata, settings.node_id).handle,
             ApiVersionsRequest: versions.handle,
             CreateTopicsRequest: CreateTopicsHandler(
-                forwarding, waits, runtime, settings, turns
+                forwarding, waits, deadlines, settings, turns
             ).handle,
-            DeleteTopicsRequest: DeleteTopicsHandler(
-                forwarding, waits, runtime, settings.request_wait_max_ms
+            DeleteTopicsRequest: DeleteTopicsHandler(forwarding, waits, deadlines).handle,
+            CreatePartitionsRequest: CreatePartitionsHandler(
+                forwarding, waits, deadlines, turns
+            ).handle,
+            ElectLeadersRequest: ElectLeadersHandler(forwarding, waits, deadlines, turns).handle,
+            AlterPartitionReassignmentsRequest: AlterPartitionReassignmentsHandler(
+                forwarding, deadlines, turns
+            ).handle,
+            ListPartitionReassignmentsRequest: ListPartitionReassignmentsHandler(
+                forwarding, deadlines, turns
             ).handle,
             OffsetForLeaderEpochRequest: OffsetForLeaderEpochHandler(lookup, turns).handle,
             DescribeConfigsRequest: DescribeConfigsHandler(

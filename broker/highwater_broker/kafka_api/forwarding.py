@@ -1,17 +1,21 @@
-"""Hands clients' admin requests to the active controller and sorts its answer by topic."""
+"""Hands clients' admin requests to the active controller and sorts its answer by what they name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from highwater_broker.kafka_api.seams import Controller
+from highwater_broker.kafka_api.refusals import Outcome
+from highwater_broker.kafka_api.seams import Controller, Response
 from highwater_broker.kafka_api.topic_waits import Deadline
-from highwater_core import messages as control
+from highwater_core.admin_messages import CreatePartitionsResponse, PartitionResult
 from highwater_core.errors import ErrorCode
+from highwater_core.ids import TopicPartition
+from highwater_core.messages import ControllerCommand, CreateTopicsResponse, DeleteTopicsResponse
 from highwater_core.ports import CallFailed
 from highwater_wire.kafka.text import shortened
 
-TopicOutcomes = dict[str, tuple[ErrorCode, str]]
+TopicsResponse = CreateTopicsResponse | DeleteTopicsResponse | CreatePartitionsResponse
+SILENT = Outcome(ErrorCode.UNKNOWN_SERVER_ERROR, "the controller said nothing about it")
 
 
 class ControllerForwarding:
@@ -24,39 +28,43 @@ class ControllerForwarding:
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
 
-    async def create(
-        self, request: control.CreateTopicsRequest, deadline: Deadline
-    ) -> TopicOutcomes:
-        """Return each topic's error and message; see _unanswered for what no answer means."""
-        names = [topic.name for topic in request.topics]
+    async def ask(
+        self, request: ControllerCommand, response_type: type[Response], deadline: Deadline
+    ) -> Response | Outcome:
+        """Return the controller's answer, or the error of the request as a whole.
+
+        That is REQUEST_TIMED_OUT for an unknown outcome, NOT_CONTROLLER when nothing was sent.
+        """
         try:
-            response = await self._controller.call(request, deadline.remaining_ms())
+            response = await self._controller.call(request, response_type, deadline.remaining_ms())
         except CallFailed as failure:
-            return _unanswered(names, failure)
-        return _by_topic(names, response)
+            error = ErrorCode.REQUEST_TIMED_OUT if failure.sent else ErrorCode.NOT_CONTROLLER
+            return Outcome(error, shortened(f"the controller did not answer: {failure}"))
+        if response.error is not ErrorCode.NONE:
+            return Outcome(response.error, "the controller refused the request")
+        return response
 
-    async def delete(
-        self, request: control.DeleteTopicsRequest, deadline: Deadline
-    ) -> TopicOutcomes:
-        """Return each topic's error and message; see _unanswered for what no answer means."""
-        try:
-            response = await self._controller.call(request, deadline.remaining_ms())
-        except CallFailed as failure:
-            return _unanswered(request.names, failure)
-        return _by_topic(request.names, response)
+    async def ask_about_topics(
+        self,
+        names: Sequence[str],
+        request: ControllerCommand,
+        response_type: type[TopicsResponse],
+        deadline: Deadline,
+    ) -> dict[str, Outcome]:
+        """Return the outcome of each topic that the request names."""
+        response = await self.ask(request, response_type, deadline)
+        if isinstance(response, Outcome):
+            return dict.fromkeys(names, response)
+        told = {
+            result.name: Outcome(result.error, shortened(result.message))
+            for result in response.results
+        }
+        return {name: told.get(name, SILENT) for name in names}
 
 
-def _unanswered(names: Sequence[str], failure: CallFailed) -> TopicOutcomes:
-    """Return REQUEST_TIMED_OUT for an unknown outcome, NOT_CONTROLLER when nothing was sent."""
-    error = ErrorCode.REQUEST_TIMED_OUT if failure.sent else ErrorCode.NOT_CONTROLLER
-    return dict.fromkeys(names, (error, shortened(f"the controller did not answer: {failure}")))
-
-
-def _by_topic(
-    names: Sequence[str], response: control.CreateTopicsResponse | control.DeleteTopicsResponse
-) -> TopicOutcomes:
-    if response.error is not ErrorCode.NONE:
-        return dict.fromkeys(names, (response.error, "the controller refused the request"))
-    told = {result.name: (result.error, shortened(result.message)) for result in response.results}
-    silent = (ErrorCode.UNKNOWN_SERVER_ERROR, "the controller said nothing about the topic")
-    return {name: told.get(name, silent) for name in names}
+def outcomes_of(results: Iterable[PartitionResult]) -> dict[TopicPartition, Outcome]:
+    """Return what the controller told of partitions, in its order."""
+    return {
+        result.topic_partition: Outcome(result.error, shortened(result.message))
+        for result in results
+    }

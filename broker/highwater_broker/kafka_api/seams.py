@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, overload
+from typing import Protocol, TypeVar
 
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
-from highwater_core.messages import (
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-)
+from highwater_core.messages import ControllerCommand, ControllerResponse
 from highwater_wire.kafka.messages import ApiVersionRange, Records
+
+Response = TypeVar("Response", bound=ControllerResponse)
 
 
 class Listener(StrEnum):
@@ -127,10 +124,9 @@ class Partitions(Protocol):
 class Controller(Protocol):
     """Calls the active controller, whichever it is; CallFailed when none answers in time."""
 
-    @overload
-    async def call(self, request: CreateTopicsRequest, timeout_ms: int) -> CreateTopicsResponse: ...
-    @overload
-    async def call(self, request: DeleteTopicsRequest, timeout_ms: int) -> DeleteTopicsResponse: ...
+    async def call(
+        self, request: ControllerCommand, response_type: type[Response], timeout_ms: int
+    ) -> Response: ...
 
 
 class TopicConfigs(Protocol):

@@ -5,7 +5,7 @@ A client that is answered can then ask this broker about the topic at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.purgatory import Purgatory
@@ -33,6 +33,10 @@ class Deadline:
         return max(0, self._deadline_ms - self._runtime.now_ms())
 
 
+Deadlines = Callable[[int], Deadline]
+"""Give the deadline of a request that comes now, by its timeout in milliseconds."""
+
+
 class TopicWaits:
     """Requests that wait for topics to appear or to vanish."""
 
@@ -47,6 +51,19 @@ class TopicWaits:
         return bool(partitions) and all(
             self._metadata.is_alive(partition.leader) for partition in partitions
         )
+
+    def partition_count(self, topic: str) -> int:
+        return self._metadata.partition_count_of(topic)
+
+    def are_led(self, topic: str, numbers: Iterable[int]) -> bool:
+        """Return whether each of these partitions is known and has a live leader."""
+        known = (self._metadata.partition(topic, number) for number in numbers)
+        return all(each is not None and self._metadata.is_alive(each.leader) for each in known)
+
+    def is_led_by_preferred(self, partition: TopicPartition) -> bool:
+        """Return whether the head of the partition's assignment leads it."""
+        known = self._metadata.partition(partition.topic, partition.partition)
+        return known is not None and known.assigned_replicas[:1] == (known.leader,)
 
     def is_gone(self, topic: str) -> bool:
         return not self._metadata.has_topic(topic)

@@ -57,7 +57,8 @@ class World:
     def ask(self, count: int, *, timeout_ms: int, for_ms: int) -> None:
         async def one() -> None:
             try:
-                self.ended.append((await self._client.call(REQUEST, timeout_ms)).error)
+                response = await self._client.call(REQUEST, CreateTopicsResponse, timeout_ms)
+                self.ended.append(response.error)
             except CallFailed as failure:
                 self.ended.append(failure)
 

@@ -57,7 +57,9 @@ class ScriptedController:
     answers: list[Callable[[AlterPartitionRequest], AlterPartitionResponse]]
     asked: list[AlterPartitionRequest] = field(default_factory=list)
 
-    async def call(self, request: AlterPartitionRequest, timeout_ms: int) -> AlterPartitionResponse:
+    async def call(
+        self, request: AlterPartitionRequest, response_type: object, timeout_ms: int
+    ) -> AlterPartitionResponse:
         self.asked.append(request)
         return self.answers.pop(0)(request)
 

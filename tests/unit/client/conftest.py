@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from highwater_core.admin_messages import TopicResult
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Endpoint, LeaderEpoch, NodeId, Offset
 from highwater_simulator.calls import Listener, Listeners, SimulatedTransport
@@ -16,6 +17,16 @@ from highwater_simulator.kernel import Kernel
 from highwater_simulator.network import Network, Plane
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.tasks import NodeRuntime
+from highwater_wire.kafka.admin_messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from highwater_wire.kafka.messages import (
     EARLIEST_TIMESTAMP,
     CreatedTopic,
@@ -157,6 +168,14 @@ class Brokers:
                 return CreateTopicsResponse((CreatedTopic(request.topics[0].name, error),))
             case DeleteTopicsRequest():
                 return DeleteTopicsResponse((DeletedTopic(request.names[0], error),))
+            case CreatePartitionsRequest():
+                return CreatePartitionsResponse((TopicResult(request.topics[0].topic, error),))
+            case ElectLeadersRequest():
+                return ElectLeadersResponse(error, ())
+            case AlterPartitionReassignmentsRequest():
+                return AlterPartitionReassignmentsResponse(error, None, ())
+            case ListPartitionReassignmentsRequest():
+                return ListPartitionReassignmentsResponse(error, None, ())
         raise AssertionError(request)
 
     def metadata(self, request: MetadataRequest) -> MetadataResponse:

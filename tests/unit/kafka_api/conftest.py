@@ -181,7 +181,7 @@ class ScriptedController:
         self.answer: Any = None
         self.on_call: Any = None
 
-    async def call(self, request: Any, timeout_ms: int) -> Any:
+    async def call(self, request: Any, response_type: Any, timeout_ms: int) -> Any:
         self.requests.append(request)
         if self.on_call is not None:
             self.on_call()

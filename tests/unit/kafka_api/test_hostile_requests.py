@@ -10,12 +10,19 @@ from hypothesis import strategies as st
 
 from highwater_controller.logic.assignments import find_assignment_fault
 from highwater_core import messages as control
-from highwater_core.admin_messages import TopicResult
+from highwater_core.admin_messages import ReassignmentItem, TopicResult
 from highwater_core.errors import ErrorCode
-from highwater_core.ids import LeaderEpoch, NodeId, Offset
+from highwater_core.ids import LeaderEpoch, NodeId, Offset, TopicPartition
 from highwater_core.ports import CallFailed
 from highwater_core.topic_configs import BadTopicConfig, parse_topic_config
 from highwater_wire.kafka import codec
+from highwater_wire.kafka.admin_messages import (
+    AlterPartitionReassignmentsRequest,
+    CreatePartitionsRequest,
+    ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
+    PartitionsToCreate,
+)
 from highwater_wire.kafka.codec import VERSION_PROFILE
 from highwater_wire.kafka.messages import (
     CONSUMER,
@@ -133,6 +140,10 @@ def test_every_api_answers_about_a_long_name(world: Any, name: str) -> None:
         ListOffsetsRequest(CONSUMER, (ListOffsetsPartition(name, 0, -1),)),
         OffsetForLeaderEpochRequest(CONSUMER, (EpochPartition(name, 0, LeaderEpoch(0)),)),
         FindCoordinatorRequest(name),
+        CreatePartitionsRequest((PartitionsToCreate(name, 2),), 10),
+        ElectLeadersRequest(0, (TopicPartition(name, 0),), 10),
+        AlterPartitionReassignmentsRequest((ReassignmentItem(TopicPartition(name, 0), None),), 10),
+        ListPartitionReassignmentsRequest((TopicPartition(name, 0),), 10),
     ):
         assert answers(world, request)
 
@@ -212,6 +223,7 @@ topics = st.sampled_from(
     ["orders", "orders", "other", "", ".", "..", "a" * 249, "a" * 250, "../../x", "a b", "%s{}"]
 ) | st.sampled_from([*LONGEST.values()])
 partitions = st.just(0) | int32s
+topic_partitions = st.builds(TopicPartition, topics, partitions)
 timeouts = st.sampled_from([-(2**31), -1, 0, 5, 2**31 - 1])
 
 
@@ -268,6 +280,24 @@ requests = st.one_of(
         timeouts,
         st.booleans(),
     ),
+    st.builds(
+        CreatePartitionsRequest,
+        some(st.builds(PartitionsToCreate, topics, int32s, st.none() | some(some(int32s)))),
+        timeouts,
+        st.booleans(),
+    ),
+    st.builds(
+        ElectLeadersRequest,
+        st.sampled_from([0, 1]) | int8s,
+        st.none() | some(topic_partitions),
+        timeouts,
+    ),
+    st.builds(
+        AlterPartitionReassignmentsRequest,
+        some(st.builds(ReassignmentItem, topic_partitions, st.none() | some(int32s))),
+        timeouts,
+    ),
+    st.builds(ListPartitionReassignmentsRequest, st.none() | some(topic_partitions), timeouts),
 )
 
 

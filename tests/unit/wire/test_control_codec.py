@@ -11,6 +11,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from highwater_core import admin_messages as asked
 from highwater_core import messages
 from highwater_core.admin_messages import TopicResult
 from highwater_core.check import BugFound
@@ -39,6 +40,9 @@ hosts = st.from_regex(r"[a-zA-Z0-9._-]{1,8}", fullmatch=True)
 endpoints = st.builds(Endpoint, hosts, st.integers(1, 65_535))
 
 
+PARTITION = {"topic": "t", "partition": 0}
+
+
 def several(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.lists(items, max_size=3).map(tuple)
 
@@ -48,6 +52,9 @@ brokers = st.builds(
 )
 commands = st.builds(messages.CommandResponse, errors, several(st.tuples(partitions, errors)))
 topic_results = several(st.builds(TopicResult, texts, errors, texts))
+partition_results = several(st.builds(asked.PartitionResult, partitions, errors, texts))
+some_or_all = st.none() | several(partitions)
+entities = st.sampled_from(asked.ConfigEntity)
 
 REQUESTS: dict[type[Any], st.SearchStrategy[Any]] = {
     messages.LeaderAndIsrRequest: st.builds(
@@ -121,6 +128,39 @@ REQUESTS: dict[type[Any], st.SearchStrategy[Any]] = {
         timeout_ms=int32s,
     ),
     messages.DeleteTopicsRequest: st.builds(messages.DeleteTopicsRequest, several(texts), int32s),
+    asked.CreatePartitionsRequest: st.builds(
+        asked.CreatePartitionsRequest,
+        several(st.builds(asked.NewPartitions, texts, int32s, several(node_lists))),
+        st.booleans(),
+        int32s,
+    ),
+    asked.ElectLeadersRequest: st.builds(
+        asked.ElectLeadersRequest, st.sampled_from(asked.ElectionType), some_or_all, int32s
+    ),
+    asked.AlterReassignmentsRequest: st.builds(
+        asked.AlterReassignmentsRequest,
+        several(st.builds(asked.ReassignmentItem, partitions, st.none() | node_lists)),
+        int32s,
+    ),
+    asked.ListReassignmentsRequest: st.builds(asked.ListReassignmentsRequest, some_or_all, int32s),
+    asked.AlterConfigsRequest: st.builds(
+        asked.AlterConfigsRequest,
+        several(
+            st.builds(
+                asked.AlteredConfig,
+                entities,
+                texts,
+                several(
+                    st.builds(
+                        asked.ConfigChange, texts, st.sampled_from(asked.ConfigOperation), texts
+                    )
+                ),
+                st.booleans(),
+            )
+        ),
+        st.booleans(),
+        int32s,
+    ),
     messages.ControlledShutdownRequest: st.builds(
         messages.ControlledShutdownRequest, int32s, int64s
     ),
@@ -170,6 +210,23 @@ RESPONSES: dict[type[Any], st.SearchStrategy[Any]] = {
     messages.CommandResponse: commands,
     messages.CreateTopicsResponse: st.builds(messages.CreateTopicsResponse, errors, topic_results),
     messages.DeleteTopicsResponse: st.builds(messages.DeleteTopicsResponse, errors, topic_results),
+    asked.CreatePartitionsResponse: st.builds(
+        asked.CreatePartitionsResponse, errors, topic_results
+    ),
+    asked.ElectLeadersResponse: st.builds(asked.ElectLeadersResponse, errors, partition_results),
+    asked.AlterReassignmentsResponse: st.builds(
+        asked.AlterReassignmentsResponse, errors, partition_results
+    ),
+    asked.ListReassignmentsResponse: st.builds(
+        asked.ListReassignmentsResponse,
+        errors,
+        several(st.builds(asked.OngoingReassignment, partitions, *(node_lists,) * 3)),
+    ),
+    asked.AlterConfigsResponse: st.builds(
+        asked.AlterConfigsResponse,
+        errors,
+        several(st.builds(asked.ConfigResult, entities, texts, errors, texts)),
+    ),
     messages.ControlledShutdownResponse: st.builds(
         messages.ControlledShutdownResponse, errors, several(partitions)
     ),
@@ -297,6 +354,33 @@ def test_unknown_fail_point_action_is_malformed() -> None:
     data = b"\x0a\x01p\x10\x63"  # name "p", action 99
     with pytest.raises(control.MalformedControlMessage, match="action 99"):
         control.decode_control_request(f"/{control.INSPECT_SERVICE}/SetFailPoint", data)
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "why"),
+    [
+        ("ElectLeaders", {"election_type": 2}, "ElectionType 2"),
+        ("ElectLeaders", {"all_partitions": True, "partitions": [PARTITION]}, "some of them named"),
+        (
+            "AlterReassignments",
+            {"partitions": [{"topic_partition": PARTITION, "is_cancelled": True, "replicas": [1]}]},
+            "given up, and replicas named",
+        ),
+        ("ListReassignments", {"partitions": [{"topic": "t", "partition": -1}]}, "partition -1"),
+        ("AlterConfigs", {"configs": [{"entity": 3}]}, "ConfigEntity 3"),
+        (
+            "AlterConfigs",
+            {"configs": [{"entity": 2, "changes": [{"operation": 9}]}]},
+            "ConfigOperation 9",
+        ),
+    ],
+)
+def test_admin_request_that_contradicts_itself_is_malformed(
+    name: str, message: dict[str, Any], why: str
+) -> None:
+    data = getattr(controller_control_pb2, f"{name}Request")(**message).SerializeToString()
+    with pytest.raises(control.MalformedControlMessage, match=why):
+        control.decode_control_request(f"/{control.CONTROLLER_SERVICE}/{name}", data)
 
 
 # ---------------------------------------------------------------- the trace's stream

@@ -77,7 +77,7 @@ def joined(pieces: Any) -> bytes:
 # ---------------------------------------------------------------- profiles
 
 
-def test_clients_are_offered_the_profile_without_tagged_fields() -> None:
+def test_clients_are_offered_tagged_fields_only_where_there_is_no_other_version() -> None:
     offered = {
         r.api_key: (r.min_version, r.max_version) for r in VERSION_PROFILE.api_version_ranges()
     }
@@ -92,6 +92,10 @@ def test_clients_are_offered_the_profile_without_tagged_fields() -> None:
         20: (1, 3),
         23: (2, 3),
         32: (1, 3),
+        37: (0, 1),
+        43: (0, 1),
+        45: (0, 0),
+        46: (0, 0),
     }
 
 

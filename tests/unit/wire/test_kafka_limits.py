@@ -7,9 +7,18 @@ from typing import Any
 
 import pytest
 
+from highwater_core.admin_messages import OngoingReassignment, PartitionResult, TopicResult
 from highwater_core.errors import ErrorCode
-from highwater_core.ids import BrokerEpoch, NodeId, Offset
+from highwater_core.ids import BrokerEpoch, NodeId, Offset, TopicPartition
 from highwater_wire.kafka import codec
+from highwater_wire.kafka.admin_messages import (
+    AlterPartitionReassignmentsResponse,
+    CreatePartitionsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from highwater_wire.kafka.bounds import (
     MAX_FETCH_STRUCTURES,
     MAX_REQUEST_BYTES,
@@ -120,6 +129,24 @@ def test_short_texts_and_empty_records_count_too(frame: bytes) -> None:
         decode(frame)
 
 
+@pytest.mark.parametrize(
+    ("request_type", "arguments"),
+    [(ElectLeadersRequest, (0,)), (ListPartitionReassignmentsRequest, ())],
+)
+def test_numbers_of_partitions_count_as_much_as_partitions(
+    request_type: Any, arguments: tuple[int, ...]
+) -> None:
+    def seen(count: int) -> Any:
+        named = tuple(TopicPartition("t", number) for number in range(count))
+        request = request_type(*arguments, named, 1_000)
+        version = max(VERSION_PROFILE.served_versions(codec.api_key_of(request)))
+        return decode(joined(codec.encode_request(request, version, 1, None))[4:])
+
+    assert len(seen(MAX_STRUCTURES - 1).partitions) == MAX_STRUCTURES - 1
+    with pytest.raises(MalformedRequest, match="costs more to read"):
+        seen(MAX_STRUCTURES)
+
+
 @pytest.mark.parametrize("version", [10, 11])
 def test_a_clients_fetch_is_bounded_like_all_else_in_every_version(version: int) -> None:
     """Found: to read and answer one of 30,000 partitions held the event loop for 160 ms."""
@@ -169,6 +196,7 @@ def test_a_headers_tagged_fields_are_few(tags: bytes) -> None:
 
 LONG = "é" * MAX_STRING_BYTES
 LONGEST = "x" * MAX_STRING_BYTES
+LONG_RESULT = PartitionResult(TopicPartition(LONG, 0), NONE, LONG)
 ANSWERS: list[Any] = [
     MetadataResponse(
         (MetadataBroker(NodeId(0), LONG, 1),), LONG, NodeId(0), (MetadataTopic(NONE, LONG),)
@@ -178,6 +206,12 @@ ANSWERS: list[Any] = [
     ),
     CreateTopicsResponse((CreatedTopic(LONG, NONE, LONG),)),
     DeleteTopicsResponse((DeletedTopic(LONG, NONE),)),
+    CreatePartitionsResponse((TopicResult(LONG, NONE, LONG),)),
+    ElectLeadersResponse(NONE, (LONG_RESULT,)),
+    AlterPartitionReassignmentsResponse(NONE, LONG, (LONG_RESULT,)),
+    ListPartitionReassignmentsResponse(
+        NONE, LONG, (OngoingReassignment(LONG_RESULT.topic_partition, (), (), ()),)
+    ),
     FindCoordinatorResponse(NONE, LONG, NodeId(0), LONG, 1),
     ListOffsetsResponse((ListOffsetsResult(LONG, 0, NONE),)),
     OffsetForLeaderEpochResponse((EpochEndOffset(LONG, 0, NONE),)),
@@ -206,6 +240,9 @@ def test_a_lone_surrogate_does_not_keep_an_answer_from_being_sent() -> None:
         FindCoordinatorResponse(NONE, "", NodeId(2**31), "", 0),
         FetchResponse((FetchPartitionResult("t", 2**31, NONE),)),
         ListOffsetsResponse((ListOffsetsResult("t", 0, NONE, timestamp=2**63),)),
+        ListPartitionReassignmentsResponse(
+            NONE, None, (OngoingReassignment(TopicPartition("t", 2**31), (), (), ()),)
+        ),
     ],
     ids=lambda answer: type(answer).__name__,
 )

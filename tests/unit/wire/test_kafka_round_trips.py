@@ -2,299 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from highwater_core.errors import ErrorCode
-from highwater_core.ids import TopicId
 from highwater_wire.kafka import codec, messages
 from highwater_wire.kafka.codec import REPLICATION_PROFILE, VERSION_PROFILE
 from highwater_wire.kafka.entities import PieceSink, response_schema
 from highwater_wire.kafka.messages import ApiKey
+from tests.support.kafka_values import REQUESTS, RESPONSES, int32s, optional_texts
 
 FEW = settings(max_examples=10, deadline=None, derandomize=True, database=None)
 
-int8s = st.integers(-(2**7), 2**7 - 1)
-int16s = st.integers(-(2**15), 2**15 - 1)
-int32s = st.integers(-(2**31), 2**31 - 1)
-int64s = st.integers(-(2**63), 2**63 - 1)
-durations_ms = st.integers(-1, 2**31 - 1)
-texts = st.text(max_size=8)
-optional_texts = st.none() | texts
-errors = st.sampled_from(ErrorCode)
-node_lists = st.lists(int32s, max_size=3).map(tuple)
-topic_names = st.sampled_from(["a", "b", "ü-topic", "x" * 249])
-record_bytes = st.binary(max_size=300) | st.just(b"r" * 20_000)
-
-
-def tuples_of(items: st.SearchStrategy[Any], max_size: int = 4) -> st.SearchStrategy[Any]:
-    return st.lists(items, max_size=max_size).map(tuple)
-
-
-def grouped(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Items in the order of the wire: by topic."""
-    return st.lists(items, max_size=5).map(
-        lambda rows: tuple(sorted(rows, key=lambda row: row.topic))
-    )
-
-
-def since(version: int, first: int, values: st.SearchStrategy[Any], default: Any) -> Any:
-    """The values from a field's first version on, its default before."""
-    return values if version >= first else st.just(default)
-
-
-def topic_id_of(topic: str) -> TopicId:
-    return TopicId(topic.encode().hex()[:32].rjust(32, "1"))
-
-
-def requests(key: ApiKey, version: int) -> st.SearchStrategy[Any]:
-    return REQUESTS[key](version)
-
-
-def responses(key: ApiKey, version: int) -> st.SearchStrategy[Any]:
-    return RESPONSES[key](version)
-
-
-# ---------------------------------------------------------------- strategies by API
-
-
-def produce_requests(_version: int) -> st.SearchStrategy[Any]:
-    partition = st.builds(messages.ProducePartition, topic_names, int32s, st.none() | record_bytes)
-    return st.builds(
-        messages.ProduceRequest,
-        acks=int16s,
-        timeout_ms=durations_ms,
-        partitions=grouped(partition),
-        transactional_id=optional_texts,
-    )
-
-
-def produce_responses(version: int) -> st.SearchStrategy[Any]:
-    result = st.builds(
-        messages.ProducePartitionResult,
-        topic=topic_names,
-        partition=int32s,
-        error=errors,
-        base_offset=int64s,
-        log_start_offset=since(version, 5, int64s, -1),
-    )
-    return st.builds(messages.ProduceResponse, grouped(result))
-
-
-def _with_topic_id(row: Any, version: int) -> Any:
-    values = {name: getattr(row, name) for name in row.__dataclass_fields__}
-    values["topic_id"] = topic_id_of(row.topic) if version >= 13 else ""
-    return type(row)(**values)
-
-
-def fetch_requests(version: int) -> st.SearchStrategy[Any]:
-    partition = st.builds(
-        messages.FetchPartition,
-        topic=topic_names,
-        partition=int32s,
-        fetch_offset=int64s,
-        max_bytes=int32s,
-        current_leader_epoch=since(version, 9, int32s, -1),
-        log_start_offset=since(version, 5, int64s, -1),
-    ).map(lambda row: _with_topic_id(row, version))
-    return st.builds(
-        messages.FetchRequest,
-        replica_id=int32s,
-        max_wait_ms=durations_ms,
-        min_bytes=int32s,
-        max_bytes=int32s,
-        partitions=grouped(partition),
-        replica_epoch=int64s if version == 12 else since(version, 15, int64s, -1),
-    )
-
-
-def fetch_responses(version: int) -> st.SearchStrategy[Any]:
-    result = st.builds(
-        messages.FetchPartitionResult,
-        topic=topic_names,
-        partition=int32s,
-        error=errors,
-        high_watermark=int64s,
-        log_start_offset=since(version, 5, int64s, -1),
-        records=record_bytes,
-    ).map(lambda row: _with_topic_id(row, version))
-    return st.builds(
-        messages.FetchResponse,
-        grouped(result),
-        since(version, 7, errors, ErrorCode.NONE),
-    )
-
-
-def list_offsets_requests(version: int) -> st.SearchStrategy[Any]:
-    partition = st.builds(
-        messages.ListOffsetsPartition,
-        topic=topic_names,
-        partition=int32s,
-        timestamp=int64s,
-        current_leader_epoch=since(version, 4, int32s, -1),
-    )
-    return st.builds(
-        messages.ListOffsetsRequest, int32s, grouped(partition), request_version=st.just(version)
-    )
-
-
-def list_offsets_responses(version: int) -> st.SearchStrategy[Any]:
-    result = st.builds(
-        messages.ListOffsetsResult,
-        topic=topic_names,
-        partition=int32s,
-        error=errors,
-        timestamp=int64s,
-        offset=int64s,
-        leader_epoch=since(version, 4, int32s, -1),
-    )
-    return st.builds(messages.ListOffsetsResponse, grouped(result))
-
-
-def metadata_requests(version: int) -> st.SearchStrategy[Any]:
-    names = tuples_of(topic_names).filter(lambda topics: version > 0 or topics)
-    return st.builds(
-        messages.MetadataRequest,
-        st.none() | names,
-        since(version, 4, st.booleans(), True),
-    )
-
-
-def metadata_responses(version: int) -> st.SearchStrategy[Any]:
-    partition = st.builds(
-        messages.MetadataPartition,
-        error=errors,
-        partition=int32s,
-        leader=int32s,
-        leader_epoch=since(version, 7, int32s, -1),
-        replicas=node_lists,
-        isr=node_lists,
-        offline_replicas=since(version, 5, node_lists, ()),
-    )
-    topic = st.builds(
-        messages.MetadataTopic,
-        error=errors,
-        name=topic_names,
-        partitions=tuples_of(partition),
-        is_internal=since(version, 1, st.booleans(), False),
-    )
-    return st.builds(
-        messages.MetadataResponse,
-        brokers=tuples_of(st.builds(messages.MetadataBroker, int32s, texts, int32s)),
-        cluster_id=since(version, 2, optional_texts, None),
-        controller_id=since(version, 1, int32s, -1),
-        topics=tuples_of(topic),
-    )
-
-
-def find_coordinator_requests(version: int) -> st.SearchStrategy[Any]:
-    return st.builds(messages.FindCoordinatorRequest, texts, since(version, 1, int8s, 0))
-
-
-def find_coordinator_responses(version: int) -> st.SearchStrategy[Any]:
-    return st.builds(
-        messages.FindCoordinatorResponse,
-        error=errors,
-        message=since(version, 1, optional_texts, None),
-        node_id=int32s,
-        host=texts,
-        port=int32s,
-    )
-
-
-def api_versions_requests(version: int) -> st.SearchStrategy[Any]:
-    name = since(version, 3, texts, None)
-    return st.builds(messages.ApiVersionsRequest, name, name)
-
-
-def api_versions_responses(_version: int) -> st.SearchStrategy[Any]:
-    api = st.builds(messages.ApiVersionRange, int16s, int16s, int16s)
-    return st.builds(messages.ApiVersionsResponse, errors, tuples_of(api))
-
-
-def create_topics_requests(_version: int) -> st.SearchStrategy[Any]:
-    topic = st.builds(
-        messages.TopicToCreate,
-        name=topic_names,
-        partition_count=int32s,
-        replication_factor=int16s,
-        assignments=tuples_of(st.tuples(int32s, node_lists)),
-        configs=tuples_of(st.tuples(texts, optional_texts)),
-    )
-    return st.builds(messages.CreateTopicsRequest, tuples_of(topic), durations_ms, st.booleans())
-
-
-def create_topics_responses(_version: int) -> st.SearchStrategy[Any]:
-    topic = st.builds(messages.CreatedTopic, topic_names, errors, optional_texts)
-    return st.builds(messages.CreateTopicsResponse, tuples_of(topic))
-
-
-def delete_topics_requests(_version: int) -> st.SearchStrategy[Any]:
-    return st.builds(messages.DeleteTopicsRequest, tuples_of(topic_names), durations_ms)
-
-
-def delete_topics_responses(_version: int) -> st.SearchStrategy[Any]:
-    topic = st.builds(messages.DeletedTopic, topic_names, errors)
-    return st.builds(messages.DeleteTopicsResponse, tuples_of(topic))
-
-
-def epoch_requests(version: int) -> st.SearchStrategy[Any]:
-    partition = st.builds(messages.EpochPartition, topic_names, int32s, int32s, int32s)
-    return st.builds(
-        messages.OffsetForLeaderEpochRequest,
-        since(version, 3, int32s, messages.CONSUMER),
-        grouped(partition),
-    )
-
-
-def epoch_responses(_version: int) -> st.SearchStrategy[Any]:
-    result = st.builds(messages.EpochEndOffset, topic_names, int32s, errors, int32s, int64s)
-    return st.builds(messages.OffsetForLeaderEpochResponse, grouped(result))
-
-
-def describe_configs_requests(_version: int) -> st.SearchStrategy[Any]:
-    resource = st.builds(messages.ConfigResource, int8s, texts, st.none() | tuples_of(texts))
-    return st.builds(messages.DescribeConfigsRequest, tuples_of(resource))
-
-
-def describe_configs_responses(_version: int) -> st.SearchStrategy[Any]:
-    entry = st.builds(messages.ConfigEntry, texts, optional_texts, st.booleans(), st.booleans())
-    resource = st.builds(
-        messages.DescribedConfig, errors, optional_texts, int8s, texts, tuples_of(entry)
-    )
-    return st.builds(messages.DescribeConfigsResponse, tuples_of(resource))
-
-
-Strategies = dict[ApiKey, Callable[[int], st.SearchStrategy[Any]]]
-
-REQUESTS: Strategies = {
-    ApiKey.PRODUCE: produce_requests,
-    ApiKey.FETCH: fetch_requests,
-    ApiKey.LIST_OFFSETS: list_offsets_requests,
-    ApiKey.METADATA: metadata_requests,
-    ApiKey.FIND_COORDINATOR: find_coordinator_requests,
-    ApiKey.API_VERSIONS: api_versions_requests,
-    ApiKey.CREATE_TOPICS: create_topics_requests,
-    ApiKey.DELETE_TOPICS: delete_topics_requests,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: epoch_requests,
-    ApiKey.DESCRIBE_CONFIGS: describe_configs_requests,
-}
-RESPONSES: Strategies = {
-    ApiKey.PRODUCE: produce_responses,
-    ApiKey.FETCH: fetch_responses,
-    ApiKey.LIST_OFFSETS: list_offsets_responses,
-    ApiKey.METADATA: metadata_responses,
-    ApiKey.FIND_COORDINATOR: find_coordinator_responses,
-    ApiKey.API_VERSIONS: api_versions_responses,
-    ApiKey.CREATE_TOPICS: create_topics_responses,
-    ApiKey.DELETE_TOPICS: delete_topics_responses,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: epoch_responses,
-    ApiKey.DESCRIBE_CONFIGS: describe_configs_responses,
-}
 SERVED = [
     pytest.param(key, version, id=f"{key.name.lower()}-v{version}")
     for key in ApiKey
@@ -350,7 +72,7 @@ def asker(response: Any, key: ApiKey, version: int) -> Any:
 @pytest.mark.parametrize(("key", "version"), SERVED)
 def test_request_survives_the_wire(key: ApiKey, version: int) -> None:
     @FEW
-    @given(requests(key, version), int32s, optional_texts)
+    @given(REQUESTS[key](version), int32s, optional_texts)
     def check_one(request: Any, correlation_id: int, client_id: str | None) -> None:
         sent = joined(codec.encode_request(request, version, correlation_id, client_id))
         assert int.from_bytes(sent[:4], "big") == len(sent) - 4
@@ -365,7 +87,7 @@ def test_request_survives_the_wire(key: ApiKey, version: int) -> None:
 @pytest.mark.parametrize(("key", "version"), SERVED)
 def test_response_survives_the_wire(key: ApiKey, version: int) -> None:
     @FEW
-    @given(responses(key, version), int32s)
+    @given(RESPONSES[key](version), int32s)
     def check_one(response: Any, correlation_id: int) -> None:
         sent = joined(codec.encode_response(response, version, correlation_id))
         assert int.from_bytes(sent[:4], "big") == len(sent) - 4
@@ -378,7 +100,7 @@ def test_response_survives_the_wire(key: ApiKey, version: int) -> None:
 @pytest.mark.parametrize(("key", "version"), SERVED)
 def test_torn_or_lengthened_request_is_malformed(key: ApiKey, version: int) -> None:
     @settings(FEW, max_examples=3)
-    @given(requests(key, version))
+    @given(REQUESTS[key](version))
     def check_one(request: Any) -> None:
         frame = joined(codec.encode_request(request, version, 1, "client"))[4:]
         cuts = {*range(min(len(frame), 200)), *range(max(0, len(frame) - 50), len(frame))}
@@ -394,7 +116,7 @@ def test_torn_or_lengthened_request_is_malformed(key: ApiKey, version: int) -> N
 @pytest.mark.parametrize(("key", "version"), SERVED)
 def test_torn_or_lengthened_response_is_malformed(key: ApiKey, version: int) -> None:
     @settings(FEW, max_examples=3)
-    @given(responses(key, version))
+    @given(RESPONSES[key](version))
     def check_one(response: Any) -> None:
         frame = joined(codec.encode_response(response, version, 1))[4:]
         request = asker(response, key, version)
@@ -426,7 +148,7 @@ def patched(frame: bytes, changes: list[tuple[int, bytes]], start: int) -> bytes
 @pytest.mark.parametrize(("key", "version"), SERVED)
 def test_damaged_request_is_malformed_or_another_request(key: ApiKey, version: int) -> None:
     @settings(FEW, max_examples=15)
-    @given(requests(key, version), patches)
+    @given(REQUESTS[key](version), patches)
     def check_one(request: Any, changes: list[tuple[int, bytes]]) -> None:
         frame = joined(codec.encode_request(request, version, 1, "client"))[4:]
         try:
@@ -441,7 +163,7 @@ def test_damaged_request_is_malformed_or_another_request(key: ApiKey, version: i
 @pytest.mark.parametrize(("key", "version"), SERVED)
 def test_damaged_response_is_malformed_or_another_response(key: ApiKey, version: int) -> None:
     @settings(FEW, max_examples=15)
-    @given(responses(key, version), patches)
+    @given(RESPONSES[key](version), patches)
     def check_one(response: Any, changes: list[tuple[int, bytes]]) -> None:
         frame = joined(codec.encode_response(response, version, 1))[4:]
         request = asker(response, key, version)
@@ -488,6 +210,10 @@ WRITTEN_BY_STRUCT = [
         ApiKey.CREATE_TOPICS,
         ApiKey.DELETE_TOPICS,
         ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
     )
     for version in VERSION_PROFILE.served_versions(key)
 ]
@@ -499,7 +225,7 @@ def test_an_answer_by_struct_has_the_bytes_of_kios(key: ApiKey, version: int) ->
     @given(RESPONSES[key](version))
     def check_one(response: Any) -> None:
         schema = response_schema(key, version)
-        sink = PieceSink((5).to_bytes(4, "big"))
+        sink = PieceSink((5).to_bytes(4, "big") + (b"\x00" if schema.flexible else b""))
         schema.write(sink, codec._CONVERTERS[key].write_response(response, schema))
         assert joined(codec.encode_response(response, version, 5)) == joined(sink.frame())
 

@@ -33,6 +33,8 @@ _STRUCTURE_COST = 20
 _TAG_COST = 1
 _NUMBER_COST = 1
 """What a number in an array, or a tag, costs to read, next to a structure or a text."""
+_PARTITION_NUMBERS = ("partitions", "partition_indexes")
+"""Fields whose numbers cost as much as structures: each becomes a partition with its topic."""
 MAX_HEADER_TAGS = 100
 MAX_REQUEST_COST = MAX_STRUCTURES * _STRUCTURE_COST
 
@@ -218,7 +220,8 @@ def _field_walk(field: Any, flexible: bool, budget: _Budget) -> tuple[Walk, int,
         walk = _array_walk(element, least, flexible, budget, _STRUCTURE_COST)
     else:
         element, least, is_fixed = _primitive_walk(field.metadata["kafka_type"], flexible)
-        cost = _NUMBER_COST if is_fixed else _STRUCTURE_COST
+        is_number = is_fixed and field.name not in _PARTITION_NUMBERS
+        cost = _NUMBER_COST if is_number else _STRUCTURE_COST
         walk = _array_walk(element, least, flexible, budget, cost)
     return walk, 1 if flexible else 4, False
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from highwater_core.check import check
 from highwater_core.errors import ErrorCode
+from highwater_wire.kafka import codec_admin as admin
 from highwater_wire.kafka import codec_offsets as offsets
 from highwater_wire.kafka import codec_records as records
 from highwater_wire.kafka import codec_topics as topics
@@ -157,6 +158,30 @@ _CONVERTERS: dict[ApiKey, _Converters] = {
         topics.read_describe_configs_response,
         topics.write_describe_configs_response,
     ),
+    ApiKey.CREATE_PARTITIONS: _Converters(
+        admin.read_create_partitions_request,
+        admin.write_create_partitions_request,
+        admin.read_create_partitions_response,
+        admin.write_create_partitions_response,
+    ),
+    ApiKey.ELECT_LEADERS: _Converters(
+        admin.read_elect_leaders_request,
+        admin.write_elect_leaders_request,
+        admin.read_elect_leaders_response,
+        admin.write_elect_leaders_response,
+    ),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _Converters(
+        admin.read_alter_reassignments_request,
+        admin.write_alter_reassignments_request,
+        admin.read_alter_reassignments_response,
+        admin.write_alter_reassignments_response,
+    ),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: _Converters(
+        admin.read_list_reassignments_request,
+        admin.write_list_reassignments_request,
+        admin.read_list_reassignments_response,
+        admin.write_list_reassignments_response,
+    ),
 }
 
 _API_KEYS = {int(key): key for key in ApiKey}
@@ -254,7 +279,7 @@ def _encode_response(response: KafkaResponse, api_version: int, correlation_id: 
         fast.write_produce_response(response, api_version, sink)
     elif isinstance(response, FetchResponse) and api_version in fast.FETCH_RESPONSES:
         fast.write_fetch_response(response, api_version, sink)
-    elif schema.flexible or not write_answer(response, api_version, sink):
+    elif not write_answer(response, api_version, sink):
         schema.write(sink, _CONVERTERS[key].write_response(response, schema))
     return sink.frame()
 

@@ -1,7 +1,7 @@
 """The answers that name many topics, by struct: nothing else runs while one is encoded.
 
 Each function writes what kio and the codec_* modules write, several times faster; tests hold them
-to equal bytes. Only versions without tagged fields are written here.
+to equal bytes. Of versions with tagged fields only the reassignments' are written here.
 """
 
 from __future__ import annotations
@@ -11,6 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from highwater_core.ids import NodeId
+from highwater_wire.kafka.admin_messages import (
+    AlterPartitionReassignmentsResponse,
+    CreatePartitionsResponse,
+    ElectLeadersResponse,
+    ListPartitionReassignmentsResponse,
+)
 from highwater_wire.kafka.codec_topics import config_source
 from highwater_wire.kafka.entities import PieceSink, by_topic
 from highwater_wire.kafka.messages import (
@@ -121,6 +127,7 @@ def _write_epoch_ends(value: OffsetForLeaderEpochResponse, _version: int) -> Ite
 # ---------------------------------------------------------------- topics and configurations
 
 _CONFIG_V1 = struct.Struct(">?b?i").pack  # read only, source, not sensitive, no synonyms
+_PARTITION_ERROR = struct.Struct(">ih").pack  # partition, error
 _RESOURCE_TYPE = struct.Struct(">b").pack
 
 
@@ -134,6 +141,25 @@ def _write_deleted(value: DeleteTopicsResponse, _version: int) -> Iterable[bytes
     yield _NO_THROTTLE + _INT32(len(value.topics))
     for topic in value.topics:
         yield _text(topic.name) + _INT16(topic.error)
+
+
+def _write_expanded(value: CreatePartitionsResponse, _version: int) -> Iterable[bytes]:
+    yield _NO_THROTTLE + _INT32(len(value.topics))
+    for topic in value.topics:
+        yield _text(topic.name) + _INT16(topic.error) + _text(topic.message or None)
+
+
+def _write_elected(value: ElectLeadersResponse, version: int) -> Iterable[bytes]:
+    yield _NO_THROTTLE
+    if version >= 1:
+        yield _INT16(value.error)
+    groups = by_topic(value.partitions, lambda item: item.topic_partition.topic)
+    yield _INT32(len(groups))
+    for topic, items in groups.items():
+        yield _text(topic) + _INT32(len(items))
+        for item in items:
+            yield _PARTITION_ERROR(item.topic_partition.partition, item.error)
+            yield _text(item.message or None)
 
 
 def _write_configs(value: DescribeConfigsResponse, version: int) -> Iterable[bytes]:
@@ -156,6 +182,60 @@ def _described(resource: DescribedConfig, version: int) -> bytes:
     return b"".join(out)
 
 
+# ---------------------------------------------------------------- reassignments: compact lengths
+
+_NO_TAGS = b"\x00"
+_COMPACT_NULL = b"\x00"
+
+
+def _compact_length(length: int) -> bytes:
+    """Return the length of an array or text as its varint: one more than it is."""
+    length += 1
+    out = bytearray()
+    while length >= 0x80:
+        out.append(length & 0x7F | 0x80)
+        length >>= 7
+    out.append(length)
+    return bytes(out)
+
+
+def _compact_text(text: str | None) -> bytes:
+    if not text:
+        return _COMPACT_NULL if text is None else _compact_length(0)
+    data = fitting(text).encode()
+    return _compact_length(len(data)) + data
+
+
+def _compact_nodes(nodes: tuple[NodeId, ...]) -> bytes:
+    return _compact_length(len(nodes)) + struct.pack(f">{len(nodes)}i", *nodes)
+
+
+def _write_altered(value: AlterPartitionReassignmentsResponse, _version: int) -> Iterable[bytes]:
+    yield _NO_THROTTLE + _INT16(value.error) + _compact_text(value.message)
+    groups = by_topic(value.partitions, lambda item: item.topic_partition.topic)
+    yield _compact_length(len(groups))
+    for topic, items in groups.items():
+        yield _compact_text(topic) + _compact_length(len(items))
+        for item in items:
+            yield _PARTITION_ERROR(item.topic_partition.partition, item.error)
+            yield _compact_text(item.message or None) + _NO_TAGS
+        yield _NO_TAGS
+    yield _NO_TAGS
+
+
+def _write_ongoing(value: ListPartitionReassignmentsResponse, _version: int) -> Iterable[bytes]:
+    yield _NO_THROTTLE + _INT16(value.error) + _compact_text(value.message)
+    groups = by_topic(value.partitions, lambda item: item.topic_partition.topic)
+    yield _compact_length(len(groups))
+    for topic, items in groups.items():
+        yield _compact_text(topic) + _compact_length(len(items))
+        for item in items:
+            yield _INT32(item.topic_partition.partition) + _compact_nodes(item.replicas)
+            yield _compact_nodes(item.adding) + _compact_nodes(item.removing) + _NO_TAGS
+        yield _NO_TAGS
+    yield _NO_TAGS
+
+
 Writer = Callable[[Any, int], Iterable[bytes]]
 _WRITERS: Mapping[type, Writer] = {
     MetadataResponse: _write_metadata,
@@ -163,12 +243,16 @@ _WRITERS: Mapping[type, Writer] = {
     OffsetForLeaderEpochResponse: _write_epoch_ends,
     CreateTopicsResponse: _write_created,
     DeleteTopicsResponse: _write_deleted,
+    CreatePartitionsResponse: _write_expanded,
+    ElectLeadersResponse: _write_elected,
+    AlterPartitionReassignmentsResponse: _write_altered,
+    ListPartitionReassignmentsResponse: _write_ongoing,
     DescribeConfigsResponse: _write_configs,
 }
 
 
 def write_answer(value: object, version: int, sink: PieceSink) -> bool:
-    """Write a response of a version without tagged fields; False where kio is to write it."""
+    """Write a response that names many topics; False where kio is to write it."""
     writer = _WRITERS.get(type(value))
     if writer is None:
         return False

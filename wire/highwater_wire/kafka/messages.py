@@ -23,6 +23,16 @@ from highwater_core.ids import (
     Offset,
     TopicId,
 )
+from highwater_wire.kafka.admin_messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 
 CONSUMER = NodeId(-1)
 """The replica id of a fetch by a client."""
@@ -44,6 +54,10 @@ class ApiKey(IntEnum):
     DELETE_TOPICS = 20
     OFFSET_FOR_LEADER_EPOCH = 23
     DESCRIBE_CONFIGS = 32
+    CREATE_PARTITIONS = 37
+    ELECT_LEADERS = 43
+    ALTER_PARTITION_REASSIGNMENTS = 45
+    LIST_PARTITION_REASSIGNMENTS = 46
 
 
 class RecordsView(Protocol):
@@ -438,6 +452,10 @@ KafkaRequest = (
     | CreateTopicsRequest
     | DeleteTopicsRequest
     | DescribeConfigsRequest
+    | CreatePartitionsRequest
+    | ElectLeadersRequest
+    | AlterPartitionReassignmentsRequest
+    | ListPartitionReassignmentsRequest
     | FindCoordinatorRequest
     | UnsupportedRequest
 )
@@ -451,6 +469,10 @@ KafkaResponse = (
     | CreateTopicsResponse
     | DeleteTopicsResponse
     | DescribeConfigsResponse
+    | CreatePartitionsResponse
+    | ElectLeadersResponse
+    | AlterPartitionReassignmentsResponse
+    | ListPartitionReassignmentsResponse
     | FindCoordinatorResponse
 )
 

@@ -10,6 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from highwater_core.ids import NO_BROKER_EPOCH
+from highwater_wire.kafka.admin_messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from highwater_wire.kafka.bounds import MAX_FETCH_STRUCTURES, MAX_STRUCTURES
 from highwater_wire.kafka.messages import (
     ApiKey,
@@ -84,11 +94,15 @@ VERSION_PROFILE = VersionProfile(
         ApiKey.DELETE_TOPICS: (1, 3),
         ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, 3),
         ApiKey.DESCRIBE_CONFIGS: (1, 3),
+        ApiKey.CREATE_PARTITIONS: (0, 1),
+        ApiKey.ELECT_LEADERS: (0, 1),
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS: (0, 0),
+        ApiKey.LIST_PARTITION_REASSIGNMENTS: (0, 0),
     },
     unserved_below={ApiKey.PRODUCE: 3},
 )
 """What clients are offered: no version needs topic ids, and none has tagged fields but that of
-ApiVersions which some clients insist on (KIP-511)."""
+ApiVersions which some clients insist on (KIP-511), and the reassignments' only one (KIP-455)."""
 
 REPLICATION_PROFILE = VersionProfile(
     name="replication",
@@ -130,6 +144,10 @@ REQUEST_KEYS: Mapping[type[object], ApiKey] = {
     CreateTopicsRequest: ApiKey.CREATE_TOPICS,
     DeleteTopicsRequest: ApiKey.DELETE_TOPICS,
     DescribeConfigsRequest: ApiKey.DESCRIBE_CONFIGS,
+    CreatePartitionsRequest: ApiKey.CREATE_PARTITIONS,
+    ElectLeadersRequest: ApiKey.ELECT_LEADERS,
+    AlterPartitionReassignmentsRequest: ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+    ListPartitionReassignmentsRequest: ApiKey.LIST_PARTITION_REASSIGNMENTS,
     FetchRequest: ApiKey.FETCH,
     FindCoordinatorRequest: ApiKey.FIND_COORDINATOR,
     ListOffsetsRequest: ApiKey.LIST_OFFSETS,
@@ -142,6 +160,10 @@ RESPONSE_KEYS: Mapping[type[object], ApiKey] = {
     CreateTopicsResponse: ApiKey.CREATE_TOPICS,
     DeleteTopicsResponse: ApiKey.DELETE_TOPICS,
     DescribeConfigsResponse: ApiKey.DESCRIBE_CONFIGS,
+    CreatePartitionsResponse: ApiKey.CREATE_PARTITIONS,
+    ElectLeadersResponse: ApiKey.ELECT_LEADERS,
+    AlterPartitionReassignmentsResponse: ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+    ListPartitionReassignmentsResponse: ApiKey.LIST_PARTITION_REASSIGNMENTS,
     FetchResponse: ApiKey.FETCH,
     FindCoordinatorResponse: ApiKey.FIND_COORDINATOR,
     ListOffsetsResponse: ApiKey.LIST_OFFSETS,

@@ -220,6 +220,526 @@ class DeleteTopicsResponse(_message.Message):
 Global___DeleteTopicsResponse: _TypeAlias = DeleteTopicsResponse  # noqa: Y015
 
 @_typing.final
+class NewPartitions(_message.Message):
+    """A topic that is to have more partitions."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_FIELD_NUMBER: _builtins.int
+    TOTAL_COUNT_FIELD_NUMBER: _builtins.int
+    ASSIGNMENT_FIELD_NUMBER: _builtins.int
+    topic: _builtins.str
+    """The topic's name."""
+    total_count: _builtins.int
+    """How many partitions it is to have in all."""
+    @_builtins.property
+    def assignment(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReplicaList]:
+        """The added partitions' replicas, by ascending partition; empty to let the controller assign."""
+
+    def __init__(
+        self,
+        *,
+        topic: _builtins.str = ...,
+        total_count: _builtins.int = ...,
+        assignment: _abc.Iterable[Global___ReplicaList] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment", b"assignment", "topic", b"topic", "total_count", b"total_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NewPartitions: _TypeAlias = NewPartitions  # noqa: Y015
+
+@_typing.final
+class CreatePartitionsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPICS_FIELD_NUMBER: _builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
+    TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    validate_only: _builtins.bool
+    """Only say whether it could be done."""
+    timeout_ms: _builtins.int
+    """How long the client waits, in milliseconds."""
+    @_builtins.property
+    def topics(self) -> _containers.RepeatedCompositeFieldContainer[Global___NewPartitions]:
+        """The topics to expand."""
+
+    def __init__(
+        self,
+        *,
+        topics: _abc.Iterable[Global___NewPartitions] | None = ...,
+        validate_only: _builtins.bool = ...,
+        timeout_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["timeout_ms", b"timeout_ms", "topics", b"topics", "validate_only", b"validate_only"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreatePartitionsRequest: _TypeAlias = CreatePartitionsRequest  # noqa: Y015
+
+@_typing.final
+class CreatePartitionsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    RESULTS_FIELD_NUMBER: _builtins.int
+    error_code: _builtins.int
+    """The outcome for the request as a whole: Kafka's error code; 0 is success."""
+    @_builtins.property
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.TopicResult]:
+        """One result for each topic, in the request's order; empty when error_code is not 0."""
+
+    def __init__(
+        self,
+        *,
+        error_code: _builtins.int = ...,
+        results: _abc.Iterable[_common_pb2.TopicResult] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "results", b"results"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreatePartitionsResponse: _TypeAlias = CreatePartitionsResponse  # noqa: Y015
+
+@_typing.final
+class PartitionResult(_message.Message):
+    """The outcome for one partition of a request."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_PARTITION_FIELD_NUMBER: _builtins.int
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    error_code: _builtins.int
+    """Kafka's error code; 0 is success."""
+    message: _builtins.str
+    """What went wrong, for people; empty on success."""
+    @_builtins.property
+    def topic_partition(self) -> _common_pb2.TopicPartition:
+        """The partition."""
+
+    def __init__(
+        self,
+        *,
+        topic_partition: _common_pb2.TopicPartition | None = ...,
+        error_code: _builtins.int = ...,
+        message: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["topic_partition", b"topic_partition"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "message", b"message", "topic_partition", b"topic_partition"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PartitionResult: _TypeAlias = PartitionResult  # noqa: Y015
+
+@_typing.final
+class ElectLeadersRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ELECTION_TYPE_FIELD_NUMBER: _builtins.int
+    ALL_PARTITIONS_FIELD_NUMBER: _builtins.int
+    PARTITIONS_FIELD_NUMBER: _builtins.int
+    TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    election_type: _builtins.int
+    """Kafka's number: 0 elects the preferred replica, 1 any live one where no other may lead."""
+    all_partitions: _builtins.bool
+    """Every partition that there is; then partitions is empty."""
+    timeout_ms: _builtins.int
+    """How long the client waits, in milliseconds."""
+    @_builtins.property
+    def partitions(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.TopicPartition]:
+        """The partitions to elect leaders of."""
+
+    def __init__(
+        self,
+        *,
+        election_type: _builtins.int = ...,
+        all_partitions: _builtins.bool = ...,
+        partitions: _abc.Iterable[_common_pb2.TopicPartition] | None = ...,
+        timeout_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all_partitions", b"all_partitions", "election_type", b"election_type", "partitions", b"partitions", "timeout_ms", b"timeout_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ElectLeadersRequest: _TypeAlias = ElectLeadersRequest  # noqa: Y015
+
+@_typing.final
+class ElectLeadersResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    RESULTS_FIELD_NUMBER: _builtins.int
+    error_code: _builtins.int
+    """The outcome for the request as a whole: Kafka's error code; 0 is success."""
+    @_builtins.property
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___PartitionResult]:
+        """In the request's order; of all partitions, only those that an election was held for."""
+
+    def __init__(
+        self,
+        *,
+        error_code: _builtins.int = ...,
+        results: _abc.Iterable[Global___PartitionResult] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "results", b"results"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ElectLeadersResponse: _TypeAlias = ElectLeadersResponse  # noqa: Y015
+
+@_typing.final
+class ReassignmentItem(_message.Message):
+    """One partition to move, or to move no further."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_PARTITION_FIELD_NUMBER: _builtins.int
+    IS_CANCELLED_FIELD_NUMBER: _builtins.int
+    REPLICAS_FIELD_NUMBER: _builtins.int
+    is_cancelled: _builtins.bool
+    """The reassignment under way is given up; then replicas is empty."""
+    @_builtins.property
+    def topic_partition(self) -> _common_pb2.TopicPartition:
+        """The partition."""
+
+    @_builtins.property
+    def replicas(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The target: broker ids, the preferred leader first."""
+
+    def __init__(
+        self,
+        *,
+        topic_partition: _common_pb2.TopicPartition | None = ...,
+        is_cancelled: _builtins.bool = ...,
+        replicas: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["topic_partition", b"topic_partition"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_cancelled", b"is_cancelled", "replicas", b"replicas", "topic_partition", b"topic_partition"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReassignmentItem: _TypeAlias = ReassignmentItem  # noqa: Y015
+
+@_typing.final
+class AlterReassignmentsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PARTITIONS_FIELD_NUMBER: _builtins.int
+    TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    timeout_ms: _builtins.int
+    """How long the client waits, in milliseconds."""
+    @_builtins.property
+    def partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReassignmentItem]:
+        """The partitions to move."""
+
+    def __init__(
+        self,
+        *,
+        partitions: _abc.Iterable[Global___ReassignmentItem] | None = ...,
+        timeout_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["partitions", b"partitions", "timeout_ms", b"timeout_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AlterReassignmentsRequest: _TypeAlias = AlterReassignmentsRequest  # noqa: Y015
+
+@_typing.final
+class AlterReassignmentsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    RESULTS_FIELD_NUMBER: _builtins.int
+    error_code: _builtins.int
+    """The outcome for the request as a whole: Kafka's error code; 0 is success."""
+    @_builtins.property
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___PartitionResult]:
+        """One result for each partition, in the request's order; empty when error_code is not 0."""
+
+    def __init__(
+        self,
+        *,
+        error_code: _builtins.int = ...,
+        results: _abc.Iterable[Global___PartitionResult] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "results", b"results"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AlterReassignmentsResponse: _TypeAlias = AlterReassignmentsResponse  # noqa: Y015
+
+@_typing.final
+class ListReassignmentsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ALL_PARTITIONS_FIELD_NUMBER: _builtins.int
+    PARTITIONS_FIELD_NUMBER: _builtins.int
+    TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    all_partitions: _builtins.bool
+    """Every partition that is being moved; then partitions is empty."""
+    timeout_ms: _builtins.int
+    """How long the client waits, in milliseconds."""
+    @_builtins.property
+    def partitions(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.TopicPartition]:
+        """The partitions that are asked about."""
+
+    def __init__(
+        self,
+        *,
+        all_partitions: _builtins.bool = ...,
+        partitions: _abc.Iterable[_common_pb2.TopicPartition] | None = ...,
+        timeout_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all_partitions", b"all_partitions", "partitions", b"partitions", "timeout_ms", b"timeout_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListReassignmentsRequest: _TypeAlias = ListReassignmentsRequest  # noqa: Y015
+
+@_typing.final
+class OngoingReassignment(_message.Message):
+    """One partition that is being moved."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_PARTITION_FIELD_NUMBER: _builtins.int
+    REPLICAS_FIELD_NUMBER: _builtins.int
+    ADDING_FIELD_NUMBER: _builtins.int
+    REMOVING_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def topic_partition(self) -> _common_pb2.TopicPartition:
+        """The partition."""
+
+    @_builtins.property
+    def replicas(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """All its replicas' broker ids, the target's first."""
+
+    @_builtins.property
+    def adding(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Those of the replicas that are being added."""
+
+    @_builtins.property
+    def removing(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Those of the replicas that are being removed."""
+
+    def __init__(
+        self,
+        *,
+        topic_partition: _common_pb2.TopicPartition | None = ...,
+        replicas: _abc.Iterable[_builtins.int] | None = ...,
+        adding: _abc.Iterable[_builtins.int] | None = ...,
+        removing: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["topic_partition", b"topic_partition"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adding", b"adding", "removing", b"removing", "replicas", b"replicas", "topic_partition", b"topic_partition"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OngoingReassignment: _TypeAlias = OngoingReassignment  # noqa: Y015
+
+@_typing.final
+class ListReassignmentsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    REASSIGNMENTS_FIELD_NUMBER: _builtins.int
+    error_code: _builtins.int
+    """The outcome for the request as a whole: Kafka's error code; 0 is success."""
+    @_builtins.property
+    def reassignments(self) -> _containers.RepeatedCompositeFieldContainer[Global___OngoingReassignment]:
+        """Sorted by topic and partition; partitions that are not being moved are left out."""
+
+    def __init__(
+        self,
+        *,
+        error_code: _builtins.int = ...,
+        reassignments: _abc.Iterable[Global___OngoingReassignment] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "reassignments", b"reassignments"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListReassignmentsResponse: _TypeAlias = ListReassignmentsResponse  # noqa: Y015
+
+@_typing.final
+class ConfigChange(_message.Message):
+    """One change of a configuration."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    OPERATION_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Kafka's name of the setting, such as min.insync.replicas."""
+    operation: _builtins.int
+    """Kafka's number: 0 sets the value, 1 gives the setting its default again."""
+    value: _builtins.str
+    """The new value as text; empty unless operation is 0."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        operation: _builtins.int = ...,
+        value: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "operation", b"operation", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConfigChange: _TypeAlias = ConfigChange  # noqa: Y015
+
+@_typing.final
+class AlteredConfig(_message.Message):
+    """A topic's or broker's configuration to change."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENTITY_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
+    REPLACES_ALL_FIELD_NUMBER: _builtins.int
+    entity: _builtins.int
+    """Kafka's resource type: 2 is a topic, 4 a broker."""
+    name: _builtins.str
+    """The topic's name, or the broker's id as text; empty for every broker."""
+    replaces_all: _builtins.bool
+    """Whatever else was set is no longer."""
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConfigChange]:
+        """The changes, in the order given."""
+
+    def __init__(
+        self,
+        *,
+        entity: _builtins.int = ...,
+        name: _builtins.str = ...,
+        changes: _abc.Iterable[Global___ConfigChange] | None = ...,
+        replaces_all: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "entity", b"entity", "name", b"name", "replaces_all", b"replaces_all"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AlteredConfig: _TypeAlias = AlteredConfig  # noqa: Y015
+
+@_typing.final
+class AlterConfigsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONFIGS_FIELD_NUMBER: _builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
+    TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    validate_only: _builtins.bool
+    """Only say whether it could be done."""
+    timeout_ms: _builtins.int
+    """How long the client waits, in milliseconds."""
+    @_builtins.property
+    def configs(self) -> _containers.RepeatedCompositeFieldContainer[Global___AlteredConfig]:
+        """The configurations to change."""
+
+    def __init__(
+        self,
+        *,
+        configs: _abc.Iterable[Global___AlteredConfig] | None = ...,
+        validate_only: _builtins.bool = ...,
+        timeout_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["configs", b"configs", "timeout_ms", b"timeout_ms", "validate_only", b"validate_only"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AlterConfigsRequest: _TypeAlias = AlterConfigsRequest  # noqa: Y015
+
+@_typing.final
+class ConfigResult(_message.Message):
+    """The outcome for one topic's or broker's configuration."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENTITY_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    entity: _builtins.int
+    """Kafka's resource type: 2 is a topic, 4 a broker."""
+    name: _builtins.str
+    """The topic's name, or the broker's id as text; empty for every broker."""
+    error_code: _builtins.int
+    """Kafka's error code; 0 is success."""
+    message: _builtins.str
+    """What went wrong, for people; empty on success."""
+    def __init__(
+        self,
+        *,
+        entity: _builtins.int = ...,
+        name: _builtins.str = ...,
+        error_code: _builtins.int = ...,
+        message: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entity", b"entity", "error_code", b"error_code", "message", b"message", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConfigResult: _TypeAlias = ConfigResult  # noqa: Y015
+
+@_typing.final
+class AlterConfigsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    RESULTS_FIELD_NUMBER: _builtins.int
+    error_code: _builtins.int
+    """The outcome for the request as a whole: Kafka's error code; 0 is success."""
+    @_builtins.property
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConfigResult]:
+        """One result for each configuration, in the request's order; empty when error_code is not 0."""
+
+    def __init__(
+        self,
+        *,
+        error_code: _builtins.int = ...,
+        results: _abc.Iterable[Global___ConfigResult] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "results", b"results"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AlterConfigsResponse: _TypeAlias = AlterConfigsResponse  # noqa: Y015
+
+@_typing.final
 class ControlledShutdownRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
