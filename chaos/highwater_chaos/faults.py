@@ -393,7 +393,7 @@ class ChangeConfig(_Fault, frozen=True, tag="change_config"):
 
 
 class MoveReplicas(_Fault, frozen=True, tag="move_replicas"):
-    """As create_topic: a partition is reassigned, by /admin/reassign_partitions (KIP-455)."""
+    """As create_topic: a partition is reassigned; the simulator writes the admin znode."""
 
     phrase = "move {topic}-{partition} to brokers {replicas}"
     topic: str
@@ -402,8 +402,16 @@ class MoveReplicas(_Fault, frozen=True, tag="move_replicas"):
     partition: int = 0
 
 
+class GiveUpMoving(_Fault, frozen=True, tag="give_up_moving"):
+    """As create_topic: a partition's reassignment is given up (KIP-455)."""
+
+    phrase = "give up moving {topic}-{partition}"
+    topic: str
+    partition: int = 0
+
+
 class ElectPreferred(_Fault, frozen=True, tag="elect_preferred"):
-    """As create_topic: by /admin/preferred_replica_election."""
+    """As create_topic; the simulator writes the admin znode."""
 
     phrase = "have the preferred replica of {topic}-{partition} lead"
     topic: str
@@ -481,6 +489,7 @@ Fault = (
     | DeleteTopic
     | ChangeConfig
     | MoveReplicas
+    | GiveUpMoving
     | ElectPreferred
     | StrangeRequests
 )

@@ -48,6 +48,8 @@ _CONTROLLER_SETTINGS: Mapping[str, Bounds] = {
     "event_loop_stall_max_ms": (1, None),
     "command_timeout_ms": (1, None),
     "command_retry_ms": (1, None),
+    "leader_imbalance_per_broker_percentage": (0, None),
+    "leader_imbalance_check_interval_ms": (1, None),
     "zookeeper_give_up_ms": (1, None),
     "max_partitions": (1, None),
     "default_partition_count": (1, None),

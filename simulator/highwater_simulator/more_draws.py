@@ -116,16 +116,17 @@ def _moved_replicas(plan: Plan, draw: Draw, given: Given) -> Plan:
         return plan
     topic = draw.of(plan.workload.topics)
     numbers = tuple(range(plan.topology.brokers))
-    least = min(max(2, topic.min_insync_replicas), len(numbers))
+    least = min(max(2, topic.min_insync_replicas, topic.replication_factor), len(numbers))
     steps: list[Step] = []
     at_ms = draw.between(0, plan.quiet_after_ms // 2)
     for _ in range(draw.of((1, 1, 2, 3))):
-        partition = draw.between(0, topic.partitions - 1)
-        replicas = tuple(draw.shuffled(numbers))[: draw.between(least, len(numbers))]
+        partition = draw.between(0, topic.partitions)
+        replicas = tuple(draw.shuffled(numbers))[: draw.between(least, len(numbers) + 1)]
         steps.append(Step(at_ms, f.MoveReplicas(topic.name, replicas, partition)))
         at_ms += draw.of((1, 40, 300, 1_200))
-        if draw.chance(0.3):
-            steps.append(Step(at_ms, f.ElectPreferred(topic.name, partition)))
+        also = draw.of((None, None, f.ElectPreferred, f.GiveUpMoving))
+        if also is not None:
+            steps.append(Step(at_ms, also(topic.name, partition)))
     if draw.chance(0.5):  # somebody dies in the middle of it
         gone = f.Kill(draw.of(("active controller", "broker-0")), draw.of((800, 2_500)))
         steps.append(Step(steps[0].at_ms + draw.between(1, 300), gone))

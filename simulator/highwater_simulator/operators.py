@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from highwater_chaos import faults as f
 from highwater_core import znodes
-from highwater_core.ids import NO_TOPIC_ID, NodeId
+from highwater_core.admin_messages import ReassignmentItem
+from highwater_core.ids import NO_TOPIC_ID, NodeId, TopicPartition
 from highwater_core.ports import (
     BadVersion,
     CallFailed,
@@ -29,7 +30,14 @@ if TYPE_CHECKING:
 WITHIN_MS = 5_000
 SESSION_MS = 6_000
 
-Work = f.CreateTopic | f.DeleteTopic | f.ChangeConfig | f.MoveReplicas | f.ElectPreferred
+Work = (
+    f.CreateTopic
+    | f.DeleteTopic
+    | f.ChangeConfig
+    | f.MoveReplicas
+    | f.GiveUpMoving
+    | f.ElectPreferred
+)
 
 
 class Operators:
@@ -65,6 +73,9 @@ class Operators:
                         session, znodes.REASSIGN_PARTITIONS, znodes.ReassignmentsZnode, wanted
                     )
                     await session.close()
+                case f.GiveUpMoving(topic=topic, partition=number):
+                    item = ReassignmentItem(TopicPartition(topic, number), None)
+                    await client.alter_reassignments((item,), WITHIN_MS)
                 case f.ElectPreferred(topic=topic, partition=number):
                     session = await self._world.coordination(client).open(SESSION_MS)
                     named = znodes.PartitionName(topic, number)

@@ -236,6 +236,7 @@ class WorldFaults:
                 | f.DeleteTopic()
                 | f.ChangeConfig()
                 | f.MoveReplicas()
+                | f.GiveUpMoving()
                 | f.ElectPreferred()
             ):
                 self._operators.start(fault)

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from itertools import count, cycle
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.settling import look_at
@@ -15,9 +15,23 @@ from highwater.faults.done import Done, NotDone, prove
 from highwater_chaos import faults as f
 from highwater_checker.looks import leaderships
 from highwater_core import znodes
+from highwater_core.admin_messages import ElectionType, ReassignmentItem
 from highwater_core.errors import MEANINGS, ErrorCode
-from highwater_core.ids import Endpoint, TopicPartition
-from highwater_wire.kafka.messages import CreateTopicsRequest, DeleteTopicsRequest, TopicToCreate
+from highwater_core.ids import Endpoint, NodeId, TopicPartition
+from highwater_wire.kafka.admin_messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+)
+from highwater_wire.kafka.messages import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    KafkaRequest,
+    TopicToCreate,
+)
 
 ADMIN_WITHIN_S = 5.0
 """As long as the simulator's operator tries."""
@@ -27,6 +41,18 @@ _PASSING = (ErrorCode.INVALID_REPLICATION_FACTOR,)
 """Too few brokers live: more may come."""
 
 T = TypeVar("T")
+
+
+def _of_topic(response: CreateTopicsResponse | DeleteTopicsResponse) -> ErrorCode:
+    (result,) = response.topics
+    return result.error
+
+
+def _of_partition(
+    response: ElectLeadersResponse | AlterPartitionReassignmentsResponse,
+) -> ErrorCode:
+    """Return the error about the request as a whole, else that about its one partition."""
+    return response.error or response.partitions[0].error
 
 
 class TopicWork:
@@ -47,7 +73,9 @@ class TopicWork:
             fault.topic, fault.partitions, fault.replication_factor, configs=fault.configs
         )
         error = self._ask(
-            lambda timeout_ms: CreateTopicsRequest((new,), timeout_ms), ErrorCode.NONE
+            lambda timeout_ms: CreateTopicsRequest((new,), timeout_ms),
+            _of_topic,
+            ErrorCode.NONE,
         )
         path = znodes.topic_path(fault.topic)
         if error is not ErrorCode.NONE:
@@ -68,6 +96,7 @@ class TopicWork:
         gone = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         error = self._ask(
             lambda timeout_ms: DeleteTopicsRequest((fault.topic,), timeout_ms),
+            _of_topic,
             ErrorCode.NONE,
             gone,
         )
@@ -79,11 +108,60 @@ class TopicWork:
             proof += ", and it is gone" if is_gone else f", and {path} is there"
         return Done(None, proof, lambda: "what an operator did stays")
 
+    def move(self, fault: f.MoveReplicas) -> Done:
+        """Have the partition's replicas moved; that takes its time.
+
+        Raises:
+            NotDone: no broker answered that it has begun.
+        """
+        replicas = tuple(NodeId(broker) for broker in fault.replicas)
+        return self._reassign(TopicPartition(fault.topic, fault.partition), replicas)
+
+    def give_up_moving(self, fault: f.GiveUpMoving) -> Done:
+        """Have the partition's reassignment given up.
+
+        Raises:
+            NotDone: no broker answered that it is.
+        """
+        nothing = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+        return self._reassign(TopicPartition(fault.topic, fault.partition), None, nothing)
+
+    def elect_preferred(self, fault: f.ElectPreferred) -> Done:
+        """Have the partition's preferred replica elected.
+
+        Raises:
+            NotDone: no broker answered that it leads.
+        """
+        at = TopicPartition(fault.topic, fault.partition)
+        preferred = int(ElectionType.PREFERRED)
+        wanted = (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)
+        error = self._ask(
+            lambda timeout_ms: ElectLeadersRequest(preferred, (at,), timeout_ms),
+            _of_partition,
+            *wanted,
+        )
+        prove(error in wanted, f"the preferred replica of {at} is not elected: {error.name}")
+        return Done(None, error.name, lambda: "what an operator did stays")
+
     # ------------------------------------------------------------ inside
+
+    def _reassign(
+        self, at: TopicPartition, replicas: tuple[NodeId, ...] | None, *also_wanted: ErrorCode
+    ) -> Done:
+        item = ReassignmentItem(at, replicas)
+        wanted = (ErrorCode.NONE, *also_wanted)
+        error = self._ask(
+            lambda timeout_ms: AlterPartitionReassignmentsRequest((item,), timeout_ms),
+            _of_partition,
+            *wanted,
+        )
+        prove(error in wanted, f"{at} is not reassigned: {error.name}")
+        return Done(None, error.name, lambda: "what an operator did stays")
 
     def _ask(
         self,
-        request_of: Callable[[int], CreateTopicsRequest | DeleteTopicsRequest],
+        request_of: Callable[[int], KafkaRequest],
+        error_of: Callable[[Any], ErrorCode],
         *wanted: ErrorCode,
     ) -> ErrorCode:
         """Ask brokers in turn, and return the answer.
@@ -95,10 +173,9 @@ class TopicWork:
             left_s = max(0.1, min(_CALL_S, deadline - time.monotonic()))
             try:
                 with WireClient(endpoint, timeout_s=left_s + 0.5) as client:
-                    (result,) = client.call(request_of(round(left_s * 1000))).topics
+                    error = error_of(client.call(request_of(round(left_s * 1000))))
             except (OSError, ConnectionClosed):
                 continue
-            error = result.error
             if error in wanted or not (MEANINGS[error].retriable or error in _PASSING):
                 break
         return error

@@ -39,6 +39,8 @@ class PartitionOracle:
         self.committed = Chain()
         self.leadership: PartitionLeadership | None = None
         self.assigned_replicas: tuple[int, ...] = ()
+        self._last_isr: tuple[int, ...] = ()
+        """The ISR before its last change."""
         self.topic_id = NO_TOPIC_ID
         self.min_insync_replicas = 1
         self.excuses: list[Excuse] = []
@@ -274,6 +276,8 @@ class PartitionOracle:
         before AlterPartition, never knows of a registration.
         """
         self.leadership = after
+        if before is not None and set(before.isr) != set(after.isr):
+            self._last_isr = tuple(before.isr)
         self._check_written(after)
         if before is not None:
             self._check_step(author, before, after)
@@ -286,8 +290,8 @@ class PartitionOracle:
     def assignment_written(self, before: tuple[int, ...]) -> None:
         """I18: replicas go only once those that stay hold what is committed.
 
-        That is all of them, but for a reassignment that was given up: then so many that records
-        which are acknowledged have enough replicas still.
+        That is all of them, but for a reassignment that was given up: then the ISR has lost nobody
+        by it, or has enough members still for records to be acknowledged.
         """
         removed = [broker for broker in before if broker not in self.assigned_replicas]
         if not removed or self.leadership is None:
@@ -296,7 +300,8 @@ class PartitionOracle:
         left = [broker for broker in isr if broker in self.assigned_replicas]
         lagging = [broker for broker in self.assigned_replicas if broker not in isr]
         needed = min(self.min_insync_replicas, len(self.assigned_replicas))
-        if not left or (lagging and len(left) < needed):
+        is_less = bool(set(removed) & {*isr, *self._last_isr})
+        if not left or (lagging and is_less and len(left) < needed):
             self._report("I18", f"{removed} were taken away; of those that stay {lagging} lag")
 
     def _check_written(self, after: PartitionLeadership) -> None:

@@ -76,6 +76,7 @@ FIELDS = {
     "delete_topic": {"topic"},
     "change_config": {"topic", "key", "value"},
     "move_replicas": {"topic", "partition", "replicas"},
+    "give_up_moving": {"topic", "partition"},
     "elect_preferred": {"topic", "partition"},
     "strange_requests": {"kind", "count"},
 }
