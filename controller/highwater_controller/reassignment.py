@@ -3,10 +3,12 @@
 The order, and why: what is to be is written into the topic's znode first, so that any later
 controller goes on with it; the leader epoch rises, so that the leader takes followers in that it
 did not have; replicas that come are started. Once all of the target are in sync, those that go lose
-the lead, are stopped, leave the ISR, are deleted, and only then does the topic's znode lose them:
-a controller that dies in between leaves a job that can be done again.
-Source: source document 003, onPartitionReassignment; KIP-455. Deviation: the deletion of a replica
-that goes is not awaited, as in Kafka; what a broker keeps of it is a stray at its next start.
+the lead and leave the ISR by one write, are stopped and deleted, and only then does the topic's
+znode lose them: a controller that dies in between leaves a job that can be done again.
+Source: source document 003, onPartitionReassignment; KIP-455. As in Kafka the deletion of a replica
+that goes is not awaited; what a broker keeps of it is a stray at its next start. Deviation: Kafka
+takes them out of the ISR by a later write, and meanwhile the leader, which counts the assigned
+replicas only, commits without them: one that lags could still be elected.
 """
 
 from __future__ import annotations
@@ -250,8 +252,8 @@ def _may_go(
 async def _lead_without_removed(term: Term, at: TopicPartition, *, given_up: bool) -> bool:
     """Have a replica lead that stays, under a new epoch; return whether that is so.
 
-    From then on the replicas that go are assigned no longer, in memory: the leader that is told so
-    takes none of them back into its ISR.
+    The replicas that go leave the ISR by the same write. From then on they are assigned no longer,
+    in memory: the leader that is told so takes none of them back into its ISR.
     """
     context = term.context
     target = target_of(context.assignments[at], context.reassignments[at])
@@ -267,8 +269,9 @@ async def _lead_without_removed(term: Term, at: TopicPartition, *, given_up: boo
             if isinstance(elected, NoLeader):
                 return None
             leader = elected.leader
+        isr = tuple(broker for broker in before.isr if broker in target)
         elr = tuple(broker for broker in before.elr if broker in target)
-        return LeadershipChange(leader, before.isr, elr)
+        return LeadershipChange(leader, isr, elr)
 
     update = await update_leadership(term, at, decide)
     if update is None or update.before is None:

@@ -114,7 +114,7 @@ def test_the_leader_stays_where_the_target_has_it(moving):
     join(moving, 0, 1, 3)
     state = moving.state("t")
     assert (state.leader, state.isr) == (0, (0, 3))
-    assert state.leader_epoch == before + 2, "one for the new assignment, one for broker 1's end"
+    assert state.leader_epoch == before + 1, "leader and ISR are written once"
     assert stopped(moving, 1) == [(P0, False), (P0, True)]
     assert stopped(moving, 0) == []
 
