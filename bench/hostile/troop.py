@@ -1,4 +1,4 @@
-"""Does a deed again and again, in threads, until it is told to stop."""
+"""Does deeds again and again, in threads, until it is told to stop."""
 
 from __future__ import annotations
 
@@ -42,12 +42,17 @@ _AT_PRESENT = (OSError, LookupError, ConnectionClosed)
 
 
 class Troop:
-    """Threads that each draw one deed after another. done: how often each was done whole."""
+    """Threads that draw one deed after another: all in a new order, then all in another, and so on.
+
+    done: how often each was done whole.
+    """
 
     def __init__(
         self, target: Target, deeds: Mapping[str, Deed], seed: int, *, threads: int, pause_s: float
     ) -> None:
         self._target, self._deeds, self._pause_s = target, deeds, pause_s or _PAUSE_S
+        self._order = random.Random(seed)  # noqa: S311
+        self._to_come: list[str] = []
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self.done = dict.fromkeys(deeds, 0)
@@ -88,11 +93,17 @@ class Troop:
     def _run(self, rng: random.Random) -> None:
         try:
             while not self._stopping.is_set():
-                name = rng.choice(list(self._deeds))
-                self._do(name, rng)
+                self._do(self._draw(), rng)
                 self._stopping.wait(self._pause_s)
         except BaseException as error:  # noqa: BLE001 - handed to stop(), which raises it
             self._crashes.append(error)
+
+    def _draw(self) -> str:
+        with self._lock:
+            if not self._to_come:
+                self._to_come = list(self._deeds)
+                self._order.shuffle(self._to_come)
+            return self._to_come.pop()
 
     def _do(self, name: str, rng: random.Random) -> None:
         try:
