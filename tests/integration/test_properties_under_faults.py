@@ -232,8 +232,12 @@ class Story:
         self._faults.apply(fault, NAMES.get)
 
     def let_the_successor_lead(self) -> None:
-        """Return when it leads and consumers have asked it for what it does not yet give."""
+        """Return when it leads and consumers have asked it for what it does not yet give.
+
+        The old leader's session ends now instead of at its timeout.
+        """
         self._unpause()
+        self._faults.apply(f.ExpireSession("broker-0"), NAMES.get)
         led = await_leader(self._cluster, self._key, above_epoch=self._epoch, within=WITHIN_S)
         assert led.leader == SUCCESSOR, led
         self._await_answers(SUCCESSOR)
