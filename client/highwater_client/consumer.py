@@ -86,7 +86,7 @@ class Consumer:
         """Return True once each partition has been read to the high watermark of an answer.
 
         Only answers to requests that are sent from now on count: what was committed when this
-        was called has then been read, if the answering leader knew of it.
+        was called has then been read, if the answering leader knew of it. They wait for no record.
         """
         return await self._progress.caught_up(self._partitions.values(), within_ms)
 
@@ -156,14 +156,15 @@ class Consumer:
 
     async def _fetch(self, leader: Endpoint, items: Sequence[AssignedPartition]) -> None:
         settings = self._settings
+        max_wait_ms = 0 if any(map(self._progress.is_behind, items)) else settings.max_wait_ms
         request = FetchRequest(
             CONSUMER,
-            settings.max_wait_ms,
+            max_wait_ms,
             1,
             settings.max_bytes,
             tuple([item.fetch_partition() for item in items]),
         )
-        timeout_ms = settings.max_wait_ms + settings.request_timeout_ms
+        timeout_ms = max_wait_ms + settings.request_timeout_ms
         asked_in_round = self._progress.round
         response = await self._transport.call(leader, "fetch", request, timeout_ms)
         asked = {(item.topic, item.partition): item for item in items}

@@ -61,6 +61,10 @@ class Progress:
         self._behind: dict[AssignedPartition, None] = {}
         self._caught_up: Event = runtime.event()
 
+    def is_behind(self, item: AssignedPartition) -> bool:
+        """Return whether it is awaited that the partition is read to the end."""
+        return item in self._behind
+
     def answered(self, item: AssignedPartition, asked_in_round: int) -> None:
         """Note what has been read by an answer and its high watermark."""
         if (
