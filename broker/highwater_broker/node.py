@@ -222,7 +222,9 @@ class BrokerNode:
     async def _hand_over_leadership(self) -> None:
         """Ask the controller to move what this broker leads; give up after some attempts."""
         settings = self._settings
-        for _ in range(settings.controlled_shutdown_attempts):
+        for attempt in range(settings.controlled_shutdown_attempts):
+            if attempt:
+                await self._ports.runtime.sleep(settings.controlled_shutdown_retry_ms)
             request = ControlledShutdownRequest(settings.broker_id, self._registration.broker_epoch)
             try:
                 response = await self._controller.call(
@@ -232,7 +234,6 @@ class BrokerNode:
                 continue
             if response.error is ErrorCode.NONE and not response.remaining:
                 return
-            await self._ports.runtime.sleep(settings.controlled_shutdown_retry_ms)
 
     # ------------------------------------------------------------ inspection
 
