@@ -22,7 +22,7 @@ from highwater_broker.logic.log_divergence import (
     after_answer,
     first_step,
 )
-from highwater_broker.partition import Partition
+from highwater_broker.replica import Replica
 from highwater_broker.settings import BrokerSettings
 from highwater_core.config import Toggles
 from highwater_core.errors import ErrorCode
@@ -88,7 +88,7 @@ class Phase(StrEnum):
 class _Followed:
     """One partition under one leader and epoch; compared by identity."""
 
-    partition: Partition
+    partition: Replica
     leader_epoch: LeaderEpoch
     phase: Phase
     not_before_ms: int = 0
@@ -129,7 +129,7 @@ class ReplicaFetcher:
     def is_idle(self) -> bool:
         return not self._followed
 
-    def add(self, partition: Partition, *, truncates: bool) -> None:
+    def add(self, partition: Replica, *, truncates: bool) -> None:
         phase = Phase.TRUNCATING if truncates else Phase.FETCHING
         self._followed[partition.topic_partition] = _Followed(
             partition, partition.leader_epoch, phase
@@ -141,7 +141,7 @@ class ReplicaFetcher:
             self._was_interrupted = True
             self.disconnect()
 
-    def remove(self, topic_partition: TopicPartition) -> tuple[Partition, Phase]:
+    def remove(self, topic_partition: TopicPartition) -> tuple[Replica, Phase]:
         """Stop fetching the partition; return it and its phase."""
         followed = self._followed.pop(topic_partition)
         return followed.partition, followed.phase
@@ -416,7 +416,7 @@ class ReplicaFetcher:
                 self._take_answer(answered, result)
         self._back_off_all(unanswered)
 
-    def _first_step(self, partition: Partition) -> TruncateTo | AskLeader:
+    def _first_step(self, partition: Replica) -> TruncateTo | AskLeader:
         return first_step(
             self._context.toggles.truncation,
             partition.log.epoch_cache,

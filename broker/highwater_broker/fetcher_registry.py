@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from highwater_broker.fetcher import FetcherContext, Phase, ReplicaFetcher
-from highwater_broker.partition import Partition
+from highwater_broker.replica import Replica
 from highwater_core.events import EventKind
 from highwater_core.ids import NO_TOPIC_ID, Endpoint, NodeId, TopicPartition
 from highwater_core.runtime import Task, TaskScope
@@ -47,7 +47,7 @@ class FetcherRegistry:
         """Remember where a command said that a leader answers, for while metadata does not."""
         self._context.told_endpoints[leader] = replication
 
-    def add(self, partition: Partition, leader: NodeId, *, truncates: bool) -> None:
+    def add(self, partition: Replica, leader: NodeId, *, truncates: bool) -> None:
         """Fetch the partition from its log's end, after truncation by epoch where asked."""
         if self._is_closed:
             return
