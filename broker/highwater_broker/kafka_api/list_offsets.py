@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 
 from highwater_broker.kafka_api.lookup import PartitionLookup
-from highwater_broker.kafka_api.seams import Partition
 from highwater_broker.kafka_api.turns import CHUNK, Turns
+from highwater_broker.partition import Partition
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Offset, TopicPartition
 from highwater_wire.kafka.messages import (

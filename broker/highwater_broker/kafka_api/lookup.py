@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from highwater_broker.kafka_api.seams import Partition, Partitions
+from highwater_broker.kafka_api.seams import Partitions
 from highwater_broker.metadata_cache import MetadataCache
+from highwater_broker.partition import Partition
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicId, TopicPartition
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from highwater_broker.kafka_api.seams import Partition
+from highwater_broker.partition import Partition
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
 from highwater_wire.kafka.messages import (

@@ -1,9 +1,8 @@
-"""A broker's Kafka API over scripted partitions and a scripted controller, in virtual time."""
+"""A broker's Kafka API over real partitions and a scripted controller, in virtual time."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,16 +12,12 @@ from highwater_broker.kafka_api.dispatcher import KafkaApi
 from highwater_broker.kafka_api.seams import KafkaApiSettings, Listener
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.purgatory import Purgatory
-from highwater_core.errors import ErrorCode
 from highwater_core.ids import (
-    NO_EPOCH,
-    NO_TOPIC_ID,
     BrokerEpoch,
     ControllerEpoch,
     Endpoint,
     LeaderEpoch,
     NodeId,
-    Offset,
     PartitionEpoch,
     TopicId,
     TopicPartition,
@@ -31,146 +26,7 @@ from highwater_core.messages import BrokerEndpoints, PartitionMetadata, UpdateMe
 from highwater_core.ports import CallFailed, Ports
 from highwater_simulator.kernel import Kernel
 from highwater_wire.kafka.messages import ApiVersionRange
-
-EPOCH = LeaderEpoch(3)
-ZERO = Offset(0)
-
-
-@dataclass
-class ScriptedPartition:
-    """A partition whose log is a list of one-record batches; tests set its offsets and role."""
-
-    topic_partition: TopicPartition
-    purgatory: Purgatory
-    topic_id: TopicId = NO_TOPIC_ID
-    leader_epoch: LeaderEpoch = EPOCH
-    is_leader: bool = True
-    high_watermark: Offset = ZERO
-    log_start_offset: Offset = ZERO
-    batches: list[bytes] = field(default_factory=list)
-    append_error: ErrorCode = ErrorCode.NONE
-    follower_error: ErrorCode = ErrorCode.NONE
-    read_error: ErrorCode = ErrorCode.NONE
-    below_min_isr: bool = False
-    is_high_watermark_too_low: bool = False
-    follower_fetches: list[tuple[int, int, int]] = field(default_factory=list)
-    repeated_fetches: list[int] = field(default_factory=list)
-    takes_repeats: bool = True
-    reads: int = 0
-    lookup_steps: int = 1
-    lookup_steps_done: int = 0
-
-    @property
-    def log_end_offset(self) -> Offset:
-        return Offset(self.log_start_offset + len(self.batches))
-
-    def check_leadership(self, current_leader_epoch: LeaderEpoch) -> ErrorCode:
-        if not self.is_leader:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if current_leader_epoch == NO_EPOCH or current_leader_epoch == self.leader_epoch:
-            return ErrorCode.NONE
-        if current_leader_epoch < self.leader_epoch:
-            return ErrorCode.FENCED_LEADER_EPOCH
-        return ErrorCode.UNKNOWN_LEADER_EPOCH
-
-    def append(self, records: bytes | memoryview, acks: int, now_ms: int) -> Any:
-        if self.append_error is not ErrorCode.NONE:
-            return self._outcome(self.append_error, -1, -1)
-        base_offset = self.log_end_offset
-        self.batches.append(bytes(records))
-        self.purgatory.check(self.topic_partition)
-        return self._outcome(ErrorCode.NONE, base_offset, base_offset + 1)
-
-    def _outcome(self, error: ErrorCode, base_offset: int, end_offset: int) -> Any:
-        return SimpleNamespace(
-            error=error,
-            base_offset=base_offset,
-            end_offset=end_offset,
-            log_start_offset=self.log_start_offset,
-        )
-
-    def acks_all_status(self, end_offset: Offset, leader_epoch: LeaderEpoch) -> ErrorCode | None:
-        if not self.is_leader or self.leader_epoch != leader_epoch:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if self.high_watermark < end_offset:
-            return None
-        if self.below_min_isr:
-            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        return ErrorCode.NONE
-
-    def read(self, fetch_offset: Offset, max_bytes: int, for_follower: bool) -> Any:
-        self.reads += 1
-        error, records = self.read_error, b""
-        if not self.log_start_offset <= fetch_offset <= self.log_end_offset:
-            error = ErrorCode.OFFSET_OUT_OF_RANGE
-        end = self.log_end_offset if for_follower else self.high_watermark
-        if error is ErrorCode.NONE:
-            for offset in range(fetch_offset, end):
-                batch = self.batches[offset - self.log_start_offset]
-                if records and len(records) + len(batch) > max_bytes:
-                    break
-                records += batch
-        return SimpleNamespace(
-            error=error,
-            high_watermark=self.high_watermark,
-            log_start_offset=self.log_start_offset,
-            records=records,
-        )
-
-    def record_follower_fetch(
-        self, replica_id: NodeId, replica_epoch: BrokerEpoch, fetch_offset: Offset, now_ms: int
-    ) -> ErrorCode:
-        if self.follower_error is ErrorCode.NONE:
-            self.follower_fetches.append((replica_id, replica_epoch, fetch_offset))
-        return self.follower_error
-
-    def record_repeated_fetch(self, replica_id: NodeId, now_ms: int) -> bool:
-        self.repeated_fetches.append(replica_id)
-        return self.takes_repeats and self.follower_error is ErrorCode.NONE
-
-    def offset_for_leader_epoch(self, leader_epoch: LeaderEpoch) -> Any:
-        return ErrorCode.NONE, LeaderEpoch(leader_epoch - 1), Offset(7)
-
-    def latest_offset_for_clients(self) -> tuple[ErrorCode, Offset]:
-        if self.is_high_watermark_too_low:
-            return ErrorCode.OFFSET_NOT_AVAILABLE, Offset(-1)
-        return ErrorCode.NONE, self.high_watermark
-
-    def look_up_timestamp(
-        self, timestamp_ms: int
-    ) -> Generator[None, None, tuple[ErrorCode, tuple[int, Offset] | None]]:
-        """Offset n has timestamp 1000 + n; it takes lookup_steps."""
-        for _ in range(self.lookup_steps - 1):
-            self.lookup_steps_done += 1
-            yield
-        self.lookup_steps_done += 1
-        offset = max(timestamp_ms - 1000, self.log_start_offset)
-        found = (1000 + offset, Offset(offset)) if offset < self.log_end_offset else None
-        return ErrorCode.NONE, found
-
-    # ------------------------------------------------------------ what tests do to it
-
-    def fill(self, *batches: bytes, committed: bool = True) -> None:
-        self.batches.extend(batches)
-        if committed:
-            self.high_watermark = self.log_end_offset
-        self.purgatory.check(self.topic_partition)
-
-    def commit(self, offset: int) -> None:
-        self.high_watermark = Offset(offset)
-        self.purgatory.check(self.topic_partition)
-
-    def lose_leadership(self) -> None:
-        self.is_leader = False
-        self.purgatory.check(self.topic_partition)
-
-    def lead_in(self, epoch: int) -> None:
-        self.leader_epoch = LeaderEpoch(epoch)
-        self.purgatory.check(self.topic_partition)
-
-    def truncate(self, offset: int) -> None:
-        del self.batches[offset - self.log_start_offset :]
-        self.purgatory.check(self.topic_partition)
+from tests.support.hosted import HostedPartition, Surroundings
 
 
 class ScriptedController:
@@ -227,7 +83,8 @@ class ApiWorld:
         self.metadata = MetadataCache()
         self.controller = ScriptedController()
         self.configs = ScriptedTopicConfigs()
-        self.hosted: dict[TopicPartition, ScriptedPartition] = {}
+        self.hosted: dict[TopicPartition, HostedPartition] = {}
+        self._surroundings = Surroundings(self.runtime, self.trace, self.purgatory.check)
         self.settings = KafkaApiSettings(
             node_id=NodeId(0),
             cluster_id="test-cluster",
@@ -247,9 +104,9 @@ class ApiWorld:
             self.configs,
         )
 
-    def host(self, topic: str, partition: int = 0, **fields: Any) -> ScriptedPartition:
+    def host(self, topic: str, partition: int = 0, **fields: Any) -> HostedPartition:
         key = TopicPartition(topic, partition)
-        self.hosted[key] = ScriptedPartition(key, self.purgatory, **fields)
+        self.hosted[key] = HostedPartition(key, self._surroundings, **fields)
         return self.hosted[key]
 
     def start(self, request: Any, listener: str = Listener.CLIENT) -> Asked:

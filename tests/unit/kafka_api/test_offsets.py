@@ -79,7 +79,7 @@ def test_offsets_by_timestamp(
 def test_a_high_watermark_below_the_epochs_start_gives_no_latest_offset(
     world: Any, partition: Any, timestamp: int, version: int, error: str
 ) -> None:
-    partition.is_high_watermark_too_low = True
+    partition.lead_in(4)
     (result,) = world.ask(list_offsets(timestamp, version=version)).partitions
     assert result.error.name == error
 
@@ -102,7 +102,7 @@ def test_both_apis_ask_for_the_leader_of_the_right_epoch(
     world: Any, partition: Any, topic: str, epoch: int, error: str
 ) -> None:
     world.cluster({"elsewhere": [1]})
-    world.host("followed", is_leader=False)
+    world.host("followed").lose_leadership()
     offsets = world.ask(list_offsets(LATEST, topic=topic, epoch=epoch))
     item = EpochPartition(topic, 0, LeaderEpoch(1), LeaderEpoch(epoch))
     epochs = world.ask(OffsetForLeaderEpochRequest(NodeId(1), (item,)), "REPLICATION")
@@ -175,6 +175,7 @@ async def pause(world: Any, is_over: Callable[[], bool]) -> None:
 
 
 def test_the_end_of_an_epoch_is_the_partitions_answer(world: Any, partition: Any) -> None:
-    item = EpochPartition("t", 0, LeaderEpoch(2), LeaderEpoch(3))
+    partition.lead_in(5)
+    item = EpochPartition("t", 0, LeaderEpoch(4), LeaderEpoch(5))
     (result,) = world.ask(OffsetForLeaderEpochRequest(NodeId(-1), (item,))).partitions
-    assert (result.error.name, result.leader_epoch, result.end_offset) == ("NONE", 1, 7)
+    assert (result.error.name, result.leader_epoch, result.end_offset) == ("NONE", 3, 9)

@@ -6,13 +6,18 @@ from typing import Any
 
 import pytest
 
+from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_wire.kafka.codec import release_records
 from highwater_wire.kafka.messages import PRODUCE_PARTITION_BYTES, ProducePartition, ProduceRequest
+from tests.support.batches import with_wrong_crc
+from tests.support.hosted import batch
+
+BATCH = batch(b"batch")
 
 
 def produce(
-    *partitions: tuple[str, int], acks: int = -1, timeout_ms: int = 1_000, records: Any = b"batch"
+    *partitions: tuple[str, int], acks: int = -1, timeout_ms: int = 1_000, records: Any = BATCH
 ) -> ProduceRequest:
     items = tuple(ProducePartition(topic, number, records) for topic, number in partitions)
     return ProduceRequest(acks, timeout_ms, items)
@@ -41,11 +46,13 @@ def test_acks_one_is_answered_after_the_append(world: Any) -> None:
     assert (partition.log_end_offset, partition.high_watermark) == (1, 0)
 
 
-@pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER])
-def test_acks_zero_is_never_answered(world: Any, error: ErrorCode) -> None:
-    partition = world.host("t", append_error=error)
+@pytest.mark.parametrize("leads", [True, False])
+def test_acks_zero_is_never_answered(world: Any, leads: bool) -> None:
+    partition = world.host("t")
+    if not leads:
+        partition.lose_leadership()
     assert world.ask(produce(("t", 0), acks=0)) is None
-    assert len(partition.batches) == (1 if error is ErrorCode.NONE else 0)
+    assert partition.values == [b"batch"] * leads
 
 
 def test_acks_zero_without_any_right_is_not_answered_either(world: Any) -> None:
@@ -56,15 +63,15 @@ def test_acks_zero_without_any_right_is_not_answered_either(world: Any) -> None:
 def test_other_acks_append_nothing(world: Any, acks: int) -> None:
     partition = world.host("t")
     assert errors(world.ask(produce(("t", 0), acks=acks))) == [("t", 0, "INVALID_REQUIRED_ACKS")]
-    assert partition.batches == []
-    assert world.trace.events[0][0] == "request_refused"
+    assert partition.values == []
+    assert world.trace.events[-1][0] == "request_refused"
 
 
 def test_the_replication_listener_takes_no_records(world: Any) -> None:
     partition = world.host("t")
     response = world.ask(produce(("t", 0)), "REPLICATION")
     assert errors(response) == [("t", 0, "INVALID_REQUEST")]
-    assert partition.batches == []
+    assert partition.values == []
 
 
 def test_transactions_are_refused(world: Any) -> None:
@@ -92,8 +99,12 @@ def test_a_partition_hosted_elsewhere_and_an_unknown_one_have_their_own_errors(w
 
 def test_one_failing_partition_keeps_the_others_and_the_order_of_results(world: Any) -> None:
     good, other = world.host("t", 0), world.host("t", 2)
-    world.host("t", 1, append_error=ErrorCode.CORRUPT_MESSAGE)
-    asked = world.start(produce(("t", 0), ("t", 1), ("t", 2)))
+    world.host("t", 1)
+    items = [
+        ProducePartition("t", number, BATCH if number != 1 else with_wrong_crc(BATCH))
+        for number in range(3)
+    ]
+    asked = world.start(ProduceRequest(-1, 1_000, tuple(items)))
     good.commit(1)
     world.kernel.run_for(0)
     assert not asked.is_done
@@ -107,7 +118,7 @@ def test_one_failing_partition_keeps_the_others_and_the_order_of_results(world: 
 
 
 def test_only_failed_appends_are_answered_without_waiting(world: Any) -> None:
-    world.host("t", append_error=ErrorCode.NOT_ENOUGH_REPLICAS)
+    world.host("t").min_insync_replicas = 4
     asked = world.start(produce(("t", 0)))
     assert (asked.took_ms, errors(asked.answer)) == (0, [("t", 0, "NOT_ENOUGH_REPLICAS")])
 
@@ -150,9 +161,9 @@ def test_an_acknowledged_partition_stays_so_while_the_request_waits_for_another(
 
 
 def test_too_few_in_sync_after_the_append_is_said(world: Any) -> None:
-    partition = world.host("t")
+    partition = world.host("t", preset=Preset.V3)
     asked = world.start(produce(("t", 0)))
-    partition.below_min_isr = True
+    partition.min_insync_replicas = 4
     partition.commit(1)
     world.kernel.run_for(0)
     assert errors(asked.answer) == [("t", 0, "NOT_ENOUGH_REPLICAS_AFTER_APPEND")]
@@ -185,7 +196,7 @@ def test_a_partition_that_is_named_twice_gets_nothing_and_the_others_do(world: A
         ("t", 1, "NONE"),
         ("t", 0, "INVALID_REQUEST"),
     ]
-    assert (twice.batches, len(once.batches)) == ([], 1)
+    assert (twice.values, once.values) == ([], [b"batch"])
 
 
 @pytest.mark.parametrize("acks", [0, 1, -1])
@@ -199,7 +210,7 @@ def test_thousands_of_partitions_are_appended_to_in_order(
         partition.commit(1)
     world.kernel.run_for(0)
     assert asked.is_done
-    assert all(partition.batches == [b"batch"] for partition in hosted)
+    assert all(partition.values == [b"batch"] for partition in hosted)
     if acks != 0:
         assert errors(asked.answer) == [("t", number, "NONE") for number in range(count)]
 
@@ -212,16 +223,16 @@ def test_a_large_request_lets_others_in_between_but_not_before_it_in_a_partition
     count = 500
     hosted = [world.host("t", number) for number in range(count)]
     other = world.host("u")
-    frame = bytearray(b"large")
+    frame = bytearray(batch(b"large"))
     items = tuple(ProducePartition("t", number, as_decoded(frame)) for number in range(count))
     request = ProduceRequest(1, 1_000, items)
     large = world.api.handle(request, "CLIENT")
     lengths: dict[str, int] = {}
 
     async def send(name: str, partition: tuple[str, int]) -> None:
-        request = produce(partition, acks=1, records=name.encode())
+        request = produce(partition, acks=1, records=batch(name.encode()))
         await world.api.handle(request, "CLIENT")
-        lengths[name] = sum(len(each.batches) for each in hosted)
+        lengths[name] = sum(each.log_end_offset for each in hosted)
 
     world.scope.spawn("large", large)
     world.scope.spawn("elsewhere", send("elsewhere", ("u", 0)))
@@ -230,14 +241,14 @@ def test_a_large_request_lets_others_in_between_but_not_before_it_in_a_partition
 
     async def reuse_the_frame() -> None:
         release_records(request)
-        frame[:] = b"other"
+        frame[:] = batch(b"other")
 
     world.scope.spawn("reuse", reuse_the_frame())
     world.kernel.run_for(0)
     assert lengths["elsewhere"] <= 16
-    assert len(other.batches) == 1
-    assert hosted[0].batches == [b"large"]
-    assert hosted[-1].batches == [b"large", b"first", b"second"]
+    assert len(other.values) == 1
+    assert hosted[0].values == [b"large"]
+    assert hosted[-1].values == [b"large", b"first", b"second"]
 
 
 def test_a_large_request_that_is_cancelled_lets_the_next_one_go_on(world: Any) -> None:
@@ -247,14 +258,14 @@ def test_a_large_request_that_is_cancelled_lets_the_next_one_go_on(world: Any) -
     later = world.scope.spawn("later", world.api.handle(produce(("t", 99), acks=1), "CLIENT"))
 
     async def cancel() -> None:
-        while not hosted[0].batches:
+        while not hosted[0].log_end_offset:
             await world.runtime.sleep(0)
         task.cancel()
 
     world.scope.spawn("cancel", cancel())
     world.kernel.run_for(0)
     assert later.is_done()
-    assert len(hosted[99].batches) == 1
+    assert hosted[99].log_end_offset == 1
     with pytest.raises(StopIteration):  # nobody is waited for any more
         world.api.handle(produce(("t", 98), acks=1), "CLIENT").send(None)
 
@@ -287,13 +298,13 @@ def test_a_large_request_without_records_keeps_nothing_and_waits_for_nobody(
         world.scope.spawn("empty", send("empty", empty, refused))
     world.kernel.run_for(0)
     assert ended == ["empty", "empty", "full"]
-    assert {tuple(each.batches) for each in hosted} == {(b"batch",)}
+    assert {tuple(each.values) for each in hosted} == {(b"batch",)}
 
 
 def test_partitions_without_records_among_others_outlast_the_request(world: Any) -> None:
     hosted = [world.host("t", number) for number in range(100)]
     items = tuple(
-        ProducePartition("t", number, memoryview(b"batch") if number % 2 else None)
+        ProducePartition("t", number, memoryview(BATCH) if number % 2 else None)
         for number in range(100)
     )
     request = ProduceRequest(1, 1_000, items)
@@ -310,7 +321,7 @@ def test_partitions_without_records_among_others_outlast_the_request(world: Any)
     world.scope.spawn("release", release())
     world.kernel.run_for(0)
     assert answers == [["INVALID_RECORD", "NONE"] * 50]
-    assert [each.batches for each in hosted] == [[], [b"batch"]] * 50
+    assert [each.values for each in hosted] == [[], [b"batch"]] * 50
 
 
 def test_records_of_many_partitions_that_wait_weigh_more_than_their_bytes(
@@ -325,7 +336,7 @@ def test_records_of_many_partitions_that_wait_weigh_more_than_their_bytes(
 
     async def send() -> None:
         names = [("t", number) for number in range(100)]
-        response = await world.api.handle(produce(*names, acks=1, records=b"x"), "CLIENT")
+        response = await world.api.handle(produce(*names, acks=1, records=batch(b"x")), "CLIENT")
         outcomes.append({error for *_, error in errors(response)})
 
     for number in range(4):
@@ -345,7 +356,7 @@ def test_large_requests_that_wait_for_their_turn_keep_a_bounded_number_of_bytes(
 
     def large(topic: str) -> ProduceRequest:
         names = [(topic, number) for number in range(100)]
-        return produce(*names, acks=1, records=memoryview(bytes(PRODUCE_PARTITION_BYTES)))
+        return produce(*names, acks=1, records=memoryview(batch(bytes(PRODUCE_PARTITION_BYTES))))
 
     outcomes: list[tuple[str, set[str]]] = []
 
@@ -361,7 +372,7 @@ def test_large_requests_that_wait_for_their_turn_keep_a_bounded_number_of_bytes(
         ("behind it", {"REQUEST_TIMED_OUT"}),
         ("first", {"NONE"}),
     ]
-    assert {len(each.batches) for each in (*hosted, *others)} == {1}
+    assert {each.log_end_offset for each in (*hosted, *others)} == {1}
     for name, topic in (("again", "t"), ("behind again", "t")):
         world.scope.spawn(name, send(name, topic))
     world.kernel.run_for(0)
