@@ -43,10 +43,15 @@ class Verdict:
     def reasons(self) -> tuple[str, ...]:
         """Return one line for each finding, vacuous check, thing not read and unmet requirement."""
         findings = [str(finding) for check in self.checks for finding in check.findings]
+        return (*findings, *self.without_findings)
+
+    @property
+    def without_findings(self) -> tuple[str, ...]:
+        """Return the reasons for which a run without findings would be unknown."""
         vacuous = [f"{c.check}: nothing to examine" for c in self.checks if c.examined == 0]
         unread = [f"{check.check}: {each}" for check in self.checks for each in check.unread]
         unmet = [f"{r.name}: {r.evidence}" for r in self.requirements if not r.met]
-        return (*findings, *vacuous, *unread, *unmet)
+        return (*vacuous, *unread, *unmet)
 
 
 def judge(

@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from highwater.runs.plans.replaying import replay
 from highwater.search import schedule_rows
 from highwater.search.campaign_report import Sums, search_of, totals_of
 from highwater.search.campaigns import (
@@ -29,7 +30,7 @@ from highwater.search.campaigns import (
     settings_of,
 )
 from highwater.search.options import Families
-from highwater.search.replaying import read_plan, replay
+from highwater.search.plans import read_plan
 from highwater.search.report import print_report, report_of
 from highwater_checker.verdict import Outcome
 from highwater_core.config import Preset

@@ -44,6 +44,8 @@ NOTHING_PROVEN = {
     "no producers": replace(SMALL, workload=Workload(producers=())),
     "nobody to act on": replace(SMALL, steps=(Step(5, f.Kill("leader of t-7")),)),
     "after the end": replace(SMALL, steps=(Step(900, f.Kill("broker-0")),)),
+    "a takeover that never was": replace(SMALL, expected=Expected(least_takeovers=1)),
+    "too few records": replace(SMALL, expected=Expected(least_acknowledged=9_999)),
 }
 """Plans whose runs break nothing, and show nothing either."""
 

@@ -70,7 +70,7 @@ MAKE_ROWS = (
     "highwater.search.judging",
     "highwater.search.options",
     "highwater.search.planting",
-    "highwater.search.replaying",
+    "highwater.search.plans",
     "highwater.search.schedule_rows",
     "highwater.search.shrinking",
     "highwater_pipeline.campaign.state",

@@ -1,4 +1,4 @@
-"""The verdict of one simulated run: the same for a replay, a plan's run and a scenario's making."""
+"""What the oracle saw in a simulated run, and what had to happen in it: for the one judge."""
 
 from __future__ import annotations
 
@@ -8,25 +8,19 @@ from collections.abc import Iterator
 from highwater_chaos.plan import Expected, Step
 from highwater_chaos.words import say_step
 from highwater_checker.finding import CheckResult, Finding
-from highwater_checker.verdict import Outcome, Requirement, Verdict, judge
+from highwater_checker.verdict import Outcome, Requirement
 from highwater_simulator.runner import SHRINKING_PROBED, RunResult
 from highwater_simulator.search import Found, explained, find
 
 CHECK = "invariants after every event, and the end"
 
 
-def verdict_of(result: RunResult) -> Verdict:
-    """Return FAIL if the oracle saw a violation, else UNKNOWN if the run proves nothing.
-
-    It proves nothing if a step was not done or no record was acknowledged. A violation by a
-    documented flaw of the preset is FAIL too, with the flaw's rows. An observation that the oracle
-    only flags is no violation where the catalogue explains it.
-    """
-    return judge([watched(result)], requirements_of(result))
-
-
 def watched(result: RunResult) -> CheckResult:
-    """Return the oracle's result as a check."""
+    """Return the oracle's result as a check.
+
+    A violation by a documented flaw of the preset is a finding too, with the flaw's rows. An
+    observation that the oracle only flags is none where the catalogue explains it.
+    """
     found = find(result)
     flags = Counter(f"{explained(flag, result).kind} flagged" for flag in result.flags)
     return CheckResult(

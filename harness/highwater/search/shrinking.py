@@ -1,4 +1,4 @@
-"""Shrinks a failing plan, and makes scenario files of plans."""
+"""Shrinks a failing plan."""
 
 from __future__ import annotations
 
@@ -10,20 +10,13 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from highwater.checkout import commit_here
-from highwater.errors import HarnessError
-from highwater.search.judging import expected_of, steps_of, verdict_of
+from highwater.search.judging import expected_of
+from highwater.search.plans import NoSuchPlan
 from highwater.search.planting import bug_of
-from highwater.search.replaying import NoSuchPlan
 from highwater_chaos.plan import Plan, encode_plan
-from highwater_chaos.words import say_step
-from highwater_checker.verdict import Outcome
 from highwater_simulator.runner import RunResult, run_plan
 from highwater_simulator.search import bug_or_none, find
 from highwater_simulator.shrink import DoesNotFail, OnProgress, Shrunk, shrink
-
-
-class NotAScenario(HarnessError):
-    """A plan cannot be a scenario file; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,29 +76,6 @@ def write_plan_file(plan: Plan, path: Path) -> None:
     """Write the plan's file for readers, without fields that have their defaults."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(encode_plan(plan, omit_defaults=True))
-
-
-def make_scenario(plan: Plan, title: str = "", bug: str = "") -> Plan:
-    """Run the plan, and return it with the result as the one that every commit must show.
-
-    bug: the planted bug; "" is the one that the plan itself names, or none.
-
-    Raises:
-        NoSuchBug, PlantsNothing: the plan's nodes cannot have the planted bug.
-        NotAScenario: a step of it did nothing, or its run proves nothing.
-    """
-    planted = bug_of(plan, bug)
-    with bug_or_none(planted):
-        result = run_plan(plan)
-    idle = [say_step(step) for step, is_done, _ in steps_of(result) if not is_done]
-    if idle:
-        raise NotAScenario(f"a scenario's steps must all be done; not done: {'; '.join(idle)}")
-    verdict = verdict_of(result)
-    if verdict.outcome is Outcome.UNKNOWN:
-        raise NotAScenario(f"its run proves nothing: {'; '.join(verdict.reasons)}")
-    return replace(
-        plan, title=title or plan.title, commit="", expected=expected_of(find(result), planted)
-    )
 
 
 def commands_for(path: Path) -> Sequence[str]:

@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 
 from highwater.search import shrinking
-from highwater.search.judging import expected_of, verdict_of
-from highwater.search.replaying import NoSuchPlan
+from highwater.search.judging import expected_of, requirements_of, watched
+from highwater.search.plans import NoSuchPlan
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Expected, Plan, Step, Topology
 from highwater_checker.verdict import Outcome as Judged
+from highwater_checker.verdict import judge
 from highwater_core.config import Preset
 from highwater_core.events import EventKind, TraceEvent
 from highwater_simulator.injector import Outcome
@@ -73,7 +74,7 @@ def result_of(
 def test_what_is_broken_fails_and_what_did_not_happen_leaves_it_unknown(
     result: RunResult, outcome: Judged, reason: str
 ) -> None:
-    verdict = verdict_of(result)
+    verdict = judge([watched(result)], requirements_of(result))
     assert verdict.outcome is outcome
     assert reason in "\n".join(verdict.reasons)
     assert bool(verdict.reasons) is (outcome is not Judged.PASS)
@@ -98,8 +99,8 @@ def test_what_fails_a_run_by_a_flag_alone_can_be_shrunk(
 
 
 def test_an_explained_flag_is_noted_with_its_row() -> None:
-    (check,) = verdict_of(result_of(flags=(OLD_EPOCH, OLD_EPOCH))).checks
-    assert check.noted == (("I10 (row 4) flagged", 2),)
+    noted = watched(result_of(flags=(OLD_EPOCH, OLD_EPOCH))).noted
+    assert noted == (("I10 (row 4) flagged", 2),)
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,10 @@ def replay(
     json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
     """Run a seed or a plan file again and show it; equal plans give equal digests."""
-    from highwater.search import replaying
+    from highwater.runs.plans import replaying
+    from highwater.search.plans import plan_of
 
-    replayed = replaying.replay(replaying.plan_of(what, preset, family), planted)
+    replayed = replaying.replay(plan_of(what, preset, family), planted)
     try:
         if digest_only:
             typer.echo(replayed.result.digest())

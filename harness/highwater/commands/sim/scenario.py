@@ -27,7 +27,9 @@ def scenario(
     force: Annotated[bool, typer.Option("--force", help="Replace one of that name.")] = False,
 ) -> None:
     """Run the plan, and write it with what the run showed as a scenario that tests hold it to."""
-    from highwater.search import replaying, shrinking
+    from highwater.runs.plans.scenarios import make_scenario
+    from highwater.search.plans import read_plan
+    from highwater.search.shrinking import write_plan_file
     from highwater.search.writable import check_can_write
 
     if not NAME.fullmatch(name):
@@ -35,10 +37,10 @@ def scenario(
     path = folder / f"{name}.json"
     if path.exists() and not force:
         raise HarnessError(f"{path} is there; --force replaces it")
-    found = replaying.read_plan(plan)
+    found = read_plan(plan)
     check_can_write(path)
-    kept = shrinking.make_scenario(found, title, planted)
-    shrinking.write_plan_file(kept, path)
+    kept = make_scenario(found, title, planted)
+    write_plan_file(kept, path)
     expected = kept.expected
     shows = "" if expected is None else f"{expected.verdict} {expected.invariant}".strip()
     typer.echo(f"{path} must show: {shows}")

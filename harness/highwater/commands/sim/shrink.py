@@ -50,11 +50,12 @@ def shrink(
     130 when Ctrl-C ended it (the plan written is the best until then), with 2 when there is
     nothing to shrink.
     """
-    from highwater.search import replaying, shrinking
+    from highwater.search import shrinking
+    from highwater.search.plans import plan_of
     from highwater.search.writable import check_can_write
     from highwater_simulator.shrink import describe
 
-    plan = replaying.plan_of(what, preset, family)
+    plan = plan_of(what, preset, family)
     check_can_write(out or FOLDER / "plan.json")
     with _progress(counted(len(plan.steps), "step"), max_runs) as on_progress:
         shrunk = shrinking.shrink_plan(plan, planted, max_runs, on_progress)

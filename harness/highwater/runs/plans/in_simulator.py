@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import msgspec
 
 from highwater.cluster.topology import Topology
 from highwater.errors import HarnessError
+from highwater.report.picture import Fault
 from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
-from highwater.runs.plans.leader_changes import takeovers
+from highwater.runs.plans.leader_changes import LeaderChange, takeovers
 from highwater.runs.plans.outcome import PlanResult, conclude, write_plan
 from highwater.runs.plans.promises import promises_in_simulator
 from highwater.runs.plans.schedule import StepDone
@@ -61,6 +64,19 @@ def check_simulated(plan: Plan) -> None:
     bug_of(plan)
 
 
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """A plan's run whose evidence is in its folder.
+
+    marks: what was done to the cluster, and when.
+    changes: the leader changes that the run had to show.
+    """
+
+    result: RunResult
+    marks: list[Fault]
+    changes: list[LeaderChange]
+
+
 def run_in_simulator(plan: Plan, folder: RunFolder, screen: Screen) -> PlanResult:
     """Run the plan, with the planted bug that it expects, and return its verdict.
 
@@ -68,8 +84,15 @@ def run_in_simulator(plan: Plan, folder: RunFolder, screen: Screen) -> PlanResul
         NoSuchBug, PlantsNothing: its nodes cannot have that bug.
     """
     bug = bug_of(plan)
-    write_plan(folder, plan)
+    simulated = simulate(plan, folder, screen, bug)
     notes = (f"every node has the planted bug {bug}",) if bug else ()
+    steps = tuple(f"{say_step(step)}: {why}" for step, _, why in steps_of(simulated.result))
+    return conclude(folder, plan, True, simulated.marks, simulated.changes, notes, steps)
+
+
+def simulate(plan: Plan, folder: RunFolder, screen: Screen, bug: str) -> Simulated:
+    """Run the plan with that planted bug, "" for none, and write what the judge reads."""
+    write_plan(folder, plan)
 
     def write_end(world: World, healed: Core | None) -> None:
         write_segments(folder, world)
@@ -90,8 +113,7 @@ def run_in_simulator(plan: Plan, folder: RunFolder, screen: Screen) -> PlanResul
     )
     folder.write(REQUIREMENTS, (*requirements_of(result), *required))
     _write_evidence(folder, result)
-    steps = tuple(f"{say_step(step)}: {why}" for step, _, why in steps_of(result))
-    return conclude(folder, plan, True, observer.marks, changes, notes, steps)
+    return Simulated(result, observer.marks, changes)
 
 
 def _steps_done(result: RunResult) -> list[StepDone]:

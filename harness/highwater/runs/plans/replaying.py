@@ -1,29 +1,28 @@
-"""Replays: which plan is meant, and how its run is shown line by line."""
+"""Replays: a plan's run in the simulator, judged as any run is, and shown line by line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich.console import Console
 from rich.text import Text
 
 from highwater.checkout import commit_here
-from highwater.errors import HarnessError
-from highwater.search.judging import verdict_of
-from highwater.search.options import Families
+from highwater.report.screen import Screen
+from highwater.run_folder import RunFolder
+from highwater.runs.plans.in_simulator import simulate
 from highwater.search.planting import bug_of
-from highwater_chaos.plan import BadPlan, Plan, decode_plan
+from highwater_chaos.plan import Plan
 from highwater_chaos.words import say_plan, say_step
+from highwater_checker.judging import judge_run
 from highwater_checker.verdict import EXIT_CODES, Outcome, Verdict
-from highwater_core.config import Preset
 from highwater_simulator.display import ORACLE, Role, display_line, pieces
-from highwater_simulator.generate import Family, generate
-from highwater_simulator.runner import RunResult, run_plan
-from highwater_simulator.search import Found, bug_or_none, find
+from highwater_simulator.runner import RunResult
+from highwater_simulator.search import Found, find
 from highwater_simulator.trace_log import Entry
-from highwater_simulator.unsupported import unsupported
 
 _STYLES: dict[Role, str] = {
     Role.TIME: "dim",
@@ -42,10 +41,6 @@ _OUTCOME_STYLES = {
     Outcome.UNKNOWN: "bold yellow",
 }
 _NS_PER_S = 1e9
-
-
-class NoSuchPlan(HarnessError):
-    """The argument is neither a seed nor a plan file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,49 +88,23 @@ class ReplayReport:
     not_reached: tuple[str, ...]
 
 
-def plan_of(what: str, preset: Preset | None, family: Families | None) -> Plan:
-    """Return the plan of a seed or of a plan file, which says its preset itself.
-
-    Raises:
-        NoSuchPlan: there is no such file, or it is no plan; or an option contradicts it.
-    """
-    if what.isdecimal():
-        if family is Families.ALL:
-            raise NoSuchPlan("a seed has a plan in each family: say --family processes or disks")
-        chosen = Family((family or Families.PROCESSES).value)
-        return generate(int(what), preset or Preset.FENCED, chosen)
-    if preset is not None or family is not None:
-        raise NoSuchPlan("--preset and --family are for seeds: a plan file says all that itself")
-    return read_plan(Path(what))
-
-
-def read_plan(path: Path) -> Plan:
-    """Return the plan of a file.
-
-    Raises:
-        NoSuchPlan: there is no such file, or it is no plan, or not one for the simulator.
-    """
-    try:
-        plan = decode_plan(path.read_bytes(), path)
-    except OSError as error:
-        raise NoSuchPlan(f"{path}: {error.strerror}; a seed is a number from 0 on") from error
-    except BadPlan as error:
-        raise NoSuchPlan(str(error)) from error
-    if problems := unsupported(plan):
-        raise NoSuchPlan("\n".join(problems))
-    return plan
-
-
 def replay(plan: Plan, bug: str = "") -> Replayed:
     """Run the plan, with the planted bug that is named here or else in the plan.
+
+    The verdict is the one judge's, of a run folder that is gone when it is given.
 
     Raises:
         NoSuchBug, PlantsNothing: the plan's nodes cannot have the planted bug.
     """
     planted = bug_of(plan, bug)
-    with bug_or_none(planted):
-        result = run_plan(plan)
-    return Replayed(result, find(result), verdict_of(result), planted)
+    with TemporaryDirectory(prefix="highwater-replay-") as folder, _silent() as screen:
+        simulated = simulate(plan, RunFolder(Path(folder)), screen, planted)
+        verdict = judge_run(Path(folder))
+    return Replayed(simulated.result, find(simulated.result), verdict, planted)
+
+
+def _silent() -> Screen:
+    return Screen(Console(quiet=True))
 
 
 def report_of(replayed: Replayed) -> ReplayReport:
@@ -209,10 +178,9 @@ def ending(replayed: Replayed) -> Iterator[tuple[str, str]]:
     """Yield the last lines with their styles: steps, numbers, violation, verdict, digest."""
     result, found = replayed.result, replayed.found
     outcome = replayed.verdict.outcome
-    for requirement in replayed.verdict.requirements:
-        if not requirement.met:
-            style = "yellow" if outcome is Outcome.UNKNOWN else "dim"
-            yield f"{requirement.name}: {requirement.evidence}", style
+    style = "yellow" if outcome is Outcome.UNKNOWN else "dim"
+    for reason in replayed.verdict.without_findings:
+        yield reason, style
     for at, offset in result.excused:
         yield f"excused: disks alone lost {at} from offset {offset} on", "yellow"
     for flag in result.flags:

@@ -1,0 +1,35 @@
+"""Makes a scenario of a plan: a plan file that says what every commit's run of it must show."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from highwater.errors import HarnessError
+from highwater.runs.plans.replaying import replay
+from highwater.search.judging import expected_of, steps_of
+from highwater_chaos.plan import Plan
+from highwater_chaos.words import say_step
+from highwater_checker.verdict import Outcome
+
+
+class NotAScenario(HarnessError):
+    """A plan cannot be a scenario file; the message says why."""
+
+
+def make_scenario(plan: Plan, title: str = "", bug: str = "") -> Plan:
+    """Run the plan, and return it with the result as the one that every commit must show.
+
+    bug: the planted bug; "" is the one that the plan itself names, or none.
+
+    Raises:
+        NoSuchBug, PlantsNothing: the plan's nodes cannot have the planted bug.
+        NotAScenario: a step of it did nothing, or its run proves nothing.
+    """
+    replayed = replay(plan, bug)
+    idle = [say_step(step) for step, is_done, _ in steps_of(replayed.result) if not is_done]
+    if idle:
+        raise NotAScenario(f"a scenario's steps must all be done; not done: {'; '.join(idle)}")
+    if replayed.verdict.outcome is Outcome.UNKNOWN:
+        raise NotAScenario(f"its run proves nothing: {'; '.join(replayed.verdict.reasons)}")
+    expected = expected_of(replayed.found, replayed.bug)
+    return replace(plan, title=title or plan.title, commit="", expected=expected)
