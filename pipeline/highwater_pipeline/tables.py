@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-DATA_VERSION = 6
+DATA_VERSION = 7
 """Of the tables' meaning; runs that were ingested under another are ingested again."""
 
 Row = dict[str, Any]
@@ -74,6 +74,10 @@ RUNS = Table(
         "replication_factor": _INT,
         "only_in_sync": _BOOLEAN,
         "consumers": _STRINGS,
+        # Likewise: the topics' names; whether consumers were let read to the end.
+        "topics": _STRINGS,
+        "to_the_end": _BOOLEAN,
+        "saw_the_end": _BOOLEAN,  # whether somebody looked at the end, when all was healed
     },
     ("run_id",),
 )
@@ -218,7 +222,7 @@ REPLICAS = Table(
         "topic": _STRING,
         "partition": _INT,
         "broker": _INT,
-        "high_watermark": _LONG,  # as the broker said last
+        "high_watermark": _LONG,  # in the final look; -1 of a replica that nothing is asked of
         "log_start_offset": _LONG,
         "log_end_offset": _LONG,  # of the log that was read
         "batches": _LONG,

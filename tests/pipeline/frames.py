@@ -72,7 +72,8 @@ class Run:
 
     history: of all processes; a process's own events are in their order. acks and max_in_flight:
     by client ("p0", whose incarnations are p0, p0.2, ...); not known of those that are absent.
-    looks: the last one is the final look.
+    looks: the last one is the final look. cut_off: replicas that were copied, of which nothing is
+    asked.
     """
 
     run_id: str
@@ -81,6 +82,10 @@ class Run:
     max_in_flight: Mapping[str, int] = field(default_factory=dict)
     replicas: Sequence[ReplicaLog] = ()
     damaged: Sequence[Damaged] = ()
+    cut_off: Sequence[ReplicaLog] = ()
+    only_in_sync: bool = False
+    to_the_end: bool = True
+    saw_the_end: bool = True
     events: Sequence[TraceEvent] = ()
     looks: Sequence[Look] = ()
     probes: Sequence[Probe] = ()
@@ -125,7 +130,15 @@ def arrow_tables(runs: Iterable[Run]) -> dict[str, pa.Table]:
 
 
 def _run(run: Run) -> Iterator[Row]:
-    yield {"run_id": run.run_id, "outcome": "", "world": "docker", "data_version": DATA_VERSION}
+    yield {
+        "run_id": run.run_id,
+        "outcome": "",
+        "world": "docker",
+        "data_version": DATA_VERSION,
+        "only_in_sync": run.only_in_sync,
+        "to_the_end": run.to_the_end,
+        "saw_the_end": run.saw_the_end,
+    }
 
 
 def _operations(run: Run) -> Iterator[Row]:
@@ -190,13 +203,13 @@ def _probes(run: Run) -> Iterator[Row]:
 
 
 def _replicas(run: Run) -> Iterator[Row]:
-    for log in run.replicas:
+    for log in (*run.replicas, *run.cut_off):
         yield {
             "run_id": run.run_id,
             "topic": log.topic,
             "partition": log.partition,
             "broker": log.broker_id,
-            "high_watermark": log.high_watermark,
+            "high_watermark": -1 if log in run.cut_off else log.high_watermark,
             "log_start_offset": log.log_start_offset,
             "log_end_offset": log.log_end_offset,
             "batches": len(log.batches),
@@ -208,7 +221,7 @@ def _replicas(run: Run) -> Iterator[Row]:
 
 
 def _records(run: Run) -> Iterator[Row]:
-    for log in run.replicas:
+    for log in (*run.replicas, *run.cut_off):
         for batch in log.batches:
             for offset, _, value in batch.records():
                 yield {

@@ -159,6 +159,21 @@ PLANTED = [
         {"acknowledged_records": [("I1", offset, -1) for offset in (0, 1, 2, 4)]},
     ),
     Planted(
+        "no replica of the partition was left in sync",
+        replace(with_logs(), cut_off=[log(2, AB)], only_in_sync=True),
+        {},
+    ),
+    Planted("nobody saw the end", replace(with_logs(), saw_the_end=False), {}),
+    Planted(
+        "a replica that was cut off for good holds less, and another record",
+        replace(
+            with_logs(log(0, AB, CD, EG), log(1, AB, CD, EG)),
+            cut_off=[log(2, AB, batch(2, "x"))],
+            only_in_sync=True,
+        ),
+        {},
+    ),
+    Planted(
         "every log is damaged",
         replace(CLEAN, replicas=[], damaged=[Damaged("t", 0, b, "bad CRC") for b in range(3)]),
         {
@@ -336,6 +351,11 @@ PLANTED = [
         "a consumer did not read to the end",
         with_history(*read_all("c0", "abcde")),
         {"reads": [("unseen", 5, broker) for broker in range(3)]},
+    ),
+    Planted(
+        "a consumer was not let read to the end",
+        replace(with_history(*read_all("c0", "abcde")), to_the_end=False),
+        {},
     ),
     Planted(
         "a consumer cannot read what is not committed",

@@ -61,6 +61,15 @@ def _replicas(run: Run) -> list[ReplicaLog]:
     return [log for group in _groups(run) for log in group]
 
 
+def _acknowledged_records(run: Run) -> CheckResult:
+    """Where only replicas in sync are asked, a partition may be left without any."""
+    replicas = _replicas(run)
+    read = {(each.topic, each.partition) for each in replicas}
+    asks_of_all = run.saw_the_end and not run.only_in_sync
+    asked = [ack for ack in _promised(run) if asks_of_all or (ack.topic, ack.partition) in read]
+    return check_acknowledged_records(asked, replicas)
+
+
 def _order(run: Run) -> CheckResult:
     return check_order(
         _promised(run), lambda process: run.max_in_flight.get(client_of(process)) == 1
@@ -92,7 +101,7 @@ def _reads(run: Run) -> CheckResult:
             incarnations = [each for each in run.histories() if client_of(each) == client]
             own = [log for log in _replicas(run) if log.topic in consumers[client]]
             is_last = process == max(incarnations, key=_incarnation_of)
-            results.append(check_reads(events, own, to_the_end=is_last))
+            results.append(check_reads(events, own, to_the_end=is_last and run.to_the_end))
     return _merged(results)
 
 
@@ -110,7 +119,7 @@ def _merged(results: Iterable[CheckResult]) -> CheckResult:
 
 
 PYTHON: Mapping[str, Callable[[Run], CheckResult]] = {
-    "acknowledged_records": lambda run: check_acknowledged_records(_promised(run), _replicas(run)),
+    "acknowledged_records": _acknowledged_records,
     "duplicates": lambda run: check_duplicates(_sends(run), _replicas(run)),
     "order": _order,
     "inconsistent_offsets": lambda run: check_inconsistent_offsets(_promised(run), _polls(run)),

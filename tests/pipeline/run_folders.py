@@ -6,8 +6,9 @@ Each file of lines is written as its own program writes it; a test then breaks w
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,12 @@ import msgspec
 
 from highwater_checker.history import HistoryEvent, OperationType, encode
 from highwater_checker.probes import Probe, encode_probe
+from highwater_checker.run_folder.documents import (
+    FINAL_LOOK,
+    PROMISES,
+    PromisedTopic,
+    Promises,
+)
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import (
     BrokerEpoch,
@@ -181,3 +188,32 @@ def clean_run(path: Path) -> Folder:
 
 def lines(encoded: Iterable[bytes]) -> bytes:
     return b"".join(line + b"\n" for line in encoded)
+
+
+def asked(folder: Folder, *, isr: tuple[int, ...] = (0, 1), **promised: Any) -> None:
+    """Have the leader tell of such an ISR in the last look, and the run promise so much."""
+    final = look(200, 4)
+    leader = final["nodes"]["0"]
+    (replica,) = leader.replicas
+    final["nodes"]["0"] = replace(leader, replicas=(replace(replica, isr=isr),))
+    folder.replace_line("snapshots.jsonl", 1, msgspec.json.encode(final))
+    folder.write(FINAL_LOOK.name, msgspec.json.encode(final))
+    folder.write(PROMISES.name, PROMISES.encode(Promises(**promised)))
+
+
+def in_sync_alone(folder: Folder) -> None:
+    asked(folder, isr=(0,), topics=(PromisedTopic("t", 1, 2),), only_in_sync=True)
+    shutil.rmtree(folder.path / "segments" / "broker-1")
+
+
+def all_of_them(folder: Folder) -> None:
+    asked(folder, isr=(0,), topics=(PromisedTopic("t", 1, 2),))
+
+
+def unseen_end(folder: Folder) -> None:
+    asked(folder, topics=(PromisedTopic("t", 1, 2),), only_in_sync=True)
+    (folder.path / FINAL_LOOK.name).unlink()
+
+
+def another_topic(folder: Folder) -> None:
+    asked(folder, topics=(PromisedTopic("u", 1, 2),))

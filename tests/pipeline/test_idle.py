@@ -20,6 +20,7 @@ from highwater_pipeline.analysis import analyse
 from highwater_pipeline.checks.idle import HIDDEN_FOR_LONG
 from highwater_pipeline.ingest import ingest
 from highwater_pipeline.tables import read_tables
+from highwater_wire.kafka.record_batch import build_batch
 from tests.pipeline.duck import query
 from tests.pipeline.frames import Run, arrow_tables
 from tests.support.evidence_makers import look, replica
@@ -70,12 +71,39 @@ def without_a_record_on_a_follower(folder: Path) -> None:
     segment(folder, 1).write_bytes(b"")
 
 
+def with_a_follower_that_is_cut_off(folder: Path) -> None:
+    """It holds another record than was acknowledged, read and kept by the leader."""
+    leader = replace(BROKERS[0].replicas[0], isr=(NodeId(0),))
+    looked(folder, Look(99, {**BROKERS, 0: replace(BROKERS[0], replicas=(leader,))}))
+    promise(folder, only_in_sync=True)
+    segment(folder, 1).write_bytes(build_batch([(None, b"other", 1_000)], 0, 0))
+
+
+def without_a_leader(folder: Path) -> None:
+    looked(folder, Look(99, {1: BROKERS[1]}))
+    promise(folder, only_in_sync=True)
+
+
+def with_a_reader_that_was_stopped_early(folder: Path) -> None:
+    """A second record is on both replicas, and nobody was let read it."""
+    held = [replace(each.replicas[0], high_watermark=Offset(2)) for each in BROKERS.values()]
+    nodes = {node: replace(BROKERS[node], replicas=(held[node],)) for node in BROKERS}
+    looked(folder, Look(99, nodes))
+    promise(folder, to_the_end=False)
+    for node in BROKERS:
+        with segment(folder, node).open("ab") as log:
+            log.write(build_batch([(None, b"v1", 1_000)], 1, 0))
+
+
 RUNS: dict[str, tuple[Callable[[Path], None], str]] = {
     "sound": (sound, "pass"),
     "one-replica": (on_one_broker_of_three, "pass"),
     "silent-consumer": (with_a_consumer_that_read_nothing, "unknown"),
     "hidden-for-long": (lambda folder: hiding(folder, LONG_NS), "unknown"),
     "hidden-for-a-moment": (lambda folder: hiding(folder, LONG_NS // 2), "pass"),
+    "cut-off-follower": (with_a_follower_that_is_cut_off, "pass"),
+    "no-leader": (without_a_leader, "unknown"),
+    "stopped-reader": (with_a_reader_that_was_stopped_early, "pass"),
     LOST: (without_a_record_on_a_follower, "fail"),
 }
 

@@ -44,7 +44,18 @@ from highwater_pipeline.tables import (
     read_tables,
 )
 from tests.pipeline.frames import Run, arrow_tables
-from tests.pipeline.run_folders import BROKERS, LOG, SEGMENT, START_WALL_NS, Folder, clean_run
+from tests.pipeline.run_folders import (
+    BROKERS,
+    LOG,
+    SEGMENT,
+    START_WALL_NS,
+    Folder,
+    all_of_them,
+    another_topic,
+    clean_run,
+    in_sync_alone,
+    unseen_end,
+)
 
 Row = dict[str, Any]
 CLEAN_ROWS = {
@@ -126,6 +137,10 @@ BROKEN: tuple[Callable[[Folder], None], ...] = (
     damaged,
     empty_logs,
     not_copied,
+    in_sync_alone,
+    all_of_them,
+    unseen_end,
+    another_topic,
     empty_files,
     bad_documents,
     only_plan,
@@ -247,6 +262,9 @@ def test_a_run_says_what_it_was_and_what_the_judge_says(ingested: Ingested) -> N
             "replication_factor": None,
             "only_in_sync": None,
             "consumers": None,
+            "topics": None,
+            "to_the_end": None,
+            "saw_the_end": True,
         }
     ]
 
@@ -330,6 +348,25 @@ def test_a_replica_that_was_not_copied_is_in_quarantine(ingested: Ingested) -> N
     assert [row["broker"] for row in ingested.of(not_copied, REPLICAS)] == [0]
 
 
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [
+        (in_sync_alone, {0: 4}),
+        (all_of_them, {0: 4, 1: 4}),
+        (unseen_end, {0: -1, 1: -1}),
+        (another_topic, {0: -1, 1: -1}),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_of_a_replica_that_nothing_is_asked_of_no_high_watermark_is_told(
+    ingested: Ingested, run: Callable[[Folder], None], told: dict[int, int]
+) -> None:
+    found = {row["broker"]: row["high_watermark"] for row in ingested.of(run, REPLICAS)}
+    assert found == told
+    assert ingested.of(run, QUARANTINE) == []
+    assert ingested.of(run, RUNS)[0]["saw_the_end"] is (run is not unseen_end)
+
+
 def test_empty_files_have_no_rows_and_nothing_wrong(ingested: Ingested) -> None:
     for table in (OPERATIONS, EVENTS, LOOKS, REPLICA_LOOKS, PROBES, FAULTS, QUARANTINE):
         assert ingested.of(empty_files, table) == []
@@ -344,8 +381,10 @@ def test_a_run_with_nothing_but_a_folder_is_a_row_of_runs(ingested: Ingested) ->
         "data_version",
         "judged",
         "reasons",
+        "saw_the_end",
     }
     assert run["outcome"] == ""
+    assert run["saw_the_end"] is False
     for table in TABLES:
         assert table is RUNS or ingested.of(nothing, table) == []
 
@@ -382,7 +421,8 @@ def test_the_report_tells_of_every_folder(ingested: Ingested) -> None:
         "not copied": 1,
     }
     first, second, *refused = str(report).splitlines()
-    assert first.startswith("11 ingested, 3 refused; rows: 11 runs, ")
+    count = len(BROKEN) + 1
+    assert first.startswith(f"{count} ingested, 3 refused; rows: {count} runs, ")
     assert second == (
         "quarantined: 2 not JSON, 1 not copied, 1 not finished, 1 torn, 4 unexpected, 6 wrong"
     )

@@ -19,8 +19,8 @@ WHERE NOT EXISTS (
     AND r.broker = o.broker AND r."offset" = o."offset" AND ifnull(r."value", '') = o."value")
 UNION ALL
 SELECT run_id, 'I1', topic, "partition", "offset", -1, operation
-FROM acknowledged a
-WHERE NOT EXISTS (
+FROM acknowledged a JOIN runs u USING (run_id)
+WHERE ifnull(u.saw_the_end, true) AND NOT ifnull(u.only_in_sync, false) AND NOT EXISTS (
   SELECT 1 FROM replicas r
   WHERE r.run_id = a.run_id AND r.topic = a.topic AND r."partition" = a."partition"
     AND r.damage IS NULL AND r.high_watermark >= 0);

@@ -40,6 +40,7 @@ SELECT r.run_id, 'unseen', r.topic, r."partition", r."offset", r.broker, ''
 FROM records r
 JOIN whole w USING (run_id, topic, "partition", broker)
 JOIN last_ones l ON l.run_id = r.run_id AND l.topic = r.topic
+JOIN runs u ON u.run_id = r.run_id AND ifnull(u.to_the_end, true)
 WHERE r."offset" >= w.log_start_offset AND r."offset" < w.high_watermark AND NOT EXISTS (
   SELECT 1 FROM places p
   WHERE p.run_id = r.run_id AND p.process = l.process AND p.topic = r.topic

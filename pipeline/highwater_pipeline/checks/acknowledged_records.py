@@ -24,7 +24,7 @@ from highwater_pipeline.checks.findings import (
     text,
 )
 from highwater_pipeline.checks.ranges import doubts
-from highwater_pipeline.tables import Tables
+from highwater_pipeline.tables import RUNS, Tables
 
 INVARIANT = "I1"
 SENT = [*PLACE, "value", "process", "function", "operation_id", "acks"]
@@ -42,7 +42,9 @@ def run(tables: Tables) -> CheckFrames:
     # Replicas hold what was sent with fewer acks as well: it is compared with the rest.
     where = doubts(tables, acknowledged, PARTITION, counts=is_promised())
     doubted = where.doubted(acknowledged.select(*SENT)).where(is_promised())
-    unread = doubted.join(fn.broadcast(replicas), PARTITION, "left_anti")
+    unread = doubted.join(fn.broadcast(replicas), PARTITION, "left_anti").join(
+        fn.broadcast(_asking_of_all(tables)), "run_id", "left_semi"
+    )
     expected = doubted.join(fn.broadcast(replicas), PARTITION).where(
         fn.col("offset") >= fn.col("log_start_offset")
     )
@@ -64,6 +66,13 @@ def run(tables: Tables) -> CheckFrames:
         records = (fn.col("rows") * fn.col("replicas")).alias("records")
         looked_at = looked_at.unionByName(where.like.select("run_id", records))
     return CheckFrames(findings, sum_by_run(tables, looked_at, "records"))
+
+
+def _asking_of_all(tables: Tables) -> DataFrame:
+    """Return (run_id) of the runs that must end with a leader and a log of every partition."""
+    may_end_without = fn.coalesce("only_in_sync", fn.lit(False))
+    saw_the_end = fn.coalesce("saw_the_end", fn.lit(True))
+    return tables[RUNS].where(saw_the_end & ~may_end_without).select("run_id")
 
 
 def _not_held(expected: DataFrame, held: DataFrame) -> DataFrame:

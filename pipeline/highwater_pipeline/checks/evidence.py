@@ -95,9 +95,18 @@ def held_records(tables: Tables) -> DataFrame:
 
 
 def whole_replicas(tables: Tables) -> DataFrame:
-    """Return the rows of REPLICAS whose log decoded and of which the final look told.
+    """Return the rows of REPLICAS whose log decoded and of which a verdict asks.
 
-    A replica whose broker told no high watermark in the end (-1) is left out, as the checker does.
     That every assigned replica was read is a requirement of a verdict; no check looks at it.
     """
-    return tables[REPLICAS].where(fn.col("damage").isNull() & (fn.col("high_watermark") >= 0))
+    return asked_replicas(tables).where(fn.col("damage").isNull())
+
+
+def damaged_replicas(tables: Tables) -> DataFrame:
+    """Return the rows of REPLICAS whose log did not decode and of which a verdict asks."""
+    return asked_replicas(tables).where(fn.col("damage").isNotNull())
+
+
+def asked_replicas(tables: Tables) -> DataFrame:
+    """Return the rows of REPLICAS of which a verdict asks: see ingest.replica_logs.asked_of."""
+    return tables[REPLICAS].where(fn.col("high_watermark") >= 0)

@@ -40,7 +40,8 @@ def run(tables: Tables) -> CheckFrames:
     """Find records that a consumer read and that a replica does not hold there, or the reverse.
 
     Each consumer's process is judged alone, and is expected to have read every partition of its
-    topics from its start; the last incarnation of a client, also to its end. A client's topics are
+    topics from its start. The last incarnation of a client has read them to their end, where the
+    run let consumers read to the end (promises.json). A client's topics are
     those of which it wrote anything: one that wrote nothing is not judged. Below a replica's
     log_start_offset retention removed the records; those at its high watermark and above nobody can
     have read. Where the client tells the high watermark of the answer that a record came in, the
@@ -154,14 +155,17 @@ def _never_read(tables: Tables, reads: DataFrame, held: DataFrame, last: DataFra
 def _last_incarnations(tables: Tables) -> DataFrame:
     """Return (run_id, topic, process): each consumer's last process, with each of its topics.
 
+    Runs that did not let consumers read to the end are left out.
     A process is named as its client, and from its second incarnation on with the number: c0, c0.2.
     Source: highwater_client.planned.process_name.
     """
     name = fn.split("process", r"\.", 2)
     number = fn.coalesce(fn.get(name, fn.lit(1)).try_cast("int"), fn.lit(1))
+    cut_short = tables[RUNS].where("NOT to_the_end").select("run_id")
     return (
         tables[OPERATIONS]
         .where(fn.col("function") != "send")
+        .join(fn.broadcast(cut_short), "run_id", "left_anti")
         .select("run_id", "process", "topic")
         .distinct()
         .groupBy("run_id", fn.get(name, fn.lit(0)).alias("client"))

@@ -5,7 +5,13 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from highwater_pipeline.checks.evidence import PARTITION, REPLICA, whole_replicas
+from highwater_pipeline.checks.evidence import (
+    PARTITION,
+    REPLICA,
+    asked_replicas,
+    damaged_replicas,
+    whole_replicas,
+)
 from highwater_pipeline.checks.findings import (
     Check,
     CheckFrames,
@@ -16,7 +22,7 @@ from highwater_pipeline.checks.findings import (
     text,
 )
 from highwater_pipeline.checks.sums import sums_of
-from highwater_pipeline.tables import RECORDS, REPLICAS, Tables
+from highwater_pipeline.tables import RECORDS, Tables
 
 BATCH = ["base_offset", "next_offset", "leader_epoch", "batch_crc"]
 NO_BATCH = "no batch"
@@ -25,13 +31,11 @@ NO_BATCH = "no batch"
 def run_segments_decode(tables: Tables) -> CheckFrames:
     """Find replicas whose log did not decode, though their brokers had stopped cleanly (I3)."""
     findings = findings_of(
-        tables[REPLICAS].where(fn.col("damage").isNotNull()),
+        damaged_replicas(tables),
         invariant="I3",
         message=text("broker {broker}: {damage}"),
     )
-    looked_at = whole_replicas(tables).select("run_id")
-    damaged = tables[REPLICAS].where(fn.col("damage").isNotNull()).select("run_id")
-    return CheckFrames(findings, count_by_run(tables, looked_at.unionByName(damaged)))
+    return CheckFrames(findings, count_by_run(tables, asked_replicas(tables)))
 
 
 def run_high_watermarks_are_held(tables: Tables) -> CheckFrames:

@@ -11,9 +11,11 @@ from typing import TypeVar
 
 from highwater_checker.history import client_of
 from highwater_checker.judging import judge_run
+from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
     BUILD,
     CLOCK,
+    FINAL_LOOK,
     LOAD,
     PLAN,
     PROMISES,
@@ -68,7 +70,8 @@ def read_documents(inventory: Inventory) -> Documents:
     build = _read(inventory, BUILD, wrong)
     clock = _read(inventory, CLOCK, wrong)
     verdict = _read(inventory, VERDICT, wrong)
-    promises = _promises(inventory)
+    promises = _read(inventory, PROMISES, wrong)
+    final_look = _read(inventory, FINAL_LOOK, wrong)
     row: Row = {
         "run_id": inventory.run_id,
         **_of_plan(plan),
@@ -78,6 +81,7 @@ def read_documents(inventory: Inventory) -> Documents:
         "data_version": DATA_VERSION,
         "start_wall_ns": None if clock is None else clock.start_wall_ns,
         **_of_promises(promises),
+        "saw_the_end": final_look is not None or _looks_stand_for_it(inventory, promises),
         **_judged(inventory),
     }
     return Documents(row, _promised(promises) or _producers(load, plan), tuple(wrong))
@@ -129,11 +133,11 @@ def _of_topology(topology: RunTopology | None, plan: RunPlan | None) -> Row:
     return row
 
 
-def _promises(inventory: Inventory) -> Promises | None:
-    try:
-        return PROMISES.read(inventory.folder)
-    except BadDocument:
-        return None  # the judge tells of it
+def _looks_stand_for_it(inventory: Inventory, promises: Promises | None) -> bool:
+    """Return whether the last look is the final one, as highwater_checker's evidence has it."""
+    looks = inventory.folder / names.LOOKS
+    is_healed = promises is None or not promises.only_in_sync
+    return is_healed and looks.is_file() and looks.stat().st_size > 0
 
 
 def _of_promises(promises: Promises | None) -> Row:
@@ -144,6 +148,8 @@ def _of_promises(promises: Promises | None) -> Row:
         "replication_factor": max(factors, default=None),
         "only_in_sync": promises.only_in_sync,
         "consumers": [each.client for each in promises.consumers],
+        "topics": [topic.name for topic in promises.topics],
+        "to_the_end": promises.to_the_end,
     }
 
 

@@ -67,14 +67,39 @@ def records_of(logs: DataFrame) -> DataFrame:
     return logs.where("log IS NULL").select(*RECORDS.columns)
 
 
-def replicas_of(logs: DataFrame, looks: DataFrame) -> DataFrame:
+def asked_of(looks: DataFrame, runs: DataFrame) -> DataFrame:
+    """Return the rows of the final look of those replicas that a verdict asks, with broker.
+
+    looks: REPLICA_LOOKS' rows. runs: RUNS' rows.
+    A replica is asked if its topic is promised and its partition has a leader. A run that asks
+    only of replicas in sync asks those in that leader's ISR.
+    Source: highwater_checker.run_folder.replica_logs.
+    """
+    final = looks.where("is_final").withColumnRenamed("node", "broker")
+    leader = fn.struct("leader_epoch", -fn.col("broker"))
+    partition = ["run_id", "topic", "partition"]
+    led = (
+        final.where(fn.col("role") == "leader")
+        .groupBy(*partition)
+        .agg(fn.max_by("isr", leader).alias("in_sync"))
+    )
+    promised = runs.select("run_id", "topics", "only_in_sync", "saw_the_end")
+    is_promised = fn.coalesce(fn.array_contains("topics", fn.col("topic")), fn.lit(True))
+    is_in_sync = fn.col("saw_the_end") & fn.array_contains("in_sync", fn.col("broker"))
+    return (
+        final.join(led, partition)
+        .join(fn.broadcast(promised), "run_id")
+        .where(is_promised & (~fn.coalesce("only_in_sync", fn.lit(False)) | is_in_sync))
+    )
+
+
+def replicas_of(logs: DataFrame, asked: DataFrame) -> DataFrame:
     """Return REPLICAS' rows: decoded_logs' frame with what the final look told of each replica.
 
-    looks: REPLICA_LOOKS' rows. high_watermark is -1 where it told nothing; a log that is empty or
-    damaged ends where it starts.
+    asked: as asked_of returns it. high_watermark is -1 of a replica that is not in there; a log
+    that is empty or damaged ends where it starts.
     """
-    offsets = ["high_watermark", "log_start_offset"]
-    told = _final(looks).select(*REPLICA, *offsets)
+    told = asked.select(*REPLICA, "high_watermark", "log_start_offset")
     return (
         logs.where("log IS NOT NULL")
         .select(*REPLICA, "log.*")
@@ -85,12 +110,11 @@ def replicas_of(logs: DataFrame, looks: DataFrame) -> DataFrame:
     )
 
 
-def not_copied(logs: DataFrame, looks: DataFrame) -> DataFrame:
-    """Return QUARANTINE's rows of replicas in the final look whose logs were not copied."""
+def not_copied(logs: DataFrame, asked: DataFrame) -> DataFrame:
+    """Return QUARANTINE's rows of replicas that are asked and whose logs were not copied."""
     folder = fn.format_string(FOLDER, "broker", "topic", "partition")
     return (
-        _final(looks)
-        .where(fn.col("role").isin(*HOSTED))
+        asked.where(fn.col("role").isin(*HOSTED))
         .join(logs.where("log IS NOT NULL"), REPLICA, "left_anti")
         .select(
             "run_id",
@@ -100,10 +124,6 @@ def not_copied(logs: DataFrame, looks: DataFrame) -> DataFrame:
             fn.lit(None).cast("string").alias("text"),
         )
     )
-
-
-def _final(looks: DataFrame) -> DataFrame:
-    return looks.where("is_final").withColumnRenamed("node", "broker")
 
 
 def _cells(run: Inventory, replica: ReplicaFolder) -> Row:

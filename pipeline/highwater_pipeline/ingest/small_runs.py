@@ -82,17 +82,14 @@ def _tables(run: Inventory, documents: Documents) -> dict[Table, pa.Table]:
     logs: list[Row] = []
     found = (row for each in run.replicas for row in rows_of_replica(run, each))
     records = _table(RECORDS, _aside(found, "log", logs))
-    final = {
-        (row["topic"], row["partition"], row["node"]): row
-        for row in looks.filter(looks["is_final"]).to_pylist()
-    }
-    quarantine += _not_copied(run.run_id, final, logs)
+    asked = _asked(looks.filter(looks["is_final"]).to_pylist(), documents.row)
+    quarantine += _not_copied(run.run_id, asked, logs)
     return {
         RUNS: _table(RUNS, [documents.row]),
         **tables,
         LOOKS: seen.filter(is_look).select(list(LOOKS.columns)),
         REPLICA_LOOKS: looks,
-        REPLICAS: _table(REPLICAS, _replicas(final, logs)),
+        REPLICAS: _table(REPLICAS, _replicas(asked, logs)),
         RECORDS: records,
         QUARANTINE: _table(QUARANTINE, quarantine),
     }
@@ -113,10 +110,26 @@ _Replica = tuple[str, int, int]
 """Topic, partition, broker."""
 
 
-def _replicas(final: Mapping[_Replica, Row], logs: Iterable[Row]) -> Iterator[Row]:
+def _asked(final: Iterable[Row], run: Row) -> dict[_Replica, Row]:
+    """Return the final look's rows of those replicas that are asked, as replica_logs.asked_of."""
+    last = sorted(final, key=lambda row: (row["leader_epoch"], -row["node"]))
+    leaders = {(row["topic"], row["partition"]): row for row in last if row["role"] == "leader"}
+    topics, only_in_sync = run.get("topics"), run.get("only_in_sync")
+    asked: dict[_Replica, Row] = {}
+    for row in last:
+        leader = leaders.get((row["topic"], row["partition"]))
+        is_promised = topics is None or row["topic"] in topics
+        if leader is None or not is_promised:
+            continue
+        if not only_in_sync or (run["saw_the_end"] and row["node"] in leader["isr"]):
+            asked[row["topic"], row["partition"], row["node"]] = row
+    return asked
+
+
+def _replicas(asked: Mapping[_Replica, Row], logs: Iterable[Row]) -> Iterator[Row]:
     """Yield REPLICAS' rows, as replica_logs.replicas_of does."""
     for log in logs:
-        told = final.get((log["topic"], log["partition"], log["broker"]), NOT_KNOWN)
+        told = asked.get((log["topic"], log["partition"], log["broker"]), NOT_KNOWN)
         start, end = told["log_start_offset"], log["end_offset"]
         yield {
             **log,
@@ -126,7 +139,7 @@ def _replicas(final: Mapping[_Replica, Row], logs: Iterable[Row]) -> Iterator[Ro
         }
 
 
-def _not_copied(run_id: str, final: Mapping[_Replica, Row], logs: Iterable[Row]) -> list[Row]:
+def _not_copied(run_id: str, asked: Mapping[_Replica, Row], logs: Iterable[Row]) -> list[Row]:
     """Return QUARANTINE's rows of replicas without a log, as replica_logs.not_copied does."""
     copied = {(log["topic"], log["partition"], log["broker"]) for log in logs}
     return [
@@ -136,7 +149,7 @@ def _not_copied(run_id: str, final: Mapping[_Replica, Row], logs: Iterable[Row])
             "line": -1,
             "reason": NOT_COPIED,
         }
-        for (topic, partition, broker), told in final.items()
+        for (topic, partition, broker), told in asked.items()
         if told["role"] in HOSTED and (topic, partition, broker) not in copied
     ]
 

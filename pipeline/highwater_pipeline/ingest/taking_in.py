@@ -24,6 +24,7 @@ from highwater_pipeline.ingest.line_files import (
     replicas_in,
 )
 from highwater_pipeline.ingest.replica_logs import (
+    asked_of,
     decoded_logs,
     not_copied,
     records_of,
@@ -91,16 +92,18 @@ def _frames(
     logs = keep(decoded_logs(spark, runs, tasks))
     seen = rows.pop(SEEN)
     looks = replicas_in(seen)
+    found = _frame(spark, RUNS, [each.row for each in documents.values()])
+    asked = asked_of(looks, found)
     wrong = [
         frame.where("wrong IS NOT NULL").select("run_id", "wrong.*") for frame in decoded.values()
     ]
-    quarantine = [_frame(spark, QUARANTINE, strange), *wrong, not_copied(logs, looks)]
+    quarantine = [_frame(spark, QUARANTINE, strange), *wrong, not_copied(logs, asked)]
     return {
-        RUNS: _frame(spark, RUNS, [each.row for each in documents.values()]),
+        RUNS: found,
         **rows,
         LOOKS: looks_in(seen),
         REPLICA_LOOKS: looks,
-        REPLICAS: replicas_of(logs, looks),
+        REPLICAS: replicas_of(logs, asked),
         RECORDS: records_of(logs),
         QUARANTINE: functools.reduce(DataFrame.unionByName, quarantine),
     }
