@@ -28,9 +28,9 @@ class HistoryEvent:
     """One line of a history.
 
     Units: time_ns is the recorder's monotonic clock, from the run's start. offset is where the
-    record was acknowledged or read, -1 when unknown. tries: how often the record was sent, 0 when
-    the client does not tell. high_watermark: as the answer told it that a record was read from,
-    -1 when the client does not tell.
+    record was acknowledged or read, -1 when unknown. tries: how often the record was sent; of an
+    invoke, how often it will be at most; 0 when the client does not tell. high_watermark: as the
+    answer told it that a record was read from, -1 when the client does not tell.
     """
 
     time_ns: int

@@ -88,7 +88,15 @@ class RecordSender:
         now_ms = self._runtime.now_ms()
         timeout_ms = delivery_timeout_ms or self._settings.delivery_timeout_ms
         operation_id = self._recorder.new_operation()
-        self._recorder.record(OperationType.INVOKE, operation_id, SEND, topic, partition, value)
+        self._recorder.record(
+            OperationType.INVOKE,
+            operation_id,
+            SEND,
+            topic,
+            partition,
+            value,
+            tries=self._settings.most_tries,
+        )
         self._open_records += 1
         queue.records.append(
             PendingRecord(

@@ -56,6 +56,11 @@ class ProducerSettings:
         check(self.batch_max_records > 0, f"batch_max_records {self.batch_max_records}")
         check(self.retry_backoff_ms > 0, f"retry_backoff_ms {self.retry_backoff_ms}")
 
+    @property
+    def most_tries(self) -> int:
+        """Return how often a record is sent at most, 0 without a bound."""
+        return 0 if self.retries else 1
+
 
 class OffsetReset(StrEnum):
     """Where a consumer goes on when its offset is out of range."""

@@ -231,6 +231,14 @@ PLANTED = [
         {"duplicates": [("duplicate", 2, 0)]},
     ),
     Planted(
+        "never completed, of a client that sends once, and there twice",
+        replace(
+            with_same(AB, batch(2, "c", "a"), EG),
+            history=[replace(SENDS[0], tries=1), *SENDS[2:]],
+        ),
+        {"duplicates": [("duplicate", 3, 0)]},
+    ),
+    Planted(
         "twice there: sent again, tries not told, never completed, and nobody's",
         replace(
             with_same(batch(0, "a", "a", "b", "b"), batch(4, "g", "g"), batch(6, "x", "x")),

@@ -21,8 +21,9 @@ def check_duplicates(sends: Sends, replicas: Iterable[ReplicaLog]) -> CheckResul
     The rule: producers have no sequence numbers, so a record that its client sent again (tries
     above 1), or of which it does not tell how often it sent it (tries 0: librdkafka retries
     inside), may be there twice; that is noted. One that was sent once may not, whatever its
-    outcome. One whose send failed for certain may not be there at all. Values are unique; those
-    of no known send are noted: their client may have been killed before it wrote them down.
+    outcome; of a send without an outcome its invoke tells, where the client never sends again.
+    One whose send failed for certain may not be there at all. Values are unique; those of no known
+    send are noted: their client may have been killed before it wrote them down.
     """
     operations = {each.value: (each.operation, each.tries) for each in sends.acknowledged}
     for unknown in sends.unknown:

@@ -6,7 +6,7 @@ import pytest
 
 from highwater_checker.contents import with_neighbours
 from highwater_checker.finding import CheckResult, Finding
-from highwater_checker.history import Acknowledged, HistoryEvent, OperationType, Sends
+from highwater_checker.history import Acknowledged, HistoryEvent, OperationType, Sends, sends_of
 from highwater_checker.invariants.duplicates import check_duplicates
 from highwater_checker.invariants.inconsistent_offsets import check_inconsistent_offsets
 from highwater_checker.invariants.order import check_order
@@ -31,6 +31,8 @@ def found(result: CheckResult) -> list[tuple[str, int]]:
         (Sends((), (), (ended(OperationType.INFO, "a"),)), [("duplicate", 1)], (0, 0)),
         (Sends((), (), (ended(OperationType.INFO, "a", tries=3),)), [], (1, 0)),
         (Sends((), (ended(OperationType.FAIL, "a"),), ()), [("aborted-read", 0)], (0, 0)),
+        (sends_of([ended(OperationType.INVOKE, "a", tries=1)]), [("duplicate", 1)], (0, 0)),
+        (sends_of([ended(OperationType.INVOKE, "a", tries=0)]), [], (1, 0)),
         (Sends((), (), ()), [], (0, 1)),
     ],
     ids=[
@@ -40,6 +42,8 @@ def found(result: CheckResult) -> list[tuple[str, int]]:
         "unknown, sent once",
         "unknown, sent again",
         "failed for certain",
+        "killed, and never sends again",
+        "killed, and may have sent again",
         "nobody's",
     ],
 )

@@ -226,6 +226,19 @@ def test_outcome_says_no_more_than_the_tries_prove(
     run(story())
 
 
+@pytest.mark.parametrize(("retries", "most"), [(False, 1), (True, 0)])
+def test_a_send_without_an_outcome_tells_whether_it_is_sent_once(
+    retries: bool, most: int, brokers: Any, run: Any, make: Any
+) -> None:
+    async def story() -> None:
+        client = make(retries=retries)
+        client.send("a")
+        client.sender.close()
+        assert [(event.type, event.tries) for event in client.recorder.events] == [("invoke", most)]
+
+    run(story())
+
+
 def test_with_acks_0_a_record_is_unknown_once_it_is_sent(brokers: Any, run: Any, make: Any) -> None:
     async def story() -> None:
         brokers.produce_ms = 1_000

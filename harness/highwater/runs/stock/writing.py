@@ -78,7 +78,7 @@ class WritingThread:
         value = f"{self._process}-{number:06}".ljust(self._settings.value_bytes, ".")
         place = self._settings.topic, number % self._partitions
         operation = self._history.new_operation()
-        self._history.write(OperationType.INVOKE, operation, SEND, *place, value)
+        self._history.write(OperationType.INVOKE, operation, SEND, *place, value, tries=self._tries)
         try:
             self._producer.send(*place, value, self._on_done(operation, *place, value))
         except NeverSent as refused:
