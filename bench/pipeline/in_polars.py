@@ -114,12 +114,13 @@ def _leader_uniqueness(scan: Scan) -> tuple[pl.LazyFrame, pl.LazyFrame]:
     led = (
         scan(EVENTS)
         .filter(pl.col("kind").is_in([EventKind.BECAME_LEADER.value, elected]))
-        .drop_nulls(LEADERSHIP)
         .with_columns(
+            life=pl.lit(""),  # no topic of the made tables is deleted
             leader=pl.when(pl.col("kind") == elected)
             .then(pl.col("leader"))
-            .otherwise(pl.col("node"))
+            .otherwise(pl.col("node")),
         )
+        .drop_nulls(LEADERSHIP)
     )
     # Files are read by the names of their nodes: brokers before controllers, then as texts.
     in_order = ["kind", pl.col("node").cast(pl.String), "incarnation", "seq"]

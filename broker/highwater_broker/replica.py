@@ -299,6 +299,7 @@ class Replica:
         self._context.trace.emit(
             kind,
             topic=self.topic_partition.topic,
+            topic_id=self.topic_id,
             partition=self.topic_partition.partition,
             leader_epoch=self.leader_epoch,
             controller_epoch=self.controller_epoch,

@@ -134,11 +134,7 @@ class ReplicaManager:
             partition.need_checkpoint()
         self._partitions[key] = partition
         self._logs.take_as_hosted(key)
-        partition.trace(
-            EventKind.REPLICA_STARTED,
-            high_watermark=partition.high_watermark,
-            topic_id=partition.topic_id,
-        )
+        partition.trace(EventKind.REPLICA_STARTED, high_watermark=partition.high_watermark)
         return partition
 
     def apply_topic_settings(self, topic: str) -> None:

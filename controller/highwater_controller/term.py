@@ -13,7 +13,7 @@ from highwater_controller.topic_waits import TopicWaits
 from highwater_core.config import Toggles
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoints
-from highwater_core.ids import TopicPartition
+from highwater_core.ids import NO_TOPIC_ID, TopicPartition
 from highwater_core.ports import Rng, Trace
 
 
@@ -34,10 +34,12 @@ class Term:
 
     def emit(self, kind: EventKind, partition: TopicPartition | None = None, **detail: Any) -> None:
         """Trace an event of this term, about a partition where one is named."""
+        topic, number = (None, None) if partition is None else partition
         self.trace.emit(
             kind,
-            topic=None if partition is None else partition.topic,
-            partition=None if partition is None else partition.partition,
+            topic=topic,
+            topic_id=NO_TOPIC_ID if topic is None else self.context.topic_id(topic),
+            partition=number,
             controller_epoch=self.epoch.controller_epoch,
             **detail,
         )

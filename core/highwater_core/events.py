@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from highwater_core.ids import TopicPartition
+from highwater_core.ids import NO_TOPIC_ID, TopicId, TopicPartition
 
 
 class EventKind(StrEnum):
@@ -58,7 +58,7 @@ class EventKind(StrEnum):
     REQUEST_HANDLED = "request_handled"  # [request, controller_id, correlation_id, ...]
     BECAME_LEADER = "became_leader"  # offset: log end [isr, high_watermark]
     BECAME_FOLLOWER = "became_follower"  # offset: log end [leader, high_watermark]
-    REPLICA_STARTED = "replica_started"  # offset: log end [high_watermark, topic_id]
+    REPLICA_STARTED = "replica_started"  # offset: log end [high_watermark]
     REPLICA_STOPPED = "replica_stopped"  # [deleted]
     LOG_RECOVERED = "log_recovered"  # offset: log end [truncated_bytes, clean]
     LOG_APPENDED = "log_appended"  # offset: base [end_offset] leaders only
@@ -78,6 +78,7 @@ class TraceEvent:
 
     Units: ts_ns is the node's wall clock in nanoseconds since 1970 (virtual in the simulator).
     Ordering: (node, incarnation, seq) is unique and total per node.
+    topic_id: of the topic as the node knew it: epochs and offsets of another id begin anew.
     """
 
     ts_ns: int
@@ -86,6 +87,7 @@ class TraceEvent:
     seq: int
     kind: EventKind
     topic: str | None = None
+    topic_id: TopicId = field(default=NO_TOPIC_ID, kw_only=True)
     partition: int | None = None
     leader_epoch: int | None = None
     controller_epoch: int | None = None

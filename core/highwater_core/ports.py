@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from highwater_core.events import EventKind
-from highwater_core.ids import Endpoint
+from highwater_core.ids import NO_TOPIC_ID, Endpoint, TopicId
 from highwater_core.messages import ControlRequest, ControlResponse
 from highwater_core.runtime import Queue, Runtime
 
@@ -383,6 +383,7 @@ class Trace(Protocol):
         kind: EventKind,
         *,
         topic: str | None = None,
+        topic_id: TopicId = NO_TOPIC_ID,
         partition: int | None = None,
         leader_epoch: int | None = None,
         controller_epoch: int | None = None,

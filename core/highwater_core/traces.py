@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from highwater_core.events import EventKind, TraceEvent
+from highwater_core.ids import NO_TOPIC_ID, TopicId
 from highwater_core.json_lines import decode_lines
 from highwater_core.runtime import Runtime
 
@@ -76,6 +77,7 @@ class TraceRecorder:
         kind: EventKind,
         *,
         topic: str | None = None,
+        topic_id: TopicId = NO_TOPIC_ID,
         partition: int | None = None,
         leader_epoch: int | None = None,
         controller_epoch: int | None = None,
@@ -89,6 +91,7 @@ class TraceRecorder:
             seq=self._next_seq,
             kind=kind,
             topic=topic,
+            topic_id=topic_id,
             partition=partition,
             leader_epoch=leader_epoch,
             controller_epoch=controller_epoch,

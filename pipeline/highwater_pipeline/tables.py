@@ -134,6 +134,7 @@ EVENTS = Table(
         "offset": _LONG,
         "detail": _STRING,  # a JSON object, by kind (highwater_core.events)
         **DETAILS,
+        "topic_id": _STRING,  # "" or null where the node knew none
     },
     ("run_id", "node", "incarnation", "seq"),
     ("run_id", "kind"),

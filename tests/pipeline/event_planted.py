@@ -25,9 +25,11 @@ from tests.pipeline.event_runs import (
     elected,
     followed,
     follower,
+    in_a_life,
     isr_changed,
     led,
     log,
+    of_topic,
     probe,
     seq_as,
     traced,
@@ -89,6 +91,29 @@ PLANTED = [
         with_events(elected(1, 2), led(2, 3, 4, 4), elected(1, 3), deleted(by_broker=True)),
         {},
     ),
+    Planted(
+        "each life of a topic has its epochs",
+        with_events(
+            *of_topic("a", elected(1, 2), led(1, 2, 4, 4), elected(2, 3), led(2, 3, 4, 4)),
+            deleted(by_broker=True),
+            *of_topic("b", elected(2, 2), led(2, 2, 0, 0), elected(1, 3), led(1, 3, 0, 0)),
+        ),
+        {},
+    ),
+    Planted(
+        "two led in the life before the deletion, and an epoch was written twice in that after it",
+        with_events(
+            *of_topic("a", led(1, 2, 4, 4), led(2, 2, 4, 4)),
+            deleted(by_broker=False),
+            *of_topic("b", led(2, 2, 0, 0), elected(2, 2), elected(2, 2)),
+        ),
+        {"leader_uniqueness": [("I7", -1, -1)] * 2},
+    ),
+    Planted(
+        "a topic that gets its id late has one life",
+        with_events(*of_topic("a", led(2, 2, 4, 4))),
+        {"leader_uniqueness": [("I7", -1, -1)]},
+    ),
     # ------------------------------------------------ I11
     Planted(
         "a log is cut below its high watermark",
@@ -133,6 +158,15 @@ PLANTED = [
         "what was committed is of a topic that was deleted",
         with_events(committed(0, 1, 4), cut(0, 2, 1, 1), deleted(by_broker=True)),
         {},
+    ),
+    Planted(
+        "in the life before the deletion a leader lacks what was committed",
+        with_events(
+            *of_topic("a", committed(0, 3, 4), led(1, 4, 3, 3)),
+            *of_topic("b", led(2, 4, 0, 0), cut(1, 4, 0, 0)),
+            deleted(by_broker=True),
+        ),
+        {"committed_before": [("I4", 3, 1)]},
     ),
     Planted(
         "a member cuts off what was committed",
@@ -287,6 +321,16 @@ PLANTED = [
         ),
         {},
     ),
+    Planted(
+        "its leader began the same epoch in a later life",
+        in_a_life("a", *of_topic("b", led(1, 1, 0, 0), led(1, 2, 4, 4))),
+        {},
+    ),
+    Planted(
+        "the topic is deleted later, and its leader began with more",
+        in_a_life("a", *of_topic("a", led(1, 2, 4, 4))),
+        {"empty_fetches": [("I9", 3, 1)]},
+    ),
     # ------------------------------------------------ I4
     Planted(
         "a member lacks what is committed, in three looks",
@@ -314,6 +358,25 @@ PLANTED = [
     ),
     Planted("the leader brought that along", with_member(2, 2, more=[led(0, 1, 3, 3)]), {}),
     Planted("the topic was deleted", with_member(2, 2, more=[deleted(by_broker=True)]), {}),
+    Planted(
+        "a life before the deletion is judged by its own events",
+        with_looks(
+            look(
+                10 * MS,
+                *(replace(each, topic_id=OTHER_ID) for each in (OLD_COMMITTED, follower(3))),
+            ),
+            look(
+                20 * MS,
+                *(replace(each, topic_id=OTHER_ID) for each in (OLD_COMMITTED, follower(2))),
+            ),
+            events=[
+                *of_topic(OTHER_ID, *EVENTS),
+                *of_topic("b", cut(1, 1, 0, 0)),
+                deleted(by_broker=True),
+            ],
+        ),
+        {"high_watermarks": [("I4", 2, 1)]},
+    ),
     Planted("two topics were deleted", with_member(2, 2, more=[deleted(by_broker=False)]), {}),
     Planted(
         "in another start it lacks that", with_two(follower(2), follower(2), incarnation=2), {}

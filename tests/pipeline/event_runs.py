@@ -18,6 +18,7 @@ from highwater_checker.probes import Probe
 from highwater_checker.segments import ReplicaLog
 from highwater_core.events import EventKind as Kind
 from highwater_core.events import TraceEvent
+from highwater_core.ids import TopicId
 from tests.pipeline.frames import Run
 from tests.pipeline.record_histories import send
 from tests.support.evidence_makers import batch_at, event, look, replica
@@ -200,6 +201,26 @@ def seq_as(node: int, *seqs: int) -> Run:
     others = [each for each in CLEAN.events if each.node != node]
     kept = [replace(own[min(seq, len(own) - 1)], seq=seq) for seq in seqs]
     return replace(CLEAN, events=(*others, *kept))
+
+
+def of_topic(topic_id: str, *events: TraceEvent) -> list[TraceEvent]:
+    return [replace(each, topic_id=TopicId(topic_id)) for each in events]
+
+
+def in_a_life(topic_id: str, *more: TraceEvent) -> Run:
+    """Return the clean run as that of a topic that is deleted after it, and more events."""
+    looks = []
+    for one in LOOKS:
+        nodes = {
+            node: seen and replace(
+                seen,
+                replicas=tuple(replace(each, topic_id=TopicId(topic_id)) for each in seen.replicas),
+            )
+            for node, seen in one.nodes.items()
+        }  # fmt: skip
+        looks.append(replace(one, nodes=nodes))
+    events = [*of_topic(topic_id, *EVENTS), *more, deleted(by_broker=True)]
+    return replace(CLEAN, events=traced(events), looks=looks)
 
 
 def deleted(by_broker: bool) -> TraceEvent:

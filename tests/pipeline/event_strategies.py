@@ -77,6 +77,8 @@ def traces(draw: st.DrawFn, leaders: dict[tuple[TopicPartition, int], int]) -> l
         lost = draw(st.sets(st.integers(0, 40), max_size=4))
         kept = [each for index, each in enumerate(own) if index not in lost]
         found += [replace(each, topic=at.topic, partition=at.partition) for each in kept]
+    ids = st.sampled_from(["x"] * 20 + ["y", ""])
+    found = [replace(each, topic_id=TopicId(draw(ids))) for each in found]
     if draw(_one_in(8)):
         found.append(event(EventKind.TOPIC_DELETED, CONTROLLER, 0))
     again = draw(st.sets(st.integers(0, 40), max_size=2))

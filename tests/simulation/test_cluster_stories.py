@@ -328,6 +328,10 @@ def test_topic_is_created_again_after_its_deletion_and_starts_empty(cluster: Clu
         assert [record.offset for record in records] == list(range(5))
 
     cluster.run(story)
+    elected = cluster.world.trace.events(EventKind.LEADER_ELECTED)
+    began = cluster.world.trace.events(EventKind.BECAME_LEADER)
+    lives = {event.topic_id for event in (*elected, *began) if event.topic == "orders"}
+    assert len(lives) == (2 if cluster.world.topology.preset is Preset.FENCED else 1)
 
 
 def test_every_topic_gets_an_id_of_its_own(make_cluster: Callable[..., Cluster]) -> None:
@@ -344,4 +348,4 @@ def test_every_topic_gets_an_id_of_its_own(make_cluster: Callable[..., Cluster])
 
     cluster.run(story)
     created = cluster.world.trace.events(EventKind.TOPIC_CREATED)
-    assert len({event.detail["topic_id"] for event in created}) == len(created) == 4
+    assert len({event.topic_id for event in created}) == len(created) == 4

@@ -6,33 +6,34 @@ SELECT run_id, unnest(CAST(detail -> '$.deleted' AS VARCHAR[])) FROM events
 WHERE kind = 'topics_changed';
 
 CREATE VIEW own AS
-SELECT *, if(node >= 1000, 'controller-', 'broker-') || node || '-' || incarnation || '.jsonl' AS file
-FROM events e
+SELECT *, if(node >= 1000, 'controller-', 'broker-') || node || '-' || incarnation || '.jsonl' AS file,
+  if(g.run_id IS NULL, '', e.topic_id) AS life
+FROM events e LEFT JOIN gone g USING (run_id, topic)
 WHERE "partition" IS NOT NULL AND leader_epoch IS NOT NULL AND topic IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM gone g WHERE g.run_id = e.run_id AND g.topic = e.topic);
+  AND (g.run_id IS NULL OR topic_id <> '');
 
 CREATE VIEW commits AS SELECT * FROM own WHERE kind = 'high_watermark_advanced';
 
 -- The first of an epoch, at place 1, counts as earlier than every cut in it.
 CREATE VIEW told AS
 SELECT * EXCLUDE (isr), CAST(detail -> '$.isr' AS INTEGER[]) AS isr,
-  row_number() OVER (PARTITION BY run_id, topic, "partition", leader_epoch
+  row_number() OVER (PARTITION BY run_id, topic, "partition", life, leader_epoch
     ORDER BY ts_ns, file, seq) AS place
 FROM own
 WHERE kind IN ('became_leader', 'high_watermark_advanced', 'isr_changed', 'isr_written');
 
 CREATE VIEW judged AS
-SELECT row_number() OVER () AS number, * FROM own WHERE kind IN ('became_leader', 'log_truncated');
+SELECT row_number() OVER (ORDER BY run_id, file, seq) AS number, * FROM own WHERE kind IN ('became_leader', 'log_truncated');
 
 CREATE VIEW before_each AS
 SELECT j.number, max(c."offset") AS up_to
-FROM judged j JOIN commits c USING (run_id, topic, "partition")
+FROM judged j JOIN commits c USING (run_id, topic, "partition", life)
 WHERE c.leader_epoch < j.leader_epoch GROUP BY ALL;
 
 CREATE VIEW before_cuts AS
 SELECT j.number, arg_max(t.isr, t.place) AS isr,
   max(t."offset") FILTER (t.kind = 'high_watermark_advanced') AS up_to
-FROM judged j JOIN told t USING (run_id, topic, "partition", leader_epoch)
+FROM judged j JOIN told t USING (run_id, topic, "partition", life, leader_epoch)
 WHERE j.kind = 'log_truncated' AND (t.ts_ns < j.ts_ns OR t.place = 1)
 GROUP BY ALL;
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from highwater_checker.deleted_topics import deleted_topics
 from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.lives import Life, Lives
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
 
@@ -31,14 +31,14 @@ def check_committed_before(events: Sequence[TraceEvent]) -> CheckResult:
 
     Looks at BECAME_LEADER and LOG_TRUNCATED, and at what tells of high watermarks and ISRs. Who is
     a member is told by the ISR that was last told of in the epoch before the cut, or with which the
-    epoch began. Only where logs end is compared, not what is in them; topics that were deleted,
-    whose epochs begin anew, are left out. What preset v3 is known to lose shows here too, also
+    epoch began. Only where logs end is compared, not what is in them, in each life of a topic;
+    deleted topics without ids are left out. What preset v3 is known to lose shows here too, also
     where a late command is obeyed after an unclean election: that broker takes itself for a member.
     Source: replication.md, I4 and I11.
     """
     findings: list[Finding] = []
     examined = 0
-    for topic_partition, own in _by_partition(events).items():
+    for (topic_partition, _), own in _by_life(events).items():
         committed = _Committed(own)
         for event in own:
             if event.kind is EventKind.BECAME_LEADER:
@@ -113,14 +113,14 @@ def _cuts_off(at: TopicPartition, event: TraceEvent, committed: _Committed) -> I
     yield Finding("I11", what, at.topic, at.partition, event.offset, event.node)
 
 
-def _by_partition(events: Sequence[TraceEvent]) -> dict[TopicPartition, list[TraceEvent]]:
-    """Return the events of each partition that knows its epoch, but of deleted topics."""
-    deleted = deleted_topics(events)
-    found: dict[TopicPartition, list[TraceEvent]] = {}
+def _by_life(events: Sequence[TraceEvent]) -> dict[Life, list[TraceEvent]]:
+    """Return the events of each life of a partition that know their leader epoch."""
+    lives = Lives(events)
+    found: dict[Life, list[TraceEvent]] = {}
     for event in events:
-        at = event.topic_partition
-        if at is not None and event.leader_epoch is not None and event.topic not in deleted:
-            found.setdefault(at, []).append(event)
+        life = lives.of_event(event)
+        if life is not None and event.leader_epoch is not None:
+            found.setdefault(life, []).append(event)
     return found
 
 

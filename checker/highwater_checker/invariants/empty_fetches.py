@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.lives import Life, Lives
 from highwater_checker.looks import Look, incarnation_at, replica_at
 from highwater_checker.probes import NO_ANSWER, Probe
 from highwater_core.errors import ErrorCode
@@ -138,11 +139,12 @@ class _Leaders:
     def __init__(self, looks: Sequence[Look], events: Sequence[TraceEvent]) -> None:
         self._looks = looks
         self._times = [look.time_ns for look in looks]
-        self._began: dict[tuple[int, int, TopicPartition], list[TraceEvent]] = {}
+        self._lives = Lives(events)
+        self._began: dict[tuple[int, int, Life], list[TraceEvent]] = {}
         for event in events:
-            at = event.topic_partition
-            if event.kind is EventKind.BECAME_LEADER and at is not None:
-                key = event.node, event.incarnation, at
+            life = self._lives.of_event(event)
+            if event.kind is EventKind.BECAME_LEADER and life is not None:
+                key = event.node, event.incarnation, life
                 self._began.setdefault(key, []).append(event)
 
     def of(self, probe: Probe) -> Known | None:
@@ -159,7 +161,7 @@ class _Leaders:
             return None
         if incarnation_at(before, probe.broker) not in (incarnation, -1):
             return None
-        began = self._began_in(probe.broker, incarnation, at, was, now)
+        began = self._began_in(probe.broker, incarnation, was, now)
         if was is not None and was.role == "leader":
             return _in_one_epoch(was, now, began)
         if began is None or began.offset is None:
@@ -177,14 +179,16 @@ class _Leaders:
         self,
         broker: int,
         incarnation: int,
-        at: TopicPartition,
         was: ReplicaSnapshot | None,
         now: ReplicaSnapshot,
     ) -> TraceEvent | None:
         """Return how its epoch began, if it began no other since the look before."""
-        own = self._began.get((broker, incarnation, at), [])
+        life = self._lives.of(now.topic_partition, now.topic_id)
+        if life is None:
+            return None
+        own = self._began.get((broker, incarnation, life), [])
         epoch = int(now.leader_epoch)
-        since = -1 if was is None else int(was.leader_epoch)
+        since = int(was.leader_epoch) if was and was.topic_id == now.topic_id else -1
         begun = {event.leader_epoch: event for event in own}
         others = [e for e in begun if e is not None and since < e < epoch]
         return None if others else begun.get(now.leader_epoch)

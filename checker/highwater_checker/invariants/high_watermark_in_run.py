@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from highwater_checker.deleted_topics import deleted_topics
 from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.lives import Life, Lives
 from highwater_checker.looks import Look, incarnation_at, leaders_in, replica_at
 from highwater_core.events import EventKind, TraceEvent
-from highwater_core.ids import TopicPartition
 from highwater_core.messages import ReplicaSnapshot
 
 CHECK = "every ISR member has what its leader called committed (I4)"
 
-Stay = tuple[int, TopicPartition, int]
-"""Node, partition, leader epoch."""
+Stay = tuple[int, Life | None, int]
+"""Node, life of a partition, leader epoch."""
 
 
 def check_high_watermark_in_run(looks: Sequence[Look], events: Sequence[TraceEvent]) -> CheckResult:
@@ -26,7 +25,7 @@ def check_high_watermark_in_run(looks: Sequence[Look], events: Sequence[TraceEve
     follows in the leader's epoch, in the only incarnation that does, and did not cut its log to
     below that high watermark in this epoch (for that is I11). A high watermark that the leader
     brought along into its epoch, and did not advance in it, is not judged: of it the members were
-    another leader's. Deleted topics are left out.
+    another leader's. Deleted topics without ids are left out.
     Source: replication.md, I4 and "High watermark".
     """
     told = _Told(events)
@@ -52,15 +51,15 @@ class _Told:
     """What the traces tell of epochs: what leaders brought along, and who shrank his log."""
 
     def __init__(self, events: Sequence[TraceEvent]) -> None:
-        self._deleted = deleted_topics(events)
+        self._lives = Lives(events)
         self._brought: dict[Stay, int] = {}
         self._cut_to: dict[Stay, int] = {}
         self._incarnations: dict[Stay, set[int]] = {}
         for event in events:
-            at = event.topic_partition
-            if at is None or event.leader_epoch is None:
+            life = self._lives.of_event(event)
+            if life is None or event.leader_epoch is None:
                 continue
-            stay = event.node, at, event.leader_epoch
+            stay = event.node, life, event.leader_epoch
             if event.kind is EventKind.BECAME_LEADER:
                 known = self._brought.get(stay, 0)
                 self._brought[stay] = max(known, int(event.detail["high_watermark"]))
@@ -71,19 +70,18 @@ class _Told:
 
     def advanced(self, node: int, leader: ReplicaSnapshot) -> bool:
         """Return whether the leader raised its high watermark in its epoch, by what is known."""
-        at, epoch = leader.topic_partition, int(leader.leader_epoch)
-        brought = self._brought.get((node, at, epoch))
-        return (
-            brought is not None
-            and leader.high_watermark > brought
-            and at.topic not in self._deleted
-        )
+        brought = self._brought.get(self._stay(node, leader))
+        return brought is not None and leader.high_watermark > brought
 
     def may_have_shrunk(self, node: int, replica: ReplicaSnapshot, high_watermark: int) -> bool:
         """Return whether the follower may have lost, in this epoch, what it once had."""
-        stay = node, replica.topic_partition, int(replica.leader_epoch)
+        stay = self._stay(node, replica)
         cut_to = self._cut_to.get(stay, high_watermark)
         return len(self._incarnations.get(stay, ())) != 1 or cut_to < high_watermark
+
+    def _stay(self, node: int, replica: ReplicaSnapshot) -> Stay:
+        life = self._lives.of(replica.topic_partition, replica.topic_id)
+        return node, life, int(replica.leader_epoch)
 
 
 def _members(

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from highwater_checker.deleted_topics import deleted_topics
 from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.lives import Life, Lives
 from highwater_core.events import EventKind, TraceEvent
+from highwater_core.ids import TopicPartition
 
 
 def check_leader_uniqueness(events: Sequence[TraceEvent]) -> CheckResult:
     """Find leader epochs in which two brokers led, or were elected, or that were written twice.
 
-    Looks at BECAME_LEADER of brokers and LEADER_ELECTED of controllers. Deleted topics, whose
-    epochs begin anew, are left out.
+    Looks at BECAME_LEADER of brokers and LEADER_ELECTED of controllers, in each life of a topic.
+    Deleted topics without ids, whose lives cannot be told apart, are left out.
     Source: replication.md, I7.
     """
-    gone = deleted_topics(events)
-    leaders: dict[tuple[str, int, int], int] = {}
-    elected: dict[tuple[str, int], list[int]] = {}
+    lives = Lives(events)
+    leaders: dict[tuple[Life, int], int] = {}
+    elected: dict[Life, list[int]] = {}
     findings: list[Finding] = []
     examined = 0
     for event in events:
@@ -28,19 +29,17 @@ def check_leader_uniqueness(events: Sequence[TraceEvent]) -> CheckResult:
             leader = int(event.detail["leader"])
         else:
             continue
-        if event.topic is None or event.partition is None or event.leader_epoch is None:
-            continue
-        if event.topic in gone:
+        life = lives.of_event(event)
+        if life is None or event.leader_epoch is None:
             continue
         examined += 1
         if event.kind is EventKind.LEADER_ELECTED:
-            elected.setdefault((event.topic, event.partition), []).append(event.leader_epoch)
-        key = (event.topic, event.partition, event.leader_epoch)
-        first = leaders.setdefault(key, leader)
+            elected.setdefault(life, []).append(event.leader_epoch)
+        first = leaders.setdefault((life, event.leader_epoch), leader)
         if first != leader:
             findings.append(_two_leaders(event, first, leader))
-    for (topic, partition), epochs in elected.items():
-        findings.extend(_repeats(topic, partition, epochs))
+    for (at, _), epochs in elected.items():
+        findings.extend(_repeats(at, epochs))
     return CheckResult("one leader per leader epoch (I7)", examined, tuple(findings))
 
 
@@ -53,9 +52,9 @@ def _two_leaders(event: TraceEvent, first: int, second: int) -> Finding:
     )
 
 
-def _repeats(topic: str, partition: int, epochs: list[int]) -> list[Finding]:
+def _repeats(at: TopicPartition, epochs: list[int]) -> list[Finding]:
     repeated = sorted({epoch for epoch in epochs if epochs.count(epoch) > 1})
     return [
-        Finding("I7", f"leader_epoch {epoch} was written more than once", topic, partition)
+        Finding("I7", f"leader_epoch {epoch} was written more than once", at.topic, at.partition)
         for epoch in repeated
     ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from highwater_checker.contents import one_of_each_partition, show
-from highwater_checker.deleted_topics import deleted_topics
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import Acknowledged
+from highwater_checker.lives import deleted_topics
 from highwater_checker.segments import ReplicaLog
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
@@ -25,7 +25,7 @@ def check_successors(
     A record's epoch is that of its batch in the final log; of a record that is not there, that of
     the only leader that traced an append at its offset and whose record is not there now. Where
     several did, acknowledged_records.py alone names the loss. An unclean election or a lost disk
-    breaks this too. Deleted topics, whose epochs begin anew, are left out.
+    breaks this too. Deleted topics are left out: no acknowledgement tells the topic's id.
     Source: replication.md, I1 and I4.
     """
     gone = deleted_topics(events)

@@ -15,7 +15,7 @@ from highwater_pipeline.checks.findings import (
     findings_of,
     text,
 )
-from highwater_pipeline.checks.traces import deleted_topics, file_of_node
+from highwater_pipeline.checks.traces import file_of_node, with_life
 from highwater_pipeline.tables import EVENTS, Tables
 
 INVARIANT = "I4"
@@ -23,7 +23,8 @@ OF_CUTS = "I11"
 BEGAN, CUT = EventKind.BECAME_LEADER.value, EventKind.LOG_TRUNCATED.value
 COMMITTED = EventKind.HIGH_WATERMARK_ADVANCED.value
 TELL_ISR = (BEGAN, COMMITTED, EventKind.ISR_CHANGED.value, EventKind.ISR_WRITTEN.value)
-EPOCH = [*PARTITION, "leader_epoch"]
+LIFE = [*PARTITION, "life"]
+EPOCH = [*LIFE, "leader_epoch"]
 NO_EPOCH = -1
 
 
@@ -32,7 +33,8 @@ def run(tables: Tables) -> CheckFrames:
 
     Committed before an epoch is the highest high watermark that a leader of an older one told. Who
     cuts is asked for that, and for what its own epoch had committed by then, if it was in the ISR
-    that was last told of in its epoch before the cut, or else first. Deleted topics are left out.
+    that was last told of in its epoch before the cut, or else first. Deleted topics without ids
+    are left out.
     Where an event does not tell the ISR or from where a log was cut, no member is known and nothing
     cut; the checker stops at such an event, and completeness.py (C00) finds it.
     Source: replication.md, I4 and I11; highwater_checker.invariants.committed_before.
@@ -77,11 +79,10 @@ def _events(tables: Tables) -> DataFrame:
 
     committed: of COMMITTED events their offset, else null. (file, seq): as in traces.events_of.
     """
+    told = tables[EVENTS].where(fn.col("kind").isin(*TELL_ISR, CUT))
     return (
-        tables[EVENTS]
-        .where(fn.col("kind").isin(*TELL_ISR, CUT))
-        .dropna(subset=["topic", "partition", "leader_epoch"])
-        .join(fn.broadcast(deleted_topics(tables)), ["run_id", "topic"], "left_anti")
+        with_life(tables, told)
+        .dropna(subset=EPOCH)
         .select(
             *EPOCH, "kind", "ts_ns", "node", "seq", "offset", "isr", "from_offset",
             file_of_node().alias("file"),
@@ -107,7 +108,7 @@ def _epochs(events: DataFrame) -> DataFrame:
         fn.when(last_cut_ns.isNotNull(), fn.greatest(last_cut_ns, first_ns)).alias("until_ns"),
     )
     commit = fn.when(fn.col("committed").isNotNull(), fn.struct("committed", "leader_epoch"))
-    older = _up_to(Window.partitionBy(*PARTITION).orderBy("leader_epoch"))
+    older = _up_to(Window.partitionBy(*LIFE).orderBy("leader_epoch"))
     return epochs.select(*EPOCH, "until_ns", fn.max(commit).over(older).alias("before"))
 
 

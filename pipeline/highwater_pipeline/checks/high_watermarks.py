@@ -15,11 +15,11 @@ from highwater_pipeline.checks.findings import (
     findings_of,
     text,
 )
-from highwater_pipeline.checks.traces import deleted_topics, events_of
+from highwater_pipeline.checks.traces import events_of, with_life
 from highwater_pipeline.tables import REPLICA_LOOKS, Tables
 
 INVARIANT = "I4"
-STAY = [*PARTITION, "node", "leader_epoch"]
+STAY = [*PARTITION, "life", "node", "leader_epoch"]
 MEMBER = [*PARTITION, "look", "member"]
 
 
@@ -78,7 +78,7 @@ def _pairs(tables: Tables) -> DataFrame:
     )
     shrinking = _cuts(tables).withColumnRenamed("node", "member")
     alone = _in_one_incarnation(tables).withColumnRenamed("node", "member")
-    stay = [*PARTITION, "member", "leader_epoch"]
+    stay = ["member" if name == "node" else name for name in STAY]
     return (
         both.join(fn.broadcast(alone), stay, "left_semi")
         .join(fn.broadcast(shrinking), stay, "left")
@@ -89,16 +89,14 @@ def _pairs(tables: Tables) -> DataFrame:
 def _advanced(tables: Tables) -> DataFrame:
     """Return the looks at leaders that raised their high watermark in their epoch."""
     brought = (
-        events_of(tables, EventKind.BECAME_LEADER)
+        with_life(tables, events_of(tables, EventKind.BECAME_LEADER))
         .groupBy(*STAY)
         .agg(fn.greatest(fn.max("high_watermark"), fn.lit(0)).alias("brought"))
     )
     return (
-        tables[REPLICA_LOOKS]
-        .where(fn.col("role") == "leader")
+        with_life(tables, tables[REPLICA_LOOKS].where(fn.col("role") == "leader"))
         .join(fn.broadcast(brought), STAY)
         .where(fn.col("high_watermark") > fn.col("brought"))
-        .join(fn.broadcast(deleted_topics(tables)), ["run_id", "topic"], "left_anti")
     )
 
 
@@ -120,13 +118,13 @@ def _follows(name: str) -> Column:
 
 def _cuts(tables: Tables) -> DataFrame:
     """Return the lowest offset to which each node cut its log in each epoch, as cut_to."""
-    cut = events_of(tables, EventKind.LOG_TRUNCATED)
+    cut = with_life(tables, events_of(tables, EventKind.LOG_TRUNCATED))
     return cut.groupBy(*STAY).agg(fn.min("offset").alias("cut_to"))
 
 
 def _in_one_incarnation(tables: Tables) -> DataFrame:
     """Return the stays that only one incarnation of a node began as a follower."""
-    followed = events_of(tables, EventKind.BECAME_FOLLOWER)
+    followed = with_life(tables, events_of(tables, EventKind.BECAME_FOLLOWER))
     incarnations = followed.groupBy(*STAY).agg(fn.countDistinct("incarnation").alias("number"))
     return incarnations.where("number = 1").select(*STAY)
 

@@ -14,26 +14,25 @@ from highwater_pipeline.checks.findings import (
     findings_of,
     text,
 )
-from highwater_pipeline.checks.traces import deleted_topics, events_of
+from highwater_pipeline.checks.traces import events_of, with_life
 from highwater_pipeline.tables import Tables
 
 INVARIANT = "I7"
-LEADERSHIP = [*PARTITION, "leader_epoch"]
+LEADERSHIP = [*PARTITION, "life", "leader_epoch"]
 
 
 def run(tables: Tables) -> CheckFrames:
     """Find leader epochs in which two brokers led, or were elected, or that were written twice.
 
     Looks at BECAME_LEADER of brokers and LEADER_ELECTED of controllers; each that names another
-    leader than the first one read of its epoch is found. Deleted topics are left out.
+    leader than the first one read of its epoch is found. Deleted topics without ids are left out.
     Source: replication.md, I7; highwater_checker.invariants.leader_uniqueness.
     """
     became = events_of(tables, EventKind.BECAME_LEADER).withColumn("leader", fn.col("node"))
     elected = events_of(tables, EventKind.LEADER_ELECTED)
-    gone = fn.broadcast(deleted_topics(tables))
     columns = [*LEADERSHIP, "leader", "file", "seq"]
     led, elected = (
-        each.select(*columns).dropna(subset=LEADERSHIP).join(gone, ["run_id", "topic"], "left_anti")
+        with_life(tables, each).select(*columns).dropna(subset=LEADERSHIP)
         for each in (became.unionByName(elected, allowMissingColumns=True), elected)
     )
     findings = _two_leaders(led).unionByName(_repeats(elected))

@@ -7,7 +7,7 @@ from pyspark.sql import functions as fn
 
 from highwater_core.events import EventKind
 from highwater_pipeline.checks.evidence import PARTITION
-from highwater_pipeline.checks.traces import events_of
+from highwater_pipeline.checks.traces import events_of, with_life
 from highwater_pipeline.tables import LOOKS, REPLICA_LOOKS, Tables
 
 LED = [*PARTITION, "broker", "incarnation"]
@@ -128,19 +128,22 @@ def _beside_looks(tables: Tables, probes: DataFrame, looks: DataFrame) -> DataFr
 
 def _with_began(beside: DataFrame, tables: Tables) -> DataFrame:
     """Return the probes with began: how the epoch began, if it began no other since was."""
-    epochs = Window.partitionBy(*LED).orderBy("leader_epoch")
+    led = [*LED, "life"]
+    epochs = Window.partitionBy(*led).orderBy("leader_epoch")
     begun = (
-        events_of(tables, EventKind.BECAME_LEADER)
-        .dropna(subset=["topic", "partition", "leader_epoch"])
+        with_life(tables, events_of(tables, EventKind.BECAME_LEADER))
+        .dropna(subset=["topic", "partition", "leader_epoch", "life"])
         .withColumnRenamed("node", "broker")
-        .groupBy(*LED, "leader_epoch")
+        .groupBy(*led, "leader_epoch")
         .agg(fn.max_by(fn.struct("offset", "high_watermark"), "seq").alias("event"))
         .withColumn("epoch_before", fn.lag("leader_epoch", 1, NO_EPOCH).over(epochs))
     )
-    since = fn.coalesce("was.leader_epoch", fn.lit(NO_EPOCH))
+    is_same = fn.col("was.topic_id").eqNullSafe(fn.col("now.topic_id"))
+    since = fn.coalesce(fn.when(is_same, fn.col("was.leader_epoch")), fn.lit(NO_EPOCH))
     began = fn.when(fn.col("epoch_before") <= since, fn.col("event"))
+    known = beside.select("*", "now.leader_epoch", "now.topic_id")
     return (
-        beside.withColumn("leader_epoch", fn.col("now.leader_epoch"))
-        .join(fn.broadcast(begun), [*LED, "leader_epoch"], "left")
+        with_life(tables, known)
+        .join(fn.broadcast(begun), [*led, "leader_epoch"], "left")
         .withColumn("began", began)
     )

@@ -1,4 +1,4 @@
-"""What checks read of nodes' traces: events of a kind with their details, and deleted topics."""
+"""What checks read of nodes' traces: events of a kind with their details, and topics' lives."""
 
 from __future__ import annotations
 
@@ -64,3 +64,15 @@ def deleted_topics(tables: Tables) -> DataFrame:
     )
     made = events_of(tables, EventKind.TOPIC_DELETED).select("run_id", "topic").dropna()
     return seen.unionByName(made).distinct()
+
+
+def with_life(tables: Tables, rows: DataFrame) -> DataFrame:
+    """Return the rows, events or looks at replicas, with life: the topic's id if it was deleted.
+
+    life is "" where the topic never was, and null of a deleted topic without an id.
+    Source: highwater_checker.lives.
+    """
+    gone = deleted_topics(tables).withColumn("is_deleted", fn.lit(True))
+    life = fn.when(fn.col("is_deleted"), fn.nullif(fn.col("topic_id"), fn.lit(""))).otherwise("")
+    joined = rows.join(fn.broadcast(gone), ["run_id", "topic"], "left")
+    return joined.withColumn("life", life).drop("is_deleted")

@@ -28,6 +28,7 @@ from highwater_checker.invariants.truncations import check_truncations
 from highwater_checker.segments import Batch, DamagedLog, ReplicaLog, read_batches
 from highwater_checker.verdict import Outcome, Requirement, judge
 from highwater_core.events import EventKind, TraceEvent
+from highwater_core.ids import TopicId
 from tests.support.evidence_makers import batch_at
 
 
@@ -146,6 +147,39 @@ def test_the_epochs_of_a_topic_that_was_made_again_begin_anew(deletion: TraceEve
     assert check_leader_uniqueness(events).findings == ()
     other = [replace(event, topic="u") for event in (became_leader(1, 0), became_leader(2, 0))]
     assert {f.topic for f in check_leader_uniqueness([*events, *other]).findings} == {"u"}
+
+
+def in_life(topic_id: str, *events: TraceEvent) -> list[TraceEvent]:
+    return [replace(event, topic_id=TopicId(topic_id)) for event in events]
+
+
+DELETED = TraceEvent(0, 1000, 0, 0, EventKind.TOPIC_DELETED, "t", topic_id=TopicId("A"))
+SECOND_LIFE = in_life("B", elected(2, 0), became_leader(2, 0), elected(1, 1), became_leader(1, 1))
+
+
+def test_each_life_of_a_topic_that_was_made_again_has_its_own_epochs() -> None:
+    first = in_life("A", elected(1, 0), became_leader(1, 0), elected(2, 1), became_leader(2, 1))
+    result = check_leader_uniqueness([*first, DELETED, *SECOND_LIFE])
+    assert (result.findings, result.examined) == ((), 8)
+
+
+@pytest.mark.parametrize(
+    "forked",
+    [
+        in_life("A", became_leader(1, 0), became_leader(2, 0)),
+        in_life("A", elected(1, 0), became_leader(2, 0)),
+        in_life("A", elected(1, 0), elected(1, 0)),
+    ],
+    ids=["two led", "another led than was elected", "an epoch was used twice"],
+)
+def test_a_fork_in_the_life_before_a_deletion_is_found(forked: list[TraceEvent]) -> None:
+    result = check_leader_uniqueness([*forked, DELETED, *SECOND_LIFE])
+    assert [(f.invariant, f.topic, f.partition) for f in result.findings] == [("I7", "t", 0)]
+
+
+def test_a_topic_that_gets_its_id_late_has_one_life() -> None:
+    events = [became_leader(1, 4), *in_life("A", became_leader(2, 4))]
+    assert len(check_leader_uniqueness(events).findings) == 1
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from highwater_checker.invariants.committed_before import check_committed_before
 from highwater_core.events import EventKind, TraceEvent
+from highwater_core.ids import TopicId
 
 AT_NS = 10
 
@@ -89,6 +90,20 @@ def test_what_was_committed_before_an_epoch_is_asked_of_its_leader_and_its_first
 ) -> None:
     result = check_committed_before((*BEFORE, *events))
     assert [(each.invariant, each.offset) for each in result.findings] == found
+
+
+def test_what_was_committed_in_one_life_of_a_topic_is_asked_in_that_life_alone() -> None:
+    first, second = TopicId("A"), TopicId("B")
+    before = [replace(event, topic_id=first) for event in BEFORE]
+    made_again = [
+        replace(event, topic_id=second)
+        for event in (leads(1, 0, 0, (1, 2)), leads(2, 1, 0, (1, 2)), cuts(2, 1, 3, 0))
+    ]
+    result = check_committed_before([*before, TOPIC_GONE, *made_again])
+    assert (result.examined, result.findings) == (4, ())
+    lacks = replace(leads(1, 1, 4, (1, 2)), topic_id=first)
+    result = check_committed_before([*before, lacks, TOPIC_GONE, *made_again])
+    assert [(each.invariant, each.offset) for each in result.findings] == [("I4", 4)]
 
 
 def test_another_partitions_records_do_not_count_and_nothing_proves_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from highwater_checker.invariants.successors import check_successors
 from highwater_checker.looks import Look
 from highwater_checker.segments import ReplicaLog
 from highwater_core.events import EventKind, TraceEvent
+from highwater_core.ids import TopicId
 from tests.support.evidence_makers import (
     batch_at,
     event,
@@ -70,6 +72,23 @@ def test_a_member_is_judged_only_where_its_log_can_but_have_grown(
 ) -> None:
     result = check_high_watermark_in_run(two_looks(then), [LED, FOLLOWED, *more])
     assert (result.findings, result.examined) == ((), examined)
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "examined"), [("A", "B", 1), ("A", "", 1), ("B", "A", 0)],
+    ids=["is told", "is told, another's is not", "is not told"],
+)  # fmt: skip
+def test_a_life_of_a_deleted_topic_is_judged_by_what_is_told_of_it(
+    own: str, others: str, examined: int
+) -> None:
+    first = TopicId("A")
+    leader, member = (replace(each, topic_id=TopicId(own)) for each in (LEADER, follower(7)))
+    looks = [look(1, leader, replace(member, log_end_offset=6)), look(2, leader, member)]
+    told = [replace(each, topic_id=first) for each in (LED, FOLLOWED)]
+    cut = replace(event(EventKind.LOG_TRUNCATED, 1, 1, 0), topic_id=TopicId(others))
+    deleted = event(EventKind.TOPIC_DELETED, 1000, 1)
+    result = check_high_watermark_in_run(looks, [*told, cut, deleted])
+    assert (len(result.findings), result.examined) == (examined, examined)
 
 
 def test_a_high_watermark_that_was_brought_along_is_not_judged() -> None:

@@ -1,0 +1,44 @@
+"""The lives of topics: of one that is made again, epochs and offsets begin anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from highwater_core.events import EventKind, TraceEvent
+from highwater_core.ids import NO_TOPIC_ID, TopicId, TopicPartition
+
+Life = tuple[TopicPartition, TopicId]
+"""A partition, and which topic of its name it was of."""
+
+
+def deleted_topics(events: Iterable[TraceEvent]) -> set[str]:
+    """Return the names of the topics that a controller saw or made disappear."""
+    found: set[str] = set()
+    for event in events:
+        if event.kind is EventKind.TOPICS_CHANGED:
+            found.update(event.detail.get("deleted", ()))
+        elif event.kind is EventKind.TOPIC_DELETED and event.topic is not None:
+            found.add(event.topic)
+    return found
+
+
+class Lives:
+    """Tells the lives of a topic apart by its ids."""
+
+    def __init__(self, events: Iterable[TraceEvent]) -> None:
+        self._deleted = deleted_topics(events)
+
+    def of(self, at: TopicPartition, topic_id: TopicId) -> Life | None:
+        """Return the life in which the partition's topic had the id.
+
+        A topic that was never deleted has one life, also if it got its id late. Of one that was
+        deleted no life is known without an id: None.
+        """
+        if at.topic not in self._deleted:
+            return at, NO_TOPIC_ID
+        return None if topic_id == NO_TOPIC_ID else (at, topic_id)
+
+    def of_event(self, event: TraceEvent) -> Life | None:
+        """Return the life that the event is of, None also where it is about no partition."""
+        at = event.topic_partition
+        return None if at is None else self.of(at, event.topic_id)
