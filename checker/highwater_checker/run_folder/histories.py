@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from highwater_checker.history import (
@@ -20,11 +21,21 @@ from highwater_checker.history import (
     sends_of,
 )
 from highwater_checker.run_folder.lines import read_lines
+from highwater_core.json_lines import DamagedLines
 
 Histories = Mapping[str, Sequence[HistoryEvent]]
 """By process, ascending."""
 _PROCESS = re.compile(r"[^.]+(\.[0-9]+)?")
 """See highwater_checker.history.process_name."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryLine:
+    """A line of a history: its file in the folder of histories, its number from 1, its text."""
+
+    file: str
+    line: int
+    text: str
 
 
 def read_history(path: Path, unread: list[str] | None = None) -> list[HistoryEvent]:
@@ -40,6 +51,34 @@ def read_histories(
         process: read_history(_history_of(history_folder, process), unread)
         for process in _processes_in(history_folder, unread)
     }
+
+
+def lines_of_operations(
+    history_folder: Path, operations: Collection[str]
+) -> dict[str, list[HistoryLine]]:
+    """Return the histories' lines of each operation, as HistoryEvent.operation names it.
+
+    Of operations that no history has, and of lines that cannot be read, there are none.
+    """
+    found: dict[str, list[HistoryLine]] = {}
+    for process in _processes_in(history_folder):
+        if not any(operation.startswith(f"{process}'s ") for operation in operations):
+            continue
+        path = _history_of(history_folder, process)
+        for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+            operation = _operation_of(line)
+            if operation in operations:
+                told = HistoryLine(path.name, number, line.decode(errors="replace"))
+                found.setdefault(operation, []).append(told)
+    return found
+
+
+def _operation_of(line: bytes) -> str:
+    """Return the operation that the line tells of, "" if it cannot be read."""
+    try:
+        return next((event.operation for event in decode([line])), "")
+    except DamagedLines:
+        return ""
 
 
 def sends_in(histories: Histories, unread: list[str] | None = None) -> Sends:

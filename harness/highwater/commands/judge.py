@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from highwater.output import PROGRESS, RESULTS, print_json
+from highwater.report.verdict_json import judged_run
 from highwater.report.verdict_text import checks_table, print_outcome
 from highwater_checker.judging import judge_run
 from highwater_checker.verdict import EXIT_CODES, Outcome, Verdict
@@ -31,15 +32,15 @@ def judge(
 
     Ends with 0 when every run passes, with 1 when one fails, with 2 when one is unknown.
     """
-    verdicts: dict[str, Verdict] = {}
+    verdicts: dict[Path, Verdict] = {}
     for folder in folders:
         PROGRESS.print(Text(f"judging {folder}"), soft_wrap=True)
-        verdicts[str(folder)] = judge_run(folder)
+        verdicts[folder] = judge_run(folder)
     if as_json:
-        print_json(verdicts)
+        print_json([judged_run(folder, verdict) for folder, verdict in verdicts.items()])
     else:
-        for name, verdict in verdicts.items():
-            RESULTS.print(Text(name), soft_wrap=True)
+        for folder, verdict in verdicts.items():
+            RESULTS.print(Text(str(folder)), soft_wrap=True)
             RESULTS.print(checks_table(verdict))
             print_outcome(verdict)
         if len(verdicts) > 1:
@@ -48,9 +49,9 @@ def judge(
     raise typer.Exit(EXIT_CODES[next(each for each in _WORST_FIRST if each in outcomes)])
 
 
-def _all_of(verdicts: dict[str, Verdict]) -> Table:
+def _all_of(verdicts: dict[Path, Verdict]) -> Table:
     table = Table("run", "verdict", "first reason")
-    for name, verdict in verdicts.items():
+    for folder, verdict in verdicts.items():
         reason = next(iter(verdict.reasons), "")
-        table.add_row(Text(name), verdict.outcome.value, Text(reason))
+        table.add_row(Text(str(folder)), verdict.outcome.value, Text(reason))
     return table

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -18,6 +20,12 @@ def runs(tmp_path: Path) -> dict[str, Path]:
     segment(found["failed"], 1).write_bytes(b"")
     (found["unknown"] / "promises.json").unlink()
     return found
+
+
+def judged_as_json(*folders: Path) -> list[dict[str, Any]]:
+    arguments = ["judge", *map(str, folders), "--json"]
+    told: list[dict[str, Any]] = json.loads(CliRunner().invoke(make_app("judge"), arguments).stdout)
+    return told
 
 
 @pytest.mark.parametrize(
@@ -37,13 +45,48 @@ def test_the_exit_code_is_that_of_the_worst_verdict(
     arguments = ["judge", *(str(runs[name]) for name in names)]
     result = CliRunner().invoke(make_app("judge"), arguments)
     assert result.exit_code == code, result.output
-    told = json.loads(CliRunner().invoke(make_app("judge"), [*arguments, "--json"]).stdout)
-    assert list(told) == [str(runs[name]) for name in names]
+    told = judged_as_json(*(runs[name] for name in names))
+    assert [(run["run"], run["folder"]) for run in told] == [
+        (name, str(runs[name].resolve())) for name in names
+    ]
 
 
 def test_a_failed_runs_finding_is_told_with_its_place(runs: dict[str, Path]) -> None:
     result = CliRunner().invoke(make_app("judge"), ["judge", str(runs["failed"])])
     assert "I1: t-0, offset 0, broker 1, p0's send 0: 'v0' was acknowledged" in result.stdout
+
+
+def test_a_finding_in_json_names_its_run_place_and_lines_of_evidence(runs: dict[str, Path]) -> None:
+    (told,) = judged_as_json(runs["failed"])
+    lost = next(each for each in told["findings"] if each["operation"] == "p0's send 0")
+    assert (lost["run"], lost["folder"]) == ("failed", str(runs["failed"].resolve()))
+    assert (lost["invariant"], lost["node"], lost["topic"]) == ("I1", "broker-1", "t")
+    assert (lost["partition"], lost["offset"]) == (0, 0)
+    history = (runs["failed"] / "history" / "p0.jsonl").read_text().splitlines()
+    assert [line["file"] for line in lost["evidence"]] == ["p0.jsonl", "p0.jsonl"]
+    for line in lost["evidence"]:
+        assert line["text"] == history[line["line"] - 1]
+    told_by_lines = [json.loads(line["text"]) for line in lost["evidence"]]
+    assert [(each["type"], each["operation_id"]) for each in told_by_lines] == [
+        ("invoke", 0),
+        ("ok", 0),
+    ]
+
+
+def test_what_is_not_known_of_a_finding_is_null_in_json(runs: dict[str, Path]) -> None:
+    (told,) = judged_as_json(runs["failed"])
+    differs = next(each for each in told["findings"] if each["operation"] is None)
+    assert differs["evidence"] == []
+
+
+def test_runs_of_one_name_are_told_apart_in_json(runs: dict[str, Path], tmp_path: Path) -> None:
+    twin = tmp_path / "copied" / "passed"
+    shutil.copytree(runs["failed"], twin)
+    passed, failed = judged_as_json(runs["passed"], twin)
+    assert passed["run"] == failed["run"] == "passed"
+    assert (passed["folder"], passed["outcome"]) == (str(runs["passed"].resolve()), "pass")
+    assert (failed["folder"], failed["outcome"]) == (str(twin.resolve()), "fail")
+    assert {finding["folder"] for finding in failed["findings"]} == {failed["folder"]}
 
 
 def test_a_folder_that_is_not_there_is_bad_usage(tmp_path: Path) -> None:
