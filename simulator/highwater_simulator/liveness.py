@@ -83,6 +83,7 @@ def missing(world: World, core: Core) -> Iterator[Missing]:
     yield from _controller(world, core)
     assigned = assignments_of(world)
     yield from _deletions(world, core, assigned)
+    yield from _reassignments(world, core)
     for at, replicas in assigned.items():
         if is_topic_name(at.topic) and not _is_being_deleted(world, at.topic):
             minimum = least_in_sync(world, at.topic, len(replicas))
@@ -137,6 +138,24 @@ def _deletions(
                  for broker in brokers]  # fmt: skip
         if path.startswith(prefix) and all(broker in core.brokers for broker in hosts):
             yield Missing("L6", f"the deletion of topic {topic} is under way")
+
+
+def _reassignments(world: World, core: Core) -> Iterator[Missing]:
+    """L6: no replica is being moved any more, unless one that is to stay is away."""
+    prefix = f"{znodes.TOPICS}/"
+    is_moving = False
+    for path, (data, _) in world.zookeeper.dump().items():
+        if path.startswith(prefix) and path.count("/") == 3:
+            content = decode_topic(data, path.removeprefix(prefix))
+            for at, each in content.reassignments.items():
+                staying = [b for b in content.assignment[at] if b not in each.removing]
+                is_moving = True
+                if all(broker in core.brokers for broker in staying):
+                    yield Missing("L6", f"replicas are being moved to {staying}", at)
+    if world.zookeeper.data(znodes.REASSIGN_PARTITIONS) is not None and not is_moving:
+        yield Missing("L6", f"{znodes.REASSIGN_PARTITIONS} is there, and nothing is being moved")
+    if world.zookeeper.data(znodes.PREFERRED_REPLICA_ELECTION) is not None:
+        yield Missing("L6", f"{znodes.PREFERRED_REPLICA_ELECTION} is still there")
 
 
 def _is_being_deleted(world: World, topic: str) -> bool:

@@ -112,7 +112,7 @@ class PlanRun:
     ) -> None:
         self.plan = plan
         self._at_the_end = at_the_end
-        self._faults_begin_ns: int | None = None
+        self.faults_begin_ns: int | None = None
         network = plan.network
         self.world = World(
             plan.seed,
@@ -195,7 +195,7 @@ class PlanRun:
 
     def _do_faults(self) -> None:
         self.world.trace.note("plan", "faults begin")
-        self._faults_begin_ns = self.world.kernel.now_ns()
+        self.faults_begin_ns = self.world.kernel.now_ns()
         self.injector.begin()
         self.load.begin()
         self.world.kernel.run_for(self.plan.quiet_after_ms)
@@ -377,7 +377,7 @@ class PlanRun:
             trace=self.world.trace,
             history=history,
             processes=self.load.processes(),
-            faults_begin_ns=self._faults_begin_ns,
+            faults_begin_ns=self.faults_begin_ns,
         )
 
 
