@@ -1,0 +1,123 @@
+"""Moves replicas and has leaders elected in a running cluster, by requests to its brokers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.wire_client import ConnectionClosed, WireClient
+from highwater.errors import HarnessError
+from highwater_core.admin_messages import (
+    ElectionType,
+    OngoingReassignment,
+    PartitionResult,
+    ReassignmentItem,
+)
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import NodeId, TopicPartition
+from highwater_wire.kafka.admin_messages import (
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
+)
+from highwater_wire.kafka.messages import KafkaRequest
+
+TIMEOUT_MS = 30_000
+_POLL_S = 0.2
+
+
+class PartitionRefused(HarnessError):
+    """A partition may not be changed as asked, or no broker answered; the message says why."""
+
+
+def reassign(cluster: Cluster, at: TopicPartition, replicas: Sequence[int] | None) -> None:
+    """Have the partition's replicas moved to these brokers, or for None the move given up.
+
+    It is under way on return; await_reassigned waits for its end.
+
+    Raises:
+        PartitionRefused: it did not begin, or nobody knows.
+    """
+    target = None if replicas is None else tuple(NodeId(broker) for broker in replicas)
+    item = ReassignmentItem(at, target)
+    response = _ask(cluster, AlterPartitionReassignmentsRequest((item,), TIMEOUT_MS))
+    _refuse(response, response.partitions)
+
+
+def list_reassignments(
+    cluster: Cluster, partitions: Sequence[TopicPartition] | None = None
+) -> tuple[OngoingReassignment, ...]:
+    """Return the partitions whose replicas are being moved, of these or of all.
+
+    Raises:
+        PartitionRefused: no broker told.
+    """
+    named = None if partitions is None else tuple(partitions)
+    response = _ask(cluster, ListPartitionReassignmentsRequest(named, TIMEOUT_MS))
+    _refuse(response, ())
+    ongoing: tuple[OngoingReassignment, ...] = response.partitions
+    return ongoing
+
+
+def await_reassigned(
+    cluster: Cluster,
+    at: TopicPartition,
+    within_s: float,
+    on_look: Callable[[OngoingReassignment | None], None] = lambda ongoing: None,
+) -> None:
+    """Return once no replica of the partition is being moved; on_look is shown each look.
+
+    Raises:
+        PartitionRefused: that took too long.
+    """
+    deadline = time.monotonic() + within_s
+    while True:
+        ongoing = next(iter(list_reassignments(cluster, [at])), None)
+        on_look(ongoing)
+        if ongoing is None:
+            return
+        if time.monotonic() > deadline:
+            raise PartitionRefused(
+                f"{at} is still being moved after {within_s:g} s: adding {list(ongoing.adding)},"
+                f" removing {list(ongoing.removing)}"
+            )
+        time.sleep(_POLL_S)
+
+
+def elect_leaders(
+    cluster: Cluster, partitions: Sequence[TopicPartition] | None, election_type: ElectionType
+) -> tuple[PartitionResult, ...]:
+    """Have elections held for these partitions, or for all; return what became of each.
+
+    Raises:
+        PartitionRefused: no broker answered.
+    """
+    named = None if partitions is None else tuple(partitions)
+    response = _ask(cluster, ElectLeadersRequest(int(election_type), named, TIMEOUT_MS))
+    _refuse(response, ())
+    results: tuple[PartitionResult, ...] = response.partitions
+    return results
+
+
+def _ask(cluster: Cluster, request: KafkaRequest) -> Any:
+    """Return the response of the first broker that answers."""
+    why = "the cluster has no broker"
+    for broker in cluster.topology.broker_ids:
+        endpoint = cluster.external_endpoint(broker)
+        try:
+            with WireClient(endpoint, timeout_s=TIMEOUT_MS / 1000 + 5) as client:
+                return client.call(request)
+        except (OSError, ConnectionClosed) as error:
+            why = f"broker {broker} does not answer: {error}"
+    raise PartitionRefused(why)
+
+
+def _refuse(response: Any, results: Sequence[PartitionResult]) -> None:
+    if response.error is not ErrorCode.NONE:
+        raise PartitionRefused(response.error.name)
+    for result in results:
+        if result.error is not ErrorCode.NONE:
+            words = f"{result.error.name} {result.message or ''}".rstrip()
+            raise PartitionRefused(f"{result.topic_partition}: {words}")

@@ -1,0 +1,157 @@
+"""`highwater reassign` moves a partition's replicas; `highwater elect` has leaders elected."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.partitions import (
+    await_reassigned,
+    elect_leaders,
+    list_reassignments,
+    reassign,
+)
+from highwater.output import PROGRESS, RESULTS, print_json, say
+from highwater_core.admin_messages import ElectionType, OngoingReassignment
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import TopicPartition
+
+Run = Annotated[str | None, typer.Option("--run", help="The run's id, if several are up.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")]
+Partitions = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC-PARTITION]...")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(name="reassign")(reassign_)
+    app.command()(elect)
+
+
+def reassign_(
+    partition: Annotated[
+        str | None, typer.Argument(metavar="[TOPIC-PARTITION]", help="None: show what moves.")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="1,2,3", help="The brokers, preferred first.")
+    ] = None,
+    give_up: Annotated[bool, typer.Option("--give-up", help="Give the move up.")] = False,
+    within: Annotated[float, typer.Option("--for", help="How many seconds to wait.")] = 120.0,
+    run: Run = None,
+    json: AsJson = False,
+) -> None:
+    """Move a partition's replicas to other brokers, and wait until they are there.
+
+    Without a partition, or without --to and --give-up, it shows what is being moved.
+    """
+    cluster = Cluster.attach(run)
+    at = None if partition is None else _partition(partition)
+    if at is None or (to is None and not give_up):
+        _show(list_reassignments(cluster, None if at is None else [at]), as_json=json)
+        return
+    if to is not None and give_up:
+        raise typer.BadParameter("--to and --give-up exclude each other")
+    reassign(cluster, at, None if to is None else _brokers(to))
+    with Progress(
+        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=PROGRESS
+    ) as progress:
+        task = progress.add_task(f"{at}: asked for")
+
+        def look(ongoing: OngoingReassignment | None) -> None:
+            progress.update(task, description=f"{at}: {_words(ongoing)}")
+
+        await_reassigned(cluster, at, within, look)
+    if json:
+        print_json({"topic": at.topic, "partition": at.partition, "error": ErrorCode.NONE.name})
+    else:
+        say(f"{at}: done")
+
+
+def elect(
+    partitions: Partitions = None,
+    preferred: Annotated[
+        bool, typer.Option("--preferred", help="The first replica, if it is in sync.")
+    ] = False,
+    unclean: Annotated[
+        bool, typer.Option("--unclean", help="Any live one, where nobody leads: records may go.")
+    ] = False,
+    run: Run = None,
+    json: AsJson = False,
+) -> None:
+    """Have leaders elected: of the partitions named, or of all.
+
+    The exit code is 1 where an election that was needed found nobody.
+    """
+    if preferred == unclean:
+        raise typer.BadParameter("one of --preferred and --unclean says which election is meant")
+    named = None if not partitions else [_partition(each) for each in partitions]
+    election_type = ElectionType.PREFERRED if preferred else ElectionType.UNCLEAN
+    results = elect_leaders(Cluster.attach(run), named, election_type)
+    rows = [
+        {
+            "topic": each.topic_partition.topic,
+            "partition": each.topic_partition.partition,
+            "error": each.error.name,
+            "message": each.message,
+        }
+        for each in results
+    ]
+    if json:
+        print_json(rows)
+    elif not rows:
+        say("no election is needed")
+    else:
+        table = Table("partition", "outcome", "", box=None, padding=(0, 1, 0, 0))
+        for row in rows:
+            outcome = "elected" if row["error"] == ErrorCode.NONE.name else str(row["error"])
+            table.add_row(f"{row['topic']}-{row['partition']}", outcome, str(row["message"] or ""))
+        RESULTS.print(table)
+    harmless = (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)
+    if any(each.error not in harmless for each in results):
+        raise typer.Exit(1)
+
+
+def _partition(words: str) -> TopicPartition:
+    topic, _, number = words.rpartition("-")
+    if not topic or not (number.isascii() and number.isdecimal()):
+        raise typer.BadParameter(f"{words}: TOPIC-PARTITION is meant, such as demo-0")
+    return TopicPartition(topic, int(number))
+
+
+def _brokers(words: str) -> list[int]:
+    try:
+        return [int(word) for word in words.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"{words}: broker ids are meant, such as 1,2,3") from None
+
+
+def _words(ongoing: OngoingReassignment | None) -> str:
+    if ongoing is None:
+        return "no replica is being moved"
+    return f"{list(ongoing.adding)} come, {list(ongoing.removing)} go"
+
+
+def _show(ongoing: tuple[OngoingReassignment, ...], *, as_json: bool) -> None:
+    rows = [
+        {
+            "topic": each.topic_partition.topic,
+            "partition": each.topic_partition.partition,
+            "replicas": list(each.replicas),
+            "adding": list(each.adding),
+            "removing": list(each.removing),
+        }
+        for each in ongoing
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        say("no replica is being moved")
+        return
+    table = Table("partition", "replicas", "come", "go", box=None, padding=(0, 1, 0, 0))
+    for each in ongoing:
+        listed = (each.replicas, each.adding, each.removing)
+        table.add_row(str(each.topic_partition), *(", ".join(map(str, ids)) for ids in listed))
+    RESULTS.print(table)
