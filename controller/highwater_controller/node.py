@@ -5,13 +5,19 @@ Losing the session ends the controller's term at once, whatever it was doing.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from highwater_controller.controller import Controller
 from highwater_controller.controller_events import Reply, RequestReceived, to_controller_event
 from highwater_controller.registration import publish_endpoint
 from highwater_controller.settings import ControllerSettings
 from highwater_controller.topic_requests import TopicOutcome
 from highwater_core import znodes
-from highwater_core.admin_messages import TopicResult
+from highwater_core.admin_messages import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    TopicResult,
+)
 from highwater_core.config import resolve_toggles
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
@@ -45,6 +51,14 @@ from highwater_core.ports import (
 from highwater_core.runtime import TimedOut
 from highwater_core.session_pace import SessionPace
 from highwater_core.znodes import ControllerEndpointZnode
+
+_RESPONSES_ABOUT_TOPICS: Mapping[
+    type, Callable[[ErrorCode, tuple[TopicResult, ...]], ControlResponse]
+] = {
+    CreateTopicsRequest: CreateTopicsResponse,
+    DeleteTopicsRequest: DeleteTopicsResponse,
+    CreatePartitionsRequest: CreatePartitionsResponse,
+}
 
 
 class ControllerNode:
@@ -177,12 +191,9 @@ class ControllerNode:
         outcome = await reply.wait()
         if not isinstance(outcome, list):
             return outcome
-        if isinstance(request, CreateTopicsRequest):
-            deadline_ms = arrived_ms + request.timeout_ms
-            return CreateTopicsResponse(ErrorCode.NONE, await self._await_all(outcome, deadline_ms))
-        if isinstance(request, DeleteTopicsRequest):
-            deadline_ms = arrived_ms + request.timeout_ms
-            return DeleteTopicsResponse(ErrorCode.NONE, await self._await_all(outcome, deadline_ms))
+        if isinstance(request, CreateTopicsRequest | DeleteTopicsRequest | CreatePartitionsRequest):
+            results = await self._await_all(outcome, arrived_ms + request.timeout_ms)
+            return _RESPONSES_ABOUT_TOPICS[type(request)](ErrorCode.NONE, results)
         return refusal(request, ErrorCode.UNKNOWN_SERVER_ERROR)
 
     async def _await_all(

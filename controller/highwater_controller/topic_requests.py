@@ -23,7 +23,7 @@ from highwater_controller.topic_changes import on_topics_changed
 from highwater_controller.topic_deletion import on_deletions_requested
 from highwater_controller.topic_waits import Done
 from highwater_core import znodes
-from highwater_core.admin_messages import TopicResult
+from highwater_core.admin_messages import CreatePartitionsRequest, TopicResult
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import NO_TOPIC_ID, TopicId, TopicPartition
@@ -74,7 +74,7 @@ class Creation:
         """Create the next topics; each answer waits until its leaders lead."""
         topics = self._request.topics
         if not self.outcomes and len(topics) > MAX_TOPIC_COUNT:
-            self.outcomes = _refuse_all(term, self._request, [topic.name for topic in topics])
+            self.outcomes = refuse_all(term, self._request, [topic.name for topic in topics])
             return
         planned = self._plan(term)
         if self._request.validate_only or not planned:
@@ -95,12 +95,12 @@ class Creation:
             if of_step >= PARTITIONS_PER_STEP:
                 break
             try:
-                _refuse_repeated(self._counts, topic.name)
+                refuse_repeated(self._counts, topic.name)
                 before = Before(self._partition_count, of_step)
                 assignment = _plan(term, topic, before)
-                _refuse_too_large(topic, assignment)
+                refuse_too_large(topic.name, assignment)
             except Refused as fault:
-                self.outcomes.append(_refuse(term, "CreateTopicsRequest", topic.name, fault))
+                self.outcomes.append(refuse_topic(term, "CreateTopicsRequest", topic.name, fault))
                 continue
             planned[len(self.outcomes)] = assignment
             self.outcomes.append(TopicOutcome(TopicResult(topic.name, ErrorCode.NONE)))
@@ -119,7 +119,7 @@ class Creation:
         name = self._request.topics[number].name
         if refused is not None:
             self._partition_count -= len(assignment)
-            self.outcomes[number] = _refuse(term, "CreateTopicsRequest", name, refused)
+            self.outcomes[number] = refuse_topic(term, "CreateTopicsRequest", name, refused)
             return
         done = make_done()
         partitions = [TopicPartition(name, partition) for partition in range(len(assignment))]
@@ -147,7 +147,7 @@ class Deletion:
         """Mark the next topics for deletion; each answer waits until it ended, halts or failed."""
         names = self._request.names
         if not self.outcomes and len(names) > MAX_TOPIC_COUNT:
-            self.outcomes = _refuse_all(term, self._request, list(names))
+            self.outcomes = refuse_all(term, self._request, list(names))
             return
         start = len(self.outcomes)
         some = names[start : start + TOPICS_PER_STEP]
@@ -168,26 +168,28 @@ class Deletion:
     def _outcome(self, term: Term, name: str, make_done: Callable[[], Done]) -> TopicOutcome:
         if not term.context.is_known(name):
             unknown = Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
-            return _refuse(term, "DeleteTopicsRequest", name, unknown)
+            return refuse_topic(term, "DeleteTopicsRequest", name, unknown)
         term.context.failed_deletions.pop(name, None)  # one that failed is tried once more
         done = make_done()
         term.waits.until_deleted(name, done)
         return TopicOutcome(TopicResult(name, ErrorCode.NONE), done)
 
 
-def _refuse_repeated(counts: Counter[str], name: str) -> None:
+def refuse_repeated(counts: Counter[str], name: str) -> None:
     if counts[name] > 1:
         raise Refused(ErrorCode.INVALID_REQUEST, "the request names the topic twice")
 
 
-def _refuse_all(
-    term: Term, request: CreateTopicsRequest | DeleteTopicsRequest, names: list[str]
+def refuse_all(
+    term: Term,
+    request: CreateTopicsRequest | DeleteTopicsRequest | CreatePartitionsRequest,
+    names: list[str],
 ) -> list[TopicOutcome]:
     """Refuse all of a request that names too many topics, traced once."""
     fault = Refused(
         ErrorCode.POLICY_VIOLATION, f"{len(names)} topics in one request: at most {MAX_TOPIC_COUNT}"
     )
-    _refuse(term, type(request).__name__, "", fault)
+    refuse_topic(term, type(request).__name__, "", fault)
     return [TopicOutcome(TopicResult(name, fault.error, str(fault))) for name in names]
 
 
@@ -218,7 +220,7 @@ def _plan(term: Term, topic: NewTopic, before: Before) -> Assignment:
     except BadTopicConfig as fault_in_config:
         raise Refused(ErrorCode.INVALID_CONFIG, str(fault_in_config)) from None
     if topic.assignment:
-        _refuse_partition_count(term, len(topic.assignment), before)
+        refuse_partition_count(term, len(topic.assignment), before)
         fault = find_assignment_fault(topic.assignment, frozenset(term.context.live_brokers))
         if fault:
             raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, fault)
@@ -234,7 +236,7 @@ def _assign(term: Term, topic: NewTopic, before: Before) -> Assignment:
     factor = topic.replication_factor
     if factor == -1:
         factor = settings.default_replication_factor
-    _refuse_partition_count(term, partition_count, before)
+    refuse_partition_count(term, partition_count, before)
     brokers = sorted(term.context.electable())
     if not 0 < factor <= len(brokers):
         raise Refused(
@@ -246,7 +248,7 @@ def _assign(term: Term, topic: NewTopic, before: Before) -> Assignment:
     return assign_replicas(brokers, partition_count, factor, start_index, start_shift)
 
 
-def _refuse_partition_count(term: Term, partition_count: int, before: Before) -> None:
+def refuse_partition_count(term: Term, partition_count: int, before: Before) -> None:
     """Refuse what the topic, the request or the cluster has no room for.
 
     Ordering: before anything is computed or looked at for each of the partitions.
@@ -269,9 +271,9 @@ def _refuse_partition_count(term: Term, partition_count: int, before: Before) ->
         )
 
 
-def _refuse_too_large(topic: NewTopic, assignment: Assignment) -> None:
-    """Refuse what ZooKeeper's largest request has no room for."""
-    path = znodes.topic_path(topic.name)
+def refuse_too_large(name: str, assignment: Assignment) -> None:
+    """Refuse a topic whose assignment ZooKeeper's largest request has no room for."""
+    path = znodes.topic_path(name)
     longest_id = TopicId("0" * 32)
     data = encode_topic(dict(enumerate(assignment)), longest_id)
     size_bytes = size_of_multi((CheckOp(znodes.CONTROLLER_EPOCH, 0), CreateOp(path, data)))
@@ -316,7 +318,8 @@ async def _write_topic(term: Term, topic: NewTopic, assignment: Assignment) -> R
     return None
 
 
-def _refuse(term: Term, request: str, name: str, refused: Refused) -> TopicOutcome:
+def refuse_topic(term: Term, request: str, name: str, refused: Refused) -> TopicOutcome:
+    """Return what a client is told about a topic for which nothing was done; it is traced."""
     term.emit(
         EventKind.REQUEST_REFUSED,
         request=request,

@@ -13,11 +13,16 @@ from typing import Any, Protocol
 
 from highwater_controller.controller_events import Outcome, RequestReceived
 from highwater_controller.leader_elections import Electing
+from highwater_controller.partition_requests import Expansion
 from highwater_controller.reassignment_requests import Reassigning
 from highwater_controller.term import Term
 from highwater_controller.topic_requests import Creation, Deletion
 from highwater_controller.topic_waits import Done
-from highwater_core.admin_messages import AlterReassignmentsRequest, ElectLeadersRequest
+from highwater_core.admin_messages import (
+    AlterReassignmentsRequest,
+    CreatePartitionsRequest,
+    ElectLeadersRequest,
+)
 from highwater_core.errors import ErrorCode
 from highwater_core.messages import (
     ControllerCommand,
@@ -47,6 +52,7 @@ class Work(Protocol):
 _WORKS: dict[type[ControllerCommand], Callable[[Any], Work]] = {
     CreateTopicsRequest: Creation,
     DeleteTopicsRequest: Deletion,
+    CreatePartitionsRequest: Expansion,
     ElectLeadersRequest: Electing,
     AlterReassignmentsRequest: Reassigning,
 }

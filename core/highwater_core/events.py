@@ -49,6 +49,7 @@ class EventKind(StrEnum):
     COMMAND_ANSWERED = "command_answered"  # [broker, request, error]
     COMMAND_TIMED_OUT = "command_timed_out"  # the alert of V3's discussion [broker, request]
     TOPIC_CREATED = "topic_created"  # [assignment]
+    PARTITIONS_CREATED = "partitions_created"  # [first_partition, assignment] of a topic there was
     TOPIC_DELETED = "topic_deleted"
     DELETION_FAILED = "deletion_failed"  # [reason] put aside until it is asked for again
     COMMAND_DROPPED = "command_dropped"  # [broker, request, reason] the broker cannot take it

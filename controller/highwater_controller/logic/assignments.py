@@ -1,4 +1,4 @@
-"""Which brokers hold a new topic's replicas, and whether a given assignment is sound. Pure.
+"""Which brokers hold new partitions' replicas, and whether a given assignment is sound. Pure.
 
 Source: Kafka's AdminUtils.assignReplicasToBrokersRackUnaware.
 """
@@ -40,14 +40,35 @@ def assign_replicas(
     return tuple(assignment)
 
 
-def find_assignment_fault(assignment: Assignment, live: Set[NodeId]) -> str:
-    """Return what is wrong with an assignment that a client asks for; empty when it is sound."""
+def assign_more_replicas(
+    brokers: Sequence[NodeId], assigned: Assignment, total_count: int
+) -> Assignment:
+    """Return the replicas of a topic's partitions beyond those that have theirs.
+
+    The rounds go on as if the first partition had begun them, and each partition has as many
+    replicas as that one. Source: Kafka's AdminZkClient.createPartitionsWithAssignment.
+    """
+    ordered = sorted(brokers)
+    preferred = assigned[0][0]
+    start_index = next((at for at, broker in enumerate(ordered) if broker >= preferred), 0)
+    factor = len(assigned[0])
+    everything = assign_replicas(ordered, total_count, factor, start_index, start_index)
+    return everything[len(assigned) :]
+
+
+def find_assignment_fault(
+    assignment: Assignment, live: Set[NodeId], first_partition: int = 0
+) -> str:
+    """Return what is wrong with an assignment that a client asks for; empty when it is sound.
+
+    It is of the partitions from first_partition on.
+    """
     factors = {len(replicas) for replicas in assignment}
     if 0 in factors:
         return "a partition has no replica"
     if len(factors) > 1:
         return "partitions have different numbers of replicas"
-    for number, replicas in enumerate(assignment):
+    for number, replicas in enumerate(assignment, first_partition):
         if len(set(replicas)) != len(replicas):
             return f"partition {number} names a broker twice"
         unknown = [broker for broker in replicas if broker not in live]

@@ -1,0 +1,198 @@
+"""CreatePartitions, as brokers forward it: checks it and writes the topics' znodes.
+
+The added partitions are then brought up as for any that appear in ZooKeeper. A request may name
+thousands of topics: one is expanded at a time.
+Source: KIP-195; Kafka's ZkAdminManager.createPartitions and AdminZkClient.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from highwater_controller.assignment_updates import update_assignment
+from highwater_controller.logic.assignments import (
+    Assignment,
+    assign_more_replicas,
+    find_assignment_fault,
+)
+from highwater_controller.refusals import Refused
+from highwater_controller.term import Term
+from highwater_controller.topic_changes import on_topic_znode_changed
+from highwater_controller.topic_requests import (
+    MAX_PARTITION_COUNT,
+    MAX_TOPIC_COUNT,
+    Before,
+    TopicOutcome,
+    refuse_all,
+    refuse_partition_count,
+    refuse_repeated,
+    refuse_too_large,
+    refuse_topic,
+)
+from highwater_controller.topic_waits import Done
+from highwater_core.admin_messages import CreatePartitionsRequest, NewPartitions, TopicResult
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.ports import TooLarge
+from highwater_core.topic_znode import TopicContent
+
+Added = dict[TopicPartition, tuple[NodeId, ...]]
+"""The added partitions' replicas, preferred first; by partition in ascending order."""
+
+
+class Expansion:
+    """A CreatePartitions request, carried out a step at a time."""
+
+    def __init__(self, request: CreatePartitionsRequest) -> None:
+        self.outcomes: list[TopicOutcome] = []
+        """Of the topics so far, in the request's order."""
+        self._request = request
+        self._counts = Counter(each.topic for each in request.topics)
+        self._partition_count = 0
+
+    @property
+    def is_over(self) -> bool:
+        return len(self.outcomes) == len(self._request.topics)
+
+    @property
+    def answer(self) -> list[TopicOutcome]:
+        return self.outcomes
+
+    async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
+        """Expand the next topic; its answer waits until the added partitions are led."""
+        wanted = self._request.topics
+        if not self.outcomes and len(wanted) > MAX_TOPIC_COUNT:
+            self.outcomes = refuse_all(term, self._request, [each.topic for each in wanted])
+            return
+        if self.is_over:  # it names no topic
+            return
+        each = wanted[len(self.outcomes)]
+        try:
+            self.outcomes.append(await self._expand(term, each, make_done))
+        except Refused as fault:
+            refused = refuse_topic(term, "CreatePartitionsRequest", each.topic, fault)
+            self.outcomes.append(refused)
+
+    async def _expand(
+        self, term: Term, wanted: NewPartitions, make_done: Callable[[], Done]
+    ) -> TopicOutcome:
+        """Return the topic's outcome.
+
+        Raises:
+            Refused: something about it is not allowed, or somebody else changed the topic.
+        """
+        refuse_repeated(self._counts, wanted.topic)
+        is_validated = self._request.validate_only
+        before = Before(self._partition_count, self._partition_count if is_validated else 0)
+        added = plan(term, wanted, before)
+        result = TopicResult(wanted.topic, ErrorCode.NONE)
+        done = None
+        if not is_validated:
+            await _write(term, wanted.topic, added)
+            done = make_done()
+            term.waits.until_led(added, done)
+            await on_topic_znode_changed(term, wanted.topic)
+        self._partition_count += len(added)
+        return TopicOutcome(result, done)
+
+
+def plan(term: Term, wanted: NewPartitions, before: Before) -> Added:
+    """Return the replicas that the added partitions get.
+
+    Raises:
+        Refused: something about it is not allowed.
+    """
+    topic = wanted.topic
+    assigned = _assignment_of(term, topic)
+    first = len(assigned)
+    added_count = wanted.total_count - first
+    if added_count <= 0:
+        raise Refused(
+            ErrorCode.INVALID_PARTITIONS,
+            f"the topic has {first} partitions, and is to have {wanted.total_count}",
+        )
+    if wanted.total_count > MAX_PARTITION_COUNT:
+        raise Refused(
+            ErrorCode.INVALID_PARTITIONS,
+            f"{wanted.total_count} partitions: there may be at most {MAX_PARTITION_COUNT}",
+        )
+    refuse_partition_count(term, added_count, before)
+    more = _more_replicas(term, wanted, assigned)
+    refuse_too_large(topic, (*assigned, *more))
+    return {TopicPartition(topic, number): each for number, each in enumerate(more, first)}
+
+
+def _assignment_of(term: Term, topic: str) -> Assignment:
+    """Return the replicas of the topic's partitions.
+
+    Raises:
+        Refused: no partition can be added to it.
+    """
+    context = term.context
+    if not context.is_known(topic):
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
+    if context.is_to_be_deleted(topic) or topic in context.deletions_after_reassignment:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, "the topic is being deleted")
+    if context.is_being_reassigned(topic):
+        raise Refused(ErrorCode.REASSIGNMENT_IN_PROGRESS, "replicas of the topic are being moved")
+    partitions = context.partitions_of(topic)
+    if not partitions or [at.partition for at in partitions] != list(range(len(partitions))):
+        message = "the topic's partitions do not count from 0 without gaps"
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+    return tuple(context.assignments[at] for at in partitions)
+
+
+def _more_replicas(term: Term, wanted: NewPartitions, assigned: Assignment) -> Assignment:
+    factor = len(assigned[0])
+    if not wanted.assignment:
+        brokers = sorted(term.context.electable())
+        if not 0 < factor <= len(brokers):
+            raise Refused(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"{factor} replicas on {len(brokers)} live brokers",
+            )
+        return assign_more_replicas(brokers, assigned, wanted.total_count)
+    given, needed = len(wanted.assignment), wanted.total_count - len(assigned)
+    fault = ""
+    if given != needed:
+        fault = f"{needed} partitions are to be added, and {given} have replicas"
+    elif len(wanted.assignment[0]) != factor:
+        fault = f"the topic has {factor} replicas of each partition"
+    else:
+        live = frozenset(term.context.live_brokers)
+        fault = find_assignment_fault(wanted.assignment, live, len(assigned))
+    if fault:
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, fault)
+    return wanted.assignment
+
+
+async def _write(term: Term, topic: str, added: Added) -> None:
+    """Write the added partitions into the topic's znode.
+
+    Raises:
+        Refused: they could not be written.
+    """
+
+    def with_added(content: TopicContent) -> TopicContent:
+        there = {at: content.assignment[at] for at in added if at in content.assignment}
+        if there and there != added:  # equal: our own write, whose reply was lost
+            message = "somebody else has added partitions to the topic"
+            raise Refused(ErrorCode.INVALID_PARTITIONS, message)
+        return content._replace(assignment={**content.assignment, **added})
+
+    try:
+        content = await update_assignment(term, topic, with_added)
+    except TooLarge as fault:
+        raise Refused(ErrorCode.POLICY_VIOLATION, str(fault)) from None
+    if content is None:
+        message = "the topic is gone, or its znode cannot be read"
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+    term.trace.emit(
+        EventKind.PARTITIONS_CREATED,
+        topic=topic,
+        controller_epoch=term.epoch.controller_epoch,
+        first_partition=min(added).partition,
+        assignment=[list(replicas) for replicas in added.values()],
+    )
