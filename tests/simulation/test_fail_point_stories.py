@@ -21,6 +21,7 @@ from highwater_core.messages import (
 )
 from highwater_simulator.calls import SimulatedControlPlane
 from highwater_simulator.carriage import CONTROL_BY_CODEC
+from highwater_simulator.failover_story import ORDERS
 from highwater_simulator.world import CONTROL_PORT, broker_name
 
 Story = Callable[[Any], Coroutine[Any, Any, None]]
@@ -96,6 +97,15 @@ class Armed:
         )
         await self.end(self.c.controller(), world.kill)
 
+    async def add_partitions(self) -> None:
+        """Have the controllers write the topic's znode, and perhaps die of it."""
+        self.arm_all(self._action)
+        await self.c.client.create_partitions(ORDERS.topic, 3, 5_000)
+        await self.revive()
+
+
+TOPIC_WRITES = (FailPoint.BEFORE_TOPIC_WRITE, FailPoint.AFTER_TOPIC_WRITE)
+
 
 def hit(cluster: Cluster) -> list[str]:
     found = cluster.world.trace.events(EventKind.FAIL_POINT_HIT)
@@ -113,6 +123,7 @@ def test_every_seam_is_reached_and_a_wait_there_breaks_no_promise(
         armed = Armed(c, FailPointAction.DELAY, *FailPoint)
         await armed.crash_a_leader()
         await armed.stop_a_leader_and_crash_the_controller()
+        await armed.add_partitions()
 
     cluster.run(story)
     unreached = {FailPoint.BEFORE_TRUNCATION} if preset is Preset.V3 else set()
@@ -130,6 +141,8 @@ def test_nodes_that_die_at_a_seam_lose_nothing(
         armed = Armed(c, FailPointAction.EXIT, point)
         if point in BROKER_FAIL_POINTS:
             await armed.crash_a_leader()
+        elif point in TOPIC_WRITES:
+            await armed.add_partitions()
         else:
             await armed.stop_a_leader_and_crash_the_controller()
 
