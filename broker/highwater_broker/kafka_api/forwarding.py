@@ -22,7 +22,8 @@ class ControllerForwarding:
     """Forwards each caller's request; the controller client retries within its timeout.
 
     Deviation: a request whose answer was lost is sent again, so that a topic that it did create
-    may be answered with TOPIC_ALREADY_EXISTS, and one that it did delete as unknown.
+    may be answered with TOPIC_ALREADY_EXISTS, one that it did expand with INVALID_PARTITIONS, and
+    one that it did delete as unknown.
     """
 
     def __init__(self, controller: Controller) -> None:
