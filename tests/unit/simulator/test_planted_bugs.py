@@ -363,7 +363,7 @@ def isr_after_a_write_without_an_answer(bench: Bench) -> object:
     bench.kernel.run_for(LAG_MS + 1)
     leader.maybe_shrink_isr(bench.runtime.now_ms())
 
-    async def unanswered(request: object, timeout_ms: int) -> object:
+    async def unanswered(request: object, response_type: type, timeout_ms: int) -> object:
         raise CallFailed("no answer")
 
     writer = AlterPartitionWriter(
