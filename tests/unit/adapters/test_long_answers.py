@@ -49,7 +49,7 @@ class Parts:
 
 class Controller:
     """Says what is wrong with a topic, in the active controller's words."""
-    async def call(self, request, timeout_ms):
+    async def call(self, request, response_type, timeout_ms):
         results = []
         for topic in request.topics:
             words = ""
