@@ -31,6 +31,7 @@ from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.purgatory import Purgatory
 from highwater_controller.logic.assignments import find_assignment_fault
 from highwater_core import messages as control
+from highwater_core.admin_messages import TopicResult
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NodeId
 from highwater_core.topic_configs import BadTopicConfig, parse_topic_config
