@@ -393,12 +393,11 @@ class ChangeConfig(_Fault, frozen=True, tag="change_config"):
 
 
 class MoveReplicas(_Fault, frozen=True, tag="move_replicas"):
-    """As create_topic: a partition is reassigned; the simulator writes the admin znode."""
+    """As create_topic: to brokers, preferred first; the simulator writes the admin znode."""
 
     phrase = "move {topic}-{partition} to brokers {replicas}"
     topic: str
     replicas: tuple[int, ...]
-    """The brokers' numbers, the preferred leader's first."""
     partition: int = 0
 
 

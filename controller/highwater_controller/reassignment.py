@@ -28,6 +28,7 @@ from highwater_controller.logic.reassignments import (
     may_complete,
     may_give_up,
     reassign,
+    staying,
     target_of,
 )
 from highwater_controller.logic.replica_states import ReplicaState
@@ -269,9 +270,7 @@ async def _lead_without_removed(term: Term, at: TopicPartition, *, given_up: boo
             if isinstance(elected, NoLeader):
                 return None
             leader = elected.leader
-        isr = tuple(broker for broker in before.isr if broker in target)
-        elr = tuple(broker for broker in before.elr if broker in target)
-        return LeadershipChange(leader, isr, elr)
+        return LeadershipChange(leader, staying(before.isr, target), staying(before.elr, target))
 
     update = await update_leadership(term, at, decide)
     if update is None or update.before is None:

@@ -13,6 +13,7 @@ from highwater_planted import (
     commitment,
     controllers,
     isr,
+    jobs,
     late,
     starts,
     storage,
@@ -31,6 +32,7 @@ PLANTED: dict[str, PlantedBug] = {
         *storage.BUGS,
         *starts.BUGS,
         *late.BUGS,
+        *jobs.BUGS,
     )
 }
 

@@ -141,7 +141,7 @@ def _deletions(
 
 
 def _reassignments(world: World, core: Core) -> Iterator[Missing]:
-    """L6: no replica is being moved any more, unless one that is to stay is away."""
+    """L6: no replica is being moved any more, unless nobody leads or one that stays is away."""
     prefix = f"{znodes.TOPICS}/"
     is_moving = False
     for path, (data, _) in world.zookeeper.dump().items():
@@ -150,7 +150,9 @@ def _reassignments(world: World, core: Core) -> Iterator[Missing]:
             for at, each in content.reassignments.items():
                 staying = [b for b in content.assignment[at] if b not in each.removing]
                 is_moving = True
-                if all(broker in core.brokers for broker in staying):
+                led = world.partition_state(at)
+                is_led = led is not None and led.leader in core.brokers
+                if is_led and all(broker in core.brokers for broker in staying):
                     yield Missing("L6", f"replicas are being moved to {staying}", at)
     if world.zookeeper.data(znodes.REASSIGN_PARTITIONS) is not None and not is_moving:
         yield Missing("L6", f"{znodes.REASSIGN_PARTITIONS} is there, and nothing is being moved")

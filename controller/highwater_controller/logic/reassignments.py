@@ -45,6 +45,11 @@ def reassign(
     return target + removing, Reassignment(adding, removing)
 
 
+def staying(members: Brokers, target: Brokers) -> Brokers:
+    """Return the members of an ISR or ELR that are left once the others have gone."""
+    return tuple(broker for broker in members if broker in target)
+
+
 def find_target_fault(target: Brokers, assigned: Brokers, live: Set[NodeId]) -> str:
     """Return why the partition cannot have these replicas, empty where it can.
 
