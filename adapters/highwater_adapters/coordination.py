@@ -400,7 +400,12 @@ def _settle(answer: asyncio.Future[Any], outcome: tuple[Exception | None, Any]) 
 
 def _add_operation(transaction: Any, operation: MultiOp) -> None:
     if isinstance(operation, CreateOp):
-        transaction.create(operation.path, operation.data, ephemeral=operation.ephemeral)
+        transaction.create(
+            operation.path,
+            operation.data,
+            ephemeral=operation.ephemeral,
+            sequence=operation.sequential,
+        )
     elif isinstance(operation, SetOp):
         transaction.set_data(operation.path, operation.data, operation.expected_version)
     elif isinstance(operation, DeleteOp):

@@ -14,13 +14,15 @@ from bench.hostile.target import Target
 from highwater.cluster.wire_client import ConnectionClosed, WireClient, frame_of, record_batch
 from highwater_checker.kafka_python import MemoryRecordsBuilder
 from highwater_core.ids import NodeId, Offset
-from highwater_wire.kafka.messages import (
-    CONSUMER,
+from highwater_wire.kafka.config_messages import (
     ConfigResource,
     ConfigResourceType,
+    DescribeConfigsRequest,
+)
+from highwater_wire.kafka.messages import (
+    CONSUMER,
     CreateTopicsRequest,
     DeleteTopicsRequest,
-    DescribeConfigsRequest,
     FetchPartition,
     FetchRequest,
     KafkaRequest,

@@ -75,12 +75,16 @@ class Checkpointer:
             await self.flush()
 
     async def _apply_retention(self) -> None:
+        """Delete old segments; none of a topic for which more may be set than was read so far."""
         while True:
             await self._runtime.sleep(self._settings.log_retention_check_interval_ms)
             now_ms = self._runtime.wall_clock_ms()
             for number, partition in enumerate(self._replicas.partitions()):
                 await take_turn(self._runtime, number)
-                if self._replicas.get(partition.topic_partition) is partition:
+                key = partition.topic_partition
+                if self._replicas.get(key) is partition and self._replicas.knows_settings(
+                    key.topic
+                ):
                     partition.delete_old_segments(now_ms)
             await self.write_log_starts()
 

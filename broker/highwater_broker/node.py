@@ -60,7 +60,7 @@ class BrokerNode:
         self._session = CurrentSession()
         self._metadata = MetadataCache()
         self._purgatory = Purgatory(runtime, max_timeout_ms=settings.request_wait_max_ms)
-        self._topics = TopicSettings(settings, runtime, trace, self._session, self._apply_topic)
+        self._topics = TopicSettings(settings, runtime, trace, self._session, self._apply_settings)
         storage = self._storage_identity()
         self._registration = Registration(
             settings, self._toggles, ports, self._session, self._topics.on_event, points, storage
@@ -156,7 +156,6 @@ class BrokerNode:
             default_partition_count=settings.num_partitions,
             default_replication_factor=settings.default_replication_factor,
             request_wait_max_ms=settings.request_wait_max_ms,
-            topic_defaults=settings.topic_defaults(),
             broker_configs=settings.described(),
         )
 
@@ -171,8 +170,8 @@ class BrokerNode:
     async def _write_recovery_points(self) -> None:
         await self._checkpointer.write_recovery_points()
 
-    def _apply_topic(self, topic: str) -> None:
-        self._replicas.apply_topic_settings(topic)
+    def _apply_settings(self, topic: str | None) -> None:
+        self._replicas.apply_settings(topic)
 
     # ------------------------------------------------------------ life
 

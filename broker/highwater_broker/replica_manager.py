@@ -62,10 +62,6 @@ from highwater_core.messages import (
 )
 from highwater_core.ports import Ports
 
-MIN_INSYNC_REPLICAS_UNKNOWN = 2**31 - 1
-"""More than there are: with too low a minimum records would be committed that others, who may
-lead, do not have."""
-
 
 class ReplicaManager:
     """The partitions of this broker, by topic and partition.
@@ -127,7 +123,7 @@ class ReplicaManager:
             key,
             hosted.log,
             high_watermark=hosted.high_watermark,
-            min_insync_replicas=self._min_insync_replicas(key.topic),
+            min_insync_replicas=self._topics.min_insync_replicas(key.topic),
             topic_id=hosted.topic_id,
         )
         if hosted.must_checkpoint:
@@ -137,18 +133,17 @@ class ReplicaManager:
         partition.trace(EventKind.REPLICA_STARTED, high_watermark=partition.high_watermark)
         return partition
 
-    def apply_topic_settings(self, topic: str) -> None:
-        """Give the topic's partitions their changed configuration."""
+    def apply_settings(self, changed: str | None) -> None:
+        """Give the changed topic's partitions, or all, the configuration that is in force."""
         for partition in self.partitions():
-            if partition.topic_partition.topic == topic:
+            topic = partition.topic_partition.topic
+            if changed in (None, topic):
                 partition.log.config = self._topics.log_config(topic)
-                partition.take_min_insync_replicas(self._min_insync_replicas(topic))
+                partition.take_min_insync_replicas(self._topics.min_insync_replicas(topic))
 
-    def _min_insync_replicas(self, topic: str) -> int:
-        """Return how many in sync suffice to commit; while nobody could say, none do."""
-        if not self._topics.is_known(topic):
-            return MIN_INSYNC_REPLICAS_UNKNOWN
-        return self._topics.min_insync_replicas(topic)
+    def knows_settings(self, topic: str) -> bool:
+        """Return whether the topic's partitions go by all that is set for them."""
+        return self._topics.is_known(topic)
 
     # ------------------------------------------------------------ commands
 

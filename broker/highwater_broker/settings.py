@@ -131,7 +131,7 @@ class BrokerSettings:
         parse_networks(self.control_allowed_networks)
         self._check_connections()
         try:
-            parse_topic_config(dict(self.topic_defaults()))
+            parse_topic_config(self.topic_settings())
         except BadTopicConfig as error:
             raise ValueError(str(error)) from error
 
@@ -165,19 +165,22 @@ class BrokerSettings:
     def control(self) -> Endpoint:
         return Endpoint(self.control_host, self.control_port)
 
-    def topic_defaults(self) -> tuple[tuple[str, str], ...]:
-        """Return this broker's defaults of topic configurations by their Kafka names."""
-        return tuple((key.name, str(getattr(self, name))) for name, key in BROKER_DEFAULTS.items())
+    def topic_settings(self) -> dict[str, str]:
+        """Return the settings that topics' configurations have, by topics' names for them.
+
+        Left out are those that have Kafka's default.
+        """
+        values = {key: str(getattr(self, name)) for name, key in BROKER_DEFAULTS.items()}
+        return {key.name: text for key, text in values.items() if text != key.default}
 
     def described(self) -> tuple[tuple[str, str], ...]:
-        """Return what DescribeConfigs tells of this broker, by Kafka's names."""
+        """Return what DescribeConfigs tells of this broker and only a restart changes."""
         return (
             ("broker.id", str(self.node_id)),
             ("connections.max.idle.ms", str(self.connections_max_idle_ms)),
             ("default.replication.factor", str(self.default_replication_factor)),
             ("max.connections", str(self.max_connections)),
             ("max.connections.per.ip", str(self.max_connections_per_ip)),
-            ("min.insync.replicas", str(self.min_insync_replicas)),
             ("num.partitions", str(self.num_partitions)),
             ("queued.max.request.bytes", str(self.queued_max_request_bytes)),
             ("replica.lag.time.max.ms", str(self.replica_lag_time_max_ms)),

@@ -1,66 +1,38 @@
-"""What each topic's configuration znode says, kept current; defaults are the broker's settings.
+"""What is in force for each topic on this broker: its own configuration, the brokers', defaults.
 
-Source: replication.md, /config/topics/T and /config/changes.
+Source: replication.md, /config/topics/T; KIP-226, whose layers are in highwater_core.config_layers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 
+from highwater_broker.config_reader import ConfigReader
 from highwater_broker.current_session import CurrentSession
 from highwater_broker.log.log_config import LOG_CONFIG_KEYS, LogConfig
 from highwater_broker.settings import BrokerSettings
-from highwater_core.events import EventKind
-from highwater_core.ports import (
-    CoordinationError,
-    CoordinationEvent,
-    CoordinationEventKind,
-    NoNode,
-    Trace,
+from highwater_core.admin_messages import ConfigEntity
+from highwater_core.config_layers import (
+    EVERY_BROKER,
+    MIN_INSYNC_REPLICAS,
+    ConfigLayers,
+    ConfigOwner,
 )
-from highwater_core.runtime import Queue, Runtime
-from highwater_core.topic_configs import BadTopicConfig, parse_topic_config
-from highwater_core.topic_names import find_name_fault
-from highwater_core.znodes import (
-    CONFIG_CHANGES,
-    MalformedZnode,
-    TopicConfigZnode,
-    decode,
-    topic_config_path,
-)
+from highwater_core.ports import Trace
+from highwater_core.runtime import Runtime
 
 INDEX_INTERVAL = "index.interval.bytes"
 LEAST_INDEX_INTERVAL_BYTES = 1024
-
-RETRY_MS = 500
-_TOPIC_ENTITY = "topics/"
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigChangeZnode:
-    """/config/changes/config_change_N: whose configuration was written."""
-
-    entity_path: str
-    version: int = 2
-
-
-@dataclass(frozen=True, slots=True)
-class _Reload:
-    """Read this topic's configuration again."""
-
-    topic: str
-
-
-@dataclass(frozen=True, slots=True)
-class _ReadChanges:
-    """See what /config/changes has, and watch it; everything known is reread when whole."""
-
-    whole: bool
+MIN_INSYNC_REPLICAS_UNKNOWN = 2**31 - 1
+"""More than there are: with too low a minimum records would be committed that others, who may
+lead, do not have."""
 
 
 class TopicSettings:
-    """Topic configurations by topic; run() is the task that reads them from ZooKeeper."""
+    """Values by topic. Until ZooKeeper has been read, those that the broker started with serve.
+
+    on_change is called with the topic whose values may have changed, None for all topics.
+    """
 
     def __init__(
         self,
@@ -68,142 +40,84 @@ class TopicSettings:
         runtime: Runtime,
         trace: Trace,
         session: CurrentSession,
-        on_change: Callable[[str], None],
+        on_change: Callable[[str | None], None],
     ) -> None:
-        self._settings = settings
-        self._runtime = runtime
-        self._trace = trace
-        self._session = session
+        self._started_with = settings.topic_settings()
+        self._broker = ConfigOwner(ConfigEntity.BROKER, str(settings.node_id))
         self._on_change = on_change
-        self._overrides: dict[str, dict[str, str]] = {}
-        self._work: Queue[_Reload | _ReadChanges] = runtime.queue()
-        self._seen: frozenset[str] = frozenset()
+        self._reader = ConfigReader(
+            runtime, trace, session, self._changed, (self._broker, EVERY_BROKER)
+        )
+        self.on_event = self._reader.on_event
+        self.run = self._reader.run
+
+    def _changed(self, owner: ConfigOwner) -> None:
+        self._on_change(owner.name if owner.entity is ConfigEntity.TOPIC else None)
 
     # ------------------------------------------------------------ what they say
 
-    async def topic_overrides(self, topic: str) -> Mapping[str, str] | None:
-        """Return what the topic's znode sets, None when it cannot be read at present."""
-        if topic not in self._overrides:
-            try:
-                await self._read(topic)
-            except CoordinationError:
-                return None
-        return self._overrides.get(topic, {})
-
-    def _values(self, topic: str) -> dict[str, int]:
-        parsed = parse_topic_config(self._overrides.get(topic, {}))
-        return {name: value for name, value in parsed.items() if isinstance(value, int)}
-
     def is_known(self, topic: str) -> bool:
-        """Return whether the topic's configuration was read; the defaults serve until then."""
-        return topic in self._overrides
+        """Return whether all that counts for the topic was read."""
+        owners = (_topic(topic), self._broker, EVERY_BROKER)
+        return all(self._reader.get(owner) is not None for owner in owners)
 
     def min_insync_replicas(self, topic: str) -> int:
-        default = self._settings.min_insync_replicas
-        return self._values(topic).get("min.insync.replicas", default)
+        """Return how many in sync suffice to commit; while nobody could say, none do."""
+        if not self.is_known(topic):
+            return MIN_INSYNC_REPLICAS_UNKNOWN
+        return int(self._layers(topic).value(MIN_INSYNC_REPLICAS))
 
     def log_config(self, topic: str) -> LogConfig:
-        """Return the topic's own values, the broker's settings of the same names for the rest.
+        """Return the values that the topic's logs go by.
 
         Deviation: a topic's index interval counts as LEAST_INDEX_INTERVAL_BYTES at least: indexes
         are kept in memory, and clients choose it.
         """
-        values = self._values(topic)
-        if INDEX_INTERVAL in values:
-            values[INDEX_INTERVAL] = max(values[INDEX_INTERVAL], LEAST_INDEX_INTERVAL_BYTES)
-        return LogConfig(
-            **{
-                field: values.get(key.name, getattr(self._settings, field))
-                for field, key in LOG_CONFIG_KEYS.items()
-            }
+        layers = self._layers(topic)
+        values = {field: int(layers.value(key.name)) for field, key in LOG_CONFIG_KEYS.items()}
+        if INDEX_INTERVAL in layers.topic:
+            field = INDEX_INTERVAL.replace(".", "_")
+            values[field] = max(values[field], LEAST_INDEX_INTERVAL_BYTES)
+        return LogConfig(**values)
+
+    def _layers(self, topic: str) -> ConfigLayers:
+        return ConfigLayers(
+            topic=self._reader.get(_topic(topic)) or {},
+            broker=self._reader.get(self._broker) or {},
+            every_broker=self._reader.get(EVERY_BROKER) or {},
+            started_with=self._started_with,
         )
+
+    async def topic_layers(self, topic: str) -> ConfigLayers | None:
+        """Return all that counts for the topic, None when it cannot be read at present."""
+        owners = (_topic(topic), self._broker, EVERY_BROKER)
+        are_known = [await self._reader.load(owner) for owner in owners]
+        return self._layers(topic) if all(are_known) else None
+
+    async def broker_layers(self) -> ConfigLayers | None:
+        """Return what counts for a topic that sets nothing, None when it cannot be read."""
+        are_known = [await self._reader.load(owner) for owner in (self._broker, EVERY_BROKER)]
+        if not all(are_known):
+            return None
+        broker, every_broker = (self._reader.get(each) for each in (self._broker, EVERY_BROKER))
+        return ConfigLayers({}, broker or {}, every_broker or {}, self._started_with)
 
     # ------------------------------------------------------------ keeping them current
 
-    def on_event(self, event: CoordinationEvent) -> None:
-        """Take note of a session's event; the work is done in run()."""
-        if event.kind is CoordinationEventKind.SESSION_ESTABLISHED:
-            self._work.put(_ReadChanges(whole=True))
-        elif event.kind is CoordinationEventKind.CHILDREN_CHANGED and event.path == CONFIG_CHANGES:
-            self._work.put(_ReadChanges(whole=False))
-
     def forget(self, topic: str) -> None:
-        self._overrides.pop(topic, None)
+        self._reader.forget(_topic(topic))
 
     def reread(self, topic: str) -> None:
         """Forget the topic's configuration, if it was known, and have it read again."""
-        if self._overrides.pop(topic, None) is not None:
-            self._work.put(_Reload(topic))
+        self._reader.reread(_topic(topic))
 
     async def load(self, topic: str) -> None:
-        """Read the topic's configuration now, unless it is known.
+        """Read what counts for the topic now, unless it is known.
 
-        Where ZooKeeper does not answer, the defaults serve until it does.
+        Where ZooKeeper does not answer, what the broker started with serves until it does.
         """
-        if topic in self._overrides:
-            return
-        try:
-            await self._read(topic)
-        except CoordinationError:
-            self._work.put(_Reload(topic))
+        await self.topic_layers(topic)
 
-    async def run(self) -> None:
-        while True:
-            work = await self._work.get()
-            try:
-                match work:
-                    case _Reload(topic):
-                        await self._read(topic)
-                    case _ReadChanges(whole):
-                        await self._read_changes(whole=whole)
-            except CoordinationError:
-                await self._runtime.sleep(RETRY_MS)
-                self._work.put(work)
 
-    async def _read_changes(self, *, whole: bool) -> None:
-        session = self._session.get()
-        names = await session.children(CONFIG_CHANGES, watch=True)
-        topics = dict.fromkeys(self._overrides) if whole else {}
-        for name in names:
-            if name not in self._seen:
-                topic = await self._changed_topic(f"{CONFIG_CHANGES}/{name}")
-                if topic is not None:
-                    topics[topic] = None
-        self._seen = frozenset(names)
-        for topic in topics:
-            await self._read(topic)
-
-    async def _changed_topic(self, path: str) -> str | None:
-        try:
-            data, _ = await self._session.get().get(path)
-            entity = decode(ConfigChangeZnode, data, path).entity_path
-        except NoNode:
-            return None
-        except MalformedZnode as error:
-            self._trace.emit(EventKind.BAD_INPUT_MET, where=path, what=str(error))
-            return None
-        if not entity.startswith(_TOPIC_ENTITY):
-            return None
-        topic = entity.removeprefix(_TOPIC_ENTITY)
-        fault = find_name_fault(topic)
-        if fault:
-            self._trace.emit(EventKind.BAD_INPUT_MET, where=path, what=fault)
-            return None
-        return topic
-
-    async def _read(self, topic: str) -> None:
-        """Take over what the znode says; a malformed one leaves what was known."""
-        path = topic_config_path(topic)
-        overrides: dict[str, str] = {}
-        try:
-            data, _ = await self._session.get().get(path)
-            overrides = decode(TopicConfigZnode, data, path).config
-            parse_topic_config(overrides)
-        except NoNode:
-            overrides = {}
-        except (MalformedZnode, BadTopicConfig) as error:
-            self._trace.emit(EventKind.BAD_INPUT_MET, where=path, what=str(error))
-            overrides = self._overrides.get(topic, {})
-        if self._overrides.get(topic) != overrides:
-            self._overrides[topic] = overrides
-            self._on_change(topic)
+def _topic(name: str) -> ConfigOwner:
+    return ConfigOwner(ConfigEntity.TOPIC, name)

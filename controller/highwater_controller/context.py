@@ -6,11 +6,12 @@ A context lives for one term of office: the next controller loads its own from Z
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from highwater_controller.logic.partition_states import PartitionState
 from highwater_controller.logic.replica_states import ReplicaState
+from highwater_core.config_layers import ConfigOwner
 from highwater_core.ids import (
     NO_STORAGE_ID,
     NO_TOPIC_ID,
@@ -81,6 +82,11 @@ class ControllerContext:
     unreadable_topics: set[str] = field(default_factory=set)
     unreadable_partitions: set[TopicPartition] = field(default_factory=set)
     """Whose znodes hold something else than their JSON: left out until they are repaired."""
+
+    broker_configs: dict[ConfigOwner, Mapping[str, str]] = field(default_factory=dict)
+    """What is set for each broker and for all of them, as last read."""
+    config_changes: dict[str, int] = field(default_factory=dict)
+    """The announcements in /config/changes that were acted on, and when each was seen, in ms."""
 
     # ------------------------------------------------------------ brokers
 

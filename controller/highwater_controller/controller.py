@@ -10,11 +10,13 @@ from __future__ import annotations
 from highwater_controller.alter_partition import on_alter_partition
 from highwater_controller.broker_changes import on_brokers_changed
 from highwater_controller.broker_channels import BrokerChannels
+from highwater_controller.config_changes import CHECK_INTERVAL_MS, on_config_changes
 from highwater_controller.context import ControllerContext
 from highwater_controller.controlled_shutdown import on_controlled_shutdown
 from highwater_controller.controller_events import (
     BrokersChanged,
     ClientRequestsDue,
+    ConfigsChanged,
     ControllerEvent,
     ControllerZnodeChanged,
     DeletionsRequested,
@@ -90,7 +92,7 @@ class Controller:
         self._client_requests = WaitingRequests()
         self._in_work: RequestReceived | None = None
         self._timers = ports.runtime.scope("controller-timers")
-        self._rebalancing = ports.runtime.scope("leader-rebalance")
+        self._repeating = ports.runtime.scope("controller-repeating")
         self._election = Election(
             settings.node_id,
             session,
@@ -146,7 +148,7 @@ class Controller:
         term, self.term = self.term, None
         self.active_id = NO_LEADER
         self._timers.cancel()
-        self._rebalancing.cancel()
+        self._repeating.cancel()
         dropped = self._events.drain()
         if self._in_work is not None and not self._in_work.reply.is_set():
             unknown = refusal(self._in_work.request, ErrorCode.REQUEST_TIMED_OUT)
@@ -193,6 +195,8 @@ class Controller:
                 await on_reassignments_written(term)
             case PreferredElectionsWritten():
                 await on_preferred_elections_written(term)
+            case ConfigsChanged():
+                await on_config_changes(term)
             case RebalanceDue():
                 await rebalance_leaders(term)
             case ClientRequestsDue():
@@ -243,13 +247,20 @@ class Controller:
         self.term = self._begin_term(outcome.epoch)
         self.term.emit(EventKind.CONTROLLER_ELECTED)
         await fail_over(self.term)
+        self._repeat("config-changes-timer", CHECK_INTERVAL_MS, ConfigsChanged())
         if self._settings.auto_leader_rebalance_enable:
-            self._rebalancing.spawn("leader-rebalance-timer", self._rebalance_again_and_again())
+            interval_ms = self._settings.leader_imbalance_check_interval_ms
+            self._repeat("leader-rebalance-timer", interval_ms, RebalanceDue())
 
-    async def _rebalance_again_and_again(self) -> None:
-        while True:
-            await self._ports.runtime.sleep(self._settings.leader_imbalance_check_interval_ms)
-            self._events.put(RebalanceDue())
+    def _repeat(self, name: str, interval_ms: int, event: ControllerEvent) -> None:
+        """Enqueue the event at each interval's end, until the term ends."""
+
+        async def put_again_and_again() -> None:
+            while True:
+                await self._ports.runtime.sleep(interval_ms)
+                self._events.put(event)
+
+        self._repeating.spawn(name, put_again_and_again())
 
     def _begin_term(self, epoch: TermEpoch) -> Term:
         ports, settings = self._ports, self._settings
@@ -277,6 +288,7 @@ class Controller:
                 self._fail_points,
             ),
             waits=TopicWaits(),
+            runtime=ports.runtime,
             rng=ports.rng,
             trace=ports.trace,
             fail_points=self._fail_points,

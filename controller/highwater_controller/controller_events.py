@@ -66,6 +66,11 @@ class PreferredElectionsWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfigsChanged:
+    """Something was announced in /config/changes, or is to be removed there."""
+
+
+@dataclass(frozen=True, slots=True)
 class RebalanceDue:
     """Time to see whether brokers lead what they are preferred for."""
 
@@ -109,6 +114,7 @@ ControllerEvent = (
     | DeletionsRequested
     | ReassignmentsWritten
     | PreferredElectionsWritten
+    | ConfigsChanged
     | RebalanceDue
     | RefusedDeletionsDue
     | IsrChangesNotified
@@ -126,6 +132,7 @@ _BY_PATH: dict[str, ControllerEvent] = {
     znodes.DELETE_TOPICS: DeletionsRequested(),
     znodes.REASSIGN_PARTITIONS: ReassignmentsWritten(),
     znodes.PREFERRED_REPLICA_ELECTION: PreferredElectionsWritten(),
+    znodes.CONFIG_CHANGES: ConfigsChanged(),
     znodes.ISR_CHANGE_NOTIFICATION: IsrChangesNotified(),
 }
 

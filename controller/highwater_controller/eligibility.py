@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from highwater_controller.configurations import min_insync_replicas
 from highwater_controller.context import ControllerContext
 from highwater_controller.logic.eligible_leaders import next_eligible
 from highwater_controller.logic.leadership_change import Brokers, LeadershipChange
-from highwater_controller.state_reader import min_insync_replicas
 from highwater_controller.term import Term
 from highwater_core.ids import (
     NO_BROKER_EPOCH,
@@ -43,7 +43,7 @@ async def next_leadership(
     if not term.toggles.eligible_leader_replicas:
         return written
     if elr is None:
-        elr = await _next_eligible(term, partition, before, isr)
+        elr = await _next_eligible(term, partition, before, isr, leader)
     return replace(
         written,
         elr=elr,
@@ -71,18 +71,23 @@ async def is_thawed(term: Term, partition: TopicPartition, leadership: Partition
     """
     if not eligible_leaders(term, leadership):
         return False
-    return len(leadership.isr) >= await min_insync_replicas(term, partition.topic)
+    minimum = await min_insync_replicas(term, partition.topic, leadership.leader)
+    return len(leadership.isr) >= minimum
 
 
 # ---------------------------------------------------------------- what a state says of its members
 
 
 async def _next_eligible(
-    term: Term, partition: TopicPartition, before: PartitionLeadership | None, isr: Brokers
+    term: Term,
+    partition: TopicPartition,
+    before: PartitionLeadership | None,
+    isr: Brokers,
+    leader: NodeId,
 ) -> Brokers:
     if before is None or not set(before.isr + before.elr) - set(isr):
         return ()
-    minimum = await min_insync_replicas(term, partition.topic)
+    minimum = await min_insync_replicas(term, partition.topic, leader)
     eligible = next_eligible(before.isr, before.elr, isr, minimum)
     # A replica that a reassignment has taken away keeps no log.
     return tuple(broker for broker in eligible if broker in term.context.assignments[partition])

@@ -6,6 +6,7 @@ our rendering elides); KAFKA-4443 (UpdateMetadata before any LeaderAndIsr).
 
 from __future__ import annotations
 
+from highwater_controller.config_changes import load_config_changes
 from highwater_controller.context import Replica
 from highwater_controller.isr_notifications import delete_notifications
 from highwater_controller.leader_elections import on_preferred_elections_written
@@ -27,14 +28,15 @@ from highwater_core.fail_points import FailPoint
 async def fail_over(term: Term) -> None:
     """Take charge, in this order:
 
-    notifications dropped, since all state is read afterwards -> brokers, topics, states loaded,
-    watches set -> deletions known -> replicas that lost records and leaders that
-    restarted, while nobody looked, given up -> UpdateMetadata -> live replicas Online, each broker
-    with its init command -> leaders elected where there is none -> the dead removed from ISRs
-    -> reassignments, deletions and preferred elections resumed.
+    notifications dropped, since all state is read afterwards -> brokers' configurations, brokers,
+    topics, states loaded, watches set -> deletions known -> replicas that lost records and leaders
+    that restarted, while nobody looked, given up -> UpdateMetadata -> live replicas Online, each
+    broker with its init command -> leaders elected where there is none -> the dead removed from
+    ISRs -> reassignments, deletions and preferred elections resumed.
     """
     context = term.context
     await delete_notifications(term)
+    await load_config_changes(term)
     context.set_live((await read_brokers(term)).values())
     await read_topics(term, await read_topic_names(term))
     partitions = sorted(context.assignments)

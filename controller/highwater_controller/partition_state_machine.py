@@ -5,8 +5,9 @@ Source: V3 design, on_broker_change and init_leaders; Kafka's PartitionStateMach
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
+from highwater_controller.configurations import allows_unclean_election
 from highwater_controller.context import VersionedLeadership
 from highwater_controller.eligibility import eligible_leaders, next_leadership
 from highwater_controller.leadership_updates import (
@@ -33,7 +34,6 @@ from highwater_controller.logic.partition_states import (
     may_become,
 )
 from highwater_controller.request_batch import RequestBatch
-from highwater_controller.state_reader import allows_unclean_election
 from highwater_controller.term import Term
 from highwater_core.events import EventKind
 from highwater_core.ids import NodeId, TopicPartition
@@ -133,12 +133,16 @@ async def _elect_first(
     return found
 
 
-async def elect_leaders_where_none(term: Term) -> None:
-    """Try to bring every New and Offline partition of the topics that stay Online."""
+async def elect_leaders_where_none(term: Term, topics: Collection[str] | None = None) -> None:
+    """Try to bring every New and Offline partition of the topics that stay Online.
+
+    topics: None for all.
+    """
     waiting = [
         partition
         for partition in term.context.partitions_without_leader()
         if partition not in term.context.unreadable_partitions
+        and (topics is None or partition.topic in topics)
     ]
     await move_partitions(term, waiting, PartitionState.ONLINE, Selector.OFFLINE)
 

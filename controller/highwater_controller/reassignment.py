@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from highwater_controller.admin_znodes import forget_reassignments
 from highwater_controller.assignment_updates import update_assignment
 from highwater_controller.chunks import pieces
+from highwater_controller.configurations import min_insync_replicas
 from highwater_controller.context import Replica
 from highwater_controller.leadership_updates import trace_isr_written, update_leadership
 from highwater_controller.logic.leader_selectors import NoLeader, Selector, elect_reassign
@@ -35,11 +36,10 @@ from highwater_controller.logic.replica_states import ReplicaState
 from highwater_controller.partition_state_machine import elect_leaders_where_none, trace_election
 from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.request_batch import RequestBatch
-from highwater_controller.state_reader import min_insync_replicas
 from highwater_controller.term import Term
 from highwater_controller.topic_deletion import on_deletions_requested
 from highwater_core.events import EventKind
-from highwater_core.ids import TopicPartition
+from highwater_core.ids import NO_LEADER, TopicPartition
 from highwater_core.topic_znode import Reassignment, TopicContent
 from highwater_core.znodes import PartitionLeadership
 
@@ -229,7 +229,9 @@ async def _least_left(term: Term, at: TopicPartition, *, given_up: bool) -> int 
     """Return how many are to be left in sync where not all of the target need be; else None."""
     if not given_up or term.context.reassignments[at].adding:
         return None
-    return await min_insync_replicas(term, at.topic)
+    known = term.context.leaderships.get(at)
+    leader = NO_LEADER if known is None else known.leadership.leader
+    return await min_insync_replicas(term, at.topic, leader)
 
 
 def _may_go(

@@ -25,7 +25,6 @@ from highwater_core.ids import (
 )
 from highwater_core.messages import BrokerEndpoints
 from highwater_core.ports import Stat
-from highwater_core.topic_configs import BadTopicConfig, parse_topic_config
 from highwater_core.topic_names import find_name_fault
 from highwater_core.topic_znode import TopicContent, decode_topic
 from highwater_core.znodes import MalformedZnode
@@ -253,33 +252,3 @@ def _decode_leadership(
     if leadership.isr and not set(leadership.isr) & set(assigned):
         raise MalformedZnode(f"{path}: nobody of the ISR {leadership.isr} is among {assigned}")
     return VersionedLeadership(leadership, PartitionEpoch(stat.node_version))
-
-
-async def allows_unclean_election(term: Term, topic: str) -> bool:
-    """Return whether a replica outside the ISR may lead: by toggle, or by the topic's config."""
-    if term.toggles.unclean_election:
-        return True
-    path = znodes.topic_config_path(topic)
-    read = await term.store.get(path)
-    if read is None:
-        return False
-    try:
-        config = znodes.decode(znodes.TopicConfigZnode, read[0], path).config
-    except MalformedZnode as fault:
-        report_malformed(term, path, fault)
-        return False
-    return config.get("unclean.leader.election.enable", "").strip().lower() == "true"
-
-
-async def min_insync_replicas(term: Term, topic: str) -> int:
-    """Return with how many in sync the topic's leaders commit; 1 where nobody can tell."""
-    path = znodes.topic_config_path(topic)
-    read = await term.store.get(path)
-    if read is None:
-        return term.settings.default_min_insync_replicas
-    try:
-        values = parse_topic_config(znodes.decode(znodes.TopicConfigZnode, read[0], path).config)
-    except (MalformedZnode, BadTopicConfig) as fault:
-        report_malformed(term, path, fault)
-        return 1
-    return int(values.get("min.insync.replicas", term.settings.default_min_insync_replicas))

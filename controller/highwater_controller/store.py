@@ -193,6 +193,31 @@ class ControllerStore(PatientReader):
             await self._fail_points.reach(FailPoint.AFTER_TOPIC_WRITE)
         return is_written
 
+    async def set_config(
+        self, path: str, data: bytes, expected: int | None, announcement: CreateOp
+    ) -> bool:
+        """Write a configuration on the version that was read, and announce it; False on a conflict.
+
+        expected: None to create it.
+
+        Raises:
+            NoNode: the configuration is gone, or a parent is.
+            TooLarge: ZooKeeper has no room for it.
+        """
+        change: MultiOp
+        if expected is None:
+            change, own_version = CreateOp(path, data), 0
+        else:
+            change, own_version = SetOp(path, data, expected), expected + 1
+        await self._fail_points.reach(FailPoint.BEFORE_CONFIG_WRITE)
+        try:
+            await self._write_patiently([change, announcement])
+        except (NodeExists, BadVersion):
+            if await self._own_write(path, data, own_version) is None:
+                return False
+        await self._fail_points.reach(FailPoint.AFTER_CONFIG_WRITE)
+        return True
+
     async def replace(self, path: str, data: bytes | None, expected: int) -> bool:
         """Write a znode, or delete it (None), on the version that was read; False on a conflict.
 

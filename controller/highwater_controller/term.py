@@ -15,6 +15,7 @@ from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoints
 from highwater_core.ids import NO_TOPIC_ID, TopicPartition
 from highwater_core.ports import Rng, Trace
+from highwater_core.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Term:
     store: ControllerStore
     channels: BrokerChannels
     waits: TopicWaits
+    runtime: Runtime
     rng: Rng
     trace: Trace
     fail_points: FailPoints

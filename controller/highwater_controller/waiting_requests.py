@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from highwater_controller.config_requests import Altering
 from highwater_controller.controller_events import Outcome, RequestReceived
 from highwater_controller.leader_elections import Electing
 from highwater_controller.partition_requests import Expansion
@@ -19,6 +20,7 @@ from highwater_controller.term import Term
 from highwater_controller.topic_requests import Creation, Deletion
 from highwater_controller.topic_waits import Done
 from highwater_core.admin_messages import (
+    AlterConfigsRequest,
     AlterReassignmentsRequest,
     CreatePartitionsRequest,
     ElectLeadersRequest,
@@ -55,6 +57,7 @@ _WORKS: dict[type[ControllerCommand], Callable[[Any], Work]] = {
     CreatePartitionsRequest: Expansion,
     ElectLeadersRequest: Electing,
     AlterReassignmentsRequest: Reassigning,
+    AlterConfigsRequest: Altering,
 }
 
 

@@ -52,6 +52,7 @@ class EventKind(StrEnum):
     PARTITIONS_CREATED = "partitions_created"  # [first_partition, assignment] of a topic there was
     TOPIC_DELETED = "topic_deleted"
     DELETION_FAILED = "deletion_failed"  # [reason] put aside until it is asked for again
+    CONFIG_ALTERED = "config_altered"  # [where, names, config] written and announced
     COMMAND_DROPPED = "command_dropped"  # [broker, request, reason] the broker cannot take it
 
     # Broker

@@ -54,6 +54,10 @@ class FailPoint(StrEnum):
     """Which replicas a topic's partitions are to have is decided, and not yet written (KIP-455)."""
     AFTER_TOPIC_WRITE = "after_topic_write"
     """A topic's replicas are written, and nobody was told."""
+    BEFORE_CONFIG_WRITE = "before_config_write"
+    """A configuration is checked, and neither written nor announced."""
+    AFTER_CONFIG_WRITE = "after_config_write"
+    """A configuration is written and announced, and its client was not told."""
     DURING_FAILOVER = "during_failover"
     """Elected, the cluster loaded; no command was sent."""
     BEFORE_COMMAND_SENT = "before_command_sent"
@@ -80,6 +84,8 @@ CONTROLLER_FAIL_POINTS = (
     FailPoint.AFTER_STATE_WRITE,
     FailPoint.BEFORE_TOPIC_WRITE,
     FailPoint.AFTER_TOPIC_WRITE,
+    FailPoint.BEFORE_CONFIG_WRITE,
+    FailPoint.AFTER_CONFIG_WRITE,
     FailPoint.DURING_FAILOVER,
     FailPoint.BEFORE_COMMAND_SENT,
     FailPoint.BEFORE_CONTROLLED_SHUTDOWN_REPLY,

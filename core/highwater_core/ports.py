@@ -85,9 +85,12 @@ class Stat:
 
 @dataclass(frozen=True, slots=True)
 class CreateOp:
+    """sequential: ten digits are appended to the path; a multi does not tell which."""
+
     path: str
     data: bytes
     ephemeral: bool = False
+    sequential: bool = False
 
 
 @dataclass(frozen=True, slots=True)

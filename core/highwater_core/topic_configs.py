@@ -153,10 +153,21 @@ def parse_topic_config(config: Mapping[str, str]) -> dict[str, ConfigValue]:
     Raises:
         BadTopicConfig: a key is unknown or its value does not fit.
     """
+    return parse_config(config, TOPIC_CONFIG_KEYS)
+
+
+def parse_config(
+    config: Mapping[str, str], keys: Mapping[str, TopicConfigKey]
+) -> dict[str, ConfigValue]:
+    """Return the values of those of the keys that are set.
+
+    Raises:
+        BadTopicConfig: another key is set, or a value does not fit.
+    """
     values: dict[str, ConfigValue] = {}
     for name in sorted(config):
-        key = TOPIC_CONFIG_KEYS.get(name)
+        key = keys.get(name)
         if key is None:
-            raise BadTopicConfig(f"{name}: no such topic configuration")
+            raise BadTopicConfig(f"{name[:300]}: no such configuration")
         values[name] = key.parse(config[name])
     return values

@@ -37,6 +37,7 @@ PREFERRED_REPLICA_ELECTION = "/admin/preferred_replica_election"
 ISR_CHANGE_NOTIFICATION = "/isr_change_notification"
 ISR_CHANGE_PREFIX = "isr_change_"
 TOPIC_CONFIGS = "/config/topics"
+BROKER_CONFIGS = "/config/brokers"
 CONFIG_CHANGES = "/config/changes"
 CONTROLLER_ENDPOINTS = "/highwater/controllers"
 
@@ -46,6 +47,7 @@ PERSISTENT_PATHS: tuple[str, ...] = (
     DELETE_TOPICS,
     ISR_CHANGE_NOTIFICATION,
     TOPIC_CONFIGS,
+    BROKER_CONFIGS,
     CONFIG_CHANGES,
     CONTROLLER_ENDPOINTS,
 )
@@ -199,6 +201,8 @@ class ReassignmentsZnode:
 
 @dataclass(frozen=True, slots=True)
 class TopicConfigZnode:
+    """/config/topics/T and /config/brokers/N: what is set, by Kafka's names."""
+
     config: dict[str, str]
     version: int = 1
 

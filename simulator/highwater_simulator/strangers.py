@@ -20,12 +20,14 @@ from highwater_core.topic_configs import TOPIC_CONFIG_KEYS, ConfigType
 from highwater_simulator import minima
 from highwater_simulator.client import SimulatedClient
 from highwater_simulator.operators import SESSION_MS, create_in_zookeeper
-from highwater_wire.kafka.messages import (
-    CONSUMER,
+from highwater_wire.kafka.config_messages import (
     ConfigResource,
     ConfigResourceType,
-    CreateTopicsRequest,
     DescribeConfigsRequest,
+)
+from highwater_wire.kafka.messages import (
+    CONSUMER,
+    CreateTopicsRequest,
     FetchPartition,
     FetchRequest,
     FindCoordinatorRequest,

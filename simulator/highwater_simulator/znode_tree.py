@@ -106,7 +106,7 @@ class ZnodeTree:
             NodeExists, NoNode: nothing changed.
         """
         if sequential:
-            path = f"{path}{self.get(parent_of(path)).created_children:010d}"
+            path = self._numbered(path)
         self._begin()
         return path, [self._create(path, data, owner)]
 
@@ -132,8 +132,10 @@ class ZnodeTree:
         stats: list[Stat | None] = []
         changes: list[Change] = []
         for index, operation in enumerate(operations):
-            restore = self._remember(operation.path)
             try:
+                if isinstance(operation, CreateOp) and operation.sequential:
+                    operation = replace(operation, path=self._numbered(operation.path))
+                restore = self._remember(operation.path)
                 change = self._apply(operation, session_id)
             except CoordinationError as error:
                 for step in reversed(undo):
@@ -152,7 +154,7 @@ class ZnodeTree:
 
     def _apply(self, operation: MultiOp, session_id: int) -> Change | None:
         match operation:
-            case CreateOp(path, data, ephemeral):
+            case CreateOp(path, data, ephemeral, _):
                 return self._create(path, data, session_id if ephemeral else NO_OWNER)
             case SetOp(path, data, expected_version):
                 return self._set(path, data, expected_version)
@@ -161,6 +163,10 @@ class ZnodeTree:
             case CheckOp(path, expected_version):
                 self._check_version(path, expected_version)
                 return None
+
+    def _numbered(self, path: str) -> str:
+        """Return the path with the number of its parent's next child."""
+        return f"{path}{self.get(parent_of(path)).created_children:010d}"
 
     def _create(self, path: str, data: bytes, owner: int) -> Change:
         if self.find(path) is not None:

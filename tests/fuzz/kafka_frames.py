@@ -23,12 +23,19 @@ from highwater_wire.kafka.admin_messages import (
     PartitionsToCreate,
 )
 from highwater_wire.kafka.codec import MalformedRequest, Piece, decode_request, encode_request
+from highwater_wire.kafka.config_messages import (
+    AlterConfigsRequest,
+    AlteredResource,
+    ConfigAlteration,
+    ConfigResource,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+    ReplacedConfig,
+)
 from highwater_wire.kafka.messages import (
     ApiVersionsRequest,
-    ConfigResource,
     CreateTopicsRequest,
     DeleteTopicsRequest,
-    DescribeConfigsRequest,
     EpochPartition,
     FetchPartition,
     FetchRequest,
@@ -150,7 +157,32 @@ def describe_configs(draws: Draws) -> KafkaRequest:
         name = draws.one_of(("orders", "0", "1", draws.name(0)))
         return ConfigResource(resource_type, name, names)
 
-    return DescribeConfigsRequest(_partitions(draws, entry))
+    return DescribeConfigsRequest(_partitions(draws, entry), draws.chance(50))
+
+
+def _resource(draws: Draws) -> tuple[int, str]:
+    resource_type = draws.mostly(draws.one_of((2, 4)), draws.one_of((-128, 0, 127)), 85)
+    return resource_type, draws.one_of(("orders", "0", "1", "", draws.name(0)))
+
+
+def alter_configs(draws: Draws) -> KafkaRequest:
+    def entry() -> ReplacedConfig:
+        items = ((draws.one_of(CONFIG_NAMES), draws.one_of((*CONFIG_VALUES, None))),)
+        return ReplacedConfig(*_resource(draws), items * draws.count(2))
+
+    return AlterConfigsRequest(_partitions(draws, entry), draws.chance(50))
+
+
+def incremental_alter_configs(draws: Draws) -> KafkaRequest:
+    def alteration() -> ConfigAlteration:
+        operation = draws.mostly(draws.below(4), draws.one_of((-128, 127)), 90)
+        name, value = draws.one_of(CONFIG_NAMES), draws.one_of((*CONFIG_VALUES, None))
+        return ConfigAlteration(name, operation, value)
+
+    def entry() -> AlteredResource:
+        return AlteredResource(*_resource(draws), (alteration(),) * draws.count(2))
+
+    return IncrementalAlterConfigsRequest(_partitions(draws, entry), draws.chance(50))
 
 
 def find_coordinator(draws: Draws) -> KafkaRequest:
@@ -255,7 +287,9 @@ MAKERS: tuple[tuple[int, Callable[[Draws], KafkaRequest]], ...] = (
     (13, list_offsets),
     (5, metadata),
     (8, epochs),
-    (8, describe_configs),
+    (6, describe_configs),
+    (6, alter_configs),
+    (6, incremental_alter_configs),
     (3, find_coordinator),
     (2, api_versions),
     (6, create_topics),

@@ -11,6 +11,7 @@ from highwater_core import admin_messages as core
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicId, TopicPartition
 from highwater_wire.kafka import admin_messages as admin
+from highwater_wire.kafka import config_messages as configs
 from highwater_wire.kafka import messages
 from highwater_wire.kafka.messages import ApiKey
 
@@ -247,16 +248,44 @@ def epoch_responses(_version: int) -> st.SearchStrategy[Any]:
 
 
 def describe_configs_requests(_version: int) -> st.SearchStrategy[Any]:
-    resource = st.builds(messages.ConfigResource, int8s, texts, st.none() | tuples_of(texts))
-    return st.builds(messages.DescribeConfigsRequest, tuples_of(resource))
+    resource = st.builds(configs.ConfigResource, int8s, texts, st.none() | tuples_of(texts))
+    return st.builds(configs.DescribeConfigsRequest, tuples_of(resource), st.booleans())
 
 
 def describe_configs_responses(_version: int) -> st.SearchStrategy[Any]:
-    entry = st.builds(messages.ConfigEntry, texts, optional_texts, st.booleans(), st.booleans())
-    resource = st.builds(
-        messages.DescribedConfig, errors, optional_texts, int8s, texts, tuples_of(entry)
+    synonym = st.builds(configs.ConfigSynonym, texts, optional_texts, int8s)
+    entry = st.builds(
+        configs.ConfigEntry, texts, optional_texts, int8s, st.booleans(), tuples_of(synonym)
     )
-    return st.builds(messages.DescribeConfigsResponse, tuples_of(resource))
+    resource = st.builds(
+        configs.DescribedConfig, errors, optional_texts, int8s, texts, tuples_of(entry)
+    )
+    return st.builds(configs.DescribeConfigsResponse, tuples_of(resource))
+
+
+def alter_configs_requests(_version: int) -> st.SearchStrategy[Any]:
+    resource = st.builds(
+        configs.ReplacedConfig, int8s, texts, tuples_of(st.tuples(texts, optional_texts))
+    )
+    return st.builds(configs.AlterConfigsRequest, tuples_of(resource), st.booleans())
+
+
+def incremental_alter_configs_requests(_version: int) -> st.SearchStrategy[Any]:
+    alteration = st.builds(configs.ConfigAlteration, texts, int8s, optional_texts)
+    resource = st.builds(configs.AlteredResource, int8s, texts, tuples_of(alteration))
+    return st.builds(configs.IncrementalAlterConfigsRequest, tuples_of(resource), st.booleans())
+
+
+def altered_configs() -> st.SearchStrategy[Any]:
+    return tuples_of(st.builds(configs.AlteredConfigResult, errors, optional_texts, int8s, texts))
+
+
+def alter_configs_responses(_version: int) -> st.SearchStrategy[Any]:
+    return st.builds(configs.AlterConfigsResponse, altered_configs())
+
+
+def incremental_alter_configs_responses(_version: int) -> st.SearchStrategy[Any]:
+    return st.builds(configs.IncrementalAlterConfigsResponse, altered_configs())
 
 
 topic_partitions = st.builds(TopicPartition, topic_names, int32s)
@@ -322,6 +351,8 @@ REQUESTS: Strategies = {
     ApiKey.DELETE_TOPICS: delete_topics_requests,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: epoch_requests,
     ApiKey.DESCRIBE_CONFIGS: describe_configs_requests,
+    ApiKey.ALTER_CONFIGS: alter_configs_requests,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs_requests,
     ApiKey.CREATE_PARTITIONS: create_partitions_requests,
     ApiKey.ELECT_LEADERS: elect_leaders_requests,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: alter_reassignments_requests,
@@ -338,6 +369,8 @@ RESPONSES: Strategies = {
     ApiKey.DELETE_TOPICS: delete_topics_responses,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: epoch_responses,
     ApiKey.DESCRIBE_CONFIGS: describe_configs_responses,
+    ApiKey.ALTER_CONFIGS: alter_configs_responses,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs_responses,
     ApiKey.CREATE_PARTITIONS: create_partitions_responses,
     ApiKey.ELECT_LEADERS: elect_leaders_responses,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: alter_reassignments_responses,

@@ -1,23 +1,32 @@
-"""DescribeConfigs: topics' own configurations over their defaults, and some of the broker's."""
+"""DescribeConfigs: what is in force for topics and for this broker, and where it was set.
+
+Source: KIP-133, KIP-226. As in Kafka a broker without a name stands for what every broker has,
+and only what is set for it is told.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from highwater_broker.kafka_api.seams import KafkaApiSettings, TopicConfigs
+from highwater_broker.kafka_api.seams import Configs, KafkaApiSettings
 from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.metadata_cache import MetadataCache
+from highwater_core.config_layers import BROKER_NAMES, ConfigLayers, ConfigSource, SetValue
 from highwater_core.errors import ErrorCode
 from highwater_core.topic_configs import TOPIC_CONFIG_KEYS
-from highwater_wire.kafka.messages import (
+from highwater_wire.kafka.config_messages import (
     ConfigEntry,
     ConfigResource,
     ConfigResourceType,
+    ConfigSynonym,
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     DescribedConfig,
 )
 from highwater_wire.kafka.text import quoted
+
+EntryOf = Callable[[str, Sequence[SetValue]], ConfigEntry]
 
 
 class DescribeConfigsHandler:
@@ -26,12 +35,12 @@ class DescribeConfigsHandler:
     def __init__(
         self,
         metadata: MetadataCache,
-        topic_configs: TopicConfigs,
+        configs: Configs,
         settings: KafkaApiSettings,
         turns: Turns,
     ) -> None:
         self._metadata = metadata
-        self._topic_configs = topic_configs
+        self._configs = configs
         self._settings = settings
         self._turns = turns
 
@@ -40,52 +49,85 @@ class DescribeConfigsHandler:
     ) -> DescribeConfigsResponse:
         """Return each resource's configuration; one that is named again is told once."""
         resources = _merged(request.resources)
-        overrides: dict[str, Mapping[str, str] | None] = {}
+        topics: dict[str, ConfigLayers | None] = {}
         for resource in resources:
             topic = resource.resource_name
             is_topic = resource.resource_type == ConfigResourceType.TOPIC
             if is_topic and self._metadata.has_topic(topic):
-                overrides[topic] = await self._topic_configs.topic_overrides(topic)
+                topics[topic] = await self._configs.topic_layers(topic)
+        own = [each for each in resources if self._is_own(each)]
+        broker = await self._configs.broker_layers() if own else None
+
+        entry_of = _entry_with_synonyms if request.include_synonyms else _entry
 
         def describe(resource: ConfigResource) -> DescribedConfig:
             if resource.resource_type == ConfigResourceType.TOPIC:
-                return self._describe_topic(resource, overrides)
+                return self._describe_topic(resource, topics, entry_of)
             if resource.resource_type == ConfigResourceType.BROKER:
-                return self._describe_broker(resource)
+                return self._describe_broker(resource, broker, entry_of)
             message = "only topics (2) and brokers (4) have configurations"
             return _refused(resource, ErrorCode.INVALID_REQUEST, message)
 
         return DescribeConfigsResponse(tuple(await self._turns.each(describe, resources)))
 
+    def _is_own(self, resource: ConfigResource) -> bool:
+        """Return whether it is this broker, or what every broker has."""
+        is_broker = resource.resource_type == ConfigResourceType.BROKER
+        return is_broker and resource.resource_name in ("", str(self._settings.node_id))
+
     def _describe_topic(
-        self, resource: ConfigResource, known: Mapping[str, Mapping[str, str] | None]
+        self,
+        resource: ConfigResource,
+        known: Mapping[str, ConfigLayers | None],
+        entry_of: EntryOf,
     ) -> DescribedConfig:
         topic = resource.resource_name
         if topic not in known:
             message = f"this broker knows no topic {quoted(topic)}"
             return _refused(resource, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
-        overrides = known[topic]
-        if overrides is None:
+        layers = known[topic]
+        if layers is None:
             message = "the topic's configuration cannot be read at present"
             return _refused(resource, ErrorCode.REQUEST_TIMED_OUT, message)
-        defaults = {name: key.default for name, key in TOPIC_CONFIG_KEYS.items()}
-        defaults |= dict(self._settings.topic_defaults)
-        entries = [
-            ConfigEntry(name, overrides.get(name, defaults[name]), name not in overrides)
-            for name in sorted(defaults)
-        ]
+        return _described(
+            resource, {name: entry_of(name, layers.values(name)) for name in TOPIC_CONFIG_KEYS}
+        )
+
+    def _describe_broker(
+        self, resource: ConfigResource, layers: ConfigLayers | None, entry_of: EntryOf
+    ) -> DescribedConfig:
+        """Describe this broker, or what every broker has: another's settings are not known here."""
+        name = resource.resource_name
+        if not self._is_own(resource):
+            message = f"ask broker {quoted(name)} itself"
+            return _refused(resource, ErrorCode.INVALID_REQUEST, message)
+        if layers is None:
+            message = "the brokers' configuration cannot be read at present"
+            return _refused(resource, ErrorCode.REQUEST_TIMED_OUT, message)
+        entries: dict[str, ConfigEntry] = {}
+        if name:
+            source = ConfigSource.STATIC_BROKER_CONFIG
+            for key, text in self._settings.broker_configs:
+                of_start = entry_of(key, (SetValue(key, text, source),))
+                entries[key] = replace(of_start, read_only=True)
+        for topic_key, key in BROKER_NAMES.items():
+            values = layers.values(topic_key)
+            if not name:
+                of_every = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+                values = tuple(each for each in values if each.source is of_every)
+            if values:
+                entries[key] = entry_of(key, values)
         return _described(resource, entries)
 
-    def _describe_broker(self, resource: ConfigResource) -> DescribedConfig:
-        """Describe this broker only: another's settings are not known here."""
-        if resource.resource_name not in ("", str(self._settings.node_id)):
-            message = f"ask broker {quoted(resource.resource_name)} itself"
-            return _refused(resource, ErrorCode.INVALID_REQUEST, message)
-        entries = [
-            ConfigEntry(name, value, is_default=False, read_only=True)
-            for name, value in sorted(self._settings.broker_configs)
-        ]
-        return _described(resource, entries)
+
+def _entry(name: str, values: Sequence[SetValue]) -> ConfigEntry:
+    """Return what is in force, the first of the values."""
+    return ConfigEntry(name, values[0].text, values[0].source)
+
+
+def _entry_with_synonyms(name: str, values: Sequence[SetValue]) -> ConfigEntry:
+    synonyms = tuple(ConfigSynonym(each.name, each.text, each.source) for each in values)
+    return replace(_entry(name, values), synonyms=synonyms)
 
 
 def _merged(resources: Iterable[ConfigResource]) -> list[ConfigResource]:
@@ -104,9 +146,9 @@ def _merged(resources: Iterable[ConfigResource]) -> list[ConfigResource]:
     ]
 
 
-def _described(resource: ConfigResource, entries: list[ConfigEntry]) -> DescribedConfig:
+def _described(resource: ConfigResource, entries: Mapping[str, ConfigEntry]) -> DescribedConfig:
     names = None if resource.names is None else frozenset(resource.names)
-    wanted = tuple(entry for entry in entries if names is None or entry.name in names)
+    wanted = tuple(entries[name] for name in sorted(entries) if names is None or name in names)
     return DescribedConfig(
         ErrorCode.NONE, None, resource.resource_type, resource.resource_name, wanted
     )

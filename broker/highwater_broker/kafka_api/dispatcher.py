@@ -1,8 +1,8 @@
 """Routes each request to the handler of its kind. It decides nothing else.
 
 Which listener serves what: Produce, consumers' Fetch and what changes the cluster (topics,
-partitions, elections, reassignments) only CLIENT and EXTERNAL; followers' Fetch only REPLICATION,
-so that cutting one plane cuts nothing of the other; the rest on each.
+partitions, elections, reassignments, configurations) only CLIENT and EXTERNAL; followers' Fetch
+only REPLICATION, so that cutting one plane cuts nothing of the other; the rest on each.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from highwater_broker.kafka_api.alter_configs import AlterConfigsHandler, ConfigForwarding
 from highwater_broker.kafka_api.alter_partition_reassignments import (
     AlterPartitionReassignmentsHandler,
 )
@@ -22,6 +23,9 @@ from highwater_broker.kafka_api.elect_leaders import ElectLeadersHandler
 from highwater_broker.kafka_api.fetch import FetchHandler, FetchLimits
 from highwater_broker.kafka_api.find_coordinator import FindCoordinatorHandler
 from highwater_broker.kafka_api.forwarding import ControllerForwarding
+from highwater_broker.kafka_api.incremental_alter_configs import (
+    IncrementalAlterConfigsHandler,
+)
 from highwater_broker.kafka_api.list_offsets import ListOffsetsHandler
 from highwater_broker.kafka_api.list_partition_reassignments import (
     ListPartitionReassignmentsHandler,
@@ -31,10 +35,10 @@ from highwater_broker.kafka_api.metadata import MetadataHandler
 from highwater_broker.kafka_api.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from highwater_broker.kafka_api.produce import ProduceHandler
 from highwater_broker.kafka_api.seams import (
+    Configs,
     Controller,
     KafkaApiSettings,
     Partitions,
-    TopicConfigs,
 )
 from highwater_broker.kafka_api.topic_waits import Deadline, TopicWaits
 from highwater_broker.kafka_api.turns import Turns
@@ -48,11 +52,15 @@ from highwater_wire.kafka.admin_messages import (
     ElectLeadersRequest,
     ListPartitionReassignmentsRequest,
 )
+from highwater_wire.kafka.config_messages import (
+    AlterConfigsRequest,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+)
 from highwater_wire.kafka.messages import (
     ApiVersionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
-    DescribeConfigsRequest,
     FetchRequest,
     FindCoordinatorRequest,
     KafkaAnswer,
@@ -78,7 +86,7 @@ class KafkaApi:
         metadata: MetadataCache,
         purgatory: Purgatory,
         controller: Controller,
-        topic_configs: TopicConfigs,
+        configs: Configs,
     ) -> None:
         runtime, trace = ports.runtime, ports.trace
         lookup = PartitionLookup(partitions, metadata)
@@ -89,6 +97,7 @@ class KafkaApi:
         def deadlines(timeout_ms: int) -> Deadline:
             return Deadline(runtime, timeout_ms, settings.request_wait_max_ms)
 
+        configs_forwarding = ConfigForwarding(forwarding, deadlines, turns)
         versions = ApiVersionsHandler(settings.api_versions)
         limits = FetchLimits(
             settings.fetch_response_max_bytes,
@@ -124,7 +133,11 @@ class KafkaApi:
             ).handle,
             OffsetForLeaderEpochRequest: OffsetForLeaderEpochHandler(lookup, turns).handle,
             DescribeConfigsRequest: DescribeConfigsHandler(
-                metadata, topic_configs, settings, turns
+                metadata, configs, settings, turns
+            ).handle,
+            AlterConfigsRequest: AlterConfigsHandler(configs_forwarding).handle,
+            IncrementalAlterConfigsRequest: IncrementalAlterConfigsHandler(
+                configs_forwarding
             ).handle,
             UnsupportedRequest: versions.handle_unsupported,
         }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
 from highwater_broker.partition import Partition
+from highwater_core.config_layers import ConfigLayers
 from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.messages import ControllerCommand, ControllerResponse
 from highwater_wire.kafka.messages import ApiVersionRange
@@ -40,11 +40,15 @@ class Controller(Protocol):
     ) -> Response: ...
 
 
-class TopicConfigs(Protocol):
-    """The topics' own configurations, hosted here or not."""
+class Configs(Protocol):
+    """What is set for topics, hosted here or not, and for this broker."""
 
-    async def topic_overrides(self, topic: str) -> Mapping[str, str] | None:
-        """Return what /config/topics/T sets, None when it cannot be read at present."""
+    async def topic_layers(self, topic: str) -> ConfigLayers | None:
+        """Return all that counts for the topic, None when it cannot be read at present."""
+        ...
+
+    async def broker_layers(self) -> ConfigLayers | None:
+        """Return what counts for a topic that sets nothing, None when it cannot be read."""
         ...
 
 
@@ -63,7 +67,5 @@ class KafkaApiSettings:
     """How long a follower's fetch with nothing new but the high watermark waits for records."""
     request_wait_max_ms: int = 300_000
     """No request waits longer, whatever it asks for."""
-    topic_defaults: tuple[tuple[str, str], ...] = ()
-    """This broker's own defaults of topic configurations, where they differ from Kafka's."""
     broker_configs: tuple[tuple[str, str], ...] = ()
-    """What DescribeConfigs tells of this broker."""
+    """What this broker was started with and DescribeConfigs tells."""

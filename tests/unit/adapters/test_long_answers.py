@@ -11,10 +11,12 @@ from pathlib import Path
 
 from highwater_core.ids import NodeId
 from highwater_wire.kafka.codec import decode_response, encode_request
-from highwater_wire.kafka.messages import (
+from highwater_wire.kafka.config_messages import (
     ConfigResource,
-    CreateTopicsRequest,
     DescribeConfigsRequest,
+)
+from highwater_wire.kafka.messages import (
+    CreateTopicsRequest,
     KafkaRequest,
     MetadataRequest,
     MetadataResponse,

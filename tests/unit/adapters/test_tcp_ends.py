@@ -18,11 +18,13 @@ from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import Endpoint
 from highwater_wire.kafka.codec import VERSION_PROFILE
-from highwater_wire.kafka.messages import (
+from highwater_wire.kafka.config_messages import (
     ConfigResource,
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     DescribedConfig,
+)
+from highwater_wire.kafka.messages import (
     HangUp,
     KafkaAnswer,
     KafkaResponse,

@@ -45,6 +45,7 @@ class Broker:
             get=self.hosted.get,
             commanded=bench.runtime.event(),
             maybe_shrink_isrs=lambda: None,
+            knows_settings=lambda topic: True,
         )
         self.checkpointer = Checkpointer(
             BrokerSettings(node_id=ME),

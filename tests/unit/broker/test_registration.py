@@ -233,7 +233,7 @@ def test_a_config_change_of_a_topic_that_may_not_be_is_told_and_skipped(
     )
     scene.put(znodes.topic_config_path("t"), b'{"version":1,"config":{"retention.ms":"5"}}')
     scene.put(f"{znodes.CONFIG_CHANGES}/config_change_1", b'{"version":2,"entity_path":"topics/t"}')
-    read: list[str] = []
+    read: list[str | None] = []
     topics = TopicSettings(
         scene.settings, scene.runtime, scene.recorder, scene.current, read.append
     )
@@ -241,10 +241,14 @@ def test_a_config_change_of_a_topic_that_may_not_be_is_told_and_skipped(
     async def follow() -> None:
         scene.current.put(await scene.open(6_000))
         topics.on_event(CoordinationEvent(CoordinationEventKind.SESSION_ESTABLISHED))
+        await topics.load("t")
+        read.clear()
+        scene.put(znodes.topic_config_path("t"), b'{"version":1,"config":{"retention.ms":"6"}}')
         await topics.run()
 
     scene.runtime.start("topic-settings", follow())
     scene.kernel.run_for(2_000)
     assert read == ["t"]
+    assert topics.log_config("t").retention_ms == 6
     (told,) = scene.trace.events(EventKind.BAD_INPUT_MET)
     assert told.detail["where"] == f"{znodes.CONFIG_CHANGES}/config_change_0"

@@ -12,6 +12,7 @@ from highwater_broker.kafka_api.dispatcher import KafkaApi
 from highwater_broker.kafka_api.seams import KafkaApiSettings, Listener
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.purgatory import Purgatory
+from highwater_core.config_layers import ConfigLayers
 from highwater_core.ids import (
     BrokerEpoch,
     ControllerEpoch,
@@ -46,12 +47,23 @@ class ScriptedController:
         return self.answer
 
 
-class ScriptedTopicConfigs:
-    def __init__(self) -> None:
-        self.overrides: dict[str, dict[str, str]] | None = {}
+class ScriptedConfigs:
+    """What is set, in the layers of topics, of broker 0, of every broker, and at its start."""
 
-    async def topic_overrides(self, topic: str) -> dict[str, str] | None:
-        return None if self.overrides is None else self.overrides.get(topic, {})
+    def __init__(self) -> None:
+        self.topics: dict[str, dict[str, str]] | None = {}
+        self.broker: dict[str, str] = {}
+        self.every_broker: dict[str, str] = {}
+        self.started_with: dict[str, str] = {}
+
+    async def topic_layers(self, topic: str) -> ConfigLayers | None:
+        return None if self.topics is None else self._layers(self.topics.get(topic, {}))
+
+    async def broker_layers(self) -> ConfigLayers | None:
+        return None if self.topics is None else self._layers({})
+
+    def _layers(self, topic: dict[str, str]) -> ConfigLayers:
+        return ConfigLayers(topic, self.broker, self.every_broker, self.started_with)
 
 
 class RecordedTrace:
@@ -82,7 +94,7 @@ class ApiWorld:
         self.purgatory = Purgatory(self.runtime)
         self.metadata = MetadataCache()
         self.controller = ScriptedController()
-        self.configs = ScriptedTopicConfigs()
+        self.configs = ScriptedConfigs()
         self.hosted: dict[TopicPartition, HostedPartition] = {}
         self._surroundings = Surroundings(self.runtime, self.trace, self.purgatory.check)
         self.settings = KafkaApiSettings(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from highwater_controller.logic.assignments import find_assignment_fault
 from highwater_core import messages as control
 from highwater_core.admin_messages import ReassignmentItem, TopicResult
+from highwater_core.config_layers import EVERY_BROKER_KEYS
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import LeaderEpoch, NodeId, Offset, TopicPartition
 from highwater_core.ports import CallFailed
@@ -24,13 +25,20 @@ from highwater_wire.kafka.admin_messages import (
     PartitionsToCreate,
 )
 from highwater_wire.kafka.codec import VERSION_PROFILE
+from highwater_wire.kafka.config_messages import (
+    AlterConfigsRequest,
+    AlteredResource,
+    ConfigAlteration,
+    ConfigResource,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+    ReplacedConfig,
+)
 from highwater_wire.kafka.messages import (
     CONSUMER,
     ApiVersionsRequest,
-    ConfigResource,
     CreateTopicsRequest,
     DeleteTopicsRequest,
-    DescribeConfigsRequest,
     EpochPartition,
     FetchPartition,
     FetchRequest,
@@ -191,7 +199,7 @@ def test_all_of_a_brokers_settings_are_told_where_one_of_its_mentions_asks_for_a
     names: tuple[tuple[str, ...] | None, ...] = (("broker.id",), None, ("broker.id",))
     resources = tuple(ConfigResource(4, "0", wanted) for wanted in names)
     (described,) = world.ask(DescribeConfigsRequest(resources)).resources
-    assert len(described.entries) == 2
+    assert len(described.entries) == 2 + len(EVERY_BROKER_KEYS)
 
 
 def test_a_topic_is_told_once_however_often_it_is_named(world: Any) -> None:
@@ -227,6 +235,11 @@ partitions = st.just(0) | int32s
 topic_partitions = st.builds(TopicPartition, topics, partitions)
 timeouts = st.sampled_from([-(2**31), -1, 0, 5, 2**31 - 1])
 
+resource_types = st.sampled_from([2, 4]) | int8s
+config_names = topics | st.sampled_from(["segment.ms", "cleanup.policy"])
+set_values = st.tuples(config_names, st.none() | topics)
+alterations = st.builds(ConfigAlteration, config_names, int8s, st.none() | topics)
+
 
 def some(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.lists(items, max_size=3).map(tuple)
@@ -257,11 +270,21 @@ requests = st.one_of(
         some(
             st.builds(
                 ConfigResource,
-                st.sampled_from([2, 4]) | int8s,
+                resource_types,
                 topics | st.just("0"),
                 st.none() | some(topics),
             )
         ),
+    ),
+    st.builds(
+        AlterConfigsRequest,
+        some(st.builds(ReplacedConfig, resource_types, topics | st.just("0"), some(set_values))),
+        st.booleans(),
+    ),
+    st.builds(
+        IncrementalAlterConfigsRequest,
+        some(st.builds(AlteredResource, resource_types, topics | st.just("0"), some(alterations))),
+        st.booleans(),
     ),
     st.builds(FindCoordinatorRequest, topics, int8s),
     st.builds(ApiVersionsRequest, topics, topics),

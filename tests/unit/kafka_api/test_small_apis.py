@@ -7,12 +7,16 @@ from typing import Any
 import pytest
 
 from highwater_core.check import BugFound
+from highwater_core.config_layers import EVERY_BROKER_KEYS, ConfigSource
 from highwater_core.errors import ErrorCode
 from highwater_core.topic_configs import TOPIC_CONFIG_KEYS
-from highwater_wire.kafka.messages import (
-    ApiVersionsRequest,
+from highwater_wire.kafka.config_messages import (
+    ConfigEntry,
     ConfigResource,
     DescribeConfigsRequest,
+)
+from highwater_wire.kafka.messages import (
+    ApiVersionsRequest,
     FindCoordinatorRequest,
     MetadataRequest,
     UnsupportedRequest,
@@ -73,13 +77,35 @@ def test_a_groups_coordinator_is_who_is_asked_once_it_is_known_to_live(world: An
 
 def test_a_topics_own_configurations_stand_over_the_defaults(world: Any) -> None:
     world.cluster({"t": [1]})
-    world.configs.overrides = {"t": {"min.insync.replicas": "2"}}
+    world.configs.topics = {"t": {"min.insync.replicas": "2"}}
     (described,) = world.ask(describe(2, "t")).resources
     assert described.error is ErrorCode.NONE
-    entries = {entry.name: (entry.value, entry.is_default) for entry in described.entries}
+    entries = {entry.name: (entry.value, entry.source) for entry in described.entries}
     assert list(entries) == sorted(TOPIC_CONFIG_KEYS)
-    assert entries["min.insync.replicas"] == ("2", False)
-    assert entries["retention.bytes"] == ("-1", True)
+    assert entries["min.insync.replicas"] == ("2", ConfigSource.DYNAMIC_TOPIC_CONFIG)
+    assert entries["retention.bytes"] == ("-1", ConfigSource.DEFAULT_CONFIG)
+    assert all(entry.synonyms == () for entry in described.entries)
+
+
+def test_a_value_is_told_with_those_that_it_goes_before(world: Any) -> None:
+    world.cluster({"t": [1]})
+    world.configs.topics = {"t": {"retention.ms": "1"}}
+    world.configs.broker = {"log.retention.ms": "2"}
+    world.configs.every_broker = {"log.retention.ms": "3"}
+    world.configs.started_with = {"retention.ms": "4"}
+    resources = tuple(ConfigResource(*each, None) for each in ((2, "t"), (4, "0"), (4, "")))
+    answer = world.ask(DescribeConfigsRequest(resources, include_synonyms=True))
+    told = [
+        [
+            [(each.name, each.value, each.source) for each in entry.synonyms]
+            for entry in described.entries
+            if entry.name.endswith("retention.ms")
+        ]
+        for described in answer.resources
+    ]
+    name = "log.retention.ms"
+    of_broker = [(name, "2", 2), (name, "3", 3), (name, "4", 4), (name, "604800000", 5)]
+    assert told == [[[("retention.ms", "1", 1), *of_broker]], [of_broker], [[(name, "3", 3)]]]
 
 
 def test_only_the_configurations_that_are_asked_for_are_told(world: Any) -> None:
@@ -88,14 +114,22 @@ def test_only_the_configurations_that_are_asked_for_are_told(world: Any) -> None
     assert [entry.name for entry in described.entries] == ["segment.ms"]
 
 
-@pytest.mark.parametrize("name", ["0", ""])
-def test_a_broker_tells_its_own_settings(world: Any, name: str) -> None:
-    (described,) = world.ask(describe(4, name)).resources
-    assert [(entry.name, entry.value) for entry in described.entries] == [
-        ("broker.id", "0"),
-        ("num.partitions", "4"),
-    ]
-    assert all(entry.read_only for entry in described.entries)
+def test_a_broker_tells_what_it_was_started_with_and_what_may_change(world: Any) -> None:
+    world.configs.every_broker = {"log.roll.ms": "5"}
+    (described,) = world.ask(describe(4, "0")).resources
+    entries = {entry.name: entry for entry in described.entries}
+    fixed = [(each.name, each.value) for each in described.entries if each.read_only]
+    assert fixed == [("broker.id", "0"), ("num.partitions", "4")]
+    assert sorted(entries) == sorted([*EVERY_BROKER_KEYS, "broker.id", "num.partitions"])
+    assert (entries["log.roll.ms"].value, entries["log.roll.ms"].source) == ("5", 3)
+    assert entries["broker.id"].source == ConfigSource.STATIC_BROKER_CONFIG
+
+
+def test_of_every_broker_is_told_only_what_was_set(world: Any) -> None:
+    assert world.ask(describe(4, "")).resources[0].entries == ()
+    world.configs.every_broker = {"log.roll.ms": "5"}
+    (described,) = world.ask(describe(4, "")).resources
+    assert described.entries == (ConfigEntry("log.roll.ms", "5", 3),)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +153,7 @@ def test_what_has_no_configuration_is_refused(
 
 def test_a_configuration_that_cannot_be_read_now_is_retriable(world: Any) -> None:
     world.cluster({"t": [0]})
-    world.configs.overrides = None
-    (described,) = world.ask(describe(2, "t")).resources
-    assert described.error is ErrorCode.REQUEST_TIMED_OUT
+    world.configs.topics = None
+    for asked in (describe(2, "t"), describe(4, "0")):
+        (described,) = world.ask(asked).resources
+        assert described.error is ErrorCode.REQUEST_TIMED_OUT

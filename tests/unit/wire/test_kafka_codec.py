@@ -92,8 +92,10 @@ def test_clients_are_offered_tagged_fields_only_where_there_is_no_other_version(
         20: (1, 3),
         23: (2, 3),
         32: (1, 3),
+        33: (0, 1),
         37: (0, 1),
         43: (0, 1),
+        44: (0, 0),
         45: (0, 0),
         46: (0, 0),
     }

@@ -30,16 +30,21 @@ from highwater_wire.kafka.codec import (
     VERSION_PROFILE,
     UnencodableResponse,
 )
+from highwater_wire.kafka.config_messages import (
+    AlterConfigsResponse,
+    AlteredConfigResult,
+    ConfigEntry,
+    DescribeConfigsResponse,
+    DescribedConfig,
+    IncrementalAlterConfigsResponse,
+)
 from highwater_wire.kafka.messages import (
     CONSUMER,
     ApiKey,
-    ConfigEntry,
     CreatedTopic,
     CreateTopicsResponse,
     DeletedTopic,
     DeleteTopicsResponse,
-    DescribeConfigsResponse,
-    DescribedConfig,
     EpochEndOffset,
     FetchPartition,
     FetchPartitionResult,
@@ -201,9 +206,9 @@ ANSWERS: list[Any] = [
     MetadataResponse(
         (MetadataBroker(NodeId(0), LONG, 1),), LONG, NodeId(0), (MetadataTopic(NONE, LONG),)
     ),
-    DescribeConfigsResponse(
-        (DescribedConfig(NONE, LONG, 2, LONG, (ConfigEntry(LONG, LONG, True),)),)
-    ),
+    DescribeConfigsResponse((DescribedConfig(NONE, LONG, 2, LONG, (ConfigEntry(LONG, LONG, 5),)),)),
+    AlterConfigsResponse((AlteredConfigResult(NONE, LONG, 2, LONG),)),
+    IncrementalAlterConfigsResponse((AlteredConfigResult(NONE, LONG, 2, LONG),)),
     CreateTopicsResponse((CreatedTopic(LONG, NONE, LONG),)),
     DeleteTopicsResponse((DeletedTopic(LONG, NONE),)),
     CreatePartitionsResponse((TopicResult(LONG, NONE, LONG),)),

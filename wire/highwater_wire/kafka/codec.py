@@ -15,6 +15,7 @@ from typing import Any
 from highwater_core.check import check
 from highwater_core.errors import ErrorCode
 from highwater_wire.kafka import codec_admin as admin
+from highwater_wire.kafka import codec_configs as configs
 from highwater_wire.kafka import codec_offsets as offsets
 from highwater_wire.kafka import codec_records as records
 from highwater_wire.kafka import codec_topics as topics
@@ -153,10 +154,22 @@ _CONVERTERS: dict[ApiKey, _Converters] = {
         offsets.write_epoch_response,
     ),
     ApiKey.DESCRIBE_CONFIGS: _Converters(
-        topics.read_describe_configs_request,
-        topics.write_describe_configs_request,
-        topics.read_describe_configs_response,
-        topics.write_describe_configs_response,
+        configs.read_describe_configs_request,
+        configs.write_describe_configs_request,
+        configs.read_describe_configs_response,
+        configs.write_describe_configs_response,
+    ),
+    ApiKey.ALTER_CONFIGS: _Converters(
+        configs.read_alter_configs_request,
+        configs.write_alter_configs_request,
+        configs.read_alter_configs_response,
+        configs.write_alter_configs_response,
+    ),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _Converters(
+        configs.read_incremental_request,
+        configs.write_incremental_request,
+        configs.read_incremental_response,
+        configs.write_incremental_response,
     ),
     ApiKey.CREATE_PARTITIONS: _Converters(
         admin.read_create_partitions_request,

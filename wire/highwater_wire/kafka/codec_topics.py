@@ -1,4 +1,4 @@
-"""Converts ApiVersions, Metadata, FindCoordinator and the admin APIs: values to kio, and back."""
+"""Converts the APIs about topics, ApiVersions, Metadata and FindCoordinator: to kio, and back."""
 
 from __future__ import annotations
 
@@ -18,18 +18,12 @@ from highwater_wire.kafka.messages import (
     ApiVersionRange,
     ApiVersionsRequest,
     ApiVersionsResponse,
-    ConfigEntry,
-    ConfigResource,
-    ConfigResourceType,
     CreatedTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeletedTopic,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
-    DescribeConfigsRequest,
-    DescribeConfigsResponse,
-    DescribedConfig,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     MetadataBroker,
@@ -40,11 +34,6 @@ from highwater_wire.kafka.messages import (
     TopicToCreate,
 )
 from highwater_wire.kafka.text import fitting
-
-# Where a configuration's value comes from (KIP-226).
-_DYNAMIC_TOPIC_CONFIG = 1
-_STATIC_BROKER_CONFIG = 4
-_DEFAULT_CONFIG = 5
 
 # ---------------------------------------------------------------- ApiVersions
 
@@ -330,95 +319,3 @@ def write_delete_topics_response(value: DeleteTopicsResponse, schema: Schema) ->
             for topic in value.topics
         ),
     )
-
-
-# ---------------------------------------------------------------- DescribeConfigs
-
-
-def read_describe_configs_request(entity: Any, _version: int) -> DescribeConfigsRequest:
-    return DescribeConfigsRequest(
-        tuple(
-            ConfigResource(item.resource_type, item.resource_name, item.configuration_keys)
-            for item in rows(entity.resources)
-        )
-    )
-
-
-def write_describe_configs_request(value: DescribeConfigsRequest, schema: Schema) -> Any:
-    types = schema.types
-    return make(
-        types.DescribeConfigsRequest,
-        resources=tuple(
-            types.DescribeConfigsResource(
-                resource_type=item.resource_type,
-                resource_name=item.resource_name,
-                configuration_keys=item.names,
-            )
-            for item in value.resources
-        ),
-        include_synonyms=False,
-        include_documentation=False,
-    )
-
-
-def read_describe_configs_response(
-    entity: Any, _request: DescribeConfigsRequest
-) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(
-        tuple(
-            DescribedConfig(
-                error=read_error(item.error_code),
-                message=item.error_message,
-                resource_type=item.resource_type,
-                resource_name=item.resource_name,
-                entries=tuple(
-                    ConfigEntry(
-                        name=entry.name,
-                        value=entry.value,
-                        is_default=entry.config_source == _DEFAULT_CONFIG,
-                        read_only=entry.read_only,
-                    )
-                    for entry in rows(item.configs)
-                ),
-            )
-            for item in rows(entity.results)
-        )
-    )
-
-
-def write_describe_configs_response(value: DescribeConfigsResponse, schema: Schema) -> Any:
-    types = schema.types
-    return types.DescribeConfigsResponse(
-        throttle_time=NO_THROTTLE,
-        results=tuple(
-            types.DescribeConfigsResult(
-                error_code=item.error,
-                error_message=fitting(item.message),
-                resource_type=item.resource_type,
-                resource_name=fitting(item.resource_name),
-                configs=tuple(
-                    make(
-                        types.DescribeConfigsResourceResult,
-                        name=fitting(entry.name),
-                        value=fitting(entry.value),
-                        read_only=entry.read_only,
-                        config_source=config_source(entry, item.resource_type),
-                        is_sensitive=False,
-                        synonyms=(),
-                        documentation=None,
-                    )
-                    for entry in item.entries
-                ),
-            )
-            for item in value.resources
-        ),
-    )
-
-
-def config_source(entry: ConfigEntry, resource_type: int) -> int:
-    """Return Kafka's code for where the value comes from."""
-    if entry.is_default:
-        return _DEFAULT_CONFIG
-    if resource_type == ConfigResourceType.TOPIC:
-        return _DYNAMIC_TOPIC_CONFIG
-    return _STATIC_BROKER_CONFIG

@@ -17,13 +17,17 @@ from highwater_wire.kafka.admin_messages import (
     ElectLeadersResponse,
     ListPartitionReassignmentsResponse,
 )
-from highwater_wire.kafka.codec_topics import config_source
+from highwater_wire.kafka.config_messages import (
+    AlterConfigsResponse,
+    ConfigSynonym,
+    DescribeConfigsResponse,
+    DescribedConfig,
+    IncrementalAlterConfigsResponse,
+)
 from highwater_wire.kafka.entities import PieceSink, by_topic
 from highwater_wire.kafka.messages import (
     CreateTopicsResponse,
     DeleteTopicsResponse,
-    DescribeConfigsResponse,
-    DescribedConfig,
     ListOffsetsResponse,
     MetadataPartition,
     MetadataResponse,
@@ -126,9 +130,9 @@ def _write_epoch_ends(value: OffsetForLeaderEpochResponse, _version: int) -> Ite
 
 # ---------------------------------------------------------------- topics and configurations
 
-_CONFIG_V1 = struct.Struct(">?b?i").pack  # read only, source, not sensitive, no synonyms
+_CONFIG_V1 = struct.Struct(">?b?i").pack  # read only, source, not sensitive, how many synonyms
+_BYTE = struct.Struct(">b").pack
 _PARTITION_ERROR = struct.Struct(">ih").pack  # partition, error
-_RESOURCE_TYPE = struct.Struct(">b").pack
 
 
 def _write_created(value: CreateTopicsResponse, _version: int) -> Iterable[bytes]:
@@ -170,16 +174,30 @@ def _write_configs(value: DescribeConfigsResponse, version: int) -> Iterable[byt
 
 def _described(resource: DescribedConfig, version: int) -> bytes:
     out = [_INT16(resource.error), _text(resource.message)]
-    out.append(_RESOURCE_TYPE(resource.resource_type))
+    out.append(_BYTE(resource.resource_type))
     out.append(_text(resource.resource_name))
     out.append(_INT32(len(resource.entries)))
     # From 3 on: of an unknown type, and without documentation.
     end = b"\x00" + _NULL if version >= 3 else b""
     for entry in resource.entries:
-        source = config_source(entry, resource.resource_type)
         out.append(_text(entry.name) + _text(entry.value))
-        out.append(_CONFIG_V1(entry.read_only, source, False, 0) + end)
+        out.append(_CONFIG_V1(entry.read_only, entry.source, False, len(entry.synonyms)))
+        out.extend([_synonym(each) for each in entry.synonyms])
+        out.append(end)
     return b"".join(out)
+
+
+def _synonym(value: ConfigSynonym) -> bytes:
+    return _text(value.name) + _text(value.value) + _BYTE(value.source)
+
+
+def _write_altered_configs(
+    value: AlterConfigsResponse | IncrementalAlterConfigsResponse, _version: int
+) -> Iterable[bytes]:
+    yield _NO_THROTTLE + _INT32(len(value.resources))
+    for each in value.resources:
+        yield _INT16(each.error) + _text(each.message) + _BYTE(each.resource_type)
+        yield _text(each.resource_name)
 
 
 # ---------------------------------------------------------------- reassignments: compact lengths
@@ -248,6 +266,8 @@ _WRITERS: Mapping[type, Writer] = {
     AlterPartitionReassignmentsResponse: _write_altered,
     ListPartitionReassignmentsResponse: _write_ongoing,
     DescribeConfigsResponse: _write_configs,
+    AlterConfigsResponse: _write_altered_configs,
+    IncrementalAlterConfigsResponse: _write_altered_configs,
 }
 
 

@@ -33,6 +33,14 @@ from highwater_wire.kafka.admin_messages import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from highwater_wire.kafka.config_messages import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 
 CONSUMER = NodeId(-1)
 """The replica id of a fetch by a client."""
@@ -58,6 +66,8 @@ class ApiKey(IntEnum):
     ELECT_LEADERS = 43
     ALTER_PARTITION_REASSIGNMENTS = 45
     LIST_PARTITION_REASSIGNMENTS = 46
+    ALTER_CONFIGS = 33
+    INCREMENTAL_ALTER_CONFIGS = 44
 
 
 class RecordsView(Protocol):
@@ -323,7 +333,7 @@ class OffsetForLeaderEpochResponse:
     partitions: tuple[EpochEndOffset, ...]
 
 
-# ---------------------------------------------------------------- topics and configs
+# ---------------------------------------------------------------- topics
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,47 +383,6 @@ class DeleteTopicsResponse:
     topics: tuple[DeletedTopic, ...]
 
 
-class ConfigResourceType(IntEnum):
-    TOPIC = 2
-    BROKER = 4
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigResource:
-    """names None asks for every key."""
-
-    resource_type: int
-    resource_name: str
-    names: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DescribeConfigsRequest:
-    resources: tuple[ConfigResource, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigEntry:
-    name: str
-    value: str | None
-    is_default: bool
-    read_only: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DescribedConfig:
-    error: ErrorCode
-    message: str | None
-    resource_type: int
-    resource_name: str
-    entries: tuple[ConfigEntry, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class DescribeConfigsResponse:
-    resources: tuple[DescribedConfig, ...]
-
-
 # ---------------------------------------------------------------- FindCoordinator
 
 
@@ -456,6 +425,8 @@ KafkaRequest = (
     | ElectLeadersRequest
     | AlterPartitionReassignmentsRequest
     | ListPartitionReassignmentsRequest
+    | AlterConfigsRequest
+    | IncrementalAlterConfigsRequest
     | FindCoordinatorRequest
     | UnsupportedRequest
 )
@@ -473,6 +444,8 @@ KafkaResponse = (
     | ElectLeadersResponse
     | AlterPartitionReassignmentsResponse
     | ListPartitionReassignmentsResponse
+    | AlterConfigsResponse
+    | IncrementalAlterConfigsResponse
     | FindCoordinatorResponse
 )
 

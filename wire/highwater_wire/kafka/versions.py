@@ -21,6 +21,14 @@ from highwater_wire.kafka.admin_messages import (
     ListPartitionReassignmentsResponse,
 )
 from highwater_wire.kafka.bounds import MAX_FETCH_STRUCTURES, MAX_STRUCTURES
+from highwater_wire.kafka.config_messages import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from highwater_wire.kafka.messages import (
     ApiKey,
     ApiVersionRange,
@@ -30,8 +38,6 @@ from highwater_wire.kafka.messages import (
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
-    DescribeConfigsRequest,
-    DescribeConfigsResponse,
     FetchRequest,
     FetchResponse,
     FindCoordinatorRequest,
@@ -98,6 +104,8 @@ VERSION_PROFILE = VersionProfile(
         ApiKey.ELECT_LEADERS: (0, 1),
         ApiKey.ALTER_PARTITION_REASSIGNMENTS: (0, 0),
         ApiKey.LIST_PARTITION_REASSIGNMENTS: (0, 0),
+        ApiKey.ALTER_CONFIGS: (0, 1),
+        ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 0),
     },
     unserved_below={ApiKey.PRODUCE: 3},
 )
@@ -140,6 +148,7 @@ def replication_version(request: KafkaRequest) -> int:
 
 
 REQUEST_KEYS: Mapping[type[object], ApiKey] = {
+    AlterConfigsRequest: ApiKey.ALTER_CONFIGS,
     ApiVersionsRequest: ApiKey.API_VERSIONS,
     CreateTopicsRequest: ApiKey.CREATE_TOPICS,
     DeleteTopicsRequest: ApiKey.DELETE_TOPICS,
@@ -150,12 +159,14 @@ REQUEST_KEYS: Mapping[type[object], ApiKey] = {
     ListPartitionReassignmentsRequest: ApiKey.LIST_PARTITION_REASSIGNMENTS,
     FetchRequest: ApiKey.FETCH,
     FindCoordinatorRequest: ApiKey.FIND_COORDINATOR,
+    IncrementalAlterConfigsRequest: ApiKey.INCREMENTAL_ALTER_CONFIGS,
     ListOffsetsRequest: ApiKey.LIST_OFFSETS,
     MetadataRequest: ApiKey.METADATA,
     OffsetForLeaderEpochRequest: ApiKey.OFFSET_FOR_LEADER_EPOCH,
     ProduceRequest: ApiKey.PRODUCE,
 }
 RESPONSE_KEYS: Mapping[type[object], ApiKey] = {
+    AlterConfigsResponse: ApiKey.ALTER_CONFIGS,
     ApiVersionsResponse: ApiKey.API_VERSIONS,
     CreateTopicsResponse: ApiKey.CREATE_TOPICS,
     DeleteTopicsResponse: ApiKey.DELETE_TOPICS,
@@ -166,6 +177,7 @@ RESPONSE_KEYS: Mapping[type[object], ApiKey] = {
     ListPartitionReassignmentsResponse: ApiKey.LIST_PARTITION_REASSIGNMENTS,
     FetchResponse: ApiKey.FETCH,
     FindCoordinatorResponse: ApiKey.FIND_COORDINATOR,
+    IncrementalAlterConfigsResponse: ApiKey.INCREMENTAL_ALTER_CONFIGS,
     ListOffsetsResponse: ApiKey.LIST_OFFSETS,
     MetadataResponse: ApiKey.METADATA,
     OffsetForLeaderEpochResponse: ApiKey.OFFSET_FOR_LEADER_EPOCH,

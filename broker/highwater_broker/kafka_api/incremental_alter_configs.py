@@ -1,0 +1,67 @@
+"""IncrementalAlterConfigs: checks what needs no cluster state, and forwards the rest.
+
+Source: KIP-339. Deviation: as for AlterConfigs.
+"""
+
+from __future__ import annotations
+
+from highwater_broker.kafka_api.alter_configs import (
+    ConfigForwarding,
+    Refused,
+    given_value,
+    refuse_repeated,
+)
+from highwater_core.admin_messages import ConfigChange, ConfigOperation
+from highwater_core.errors import ErrorCode
+from highwater_core.topic_configs import TOPIC_CONFIG_KEYS, ConfigType
+from highwater_wire.kafka.config_messages import (
+    AlteredResource,
+    ConfigAlteration,
+    ConfigOperationType,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from highwater_wire.kafka.text import quoted
+
+
+class IncrementalAlterConfigsHandler:
+    """Answers IncrementalAlterConfigs."""
+
+    def __init__(self, configs: ConfigForwarding) -> None:
+        self._configs = configs
+
+    async def handle(
+        self, request: IncrementalAlterConfigsRequest, listener: str
+    ) -> IncrementalAlterConfigsResponse:
+        """Return each resource's outcome; what is not named of one stays as it is."""
+        return IncrementalAlterConfigsResponse(
+            await self._configs.alter(
+                request.resources,
+                _altering,
+                validate_only=request.validate_only,
+                listener=listener,
+            )
+        )
+
+
+def _altering(resource: AlteredResource) -> tuple[ConfigChange, ...]:
+    refuse_repeated([each.name for each in resource.alterations])
+    return tuple(map(_to_change, resource.alterations))
+
+
+def _to_change(alteration: ConfigAlteration) -> ConfigChange:
+    """Return the change; to append to a list that holds one value at most is to set it."""
+    name, kind = alteration.name, ConfigOperationType
+    key = TOPIC_CONFIG_KEYS.get(name)
+    if alteration.operation == kind.DELETE:
+        return ConfigChange(name, ConfigOperation.DELETE)
+    if alteration.operation not in (kind.SET, kind.APPEND, kind.SUBTRACT):
+        raise Refused(ErrorCode.INVALID_REQUEST, f"no such operation: {alteration.operation}")
+    text = given_value(name, alteration.value)
+    if alteration.operation == kind.SET:
+        return ConfigChange(name, ConfigOperation.SET, text)
+    if key is None or key.type is not ConfigType.LIST:
+        raise Refused(ErrorCode.INVALID_CONFIG, f"{quoted(name)} is no list to add to or take from")
+    if alteration.operation == kind.SUBTRACT:
+        raise Refused(ErrorCode.INVALID_CONFIG, f"nothing may be taken from {quoted(name)}")
+    return ConfigChange(name, ConfigOperation.SET, text)

@@ -1,0 +1,152 @@
+"""AlterConfigs, as brokers forward it: checks the changes and writes them.
+
+Ordering: a configuration and the announcement of its change are one transaction, so that no
+change is in ZooKeeper which brokers are not told of. Each owner's is written by itself, and
+answered by itself.
+Source: KIP-133, KIP-339; Kafka's ZkAdminManager and AdminZkClient. Deviation: those write the
+configuration first, and a crash before the announcement leaves it to the next restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from highwater_controller.chunks import TOPICS_PER_STEP
+from highwater_controller.refusals import Refused, refuse
+from highwater_controller.state_reader import report_malformed
+from highwater_controller.store import TermOver
+from highwater_controller.term import Term
+from highwater_controller.topic_waits import Done
+from highwater_core import znodes
+from highwater_core.admin_messages import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    AlteredConfig,
+    ConfigEntity,
+    ConfigOperation,
+    ConfigResult,
+)
+from highwater_core.config_layers import ConfigOwner, parse_config_of
+from highwater_core.config_znodes import (
+    CONFIG_CHANGE_PREFIX,
+    config_path,
+    encode_config,
+    encode_config_change,
+)
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import NodeId
+from highwater_core.ports import CreateOp, NoNode, TooLarge
+from highwater_core.topic_configs import BadTopicConfig
+from highwater_core.znodes import MalformedZnode, TopicConfigZnode
+
+WRITE_ATTEMPTS = 100
+
+
+class Altering:
+    """An AlterConfigs request, carried out a step at a time."""
+
+    def __init__(self, request: AlterConfigsRequest) -> None:
+        self._request = request
+        self._results: list[ConfigResult] = []
+
+    @property
+    def is_over(self) -> bool:
+        return len(self._results) == len(self._request.configs)
+
+    @property
+    def answer(self) -> AlterConfigsResponse:
+        return AlterConfigsResponse(ErrorCode.NONE, tuple(self._results))
+
+    async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
+        """Alter the next configurations."""
+        first = len(self._results)
+        for altered in self._request.configs[first : first + TOPICS_PER_STEP]:
+            owner = ConfigOwner(altered.entity, altered.name)
+            error, message = ErrorCode.NONE, ""
+            try:
+                _refuse_unknown(term, owner)
+                await _alter(term, owner, altered, validate_only=self._request.validate_only)
+            except Refused as fault:
+                refuse(term, "AlterConfigsRequest", fault)
+                error, message = fault.error, str(fault)
+            self._results.append(ConfigResult(altered.entity, altered.name, error, message))
+
+
+def _refuse_unknown(term: Term, owner: ConfigOwner) -> None:
+    """Refuse what no topic and no broker has: nobody would ever remove its znode."""
+    name = owner.name
+    if owner.entity is ConfigEntity.TOPIC:
+        is_known = term.context.is_known(name) and not term.context.is_to_be_deleted(name)
+        if not is_known:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
+    elif name and not (znodes.is_id(name) and _is_known_broker(term, NodeId(int(name)))):
+        raise Refused(ErrorCode.INVALID_REQUEST, "there is no such broker")
+
+
+def _is_known_broker(term: Term, broker_id: NodeId) -> bool:
+    context = term.context
+    return broker_id in context.live_brokers or bool(context.partitions_on(broker_id))
+
+
+async def _alter(
+    term: Term, owner: ConfigOwner, altered: AlteredConfig, *, validate_only: bool
+) -> None:
+    """Write the configuration with its changes, and announce it.
+
+    Raises:
+        Refused: it may not be so; nothing has changed.
+        TermOver: others wrote it again and again.
+    """
+    path = config_path(owner)
+    announcement = CreateOp(CONFIG_CHANGE_PREFIX, encode_config_change(owner), sequential=True)
+    for _ in range(WRITE_ATTEMPTS):
+        before, node_version = await _read(term, path)
+        config = _changed({} if altered.replaces_all else before, altered)
+        try:
+            parse_config_of(owner, config)
+        except BadTopicConfig as fault:
+            raise Refused(ErrorCode.INVALID_CONFIG, str(fault)) from None
+        if validate_only:
+            return
+        try:
+            is_written = await term.store.set_config(
+                path, encode_config(config), node_version, announcement
+            )
+        except TooLarge as fault:
+            raise Refused(ErrorCode.POLICY_VIOLATION, str(fault)) from None
+        except NoNode:
+            message = "ZooKeeper lacks the parents of configurations, or it went meanwhile"
+            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message) from None
+        if is_written:
+            names = sorted({change.name for change in altered.changes})
+            term.emit(EventKind.CONFIG_ALTERED, where=path, names=names, config=config)
+            return
+    raise TermOver(f"{path}: others wrote it {WRITE_ATTEMPTS} times between a read and a write")
+
+
+async def _read(term: Term, path: str) -> tuple[dict[str, str], int | None]:
+    """Return what is set, and the znode's version, None where there is none.
+
+    One that holds something else than its JSON sets nothing: it is told, and may be overwritten.
+    """
+    read = await term.store.get(path)
+    if read is None:
+        return {}, None
+    data, stat = read
+    try:
+        return znodes.decode(TopicConfigZnode, data, path).config, stat.node_version
+    except MalformedZnode as fault:
+        report_malformed(term, path, fault)
+        return {}, stat.node_version
+
+
+def _changed(before: Mapping[str, str], altered: AlteredConfig) -> dict[str, str]:
+    """Return what is set after the changes, which are made in their order."""
+    config = dict(before)
+    for change in altered.changes:
+        if change.operation is ConfigOperation.DELETE:
+            config.pop(change.name, None)
+        else:
+            config[change.name] = change.value
+    return config
