@@ -384,7 +384,7 @@ class DeleteTopic(_Fault, frozen=True, tag="delete_topic"):
 
 
 class ChangeConfig(_Fault, frozen=True, tag="change_config"):
-    """As create_topic: a topic's configuration is written into ZooKeeper, as Kafka's tools do."""
+    """As create_topic: a topic is configured; the simulator writes the znodes."""
 
     phrase = "set {key} of topic {topic} to {value}"
     topic: str

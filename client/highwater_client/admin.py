@@ -24,6 +24,12 @@ from highwater_wire.kafka.admin_messages import (
     ListPartitionReassignmentsResponse,
     PartitionsToCreate,
 )
+from highwater_wire.kafka.config_messages import (
+    AlteredConfigResult,
+    AlteredResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from highwater_wire.kafka.messages import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -126,6 +132,20 @@ class Admin:
         return response or ListPartitionReassignmentsResponse(
             ErrorCode.REQUEST_TIMED_OUT, NO_ANSWER, ()
         )
+
+    async def alter_configs(
+        self, resources: tuple[AlteredResource, ...], within_ms: int, *, validate_only: bool = False
+    ) -> tuple[AlteredConfigResult, ...]:
+        """Return each resource's outcome; () when no broker answered in time.
+
+        It is the first answer of which more tries would change nothing, or the last one in time.
+        """
+        response: IncrementalAlterConfigsResponse | None = await self._ask(
+            lambda timeout_ms: IncrementalAlterConfigsRequest(resources, validate_only),
+            within_ms,
+            lambda response: all(_is_final(each.error) for each in response.resources),
+        )
+        return () if response is None else response.resources
 
     async def metadata(self, topics: tuple[str, ...] | None = None) -> MetadataResponse | None:
         """Return what some broker says, None when none answers."""

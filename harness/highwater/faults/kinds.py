@@ -402,9 +402,14 @@ _OPERATORS_AND_STRANGERS = (
         ends=_STAYS,
         examples=(f.ElectPreferred("kept"),),
     ),
-    _unsupported(
-        f.ChangeConfig,
-        "brokers serve no AlterConfigs yet, by which an operator would do it",
+    Kind(
+        fault=f.ChangeConfig,
+        do=lambda rooms, name, fault, find: rooms.topics.change_config(fault),
+        needs=(Means.ENGINE,),
+        mechanism="IncrementalAlterConfigs to whichever broker answers",
+        proof="the broker's answer",
+        ends=_STAYS,
+        examples=(f.ChangeConfig("kept", "min.insync.replicas", "2"),),
     ),
     _unsupported(
         f.StrangeRequests,

@@ -24,6 +24,13 @@ from highwater_wire.kafka.admin_messages import (
     ElectLeadersRequest,
     ElectLeadersResponse,
 )
+from highwater_wire.kafka.config_messages import (
+    AlteredResource,
+    ConfigAlteration,
+    ConfigOperationType,
+    ConfigResourceType,
+    IncrementalAlterConfigsRequest,
+)
 from highwater_wire.kafka.messages import (
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -141,6 +148,23 @@ class TopicWork:
             *wanted,
         )
         prove(error in wanted, f"the preferred replica of {at} is not elected: {error.name}")
+        return Done(None, error.name, lambda: "what an operator did stays")
+
+    def change_config(self, fault: f.ChangeConfig) -> Done:
+        """Set one of the topic's configurations.
+
+        Raises:
+            NotDone: no broker answered that it is set.
+        """
+        change = ConfigAlteration(fault.key, ConfigOperationType.SET, fault.value)
+        resource = AlteredResource(ConfigResourceType.TOPIC, fault.topic, (change,))
+        error = self._ask(
+            lambda timeout_ms: IncrementalAlterConfigsRequest((resource,)),
+            lambda response: response.resources[0].error,
+            ErrorCode.NONE,
+        )
+        done = f"{fault.key} of {fault.topic} is not {fault.value}: {error.name}"
+        prove(error is ErrorCode.NONE, done)
         return Done(None, error.name, lambda: "what an operator did stays")
 
     # ------------------------------------------------------------ inside

@@ -1,0 +1,80 @@
+"""Describes and alters configurations of a running cluster, by requests to brokers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.wire_client import ConnectionClosed, WireClient
+from highwater.errors import HarnessError
+from highwater_core.admin_messages import ConfigEntity
+from highwater_core.config_layers import ConfigOwner
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import NodeId
+from highwater_wire.kafka.config_messages import (
+    AlteredResource,
+    ConfigAlteration,
+    ConfigEntry,
+    ConfigResource,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+)
+from highwater_wire.kafka.messages import KafkaRequest
+
+TIMEOUT_S = 35.0
+
+
+class ConfigRefused(HarnessError):
+    """No broker described or altered the configuration; the message says why."""
+
+
+def describe_configs(cluster: Cluster, owner: ConfigOwner) -> tuple[ConfigEntry, ...]:
+    """Return what is in force, sorted by name, each with its synonyms.
+
+    Raises:
+        ConfigRefused: no broker told.
+    """
+    resource = ConfigResource(int(owner.entity), owner.name)
+    result = _ask(cluster, owner, DescribeConfigsRequest((resource,), include_synonyms=True))
+    entries: tuple[ConfigEntry, ...] = result.entries
+    return entries
+
+
+def alter_configs(
+    cluster: Cluster,
+    owner: ConfigOwner,
+    alterations: tuple[ConfigAlteration, ...],
+    *,
+    validate_only: bool = False,
+) -> None:
+    """Set or delete configurations; what is not named stays.
+
+    Raises:
+        ConfigRefused: nothing was altered, or nobody knows.
+    """
+    resource = AlteredResource(int(owner.entity), owner.name, alterations)
+    _ask(cluster, owner, IncrementalAlterConfigsRequest((resource,), validate_only))
+
+
+def _ask(cluster: Cluster, owner: ConfigOwner, request: KafkaRequest) -> Any:
+    """Return the one resource's result, from the first broker that answers.
+
+    A broker tells of itself only.
+    """
+    brokers = cluster.topology.broker_ids
+    if owner.entity is ConfigEntity.BROKER and owner.name:
+        brokers = tuple(each for each in brokers if each == NodeId(int(owner.name)))
+        if not brokers:
+            raise ConfigRefused(f"the cluster has no broker {owner.name}")
+    why = ""
+    for broker in brokers:
+        try:
+            with WireClient(cluster.external_endpoint(broker), timeout_s=TIMEOUT_S) as client:
+                (result,) = client.call(request).resources
+        except (OSError, ConnectionClosed) as error:
+            why = f"broker {broker} does not answer: {error}"
+            continue
+        if result.error is ErrorCode.NONE:
+            return result
+        raise ConfigRefused(f"{result.error.name}: {result.message or 'refused'}")
+    raise ConfigRefused(why or "the cluster has no broker")
