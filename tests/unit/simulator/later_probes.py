@@ -126,7 +126,7 @@ def high_watermark_of_a_started_replica(bench: Any) -> object:
         _context=bench.context,
         _partitions={},
         _logs=bench.logs,
-        _min_insync_replicas=lambda topic: 1,
+        _topics=SimpleNamespace(min_insync_replicas=lambda topic: 1),
     )
     hosted = HostedLog(T0, bench.lead().log, Offset(0), NO_TOPIC_ID)
     return ReplicaManager._host(manager, hosted).high_watermark

@@ -35,8 +35,10 @@ from highwater_controller.logic.leader_selectors import Elected
 from highwater_controller.logic.leadership_change import LeadershipChange
 from highwater_controller.node import ControllerNode
 from highwater_controller.settings import ControllerSettings
+from highwater_core.admin_messages import ConfigEntity
 from highwater_core.check import BugFound
 from highwater_core.config import INVARIANTS, PRESETS, Preset, Toggles, resolve_toggles
+from highwater_core.config_layers import EVERY_BROKER, ConfigOwner
 from highwater_core.errors import ErrorCode
 from highwater_core.fail_points import BROKER_FAIL_POINTS, FailPoints
 from highwater_core.ids import (
@@ -295,6 +297,8 @@ def min_insync_replicas(bench: Bench) -> object:
     topics = TopicSettings(
         settings, bench.runtime, bench.trace, CurrentSession(), lambda topic: None
     )
+    topic, broker = ConfigOwner(ConfigEntity.TOPIC, "t"), ConfigOwner(ConfigEntity.BROKER, str(ME))
+    topics._reader._known |= {topic: {}, broker: {}, EVERY_BROKER: {}}
     return topics.min_insync_replicas("t")
 
 
