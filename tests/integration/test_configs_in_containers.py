@@ -79,9 +79,9 @@ def test_min_insync_replicas_acts_as_soon_as_it_is_altered(
         assert described(admin, ResourceType.TOPIC, name) == ("3", 1)
         eventually_answers(brisk, name, ErrorCode.NOT_ENOUGH_REPLICAS)
 
-        (replaced,) = admin.alter_configs(
-            [ConfigResource(ResourceType.TOPIC, name, set_config={MINIMUM: "2"})]
-        ).values()
+        resource = ConfigResource(ResourceType.TOPIC, name, set_config={MINIMUM: "2"})
+        with pytest.warns(DeprecationWarning):
+            (replaced,) = admin.alter_configs([resource]).values()
         replaced.result(WITHIN_S)
         eventually_answers(brisk, name, ErrorCode.NONE)
 
