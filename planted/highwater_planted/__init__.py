@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from highwater_planted import (
     commands,
     commitment,
+    configs,
     controllers,
     isr,
     jobs,
@@ -33,6 +34,7 @@ PLANTED: dict[str, PlantedBug] = {
         *starts.BUGS,
         *late.BUGS,
         *jobs.BUGS,
+        *configs.BUGS,
     )
 }
 

@@ -26,6 +26,7 @@ from highwater_wire.kafka.admin_messages import (
     ElectLeadersResponse,
     ListPartitionReassignmentsResponse,
 )
+from highwater_wire.kafka.config_messages import AlteredConfigResult, AlteredResource
 from highwater_wire.kafka.messages import MetadataResponse
 
 
@@ -122,6 +123,17 @@ class SimulatedClient:
     ) -> ListPartitionReassignmentsResponse:
         """Return those of the partitions that are being moved; None asks about all."""
         return await self._admin.list_reassignments(partitions, within_ms)
+
+    async def alter_configs(
+        self, resources: tuple[AlteredResource, ...], within_ms: int
+    ) -> tuple[AlteredConfigResult, ...]:
+        """Return each resource's outcome; () when no broker answered in time."""
+        results = await self._admin.alter_configs(resources, within_ms)
+        self._note(
+            "configurations altered",
+            resources={each.resource_name: each.error.name for each in results},
+        )
+        return results
 
     async def metadata(self, topics: tuple[str, ...] | None = None) -> MetadataResponse | None:
         """Return what some broker says, None when none answers."""

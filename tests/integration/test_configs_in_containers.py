@@ -80,7 +80,7 @@ def test_min_insync_replicas_acts_as_soon_as_it_is_altered(
         eventually_answers(brisk, name, ErrorCode.NOT_ENOUGH_REPLICAS)
 
         resource = ConfigResource(ResourceType.TOPIC, name, set_config={MINIMUM: "2"})
-        with pytest.warns(DeprecationWarning):
+        with pytest.warns(DeprecationWarning, match="incremental_alter_configs"):
             (replaced,) = admin.alter_configs([resource]).values()
         replaced.result(WITHIN_S)
         eventually_answers(brisk, name, ErrorCode.NONE)

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from highwater_core.admin_messages import ReassignmentItem
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import BROKER_FAIL_POINTS, CONTROLLER_FAIL_POINTS, FailPoint
-from highwater_core.ids import Endpoint
+from highwater_core.ids import Endpoint, NodeId
 from highwater_core.messages import (
     FailPointAction,
     InspectRequest,
@@ -23,6 +24,12 @@ from highwater_simulator.calls import SimulatedControlPlane
 from highwater_simulator.carriage import CONTROL_BY_CODEC
 from highwater_simulator.failover_story import ORDERS
 from highwater_simulator.world import CONTROL_PORT, broker_name
+from highwater_wire.kafka.config_messages import (
+    AlteredResource,
+    ConfigAlteration,
+    ConfigOperationType,
+    ConfigResourceType,
+)
 
 Story = Callable[[Any], Coroutine[Any, Any, None]]
 
@@ -89,7 +96,18 @@ class Armed:
     async def crash_a_leader(self) -> None:
         await self.end(self.c.leader(), self.c.world.kill)
 
+    async def administer(self) -> None:
+        """Change a configuration and the order of a partition's replicas, as far as may be."""
+        self.arm_all(self._action)
+        change = ConfigAlteration("retention.ms", ConfigOperationType.SET, "86400000")
+        topic = AlteredResource(ConfigResourceType.TOPIC, ORDERS.topic, (change,))
+        await self.c.client.alter_configs((topic,), 5_000)
+        moved = ReassignmentItem(ORDERS, (NodeId(2), NodeId(1), NodeId(0)))
+        await self.c.client.alter_reassignments((moved,), 5_000)
+        await self.revive()
+
     async def stop_a_leader_and_crash_the_controller(self) -> None:
+        await self.administer()
         world = self.c.world
         await self.end(self.c.leader(), world.request_stop)
         await world.eventually(

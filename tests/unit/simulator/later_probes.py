@@ -12,6 +12,8 @@ from typing import Any
 
 from highwater_broker import replica_manager
 from highwater_broker.checkpointer import Checkpointer
+from highwater_broker.config_reader import ConfigReader
+from highwater_broker.current_session import CurrentSession
 from highwater_broker.log.checkpoints import HIGH_WATERMARK_CHECKPOINT, OffsetCheckpoint
 from highwater_broker.log.epoch_file import EpochFile
 from highwater_broker.log.storage_identity import StorageIdentity
@@ -22,7 +24,7 @@ from highwater_broker.replica_logs import HostedLog
 from highwater_broker.replica_manager import ReplicaManager
 from highwater_broker.settings import BrokerSettings
 from highwater_chaos.faults import DiskOperation
-from highwater_controller import alter_partition, election
+from highwater_controller import alter_partition, election, partition_state_machine
 from highwater_controller.context import VersionedLeadership
 from highwater_controller.request_batch import RequestBatch
 from highwater_core import znodes
@@ -44,7 +46,7 @@ from highwater_core.messages import (
     StopReplicaPartition,
     UpdateMetadataRequest,
 )
-from highwater_core.ports import ANY_VERSION
+from highwater_core.ports import ANY_VERSION, CoordinationEvent, CoordinationEventKind
 from highwater_core.znodes import PartitionLeadership
 from highwater_wire.kafka.record_batch import build_batch
 
@@ -209,7 +211,31 @@ def high_watermark_while_another_is_eligible(bench: Any) -> object:
     return leader.high_watermark
 
 
+# ---------------------------------------------------------------- configurations
+
+
+def work_after_an_announcement(bench: Any) -> object:
+    reader = ConfigReader(bench.runtime, bench.trace, CurrentSession(), lambda owner: None, ())
+    changed = CoordinationEventKind.CHILDREN_CHANGED
+    reader.on_event(CoordinationEvent(changed, znodes.CONFIG_CHANGES))
+    return len(reader._work)
+
+
+def allowed_where_nothing_is_set(bench: Any) -> object:
+    async def get(path: str) -> None:
+        return None
+
+    term: Any = SimpleNamespace(
+        toggles=TOGGLES,
+        store=SimpleNamespace(get=get),
+        context=SimpleNamespace(broker_configs={}),
+    )
+    return bench.do(partition_state_machine.allows_unclean_election(term, "t"))
+
+
 LATER: dict[str, tuple[Probe, object, object]] = {
+    "config_changes_unread": (work_after_an_announcement, 1, 0),
+    "unclean_election_unasked": (allowed_where_nothing_is_set, False, True),
     "follower_starts_over_too_high": (
         log_start_of_a_follower_whose_leader_begins_where_it_does,
         0,
