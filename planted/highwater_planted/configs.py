@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from highwater_broker.config_reader import ConfigReader
 from highwater_controller import partition_state_machine
 from highwater_controller.term import Term
-from highwater_core.ports import CoordinationEvent, CoordinationEventKind
+from highwater_core.config_layers import ConfigLayers, ConfigSource, SetValue
 from highwater_planted.bug import FaultFamily, PlantedBug, Replacement
 
-_take_note = ConfigReader.on_event
+_values = ConfigLayers.values
 
 
-def _hear_of_sessions_only(self: ConfigReader, event: CoordinationEvent) -> None:
-    if event.kind is not CoordinationEventKind.CHILDREN_CHANGED:
-        _take_note(self, event)
+def _topics_last(self: ConfigLayers, name: str) -> tuple[SetValue, ...]:
+    values = _values(self, name)
+    return tuple(sorted(values, key=lambda each: each.source is ConfigSource.DYNAMIC_TOPIC_CONFIG))
 
 
 async def _allow_where_nobody_asked(term: Term, topic: str) -> bool:
@@ -22,12 +21,12 @@ async def _allow_where_nobody_asked(term: Term, topic: str) -> bool:
 
 BUGS = (
     PlantedBug(
-        name="config_changes_unread",
-        summary="brokers go by a changed configuration only from their next session on",
+        name="topic_configs_count_last",
+        summary="what a topic sets counts only where no broker has a value, its default included",
         source="own; KIP-226",
         breaks=("I17",),
         shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
-        replacements=(Replacement(ConfigReader, "on_event", _hear_of_sessions_only),),
+        replacements=(Replacement(ConfigLayers, "values", _topics_last),),
     ),
     PlantedBug(
         name="unclean_election_unasked",
