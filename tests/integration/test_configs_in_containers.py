@@ -51,6 +51,11 @@ def described(admin: AdminClient, kind: ResourceType, name: str) -> tuple[str, i
     return entry.value, entry.source
 
 
+def await_described(admin: AdminClient, kind: ResourceType, name: str, *told: object) -> None:
+    """Return once a broker tells this value and source; each reads the change a moment later."""
+    eventually(lambda: described(admin, kind, name) == told, within=WITHIN_S)
+
+
 def outcome(cluster: Cluster, topic: str) -> ErrorCode:
     with WireClient(cluster.external_endpoint(0)) as client:
         error: ErrorCode = client.produce(topic, 0, record_batch([b"x"])).error
@@ -76,7 +81,7 @@ def test_min_insync_replicas_acts_as_soon_as_it_is_altered(
         assert outcome(brisk, name) is ErrorCode.NONE
 
         alter(admin, ResourceType.TOPIC, name, SET, "3")
-        assert described(admin, ResourceType.TOPIC, name) == ("3", 1)
+        await_described(admin, ResourceType.TOPIC, name, "3", 1)
         eventually_answers(brisk, name, ErrorCode.NOT_ENOUGH_REPLICAS)
 
         resource = ConfigResource(ResourceType.TOPIC, name, set_config={MINIMUM: "2"})
@@ -88,11 +93,11 @@ def test_min_insync_replicas_acts_as_soon_as_it_is_altered(
         alter(admin, ResourceType.TOPIC, name, DELETE, "")
         alter_every_broker(brisk, MINIMUM, "3")
         eventually_answers(brisk, name, ErrorCode.NOT_ENOUGH_REPLICAS)
-        assert described(admin, ResourceType.TOPIC, name) == ("3", 3)
+        await_described(admin, ResourceType.TOPIC, name, "3", 3)
 
         alter(admin, ResourceType.BROKER, "0", SET, "1")
         eventually_answers(brisk, name, ErrorCode.NONE)
-        assert described(admin, ResourceType.BROKER, "0") == ("1", 2)
+        await_described(admin, ResourceType.BROKER, "0", "1", 2)
     finally:
         alter(admin, ResourceType.BROKER, "0", DELETE, "")
         alter_every_broker(brisk, MINIMUM, None)
@@ -112,6 +117,12 @@ def test_what_cannot_be_set_is_refused_by_name(
     assert refused.value.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
+def sources(cluster: Cluster, owner: ConfigOwner) -> list[tuple[str | None, int]]:
+    """Return the values of retention.ms and where each was set, the one in force first."""
+    (entry,) = (each for each in describe_configs(cluster, owner) if each.name == "retention.ms")
+    return [(each.value, each.source) for each in entry.synonyms]
+
+
 def test_commands_tell_where_each_value_was_set(
     brisk: Cluster, new_topic: Callable[..., str]
 ) -> None:
@@ -119,9 +130,14 @@ def test_commands_tell_where_each_value_was_set(
     change = ConfigAlteration("retention.ms", ConfigOperationType.SET, "86400000")
     alter_configs(brisk, topic, (change,))
     alter_every_broker(brisk, "log.retention.ms", "90000000")
-    (entry,) = (each for each in describe_configs(brisk, topic) if each.name == "retention.ms")
-    assert [(each.value, each.source) for each in entry.synonyms][:2] == [
-        ("86400000", ConfigSource.DYNAMIC_TOPIC_CONFIG),
-        ("90000000", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
-    ]
+    eventually(
+        lambda: (
+            sources(brisk, topic)[:2]
+            == [
+                ("86400000", ConfigSource.DYNAMIC_TOPIC_CONFIG),
+                ("90000000", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+            ]
+        ),
+        within=WITHIN_S,
+    )
     alter_every_broker(brisk, "log.retention.ms", None)

@@ -252,3 +252,51 @@ def test_a_config_change_of_a_topic_that_may_not_be_is_told_and_skipped(
     assert topics.log_config("t").retention_ms == 6
     (told,) = scene.trace.events(EventKind.BAD_INPUT_MET)
     assert told.detail["where"] == f"{znodes.CONFIG_CHANGES}/config_change_0"
+
+
+def test_what_is_set_by_hand_for_brokers_acts_and_garbage_leaves_what_was_known(
+    scene: Scene,
+) -> None:
+    read: list[str | None] = []
+    topics = TopicSettings(
+        scene.settings, scene.runtime, scene.recorder, scene.current, read.append
+    )
+    every, own = (
+        f"{znodes.BROKER_CONFIGS}/{name}" for name in ("<default>", scene.settings.node_id)
+    )
+    minimums: list[int] = []
+
+    async def set_by_hand(number: int, path: str, content: str) -> None:
+        scene.put(path, content.encode())
+        entity_path = path.removeprefix("/config/")
+        scene.put(
+            f"{znodes.CONFIG_CHANGES}/config_change_{number}",
+            f'{{"version":2,"entity_path":"{entity_path}"}}'.encode(),
+        )
+        topics.on_event(
+            CoordinationEvent(CoordinationEventKind.CHILDREN_CHANGED, znodes.CONFIG_CHANGES)
+        )
+        await scene.runtime.sleep(500)
+        minimums.append(topics.min_insync_replicas("t"))
+
+    async def operate() -> None:
+        topics.on_event(CoordinationEvent(CoordinationEventKind.SESSION_ESTABLISHED))
+        await topics.load("t")
+        setting = '{"version":1,"config":{"min.insync.replicas":"%s"}}'
+        await set_by_hand(0, every, setting % 3)
+        await set_by_hand(1, own, setting % 2)
+        await set_by_hand(2, own, "garbage")
+        await set_by_hand(3, own, '{"version":1,"config":{}}')
+
+    async def follow() -> None:
+        scene.current.put(await scene.open(6_000))
+        scene.put(znodes.CONFIG_CHANGES, b"")
+        scene.runtime.start("operator", operate())
+        await topics.run()
+
+    scene.runtime.start("topic-settings", follow())
+    scene.kernel.run_for(5_000)
+    assert minimums == [3, 2, 2, 3]
+    assert None in read
+    (told,) = scene.trace.events(EventKind.BAD_INPUT_MET)
+    assert told.detail["where"] == own
