@@ -377,8 +377,6 @@ class CreateTopic(_Fault, frozen=True, tag="create_topic"):
 
 
 class DeleteTopic(_Fault, frozen=True, tag="delete_topic"):
-    """As create_topic: an operator's work."""
-
     phrase = "delete topic {topic}"
     topic: str
 
