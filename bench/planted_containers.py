@@ -95,14 +95,14 @@ def wanted_plans(bugs: Sequence[str]) -> list[Plan]:
     Raises:
         HarnessError: there is no plan for a bug of that name.
     """
-    planned = {each.bug: each.plan() for each in PLANTED_PLANS}
+    plans = {each.bug: each.plan() for each in PLANTED_PLANS}
     without = [control.plan() for control in CONTROLS]
     for name in bugs:
-        if name not in (*planned, WITHOUT):
-            raise HarnessError(f"no plan is made for a planted bug {name!r}: {', '.join(planned)}")
+        if name not in (*plans, WITHOUT):
+            raise HarnessError(f"no plan is made for a planted bug {name!r}: {', '.join(plans)}")
     if not bugs:
-        return [*planned.values(), *without]
-    found = [planned[name] for name in bugs if name != WITHOUT]
+        return [*plans.values(), *without]
+    found = [plans[name] for name in bugs if name != WITHOUT]
     return found + (without if WITHOUT in bugs else [])
 
 

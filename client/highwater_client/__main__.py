@@ -1,6 +1,6 @@
 """Runs a plan's clients on sockets: `python -m highwater_client JOB.json`, a LoadJob.
 
-Its owner commands it through stdin; see highwater_client.planned_load.
+Its owner commands it through stdin; see highwater_client.running_load.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from highwater_adapters.client_process import ClientProcess, run_client
-from highwater_client.planned_load import LoadJob, PlannedLoad
+from highwater_client.running_load import LoadJob, RunningLoad
 
 
 def main(arguments: list[str]) -> int:
@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
         return 2
 
     async def work(process: ClientProcess) -> None:
-        await PlannedLoad(job, process).run()
+        await RunningLoad(job, process).run()
 
     return run_client(work)
 

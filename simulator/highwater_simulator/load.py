@@ -11,7 +11,7 @@ from highwater_chaos.faults import ANY
 from highwater_chaos.plan import Plan, Topic
 from highwater_checker.history import HistoryEvent, OperationType, process_name
 from highwater_client.consumer import Consumer
-from highwater_client.planned import consumer_settings, producer_settings
+from highwater_client.load_settings import consumer_settings, producer_settings
 from highwater_client.producer import Producer
 from highwater_client.settings import ConsumerSettings, ProducerSettings
 from highwater_core.ids import NodeId, TopicPartition

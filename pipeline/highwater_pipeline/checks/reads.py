@@ -157,7 +157,7 @@ def _last_incarnations(tables: Tables) -> DataFrame:
 
     Runs that did not let consumers read to the end are left out.
     A process is named as its client, and from its second incarnation on with the number: c0, c0.2.
-    Source: highwater_client.planned.process_name.
+    Source: highwater_checker.history.process_name.
     """
     name = fn.split("process", r"\.", 2)
     number = fn.coalesce(fn.get(name, fn.lit(1)).try_cast("int"), fn.lit(1))

@@ -24,7 +24,7 @@ from highwater.faults.done import NotDone, prove
 from highwater.runs.stock.libraries import ClientKind
 from highwater_checker.history import incarnation_of
 from highwater_checker.run_folder.histories import torn_histories
-from highwater_client.planned_load import LoadJob, LoadReport
+from highwater_client.running_load import LoadJob, LoadReport
 
 _DECODER = msgspec.json.Decoder(LoadReport)
 _QUIT_WITHIN_S = 10.0

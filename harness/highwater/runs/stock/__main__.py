@@ -12,7 +12,7 @@ import msgspec
 
 from highwater.runs.stock.libraries import ClientKind, library_of
 from highwater.runs.stock.load import StockLoad
-from highwater_client.planned_load import LoadJob
+from highwater_client.running_load import LoadJob
 
 
 def main(arguments: list[str]) -> int:

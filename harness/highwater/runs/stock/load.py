@@ -1,6 +1,6 @@
 """A plan's clients by a stock library: threads in one process, told by its owner when to do what.
 
-The commands and what is told are those of highwater_client.planned_load.
+The commands and what is told are those of highwater_client.running_load.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from highwater.runs.stock.recording import ClientHistory
 from highwater.runs.stock.writing import WritingThread
 from highwater_chaos.plan import Topic
 from highwater_checker.history import OperationType, process_name
-from highwater_client.planned_load import (
+from highwater_client.recorder import POLL, SEND
+from highwater_client.running_load import (
     CREATE_WITHIN_MS,
     READ_WITHIN_MS,
     TELL_EVERY_MS,
     LoadJob,
     LoadReport,
 )
-from highwater_client.recorder import POLL, SEND
 from highwater_core.errors import MEANINGS, ErrorCode
 from highwater_wire.kafka.messages import CreateTopicsRequest, TopicToCreate
 

@@ -14,7 +14,7 @@ from highwater_chaos.plan import Topic, Workload
 from highwater_checker.history import HistoryEvent, OperationType, process_name
 from highwater_client.admin import Admin
 from highwater_client.consumer import Consumer
-from highwater_client.planned import consumer_settings, producer_settings
+from highwater_client.load_settings import consumer_settings, producer_settings
 from highwater_client.producer import Producer
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Endpoint
@@ -77,7 +77,7 @@ class Process(Protocol):
     def tell(self, value: Any) -> None: ...
 
 
-class PlannedLoad:
+class RunningLoad:
     """The clients of one job."""
 
     def __init__(self, job: LoadJob, process: Process) -> None:

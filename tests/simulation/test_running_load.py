@@ -8,7 +8,7 @@ from typing import Any
 
 from highwater_chaos.plan import Consumer, Producer, Topic, Workload
 from highwater_checker.history import HistoryEvent, sends_of
-from highwater_client.planned_load import LoadJob, LoadReport, PlannedLoad
+from highwater_client.running_load import LoadJob, LoadReport, RunningLoad
 from highwater_core.ids import TopicPartition
 from highwater_core.ports import Rng, Transport
 from highwater_core.runtime import Queue, Runtime
@@ -68,7 +68,7 @@ def test_load_creates_topics_writes_reads_to_the_end_and_tells() -> None:
     process = SimulatedProcess(client, world.rng.stream)
     job = LoadJob(tuple(client.bootstrap), WORKLOAD, 9, 0, "history")
     commands = process.commands
-    load = PlannedLoad(job, process)
+    load = RunningLoad(job, process)
 
     async def story() -> None:
         world.start_all()
