@@ -132,8 +132,7 @@ class AsyncioFuture(Generic[T]):
 class AsyncioQueue(Generic[T]):
     """See highwater_core.runtime.Queue.
 
-    A woken task takes the item that is first when it runs: one that put_first inserted since
-    comes before the one that woke it.
+    A woken task takes the item that is first when it runs.
     """
 
     __slots__ = ("_items", "_waiters")
@@ -144,10 +143,6 @@ class AsyncioQueue(Generic[T]):
 
     def put(self, item: T) -> None:
         self._items.append(item)
-        self._waiters.wake_one()
-
-    def put_first(self, item: T) -> None:
-        self._items.appendleft(item)
         self._waiters.wake_one()
 
     def drain(self) -> list[T]:

@@ -63,10 +63,6 @@ class Queue(Protocol, Generic[T]):
 
     def put(self, item: T) -> None: ...
 
-    def put_first(self, item: T) -> None:
-        """Put the item before all that wait (session expiry pre-empts the controller's queue)."""
-        ...
-
     def drain(self) -> list[T]:
         """Remove and return everything that waits, oldest first."""
         ...

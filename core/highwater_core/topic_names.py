@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 
-MAX_NAME_LENGTH = 249
-
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 

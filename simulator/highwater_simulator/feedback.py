@@ -25,7 +25,6 @@ MUTANT_SHARE = 0.5
 CORPUS_SIZE_MAX = 32
 CHANGES_MAX = 4
 STEPS_MAX = 16
-_SEEDS = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from highwater_checker.invariants.replica_equality import check_replica_equality
 from highwater_checker.segments import DamagedLog, ReplicaLog
 from highwater_core.ids import TopicPartition
 from highwater_simulator.oracle.losses import Excuse
-from highwater_simulator.verification import read_replica
+from highwater_simulator.replicas_on_disk import read_replica
 from highwater_simulator.world import World
 
 

@@ -375,10 +375,6 @@ class Network:
         """Return whether neither direction is cut."""
         return not (self.link(a, b, plane).is_cut or self.link(b, a, plane).is_cut)
 
-    def set_latency(self, source: str, target: str, plane: Plane, latency: Latency) -> None:
-        """Give one link a nature of its own. No fault: heal_all leaves it."""
-        self.link(source, target, plane).latency = latency
-
     # ------------------------------------------------------------ faults that last
 
     def cut(self, source: str, target: str, plane: Plane) -> None:

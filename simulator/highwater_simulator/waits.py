@@ -205,8 +205,7 @@ class SimulatedFuture(Generic[T]):
 class SimulatedQueue(Generic[T]):
     """The Queue protocol.
 
-    A woken task takes the item that is first when it runs: one that put_first inserted since
-    comes before the one that woke it.
+    A woken task takes the item that is first when it runs.
     """
 
     __slots__ = ("_items", "_runtime", "_waits")
@@ -218,10 +217,6 @@ class SimulatedQueue(Generic[T]):
 
     def put(self, item: T) -> None:
         self._items.append(item)
-        self._wake_first()
-
-    def put_first(self, item: T) -> None:
-        self._items.appendleft(item)
         self._wake_first()
 
     def drain(self) -> list[T]:

@@ -12,7 +12,6 @@ from highwater_core.ids import Endpoint, NodeId, Offset, TopicPartition
 from highwater_core.ports import CallFailed
 from highwater_simulator.client import SimulatedClient
 from highwater_simulator.disk_faults import DiskFaults
-from highwater_simulator.failover_story import ORDERS, create_orders, send_records
 from highwater_simulator.world import CLIENT_PORT, NodeHandle, Topology, World
 from highwater_wire.kafka.messages import (
     CONSUMER,
@@ -21,6 +20,7 @@ from highwater_wire.kafka.messages import (
 )
 from highwater_wire.kafka.record_batch import decode_records, split_batches
 from tests.fuzz.cases import Broken
+from tests.support.failover_story import ORDERS, create_orders, send_records
 
 WITNESS = TopicPartition("witness", 0)
 """What no hostile input names: whoever uses it must not notice any."""

@@ -24,11 +24,11 @@ from highwater_checker.run_folder.documents import (
     Promises,
 )
 from highwater_checker.verdict import Outcome
-from highwater_simulator.failover_story import ORDERS, failover
 from highwater_simulator.world import World
 from highwater_wire.kafka.record_batch import split_batches
 from tests.fuzz.cases import Broken, Case, Step
 from tests.fuzz.draws import INT64_EDGES, Draws, with_right_crc
+from tests.support.failover_story import ORDERS, failover
 
 Folder = dict[str, bytes]
 

@@ -22,7 +22,6 @@ from highwater_adapters.files import RealFile, RealFileSystem
 from highwater_adapters.tcp_server import ConnectionContext, KafkaListener, ListenerSpec
 from highwater_core.ids import Offset
 from highwater_core.ports import Ports
-from highwater_simulator.failover_story import ORDERS
 from highwater_simulator.tasks import NodeRuntime, SimulatedTask
 from highwater_simulator.world import NodeHandle, Topology, World
 from highwater_wire.kafka.messages import (
@@ -40,6 +39,7 @@ from tests.fuzz.cases import Broken, Case, Stalled, Step
 from tests.fuzz.clusters import FuzzedCluster
 from tests.fuzz.draws import Draws
 from tests.fuzz.kafka_frames import PROFILES, draw_frame, frame_of, simpler_frames
+from tests.support.failover_story import ORDERS
 
 STEPS = 40
 CONNECTIONS = 6

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from highwater.cluster.broker_files import BrokerFiles
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.settling import await_full_isr, await_leader, await_look, await_replicated
 from highwater.cluster.wire_client import WireClient, record_batch
@@ -23,6 +22,7 @@ from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
 from tests.integration.conftest import under_presets
+from tests.support.broker_files import BrokerFiles
 from tests.support.clusters import live_traces
 
 pytestmark = [

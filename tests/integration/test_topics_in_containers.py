@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import pytest
 
-from highwater.cluster.broker_files import BrokerFiles
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.settling import await_look, look_at
 from highwater.cluster.topics import create_topic, delete_topic
@@ -20,6 +19,7 @@ from highwater.waiting import eventually
 from highwater_checker.looks import Look, leaderships
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
+from tests.support.broker_files import BrokerFiles
 
 pytestmark = pytest.mark.docker
 

@@ -11,15 +11,15 @@ from highwater_core.config import Preset
 from highwater_core.ids import TopicPartition
 from highwater_core.ports import Coordination, CoordinationEvent, CoordinationEventKind
 from highwater_simulator.client import SimulatedClient
-from highwater_simulator.failover_story import ORDERS, create_orders, full_isr, send_records
 from highwater_simulator.kernel import Kernel
 from highwater_simulator.network import Network, Plane
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.tasks import NodeRuntime
-from highwater_simulator.verification import verify
 from highwater_simulator.world import Topology, World
 from highwater_simulator.zookeeper import HOST, ZooKeeper
 from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
+from tests.support.failover_story import ORDERS, create_orders, full_isr, send_records
+from tests.support.verification import verify
 
 STORY_WITHIN_MS = 900_000
 

@@ -19,7 +19,7 @@ from highwater_core.ids import Offset, TopicPartition
 from highwater_simulator.files import Disk
 from highwater_simulator.oracle.checkpoints import read_checkpoint
 from highwater_simulator.power_loss import Loss
-from highwater_simulator.verification import read_replica
+from highwater_simulator.replicas_on_disk import read_replica
 from highwater_simulator.world import World
 
 ORDERS = TopicPartition("orders", 0)

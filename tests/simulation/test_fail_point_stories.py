@@ -22,7 +22,6 @@ from highwater_core.messages import (
 )
 from highwater_simulator.calls import SimulatedControlPlane
 from highwater_simulator.carriage import CONTROL_BY_CODEC
-from highwater_simulator.failover_story import ORDERS
 from highwater_simulator.world import CONTROL_PORT, broker_name
 from highwater_wire.kafka.config_messages import (
     AlteredResource,
@@ -30,6 +29,7 @@ from highwater_wire.kafka.config_messages import (
     ConfigOperationType,
     ConfigResourceType,
 )
+from tests.support.failover_story import ORDERS
 
 Story = Callable[[Any], Coroutine[Any, Any, None]]
 

@@ -10,8 +10,9 @@ import pytest
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
 from highwater_simulator.client import SimulatedClient
-from highwater_simulator.verification import find_differences, read_replica
+from highwater_simulator.replicas_on_disk import read_replica
 from highwater_simulator.world import World
+from tests.support.verification import find_differences
 
 T0 = TopicPartition("t", 0)
 UNCLEAN = (("unclean.leader.election.enable", "true"),)

@@ -12,7 +12,6 @@ from highwater_chaos.plan import Observed, Step, When
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.fail_points import FailPoint
 from highwater_simulator.clocks import TRUE_RATE_PPM
-from highwater_simulator.failover_story import ORDERS
 from highwater_simulator.injector import FaultInjector
 from highwater_simulator.liveness import Core
 from highwater_simulator.network import Plane
@@ -20,6 +19,7 @@ from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.trace_log import Note
 from highwater_simulator.world import World
 from highwater_simulator.world_faults import ARMED
+from tests.support.failover_story import ORDERS
 
 QUICK = {
     "broker_settings": {"session_timeout_ms": 600, "high_watermark_checkpoint_interval_ms": 100},

@@ -13,7 +13,6 @@ from highwater_broker.roles import Stopped
 from highwater_core.config import Preset
 from highwater_core.ids import NodeId, Offset, PartitionEpoch, TopicId
 from highwater_simulator.disk_tree import FolderNode
-from highwater_simulator.failover_story import ORDERS
 from highwater_simulator.liveness import (
     Core,
     _replicas_left_over,
@@ -26,6 +25,7 @@ from highwater_simulator.liveness import (
 from highwater_simulator.operators import change_config
 from highwater_simulator.oracle.checkpoints import HIGH_WATERMARKS
 from highwater_simulator.world import Topology, World
+from tests.support.failover_story import ORDERS
 
 ALL = Core((0, 1, 2), (1000, 1001))
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
-from highwater_simulator.failover_story import ORDERS, create_orders
 from highwater_simulator.world import Topology, World
+from tests.support.failover_story import ORDERS, create_orders
 
 NEW = tuple(TopicPartition("new", number) for number in range(3))
 ALL = (ORDERS, *NEW)

@@ -110,7 +110,7 @@ def test_latencies_have_the_median_and_the_tail_that_they_say(
 
 
 def test_one_link_may_have_a_nature_of_its_own(pair: Pair) -> None:
-    pair.network.set_latency("client", "server", DATA, EvenLatency(50_000_000, 50_000_001))
+    pair.network.link("client", "server", DATA).latency = EvenLatency(50_000_000, 50_000_001)
     pair.ask("a")
     pair.kernel.run_for(99)
     assert pair.arrived == []

@@ -22,9 +22,9 @@ from highwater_core.topic_znode import decode_topic
 from highwater_simulator.client import SimulatedClient
 from highwater_simulator.network import Plane
 from highwater_simulator.rng import SeededRng
-from highwater_simulator.verification import find_bad_epochs, verify
 from highwater_simulator.world import World
 from highwater_simulator.zookeeper import HOST as ZOOKEEPER
+from tests.support.verification import find_bad_epochs, verify
 
 T0 = TopicPartition("t", 0)
 WITHIN_MS = 120_000

@@ -15,13 +15,9 @@ from highwater_client.settings import ACKS_ALL, ACKS_LEADER, ACKS_NONE
 from highwater_client.settings import ConsumerSettings as Reads
 from highwater_client.settings import ProducerSettings as Writes
 from highwater_core.ids import TopicPartition
-from highwater_simulator.failover_story import ORDERS, full_isr
-from highwater_simulator.verification import (
-    find_bad_epochs,
-    find_differences,
-    read_replica,
-    values_of,
-)
+from highwater_simulator.replicas_on_disk import read_replica
+from tests.support.failover_story import ORDERS, full_isr
+from tests.support.verification import find_bad_epochs, find_differences, values_of
 
 Cluster = Any
 MakeCluster = Callable[..., Cluster]

@@ -103,12 +103,6 @@ def polls_in(histories: Histories) -> tuple[HistoryEvent, ...]:
     )
 
 
-def histories_of(history_folder: Path, client: str) -> list[Path]:
-    """Return the histories of the client's incarnations, in their order; the last one lived on."""
-    processes = incarnations_of(client, _processes_in(history_folder))
-    return [_history_of(history_folder, process) for process in processes]
-
-
 def incarnations_of(client: str, processes: Iterable[str]) -> list[str]:
     """Return the client's processes, in the order of their incarnations."""
     own = (process for process in processes if client_of(process) == client)

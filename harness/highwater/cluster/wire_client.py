@@ -141,17 +141,6 @@ class WireClient:
         """Return the next so many bytes of whatever comes; raises what receive_frame does."""
         return self._receive(size)
 
-    def is_closed_by_peer(self) -> bool:
-        """Wait until the broker says something: True when it closes, False when it answers.
-
-        Raises:
-            TimeoutError: it does neither in time.
-        """
-        try:
-            return self._socket.recv(1) == b""
-        except ConnectionError:
-            return True
-
     def _receive(self, size: int) -> bytes:
         received = bytearray()
         while len(received) < size:

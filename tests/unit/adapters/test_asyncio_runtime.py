@@ -105,24 +105,6 @@ def test_queue_hands_items_to_waiters_first_in_first_out() -> None:
     run(body)
 
 
-def test_put_first_comes_before_all_that_waits_even_for_a_task_already_woken() -> None:
-    async def body(runtime: AsyncioRuntime) -> None:
-        queue, scope, got = runtime.queue(), runtime.scope("s"), []
-
-        async def take() -> None:
-            got.extend([await queue.get(), await queue.get(), await queue.get()])
-
-        scope.spawn("t", take())
-        await settle()
-        queue.put("event")
-        queue.put("event 2")
-        queue.put_first("expired")
-        await settle()
-        assert got == ["expired", "event", "event 2"]
-
-    run(body)
-
-
 def test_drain_takes_everything_and_a_woken_task_waits_on() -> None:
     async def body(runtime: AsyncioRuntime) -> None:
         queue, scope, got = runtime.queue(), runtime.scope("s"), []

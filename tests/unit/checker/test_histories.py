@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from highwater_checker.history import client_of, incarnation_of, process_name
-from highwater_checker.run_folder.histories import histories_of, torn_histories, torn_while_alive
+from highwater_checker.run_folder.histories import incarnations_of, torn_histories, torn_while_alive
 
 WHOLE, TORN = b'{"a":1}\n', b'{"a":1}\n{"b'
 
@@ -20,11 +20,9 @@ def test_a_process_name_tells_its_client_and_which_incarnation_it_is(
     assert (client_of(name), incarnation_of(name)) == ("p0", number)
 
 
-def test_the_histories_of_a_client_come_in_the_order_of_its_incarnations(tmp_path: Path) -> None:
-    for name in ("p1", "p1.10", "p1.2", "p11", "c1"):
-        (tmp_path / f"{name}.jsonl").write_bytes(WHOLE)
-    found = histories_of(tmp_path, "p1")
-    assert [path.stem for path in found] == ["p1", "p1.2", "p1.10"]
+def test_the_processes_of_a_client_come_in_the_order_of_its_incarnations() -> None:
+    found = incarnations_of("p1", ("p1", "p1.10", "p1.2", "p11", "c1"))
+    assert found == ["p1", "p1.2", "p1.10"]
 
 
 @pytest.mark.parametrize(

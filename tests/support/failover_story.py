@@ -1,25 +1,16 @@
-"""The first story: a leader is killed, another takes over, the killed one returns; nothing is lost.
-
-`python -m highwater_simulator.failover_story --seed 7 [--preset v3|fenced] [--trace]` prints it
-and ends with 0 when all held, else 1.
-"""
+"""The first story: a leader is killed, another leads, the killed one returns; nothing is lost."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from highwater_checker.history import HistoryEvent, sends_of
-from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
 from highwater_simulator.client import SimulatedClient
-from highwater_simulator.display import display
-from highwater_simulator.kernel import LimitPassed, SimulationFailed
-from highwater_simulator.verification import verify
+from highwater_simulator.kernel import LimitPassed
 from highwater_simulator.world import Topology, World
+from tests.support.verification import verify
 
 ORDERS = TopicPartition("orders", 0)
 RECORDS_PER_PHASE = 20
@@ -100,31 +91,3 @@ def run_failover_story(seed: int, topology: Topology | None = None) -> StoryResu
     finally:
         world.close()
     return StoryResult(world, tuple(client.history), tuple(problems))
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="failover_story", description=__doc__.split("\n")[0])
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--preset", type=Preset, default=Preset.FENCED, choices=list(Preset))
-    parser.add_argument("--trace", action="store_true", help="print every event")
-    parser.add_argument("--codecs", action="store_true", help="encode and decode every message")
-    chosen = parser.parse_args(arguments)
-    topology = Topology(preset=chosen.preset, through_codecs=chosen.codecs)
-    out = sys.stdout
-    out.write(f"seed {chosen.seed}, preset {chosen.preset}\n")
-    try:
-        result = run_failover_story(chosen.seed, topology)
-    except (LimitPassed, SimulationFailed) as failure:
-        out.write(f"failed: {failure}\n")
-        return 1
-    if chosen.trace:
-        out.writelines(f"{line}\n" for line in display(result.world.trace.entries))
-    seconds = result.world.kernel.now_ns() / 1e9
-    out.write(f"{result.acknowledged} records acknowledged in {seconds:.3f} s of virtual time\n")
-    out.writelines(f"problem: {problem}\n" for problem in result.problems)
-    out.write(f"digest {result.digest}\n")
-    return 1 if result.problems else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

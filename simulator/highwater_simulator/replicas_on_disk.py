@@ -1,0 +1,33 @@
+"""A replica's log as a simulated broker's disk has it, for the checks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from highwater_checker.segments import ReplicaLog, batches_in
+from highwater_core.ids import TopicPartition
+from highwater_simulator.oracle.shadow import LOG_SUFFIX
+from highwater_simulator.world import World
+
+
+def read_replica(
+    world: World, broker_id: int, at: TopicPartition, *, retention: bool = False
+) -> ReplicaLog:
+    """Return the replica's log as its disk has it; all of it counts as committed.
+
+    retention: old segments may be gone; the log starts where its first segment does, else at 0.
+
+    Raises:
+        DamagedLog: a segment holds something else than whole batches.
+    """
+    files = world.brokers[broker_id].disk.files()
+    segments = [
+        (path, content)
+        for path, content in files.items()
+        if path.startswith(f"{at}/") and path.endswith(LOG_SUFFIX)
+    ]
+    batches = batches_in(segments)
+    names = [path.rpartition("/")[2] for path, _ in segments]
+    start_offset = int(names[0].removesuffix(LOG_SUFFIX)) if names and retention else 0
+    log = ReplicaLog(broker_id, at.topic, at.partition, batches, 0, start_offset)
+    return replace(log, high_watermark=log.log_end_offset)
