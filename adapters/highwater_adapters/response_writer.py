@@ -20,7 +20,7 @@ from highwater_wire.kafka.codec import Piece
 from highwater_wire.kafka.messages import RecordsView
 
 SENDFILE_FROM_BYTES = 32 * 1024
-"""Below, a read and a write cost less than sendfile (performance.md section 1)."""
+"""Below, a read and a write cost less than sendfile."""
 MAX_OPEN_RANGES = 4096
 """Of all connections together, each with a descriptor; records beyond are read at once."""
 MAX_SUSPECTS = 1024

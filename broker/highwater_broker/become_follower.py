@@ -1,7 +1,7 @@
 """The procedure by which a broker becomes a partition's follower, or goes on under a new epoch.
 
 It awaits nothing.
-Source: V3 design, section C become_follower; replication.md, "Becoming follower".
+Source: V3 design, section C become_follower; docs/explanation/replication.md, "Becoming follower".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The procedure by which a broker becomes a partition's leader, or goes on in a new epoch.
 
 It awaits nothing: no fetch or append comes between its steps.
-Source: V3 design, section C become_leader; replication.md, "Becoming leader".
+Source: V3 design, section C become_leader; docs/explanation/replication.md, "Becoming leader".
 """
 
 from __future__ import annotations

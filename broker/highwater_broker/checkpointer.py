@@ -1,7 +1,8 @@
 """The broker's periodic work on its logs: checkpoints, flushes, retention, lagging ISR members.
 
-Source: replication.md, "High watermark" and "ISR" (shrink every lag/2); V3 design, section C;
-KAFKA-1647 (checkpoints list every hosted partition and start after the first LeaderAndIsr).
+Source: docs/explanation/replication.md, "High watermark" and "ISR" (shrink every lag/2); V3 design,
+section C; KAFKA-1647 (checkpoints list every hosted partition and start after the first
+LeaderAndIsr).
 """
 
 from __future__ import annotations

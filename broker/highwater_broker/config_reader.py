@@ -2,7 +2,7 @@
 
 All that is known is read again in each session and after each lost connection, so that a change
 whose announcement nobody made or saw is found then at the latest.
-Source: replication.md, /config/topics/T and /config/changes.
+Source: docs/explanation/replication.md, /config/topics/T and /config/changes.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Each partition is first Truncating, until its log agrees with the leader's, then Fetching. The
 answer to a request counts for a partition only while the partition still has the entry with which
 the request was made: a command that changes the role or the leader epoch replaces the entry.
-Source: replication.md, "Truncation"; KIP-101, 279, 320.
+Source: docs/explanation/replication.md, "Truncation"; KIP-101, 279, 320.
 """
 
 from __future__ import annotations

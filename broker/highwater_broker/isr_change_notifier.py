@@ -1,7 +1,7 @@
 """Tells the controller which ISRs leaders wrote themselves: /isr_change_notification/isr_change_N.
 
-Source: replication.md, "ISR": checked every 2.5 s; sent after 5 s of quiet, or 60 s after
-the last one.
+Source: docs/explanation/replication.md, "ISR": checked every 2.5 s;
+sent after 5 s of quiet, or 60 s after the last one.
 """
 
 from __future__ import annotations

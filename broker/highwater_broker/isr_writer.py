@@ -3,7 +3,7 @@
 One writer per broker, one request in flight; a partition waits here at most once, since it makes
 no second proposal while one is open. Until an outcome is known the partition computes its high
 watermark over the maximal ISR (KIP-497), whichever way is used.
-Source: replication.md, "ISR"; KAFKA-1382; docs/explanation/presets.md.
+Source: docs/explanation/replication.md, "ISR"; KAFKA-1382; docs/explanation/presets.md.
 """
 
 from __future__ import annotations

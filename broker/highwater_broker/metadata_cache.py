@@ -1,7 +1,7 @@
 """What this broker tells clients about the cluster: the last state that the controller sent.
 
 It believes what it is given: fencing by epochs is the caller's. No I/O, no waiting.
-Source: replication.md, "The controller" (UpdateMetadata), ARCHITECTURE.md.
+Source: docs/explanation/replication.md, "The controller", ARCHITECTURE.md.
 """
 
 from __future__ import annotations

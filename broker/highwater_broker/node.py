@@ -2,7 +2,7 @@
 
 It reaches the world through the ports alone; the same code runs in containers and in the
 simulator.
-Source: ARCHITECTURE.md; replication.md, "The broker".
+Source: ARCHITECTURE.md; docs/explanation/replication.md, "The broker".
 """
 
 from __future__ import annotations

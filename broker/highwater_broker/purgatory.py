@@ -2,7 +2,8 @@
 
 It decides nothing itself: the waiter's own predicate says when it is done. Touches only the
 runtime.
-Source: replication.md, "Waiting requests" (Kafka's DelayedProduce and DelayedFetch).
+Source: docs/explanation/replication.md, "Waiting requests" (Kafka's DelayedProduce and
+DelayedFetch).
 """
 
 from __future__ import annotations

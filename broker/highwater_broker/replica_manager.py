@@ -2,7 +2,7 @@
 
 Commands come one at a time (control_requests). Opening, deleting and setting aside of logs is
 replica_logs'; what a role change does is become_leader's and become_follower's.
-Source: V3 design, section C; replication.md, "Commands".
+Source: V3 design, section C; docs/explanation/replication.md, "Commands".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A producer retries inside: an error that looks definite may be the last of several tries of which
 an earlier one was appended. So a failed send is `fail` only where the client never sent it.
-Source: replication.md, "Histories"; KAFKA-13574 for NotLeaderOrFollower.
+Source: docs/explanation/replication.md, "Histories"; KAFKA-13574 for NotLeaderOrFollower.
 """
 
 from __future__ import annotations

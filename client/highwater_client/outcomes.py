@@ -1,7 +1,7 @@
 """Decides what the end of one try means for a record: again, or an outcome. Pure.
 
 A record that an earlier try may have appended never ends as `fail`, whatever the last try says.
-Source: KAFKA-13574; replication.md, "Histories".
+Source: KAFKA-13574; docs/explanation/replication.md, "Histories".
 """
 
 from __future__ import annotations

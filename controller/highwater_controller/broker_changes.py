@@ -1,7 +1,7 @@
 """Brokers come and go: what that does to partitions and replicas.
 
-Source: V3 design, on_broker_change; replication.md, "Flows"; KIP-380 (a
-broker that registered anew in between is one that failed and started).
+Source: V3 design, on_broker_change; docs/explanation/replication.md, "Flows"; KIP-380 (a broker
+that registered anew in between is one that failed and started).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """ControlledShutdown: moves leadership off a broker before it stops.
 
-Source: replication.md, "Flows"; Kafka's KafkaController.
+Source: docs/explanation/replication.md, "Flows"; Kafka's KafkaController.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Becoming the active controller through the ephemeral znode /controller.
 
-Source: replication.md, "Election"; KAFKA-1451 (/controller is read first, so
-that a controller which meets its own ephemeral znode knows it for its own).
+Source: docs/explanation/replication.md, "The controller", Election; KAFKA-1451 (/controller is read
+first, so that a controller which meets its own ephemeral znode knows it for its own).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a new controller does before anything else: loads the cluster and takes charge of it.
 
-Source: replication.md, "Failover" (section D of the V3 design, which
-our rendering elides); KAFKA-4443 (UpdateMetadata before any LeaderAndIsr).
+Source: docs/explanation/replication.md, "The controller", Failover; V3 design, section D;
+KAFKA-4443 (UpdateMetadata before any LeaderAndIsr).
 """
 
 from __future__ import annotations

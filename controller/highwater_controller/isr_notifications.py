@@ -1,6 +1,6 @@
 """A leader that wrote its ISR itself says so in a notification; the controller spreads the word.
 
-Source: replication.md, /isr_change_notification; preset v3.
+Source: docs/explanation/replication.md, "ZooKeeper's tree", /isr_change_notification; preset v3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Takes partitions that ZooKeeper has into the context, in the states that they are found in.
 
 Serves a new controller's failover and topics that turn up with state znodes already written.
-Source: the state machines' start-up, replication.md, "Failover".
+Source: the state machines' start-up, docs/explanation/replication.md, "The controller", Failover.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Moves replicas from state to state: tells their brokers, and takes dead ones out of the ISR.
 
-Source: Kafka's ReplicaStateMachine; replication.md, "The controller".
+Source: Kafka's ReplicaStateMachine; docs/explanation/replication.md, "The controller".
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Order per broker: LeaderAndIsr, UpdateMetadata, StopReplica. A batch serves one step and is then
 dropped, so an exception leaves no half-filled batch behind (KAFKA-2300).
-Source: replication.md, "Sending"; docs/explanation/presets.md on is_init.
+Source: docs/explanation/replication.md, "The controller", Sending; docs/explanation/presets.md on
+is_init.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ deletion until its broker returns, while the live replicas are deleted at once. 
 disk refuses is tried again after a while. A topic whose znodes cannot be removed is put aside, and
 holds nothing else up.
 Deviation: Kafka tries a refused deletion again only when the broker returns.
-Source: Kafka's TopicDeletionManager; replication.md, "Flows".
+Source: Kafka's TopicDeletionManager; docs/explanation/replication.md, "Flows".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A configuration is written first and announced after, or both in one transaction: whoever reads
 the announcement finds the change.
-Source: replication.md, "ZooKeeper's tree"; Kafka's ZkData (ConfigEntityZNode,
+Source: docs/explanation/replication.md, "ZooKeeper's tree"; Kafka's ZkData (ConfigEntityZNode,
 ConfigEntityChangeNotificationZNode, version 2).
 """
 

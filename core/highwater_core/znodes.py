@@ -1,7 +1,7 @@
 """ZooKeeper's paths and the JSON in them: Kafka's own, so that the usual tools read them.
 
 Decoding meets what others wrote: malformed bytes raise MalformedZnode, never anything else.
-Source: replication.md, "ZooKeeper's tree".
+Source: docs/explanation/replication.md, "ZooKeeper's tree".
 """
 
 from __future__ import annotations

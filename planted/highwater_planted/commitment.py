@@ -141,7 +141,7 @@ BUGS = (
     PlantedBug(
         name="high_watermark_ignores_slowest",
         summary="the high watermark follows the fastest ISR member instead of the slowest",
-        source="own; V3, commit thread",
+        source="own; V3 design, commit thread",
         breaks=("I4", "I2", "I1"),
         shows_under=(FaultFamily.NONE, FaultFamily.PROCESS),
         replacements=(Replacement(partition, "next_high_watermark", _as_the_fastest),),
@@ -149,7 +149,7 @@ BUGS = (
     PlantedBug(
         name="high_watermark_skips_silent_members",
         summary="a new leader's high watermark does not wait for members that have not yet fetched",
-        source="own; replication.md, Becoming leader",
+        source='own; docs/explanation/replication.md, "Becoming leader"',
         breaks=("I4", "I2", "I1"),
         shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
         replacements=(Replacement(partition, "next_high_watermark", _of_those_that_fetched),),
@@ -157,7 +157,7 @@ BUGS = (
     PlantedBug(
         name="high_watermark_counts_what_was_sent",
         summary="records count as copied when they are sent, not when the next fetch confirms them",
-        source="own; V3, commit thread",
+        source="own; V3 design, commit thread",
         breaks=("I16", "I4", "I2", "I1"),
         shows_under=(FaultFamily.NONE, FaultFamily.PROCESS),
         replacements=(Replacement(partition, "after_fetch", _count_when_sent),),
@@ -241,7 +241,7 @@ BUGS = (
     PlantedBug(
         name="follower_high_watermark_beyond_its_log",
         summary="a follower takes its leader's high watermark over without its own log's end",
-        source="own; replication.md, The broker",
+        source='own; docs/explanation/replication.md, "The broker"',
         breaks=("I4",),
         shows_under=(FaultFamily.NONE, FaultFamily.PROCESS),
         replacements=(Replacement(replica, "follower_high_watermark", _as_the_leader_says),),

@@ -2,7 +2,7 @@
 
 The core is what was healed for good; whatever the rest does, the core must make progress. What it
 cannot do without the rest is excused by computation, never by assumption.
-Source: replication.md, "Liveness"; docs/explanation/simulator.md.
+Source: docs/explanation/replication.md, "Liveness"; docs/explanation/simulator.md.
 """
 
 from __future__ import annotations

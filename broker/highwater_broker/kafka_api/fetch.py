@@ -2,7 +2,7 @@
 
 A fetch first counts as the follower's progress, then waits until there is something to say, then
 reads once. Followers fetch on the replication listener, consumers on the client listeners.
-Source: replication.md, "Waiting requests"; KIP-74 (first batch), KIP-320 (leader
+Source: docs/explanation/replication.md, "Waiting requests"; KIP-74 (first batch), KIP-320 (leader
 epochs), KIP-516 (a topic id, where it is given, counts instead of the name).
 """
 

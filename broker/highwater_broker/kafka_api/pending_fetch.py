@@ -1,6 +1,6 @@
 """A fetch from its arrival to its answer: whether there is something to say yet, and what.
 
-Source: replication.md, "Waiting requests"; KIP-74 (first batch).
+Source: docs/explanation/replication.md, "Waiting requests"; KIP-74 (first batch).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Produce: appends each partition's records and, with acks=all, waits until they are committed.
 
 Served on the client listeners only: the replication plane carries no client's records.
-Source: replication.md, "The broker"; KIP-98 is not served (no transactions).
+Source: docs/explanation/replication.md, "The broker"; KIP-98 is not served (no transactions).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Decides which of the controller's commands are older than what is known, and refused. Pure.
 
-Source: replication.md, "Commands"; KIP-380 and KAFKA-9839 (broker epoch), KIP-570 and
-KAFKA-13972 (StopReplica's leader epoch), KIP-516 (topic id), KAFKA-1097 (assignment).
+Source: docs/explanation/replication.md, "Commands"; KIP-380 and KAFKA-9839 (broker epoch), KIP-570
+and KAFKA-13972 (StopReplica's leader epoch), KIP-516 (topic id), KAFKA-1097 (assignment).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Decides where each leader epoch begins in a log, as far as the log knows; pure values.
 
-Source: KIP-101, KIP-279, KAFKA-7415; replication.md, "Truncation".
+Source: KIP-101, KIP-279, KAFKA-7415; docs/explanation/replication.md, "Truncation".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Decides a leader's next high watermark. Pure.
 
-Source: replication.md, "High watermark"; KIP-497 (maximal ISR); KAFKA-15583 (frozen below
-min.insync.replicas).
+Source: docs/explanation/replication.md, "High watermark"; KIP-497 (maximal ISR); KAFKA-15583
+(frozen below min.insync.replicas).
 """
 
 from __future__ import annotations

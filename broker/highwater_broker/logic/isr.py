@@ -1,7 +1,7 @@
 """Decides who is caught up, who leaves the ISR and who may join it. Pure.
 
-Source: replication.md, "ISR"; KAFKA-7152 (a follower at the leader's end never lags);
-KAFKA-7128 (join at the start of the leader's epoch); KIP-841 and KIP-903 (broker epochs).
+Source: docs/explanation/replication.md, "ISR"; KAFKA-7152 (a follower at the leader's end never
+lags); KAFKA-7128 (join at the start of the leader's epoch); KIP-841 and KIP-903 (broker epochs).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The follower asks `first_step`; after each answer of the leader to OffsetForLeaderEpoch it
 truncates as `after_answer` says, and asks again when told to.
-Source: replication.md, "Truncation"; KIP-101, KIP-279.
+Source: docs/explanation/replication.md, "Truncation"; KIP-101, KIP-279.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ def check_acknowledged_records(
 
     Whether a record is there twice is duplicates.py's. Records below a replica's log_start_offset
     were removed by retention and are not looked for.
-    Source: replication.md, I1.
+    Source: docs/explanation/replication.md, "Invariants", I1.
     """
     findings: list[Finding] = []
     examined = 0

@@ -34,7 +34,7 @@ def check_committed_before(events: Sequence[TraceEvent]) -> CheckResult:
     epoch began. Only where logs end is compared, not what is in them, in each life of a topic;
     deleted topics without ids are left out. What preset v3 is known to lose shows here too, also
     where a late command is obeyed after an unclean election: that broker takes itself for a member.
-    Source: replication.md, I4 and I11.
+    Source: docs/explanation/replication.md, "Invariants", I4 and I11.
     """
     findings: list[Finding] = []
     examined = 0

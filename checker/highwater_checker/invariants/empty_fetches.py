@@ -1,6 +1,7 @@
 """I9: a consumer's fetch in [high watermark, log end) gets nothing and no error.
 
-Source: replication.md, I9; row 23 (KAFKA-725); V3 design, section C.
+Source: docs/explanation/replication.md, "Invariants", I9; docs/reference/catalogue.md, row 23
+(KAFKA-725); V3 design, section C.
 """
 
 from __future__ import annotations

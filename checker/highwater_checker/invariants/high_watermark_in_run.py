@@ -26,7 +26,7 @@ def check_high_watermark_in_run(looks: Sequence[Look], events: Sequence[TraceEve
     below that high watermark in this epoch (for that is I11). A high watermark that the leader
     brought along into its epoch, and did not advance in it, is not judged: of it the members were
     another leader's. Deleted topics without ids are left out.
-    Source: replication.md, I4 and "High watermark".
+    Source: docs/explanation/replication.md, "Invariants", I4 and "High watermark".
     """
     told = _Told(events)
     findings: list[Finding] = []

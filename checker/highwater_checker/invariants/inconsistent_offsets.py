@@ -1,6 +1,6 @@
 """Inconsistent offsets: no two clients are told of different records at one offset.
 
-Source: replication.md, "Histories", "inconsistent-offsets"; replication.md, I9.
+Source: docs/explanation/replication.md, "Histories", "inconsistent-offsets"; "Invariants", I9.
 """
 
 from __future__ import annotations

@@ -21,7 +21,10 @@ class PartitionRecord:
 
 
 def check_isr(records: Iterable[PartitionRecord]) -> CheckResult:
-    """Find partition states whose ISR or leader breaks I6 (replication.md, "Invariants")."""
+    """Find partition states whose ISR or leader breaks I6.
+
+    Source: docs/explanation/replication.md, "Invariants", I6.
+    """
     findings: list[Finding] = []
     examined = 0
     for record in records:

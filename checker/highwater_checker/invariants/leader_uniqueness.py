@@ -15,7 +15,7 @@ def check_leader_uniqueness(events: Sequence[TraceEvent]) -> CheckResult:
 
     Looks at BECAME_LEADER of brokers and LEADER_ELECTED of controllers, in each life of a topic.
     Deleted topics without ids, whose lives cannot be told apart, are left out.
-    Source: replication.md, I7.
+    Source: docs/explanation/replication.md, "Invariants", I7.
     """
     lives = Lives(events)
     leaders: dict[tuple[Life, int], int] = {}

@@ -1,6 +1,6 @@
 """Order: what was sent after an acknowledgement, or after it by the same client, lies after it.
 
-Source: replication.md, "Histories", "realtime-send" and "nonmonotonic-send".
+Source: docs/explanation/replication.md, "Histories", "realtime-send" and "nonmonotonic-send".
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def check_reads(
     below a replica's log_start_offset were removed by retention and are not looked for; no consumer
     can have read those at its high watermark and above. Where the client tells the high watermark
     of the answer that a record came in, the record is below it.
-    Source: replication.md, I9; replication.md, "Histories", "unseen".
+    Source: docs/explanation/replication.md, "Invariants", I9; "Histories", "unseen".
     """
     read: dict[Place, str] = {}
     findings: list[Finding] = []

@@ -14,7 +14,8 @@ _BYTES_SHOWN = 8
 def check_replica_equality(replicas: Sequence[ReplicaLog]) -> CheckResult:
     """Compare the replicas of one partition; the first difference between each pair is reported.
 
-    A batch counts when it lies wholly in the compared range. Source: replication.md, I3.
+    A batch counts when it lies wholly in the compared range.
+    Source: docs/explanation/replication.md, "Invariants", I3.
     """
     findings: list[Finding] = []
     examined = 0

@@ -26,7 +26,7 @@ def check_successors(
     the only leader that traced an append at its offset and whose record is not there now. Where
     several did, acknowledged_records.py alone names the loss. An unclean election or a lost disk
     breaks this too. Deleted topics are left out: no acknowledgement tells the topic's id.
-    Source: replication.md, I1 and I4.
+    Source: docs/explanation/replication.md, "Invariants", I1 and I4.
     """
     gone = deleted_topics(events)
     begun = _of_kind(events, EventKind.BECAME_LEADER, gone)

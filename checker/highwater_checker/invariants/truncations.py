@@ -15,7 +15,7 @@ def check_truncations(events: Iterable[TraceEvent]) -> CheckResult:
 
     Looks at BECAME_FOLLOWER, after which a replica may have to truncate, and LOG_TRUNCATED. What
     preset v3 is known to lose shows here too, as does an unclean election.
-    Source: replication.md, I11.
+    Source: docs/explanation/replication.md, "Invariants", I11.
     """
     findings: list[Finding] = []
     examined = 0

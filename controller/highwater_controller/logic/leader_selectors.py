@@ -1,7 +1,8 @@
 """Who leads a partition next: the selectors and the first election. Pure.
 
 All scan in the order of the assignment; ISRs keep the order that they had.
-Source: V3 design, on_broker_change and init_leaders; replication.md, "The controller".
+Source: V3 design, on_broker_change and init_leaders; docs/explanation/replication.md, "The
+controller".
 """
 
 from __future__ import annotations

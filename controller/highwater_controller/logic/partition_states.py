@@ -1,6 +1,6 @@
 """The states of a partition, the valid moves between them, and what each move needs. Pure.
 
-Source: replication.md, "Partition states"; Kafka's PartitionStateMachine.
+Source: docs/explanation/replication.md, "Partition states"; Kafka's PartitionStateMachine.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The states of a replica, the valid moves between them, and what each move sends. Pure.
 
-Source: replication.md, "Replica states"; Kafka's ReplicaStateMachine.
+Source: docs/explanation/replication.md, "Replica states"; Kafka's ReplicaStateMachine.
 """
 
 from __future__ import annotations

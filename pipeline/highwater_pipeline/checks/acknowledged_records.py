@@ -34,7 +34,8 @@ def run(tables: Tables) -> CheckFrames:
     """Find acknowledged records that a replica lacks or holds elsewhere.
 
     Looks at acks=all sends, each on every replica of its partition; below a replica's
-    log_start_offset retention removed them. Source: replication.md, I1;
+    log_start_offset retention removed them.
+    Source: docs/explanation/replication.md, "Invariants", I1;
     highwater_checker.invariants.acknowledged_records.
     """
     acknowledged = acknowledged_sends(tables)

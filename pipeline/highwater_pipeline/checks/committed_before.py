@@ -37,7 +37,8 @@ def run(tables: Tables) -> CheckFrames:
     are left out.
     Where an event does not tell the ISR or from where a log was cut, no member is known and nothing
     cut; the checker stops at such an event, and completeness.py (C00) finds it.
-    Source: replication.md, I4 and I11; highwater_checker.invariants.committed_before.
+    Source: docs/explanation/replication.md, "Invariants", I4 and I11;
+    highwater_checker.invariants.committed_before.
     """
     events = _events(tables)
     is_cut = fn.col("kind") == CUT

@@ -30,7 +30,7 @@ def run(tables: Tables) -> CheckFrames:
     Examined are the empty answers of which it is certain that there was something to hide: the
     offset lay at or above the answer's high watermark and below the leader's log end, or at an
     older leader's high watermark above the new one's. Runs without probes are not examined.
-    Source: replication.md, I9; row 23;
+    Source: docs/explanation/replication.md, "Invariants", I9; docs/reference/catalogue.md, row 23;
     highwater_checker.invariants.empty_fetches.
     """
     answered = tables[PROBES].where(fn.col("error") != NO_ANSWER)

@@ -28,7 +28,8 @@ def run(tables: Tables) -> CheckFrames:
 
     A leader's high watermark in one look is compared with a member's log end in the next look,
     where that log can but have grown in between. Examined are only runs in which somebody looked.
-    Source: replication.md, I4; highwater_checker.invariants.high_watermark_in_run.
+    Source: docs/explanation/replication.md, "Invariants", I4;
+    highwater_checker.invariants.high_watermark_in_run.
     """
     pairs = _pairs(tables)
     in_order = Window.partitionBy(*PARTITION, "member").orderBy("look", "node", "place")

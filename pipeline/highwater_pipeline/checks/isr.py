@@ -25,7 +25,7 @@ def run(tables: Tables) -> CheckFrames:
 
     Looks at each different state of a run once. Who leads is the node that says so, in the highest
     leader epoch of its look; of several there, the lowest.
-    Source: replication.md, I6; highwater_checker.invariants.isr.
+    Source: docs/explanation/replication.md, "Invariants", I6; highwater_checker.invariants.isr.
     """
     records = _records(tables)
     isr, assigned = fn.col("isr"), fn.col("assigned_replicas")

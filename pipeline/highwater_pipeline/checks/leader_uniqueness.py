@@ -26,7 +26,8 @@ def run(tables: Tables) -> CheckFrames:
 
     Looks at BECAME_LEADER of brokers and LEADER_ELECTED of controllers; each that names another
     leader than the first one read of its epoch is found. Deleted topics without ids are left out.
-    Source: replication.md, I7; highwater_checker.invariants.leader_uniqueness.
+    Source: docs/explanation/replication.md, "Invariants", I7;
+    highwater_checker.invariants.leader_uniqueness.
     """
     became = events_of(tables, EventKind.BECAME_LEADER).withColumn("leader", fn.col("node"))
     elected = events_of(tables, EventKind.LEADER_ELECTED)

@@ -46,7 +46,7 @@ def run(tables: Tables) -> CheckFrames:
     log_start_offset retention removed the records; those at its high watermark and above nobody can
     have read. Where the client tells the high watermark of the answer that a record came in, the
     record is below it. A run with a consumer that read nothing counts as not examined.
-    Source: replication.md, I9; replication.md, "Histories", "unseen";
+    Source: docs/explanation/replication.md, "Invariants", I9; "Histories", "unseen";
     highwater_checker.invariants.reads.
     """
     all_reads = reads_of_consumers(tables)

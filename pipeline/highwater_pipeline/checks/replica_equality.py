@@ -56,7 +56,8 @@ def run_replica_equality(tables: Tables) -> CheckFrames:
     The first difference of each is found, from the highest log start to the lowest high watermark;
     a batch counts when it lies wholly in there. Batches are equal when their offsets, leader epoch
     and CRC-32 are: a batch's last record is its end, which holds as long as nothing compacts.
-    Source: replication.md, I3; highwater_checker.invariants.replica_equality.
+    Source: docs/explanation/replication.md, "Invariants", I3;
+    highwater_checker.invariants.replica_equality.
     """
     batches = kept(_batches_in_common(tables))
     compared = kept(_compared(tables, batches))

@@ -37,7 +37,8 @@ def run(tables: Tables) -> CheckFrames:
     A record's epoch is that of its batch in the replica with the most committed; of a record that
     is not there, that of the only leader that traced an append at its offset and whose record is
     not there now. Deleted topics, whose epochs begin anew, are left out.
-    Source: replication.md, I1 and I4; highwater_checker.invariants.successors.
+    Source: docs/explanation/replication.md, "Invariants", I1 and I4;
+    highwater_checker.invariants.successors.
     """
     begun = _of_kind(tables, EventKind.BECAME_LEADER)
     appended = _of_kind(tables, EventKind.LOG_APPENDED)

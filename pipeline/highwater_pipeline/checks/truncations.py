@@ -23,7 +23,8 @@ def run(tables: Tables) -> CheckFrames:
     """Find truncations to an offset below the high watermark that the replica had then.
 
     Looks at BECAME_FOLLOWER, after which a replica may have to truncate, and LOG_TRUNCATED.
-    Source: replication.md, I11; highwater_checker.invariants.truncations.
+    Source: docs/explanation/replication.md, "Invariants", I11;
+    highwater_checker.invariants.truncations.
     """
     truncated = events_of(tables, EventKind.LOG_TRUNCATED)
     followed = events_of(tables, EventKind.BECAME_FOLLOWER)

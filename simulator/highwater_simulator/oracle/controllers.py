@@ -25,7 +25,7 @@ VALID_PREVIOUS: dict[str, tuple[str, ...]] = {
     "ReplicaDeletionIneligible": ("OfflineReplica", "ReplicaDeletionStarted"),
     "NonExistentReplica": ("ReplicaDeletionSuccessful",),
 }
-"""Source: replication.md, the states of partitions and of replicas."""
+"""Source: docs/explanation/replication.md, "Partition states" and "Replica states"."""
 
 
 class ControllerChecks:

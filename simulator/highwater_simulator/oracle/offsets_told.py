@@ -1,6 +1,7 @@
 """I9, for ListOffsets: the latest offset that leaders answer never falls.
 
-Source: replication.md, I9, and row 23: KIP-207, KAFKA-2334.
+Source: docs/explanation/replication.md, "Invariants", I9, and docs/reference/catalogue.md, row 23:
+KIP-207, KAFKA-2334.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Committed is what any leader's high watermark has ever passed. A record that is committed must be
 on every ISR member and stay, unchanged, on every leader after it.
-Source: replication.md, "Invariants"; docs/explanation/simulator.md.
+Source: docs/explanation/replication.md, "Invariants"; docs/explanation/simulator.md.
 """
 
 from __future__ import annotations

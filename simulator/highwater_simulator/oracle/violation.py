@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One broken invariant of replication.md, "Invariants", where and when it showed.
+    """One broken invariant, where and when it showed.
 
     Units: at_ns is virtual time from the simulation's start; offset -1 is none in particular.
     trace_length: how many entries the trace had by then, None if that is not known; more may be

@@ -1,4 +1,4 @@
-"""The state machines' tables against replication.md, "The controller"."""
+"""The state machines' tables against docs/explanation/replication.md, "The controller"."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Which API versions are offered and served, to clients and to followers.
 
-Source: reference/performance.md section 4: the profile without tagged fields serves all six
-clients; KAFKA-18659 for what is advertised for Produce.
+The profile without tagged fields serves every stock client that the tests use.
+Source: KAFKA-18659 for what is advertised for Produce.
 """
 
 from __future__ import annotations
