@@ -14,7 +14,7 @@ _STOP_REPLICA, _LEADER_AND_ISR = "StopReplica", "LeaderAndIsr"
 _ROLES = (EventKind.BECAME_LEADER, EventKind.BECAME_FOLLOWER)
 
 Command = tuple[int, int | None, str, int]
-"""Broker, controller epoch, request, and its number on the channel."""
+"""Broker, controller epoch, request, and the request's correlation id on the channel."""
 
 
 # ---------------------------------------------------------------- row 15
@@ -36,9 +36,10 @@ def restart_went_unnoticed(
 
 
 def _unnoticed_restart(trace: Sequence[TraceEvent], topic: str, partition: int) -> str | None:
-    """Return the evidence that a broker registered anew and no controller took notice.
+    """Return the evidence that a broker registered anew and no controller noticed.
 
-    Notice is taken by a failover, which commands all brokers, or by the broker's going or coming.
+    A controller notices by its own failover, which commands all brokers, or when it sees the broker
+    go or come.
     """
     registered: dict[int, tuple[int, TraceEvent]] = {}
     unnoticed: dict[int, TraceEvent] = {}
@@ -97,7 +98,7 @@ def _stopped_for_its_predecessor(
 def _shut_down_for_its_predecessor(trace: Sequence[TraceEvent]) -> str | None:
     """Return the evidence that a controller obeyed a ControlledShutdown of an older registration.
 
-    What that did is over once the broker is seen to go or come, or another controller acts.
+    Its effect ends when the controller sees the broker go or come, or another one is elected.
     """
     registered: dict[int, int] = {}
     shut_down: dict[int, str] = {}

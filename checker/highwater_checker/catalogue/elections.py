@@ -34,7 +34,7 @@ def last_in_sync_lost_what_it_committed_alone(
 
 
 def _last_alone(story: PartitionStory, recovered: Seen) -> Seen | None:
-    """Return the node's last high watermark before the crash if it was then the whole ISR."""
+    """Return the last high watermark before the crash, if the node alone was the ISR then."""
     advanced = [
         seen for seen in story.of(EventKind.HIGH_WATERMARK_ADVANCED) if seen.place < recovered.place
     ]
@@ -46,9 +46,9 @@ def _last_alone(story: PartitionStory, recovered: Seen) -> Seen | None:
 def elected_from_outside_the_isr(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
-    """Row 10: an unclean election, of a replica that need not have what was committed without it.
+    """Row 10: an unclean election, of a replica that may lack committed records.
 
-    A place that is asked about lies beyond what the elected surely held of what was committed.
+    The violation's offset must not be below that up to which the replica surely held them.
     """
     story = PartitionStory(trace, topic, partition)
     for decided in story.of(EventKind.LEADERSHIP_DECIDED, EventKind.LEADER_ELECTED):
@@ -67,7 +67,7 @@ def elected_from_outside_the_isr(
 def deposed_controller_wrote(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
-    """Row 13: a controller writes a leadership under an epoch that another has succeeded."""
+    """Row 13: a controller writes a leadership after a controller of a higher epoch was elected."""
     elected = -1
     for event in trace:
         if event.kind is EventKind.CONTROLLER_ELECTED:

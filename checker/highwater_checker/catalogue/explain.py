@@ -1,4 +1,4 @@
-"""Names what a run of a preset that may break has shown: the rows that explain a violation."""
+"""Finds the rows of the catalogue that explain a violation, in a run of a preset that may break."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from highwater_core.config import PROMISES, MayBreak, Preset
 from highwater_core.events import TraceEvent
 
 SHOWN_BY: Mapping[str, str] = {"unseen": "I9", "realtime-send": "I3"}
-"""Anomalies of histories that are what a broken invariant looks like to a client.
+"""The anomaly that a client's history shows, and the invariant whose breach causes it.
 
-A record is never read when it took the place of one that was; sent records lie out of order when
-logs diverged.
+A record stays unseen when the consumer had read another record at its offset. Records lie out of
+order when logs diverged.
 """
 
 
@@ -39,9 +39,11 @@ def explain(
 ) -> tuple[Explanation, ...]:
     """Return the rows that may break the invariant and whose trigger is in the trace.
 
-    The trace is that of the run up to the violation, in an order that causality allows; topic ""
-    with partition -1, and offset -1, are none in particular. An empty result leaves the violation
-    without an excuse. Whoever calls knows whether the run's preset may break at all.
+    topic, partition, offset: of the violation. One of no partition has topic "" and partition -1,
+      one of no offset has offset -1.
+    trace: the run's events up to the violation, each after those that caused it.
+    may_break: which rows the run's preset permits, by invariant.
+    An empty result leaves the violation without an excuse.
     """
     invariant = SHOWN_BY.get(violation_invariant, violation_invariant)
     permitted = may_break.get(invariant, MayBreak(())).rows

@@ -11,7 +11,7 @@ from highwater_core.events import EventKind, TraceEvent
 def joined_below_the_start_of_the_epoch(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
-    """Row 7: a follower joined at a high watermark that lagged what an earlier leader committed."""
+    """Row 7: a follower joined at a high watermark below the one that an earlier leader had."""
     story = PartitionStory(trace, topic, partition)
     for proposal, joining in _expansions(story):
         began = _leadership_of(story, proposal)
@@ -34,11 +34,11 @@ def joined_below_the_start_of_the_epoch(
 def member_restarted_before_its_isr_was_written(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
-    """Row 8: an ISR is written for an incarnation of its new member that is over.
+    """Row 8: a broker joined the ISR by what its earlier incarnation had fetched.
 
-    The member restarted before the leader knew the ISR to be written; or it had restarted before
-    the proposal, and not yet begun to fetch: its fetch was a late one. Where no place is asked
-    about, also a member that the controller holds for dead, or shutting down (KAFKA-14140).
+    Either it restarted before the leader knew the ISR to be written. Or it had restarted before
+    the proposal and not yet fetched: the leader counted a late fetch. For a violation of no
+    offset, also a member that the controller takes for dead or shutting down (KAFKA-14140).
     """
     story = PartitionStory(trace, topic, partition)
     if offset < 0 and (evidence := _dead_member(trace, story)):
@@ -63,7 +63,10 @@ def member_restarted_before_its_isr_was_written(
 
 
 def _dead_member(trace: Sequence[TraceEvent], story: PartitionStory) -> str | None:
-    """Return the evidence that a leader added a broker that is gone, and nobody will remove."""
+    """Return the evidence that a leader added a broker that the controller takes for gone.
+
+    The controller does so still: nobody will remove that member.
+    """
     for proposal, broker in reversed(tuple(_expansions(story))):
         gone = _gone_at(trace, broker, proposal.place)
         if gone is not None and _gone_at(trace, broker, len(trace)) is gone:
@@ -75,9 +78,9 @@ def _dead_member(trace: Sequence[TraceEvent], story: PartitionStory) -> str | No
 
 
 def _gone_at(trace: Sequence[TraceEvent], broker: int, before: int) -> TraceEvent | None:
-    """Return how the controller last came to hold the broker for gone, None if it does not.
+    """Return the event since which the controller takes the broker for gone, None if it does not.
 
-    That is also when it takes the broker out of ISRs; a new controller does so once it took over.
+    It removes the broker from ISRs at that event; a new controller, when its failover ends.
     """
     gone: TraceEvent | None = None
     for event in trace[:before]:
@@ -96,7 +99,7 @@ def _gone_at(trace: Sequence[TraceEvent], broker: int, before: int) -> TraceEven
 
 
 def _expansions(story: PartitionStory) -> Iterator[tuple[Seen, int]]:
-    """Yield each proposal that adds a broker to the ISR that was last known, and the broker."""
+    """Yield each proposal with each broker that it adds to the ISR known before it."""
     known: tuple[int, ...] = ()
     for seen in story.of(
         EventKind.BECAME_LEADER, EventKind.ISR_CHANGED, EventKind.ISR_CHANGE_PROPOSED
@@ -126,7 +129,7 @@ def _high_watermark_at(story: PartitionStory, began: Seen, proposal: Seen) -> in
 
 
 def _adoption(story: PartitionStory, proposal: Seen) -> Seen | None:
-    """Return how the proposal ended: the next ISR, proposal or role of its leader."""
+    """Return the event that ended the proposal: its leader's next ISR, proposal or role."""
     for seen in story.of(
         EventKind.ISR_CHANGED,
         EventKind.ISR_CHANGE_PROPOSED,
@@ -153,7 +156,7 @@ def _start_without_fetch(story: PartitionStory, broker: int, proposal: Seen) -> 
 
 
 def _end_after_restart(story: PartitionStory, broker: int, after: int) -> int | None:
-    """Return the least end that the broker's log is known to have had since."""
+    """Return the lowest log end that the broker's events after that place show."""
     ends = [
         seen.offset
         for seen in story.of(

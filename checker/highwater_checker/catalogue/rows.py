@@ -1,7 +1,7 @@
-"""The 24 rows: what each bug is called, what it breaks, and what of a trace names it.
+"""The 24 rows: each bug's name, the invariants that it breaks, and its trigger in a trace.
 
 A row without a trigger cannot show in any preset here: its fix is part of every one, or what it
-needs (a reassignment, a coordinator) does not exist. Such a row excuses nothing.
+needs (a reassignment, a coordinator) does not exist. Such a row excuses no violation.
 Source: docs/reference/catalogue.md; the reasons quote its Symptom column.
 """
 
@@ -19,7 +19,8 @@ from highwater_checker.catalogue.story import Trigger
 class Row:
     """One historical bug.
 
-    breaks: why, by invariant. in_a_trace: what its trigger looks like, or why there is none.
+    breaks: by invariant, how the bug breaks it.
+    in_a_trace: the events that its trigger looks for, or why it has none.
     """
 
     number: int

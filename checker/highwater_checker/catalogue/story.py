@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from highwater_core.events import EventKind, TraceEvent
 
 Trigger = Callable[[Sequence[TraceEvent], str, int, int], str | None]
-"""Given a trace in causal order, topic, partition (none: "" and -1) and offset (none: -1), returns
-the evidence in one sentence, or None where the trigger is not in the trace."""
+"""Takes a trace in causal order and the topic, partition and offset of a violation.
+
+A violation of no partition has topic "" and partition -1; one of no offset has offset -1.
+Returns the evidence in one sentence, or None where the trigger is not in the trace.
+"""
 
 TO_HIGH_WATERMARK = "to the high watermark"
 
@@ -85,15 +88,18 @@ class PartitionStory:
     # ------------------------------------------------------------ what is committed
 
     def committed_beyond(self, offset: int, *, before: int) -> Seen | None:
-        """Return the first sign, before that place, of a high watermark beyond the offset."""
+        """Return the first event before that place in which a high watermark passes the offset."""
         for seen in self.of(EventKind.HIGH_WATERMARK_ADVANCED):
             if seen.place < before and seen.offset > offset:
                 return seen
         return None
 
     def committed_by_others(self, cut: Seen) -> Seen | None:
-        """Return a sign that what the cut removed was committed: before it, by a leader of an older
-        epoch that did not yet know itself deposed, or by one that had counted it before."""
+        """Return a high watermark above the cut: records that the cut removed were committed.
+
+        A high watermark counts in three cases: a leader reported it before the cut; its leader's
+        epoch is older than the cut's; its leader counted the records while the follower had them.
+        """
         for seen in self.of(EventKind.HIGH_WATERMARK_ADVANCED):
             is_earlier = seen.place < cut.place or seen.epoch < cut.epoch
             if seen.offset > cut.offset and (is_earlier or self._counts_what_was_cut(seen, cut)):
@@ -101,10 +107,11 @@ class PartitionStory:
         return None
 
     def _counts_what_was_cut(self, seen: Seen, cut: Seen) -> bool:
-        """Return whether a leader may have committed what it knew of the follower before the cut.
+        """Return whether a leader may have committed records by the log end from before the cut.
 
-        It led when the follower began to fetch from it before the cut, and has led every epoch
-        since: a leader that goes on keeps the log ends that it knows.
+        seen: the leader's high watermark.
+        The leader must have led when the follower, before the cut, began to fetch from it, and
+        every epoch since: a leader that goes on keeps the log ends that it knows.
         """
         if cut.node not in seen.isr or seen.offset > int(cut.event.detail.get("from_offset", -1)):
             return False
@@ -120,10 +127,10 @@ class PartitionStory:
         return is_known
 
     def surely_held(self, node: int, *, before: int) -> int:
-        """Return how far the node surely had what was committed when it came to the place.
+        """Return the offset below which the node surely had all committed records at that place.
 
-        It had what was committed with it in the ISR; a cut of its log takes from that, and so
-        does a restart until its log is seen again.
+        A node has the records that were committed while it was in the ISR. A truncation lowers the
+        offset to where the log was cut. A restart lowers it to 0 until the log's end is seen.
         """
         held, epoch, since_start = 0, -1, 0
         for seen in sorted((*self.seen, *self.starts), key=lambda each: each.place):
@@ -146,7 +153,7 @@ class PartitionStory:
     # ------------------------------------------------------------ where a log ended
 
     def highest_end(self, node: int, *, before: int) -> int:
-        """Return the end of the node's log as it was last known before the place, and had grown."""
+        """Return the node's log end by the events before that place; -1 if no event shows it."""
         end = -1
         for seen in self.seen:
             if seen.place >= before:
@@ -164,9 +171,10 @@ class PartitionStory:
         return end
 
     def led_without(self, cut: Seen, end_offset: int) -> Seen | None:
-        """Return how the cut's node came to lead after it, its log not seen back at end_offset.
+        """Return the event by which the cut's node leads though its log is short of end_offset.
 
-        Also an election that was decided and is not yet carried out.
+        That is its next BECAME_LEADER, or the last decision if it elects the node. None if an event
+        in between shows the log at end_offset again.
         """
         for seen in self.seen:
             if seen.place <= cut.place:
@@ -178,13 +186,16 @@ class PartitionStory:
         return self._decided_for(cut.node, after=cut.place)
 
     def is_back(self, cut: Seen, end_offset: int) -> bool:
-        """Return whether the log of the cut's node was seen at end_offset again after it."""
+        """Return whether an event after the cut shows the node's log at end_offset again."""
         return any(
             self._shows_back(seen, cut, end_offset) for seen in self.seen if seen.place > cut.place
         )
 
     def _shows_back(self, seen: Seen, cut: Seen, end_offset: int) -> bool:
-        """A leader that counts what the follower had before the cut shows nothing."""
+        """Return whether the event shows the log of the cut's node at end_offset.
+
+        A high watermark of a leader that still counts the log end from before the cut does not.
+        """
         if seen.kind is EventKind.HIGH_WATERMARK_ADVANCED:
             is_counted = cut.node in (seen.node, *seen.isr) and seen.epoch >= cut.epoch
             if not is_counted or seen.offset < end_offset:
@@ -203,20 +214,20 @@ class PartitionStory:
         return list(self.of(EventKind.BECAME_LEADER))
 
     def next_role(self, told: Seen) -> Seen | None:
-        """Return what the node of the event was told next of the partition, if anything."""
+        """Return the node's next role in the partition, or its next stop; None if there is none."""
         for seen in self.of(*_ROLES):
             if seen.node == told.node and seen.place > told.place:
                 return seen
         return None
 
     def latest_epoch(self, *, before: int | None = None) -> int:
-        """Return the highest leader epoch that any event names, or any before that place."""
+        """Return the highest leader epoch of all events, or of those before that place."""
         return max(
             (seen.epoch for seen in self.seen if before is None or seen.place < before), default=-1
         )
 
     def restarted(self, node: int, *, after: int, before: int) -> Seen | None:
-        """Return the node's first start between the two places."""
+        """Return the node's first start between the two places in the trace."""
         for start in self.starts:
             if start.node == node and after < start.place < before:
                 return start
@@ -228,12 +239,12 @@ def _deletes(seen: Seen) -> bool:
 
 
 def ends_topic(event: TraceEvent, topic: str) -> bool:
-    """Return whether the event says that the topic is gone: deleted, or its znode taken away."""
+    """Return whether the event says that the topic was deleted, or that its znode is gone."""
     if event.kind is EventKind.TOPIC_DELETED:
         return event.topic == topic
     return event.kind is EventKind.TOPICS_CHANGED and topic in event.detail.get("deleted", ())
 
 
 def reaches(offset: int, lost_from: int) -> bool:
-    """Return whether what is asked about lies at or beyond what was lost; -1 asks about no place"""
+    """Return whether the violation's offset is one of those lost; offset -1, of none, always is."""
     return offset < 0 or lost_from <= offset

@@ -20,11 +20,12 @@ from highwater_core.events import EventKind, TraceEvent
 def truncated_below_what_was_committed(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
-    """Row 1: cut to its own high watermark, below a leader's, and leading before it was back.
+    """Row 1: a replica cut committed records, down to its own high watermark, and then led.
 
-    Until the epoch of the cut is over, and it is not back, it may yet be elected: that of the
-    command, or of a newer state where the command came late. The leader may also commit what was
-    cut later, since it counted it while the follower had it.
+    It led before it had fetched the records again. Or it may yet be elected: it has not fetched
+    them, and the epoch of the cut is not over (that of the command; of the newest state where
+    the command came late). A leader may commit the records after the cut, too: it goes on
+    counting the log end that the follower had.
     """
     story = PartitionStory(trace, topic, partition)
     for cut in story.of(EventKind.LOG_TRUNCATED):
@@ -51,7 +52,7 @@ def truncated_below_what_was_committed(
 def led_after_losing_its_end(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
-    """Row 2: a replica that lost its log's unflushed end in a crash leads, and writes it anew."""
+    """Row 2: a replica leads that lost its log's unflushed end in a crash: it writes there anew."""
     story = PartitionStory(trace, topic, partition)
     for recovered in story.of(EventKind.LOG_RECOVERED):
         held = story.highest_end(recovered.node, before=recovered.place)
@@ -70,7 +71,10 @@ def led_after_losing_its_end(
 def leads_without_having_written(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
-    """Row 4: only its first batch enters a leader's epoch in its cache. Asks about no offset."""
+    """Row 4: a leader has appended nothing in its epoch, so its epoch cache lacks the epoch.
+
+    Only a violation without an offset is explained by it.
+    """
     if offset >= 0:
         return None
     story = PartitionStory(trace, topic, partition)
@@ -92,7 +96,7 @@ def leads_without_having_written(
 
 
 def _appended(story: PartitionStory) -> set[tuple[int, int]]:
-    """Return the node and epoch of what leaders wrote, and have not lost from the epoch's start."""
+    """Return (node, epoch) of each leader that still has the first record it appended in it."""
     starts: dict[tuple[int, int], int] = {}
     for seen in story.of(EventKind.LOG_APPENDED, EventKind.LOG_RECOVERED):
         if seen.kind is EventKind.LOG_APPENDED:
@@ -106,7 +110,11 @@ def _appended(story: PartitionStory) -> set[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _LedAgain:
-    """A leader that cut its log for another one that it followed meanwhile, or lost its end."""
+    """A broker that led, lost records, and led again.
+
+    first, again: its leaderships before and after the loss.
+    cut: the loss, by a truncation as another leader's follower, or by a crash (LOG_RECOVERED).
+    """
 
     leader: int
     first: Seen
@@ -115,7 +123,7 @@ class _LedAgain:
 
     @property
     def epoch(self) -> int:
-        """The first epoch in which what it lost may be another leader's."""
+        """The first epoch in which another leader may have written at the lost offsets."""
         is_lost = self.cut.kind is EventKind.LOG_RECOVERED
         return self.again.epoch if is_lost else self.cut.epoch
 
@@ -131,7 +139,7 @@ class _LedAgain:
 def kept_its_log_for_a_leader_that_had_cut_its_own(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
-    """Row 5: told of the same leader in a later epoch, a follower that missed one truncates not."""
+    """Row 5: a follower missed an epoch, has the same leader after it, and does not truncate."""
     story = PartitionStory(trace, topic, partition)
     for led in _led_again(story):
         for before, after in _same_leader_told_again(story, led):
@@ -150,7 +158,7 @@ def kept_its_log_for_a_leader_that_had_cut_its_own(
 
 
 def _same_leader_told_again(story: PartitionStory, led: _LedAgain) -> list[tuple[Seen, Seen]]:
-    """Return each follower's two commands, from before the cut and after it, none between."""
+    """Return each follower's last command before the leader's cut and its next one, after it."""
     found: list[tuple[Seen, Seen]] = []
     last: dict[int, Seen] = {}
     for seen in story.of(
@@ -174,10 +182,10 @@ def _same_leader_told_again(story: PartitionStory, led: _LedAgain) -> list[tuple
 def fetched_in_an_older_epoch(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
-    """Row 6: a follower that was not told of the leader's new epoch fetches from it all the same.
+    """Row 6: a follower goes on fetching from a leader whose new epoch it has not heard of.
 
-    Either the leader has meanwhile cut its log for another one, or lost its end. Or what the
-    follower was not told comes late: then it leads an epoch older than records in its log.
+    Either the leader has lost records meanwhile, by a truncation or a crash. Or the follower hears
+    of the epoch late: it then leads an epoch older than that of records in its log.
     """
     story = PartitionStory(trace, topic, partition)
     return _fetched_over_a_cut(story, offset) or _led_an_epoch_below_its_log(story, offset)
@@ -200,9 +208,9 @@ def _fetched_over_a_cut(story: PartitionStory, offset: int) -> str | None:
 
 
 def _led_an_epoch_below_its_log(story: PartitionStory, offset: int) -> str | None:
-    """Return the evidence that a leader's log has records of an epoch above its own.
+    """Return the evidence that a leader's log has records of a higher epoch than it leads.
 
-    It took them as a follower of an older epoch, from a leader that it followed all along.
+    It fetched these records as a follower, in an older epoch, from a leader that wrote them.
     """
     for told in story.of(EventKind.BECAME_FOLLOWER):
         led = story.next_role(told)
@@ -225,7 +233,7 @@ def _led_an_epoch_below_its_log(story: PartitionStory, offset: int) -> str | Non
 
 
 def _was_told_more(story: PartitionStory, told: Seen, before: int) -> bool:
-    """Return whether the follower heard of something else, or was restarted, in between."""
+    """Return whether the follower got another command, or was restarted, before that place."""
     following = story.next_role(told)
     is_told = following is not None and following.place < before
     return is_told or story.restarted(told.node, after=told.place, before=before) is not None

@@ -2,7 +2,8 @@
 
 A partition under reassignment is assigned to all of its replicas, those that come and those that
 go: the target's first. The target is all but those that go.
-Source: KIP-455; the controller's onPartitionReassignment (docs/explanation/replication.md).
+Source: KIP-455 and Kafka's onPartitionReassignment; docs/explanation/replication.md,
+"Invariants", I18.
 Deviation: Kafka stops at once what an earlier target of an overlapping reassignment had added. Here
 that goes with the others: it may be all that is in sync.
 """

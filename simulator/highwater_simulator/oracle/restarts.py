@@ -1,7 +1,7 @@
-"""I15 and I16: the high watermarks of a restarted broker, and the commands that it carries out.
+"""I15 and I16: a restarted broker's high watermarks, and the commands that a broker obeys.
 
 The high watermarks are compared with the checkpoint that the broker last wrote, not with the one
-on its disk: a checkpoint that a power loss can tear or undo would else excuse itself.
+on its disk: a checkpoint that a power loss has torn or undone must not excuse itself.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ Report = Callable[[TopicPartition | None, str, str, int], None]
 
 
 class RestartChecks:
-    """Follows each broker's incarnations: what it read at its start, the epochs it obeys."""
+    """Follows each broker's incarnations: its checkpoint at the start, the epochs that it obeys."""
 
     def __init__(self, world: World, report: Report) -> None:
         self._world = world
         self._report = report
         self._checkpointed: dict[int, dict[TopicPartition, int]] = {}
-        """By broker, what it is held to while it starts."""
+        """By broker, the high watermarks that its replicas must start with, until they have."""
         self._placed: dict[int, list[dict[TopicPartition, int]]] = {}
-        """The contents of each broker's checkpoint, from the last that it calls written on."""
+        """By broker, its checkpoints from the last one on that it reported as written."""
         self._controller_epochs: dict[int, int] = {}
         self._broker_epochs: dict[int, int] = {}
         self._roles: dict[tuple[int, TopicPartition], tuple[str, int]] = {}
@@ -86,10 +86,10 @@ class RestartChecks:
         }
 
     def checkpoint_placed(self, broker: int) -> None:
-        """Take note that another file took the place of the broker's checkpoint.
+        """Note that a new file took the place of the broker's checkpoint.
 
-        From then on either may be there after a power loss, until the broker calls it written; in
-        the place of the first there was none.
+        Until the broker reports it as written, a power loss may leave the new file or the old one.
+        The first checkpoint has an empty one before it.
         """
         now = checkpointed_high_watermarks(self._world, broker)
         placed = self._placed.setdefault(broker, [])
@@ -98,7 +98,7 @@ class RestartChecks:
         placed.append(now)
 
     def checkpoint_lost(self, broker: int) -> None:
-        """Take note that a fault removed or changed the checkpoint."""
+        """Note that a fault removed or changed the checkpoint: the next start is held to none."""
         self._placed[broker] = []
 
     def command_arrived(self, broker: int, request: ControlRequest) -> None:
@@ -107,7 +107,7 @@ class RestartChecks:
             self._stops[key] = request
 
     def _replica_started(self, event: TraceEvent, at: TopicPartition) -> None:
-        """I15: the high watermark is not below what was checkpointed, nor beyond the log."""
+        """I15: a high watermark is at least the checkpoint's, or the log's end if that is less."""
         written = self._checkpointed.get(event.node, {}).pop(at, None)
         end_offset = event.offset or 0
         high_watermark = event.detail["high_watermark"]
@@ -121,7 +121,7 @@ class RestartChecks:
             )
 
     def _command_handled(self, event: TraceEvent) -> None:
-        """I16: no command of an older controller, or to an older registration of the broker."""
+        """I16: no command of an older controller, or to an older registration, is obeyed."""
         epoch = event.controller_epoch
         if epoch is None:
             return
@@ -146,7 +146,7 @@ class RestartChecks:
             )
 
     def _stops_handled(self, event: TraceEvent) -> None:
-        """I16: no replica is stopped by a command of an older leader epoch than its role's."""
+        """I16: no StopReplica of an older leader epoch than the replica's own stops it."""
         deleted, self._just_deleted = self._just_deleted, {}
         if event.detail["request"] != _STOP_REPLICA:
             return
@@ -174,7 +174,7 @@ class RestartChecks:
             )
 
     def _role_taken(self, event: TraceEvent, at: TopicPartition) -> None:
-        """I16: no role of an older leader epoch; topics told apart by their ids."""
+        """I16: within one topic id, a broker takes no role of an older leader epoch than before."""
         hosted = self._world.hosted(event.node, at)
         topic_id = "" if hosted is None else str(hosted.topic_id)
         known_id, known = self._roles.get((event.node, at), (topic_id, -1))

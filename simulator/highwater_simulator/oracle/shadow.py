@@ -1,4 +1,4 @@
-"""What a replica's log holds, followed through the bytes on its disk."""
+"""Follows a replica's log through the bytes on its disk: its batches, and losses of them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ EPOCHS_NAME = "leader-epoch-checkpoint"
 class ReplicaShadow:
     """One replica's batches, in the order of its segments.
 
-    held_end: how far it holds what is committed. Of what it held before and no longer does,
-    lost_from says from where a fault of its disk took it, cut_from from where its broker did.
+    held_end: the offset below which it holds all committed records.
+    lost_from: the first committed offset that a fault of its disk took, and that is still missing.
+    cut_from: the first committed offset that its broker cut off, and that is still missing.
 
-    A log that begins above offset 0, by retention or because its leader's does, is taken to have
-    held below that what it was last seen to hold there while some of it is left. Else it is taken
-    to have held what is committed there: only what is committed is dropped from a log's start.
+    A log may begin above offset 0, by retention or because its leader's log does. Records below its
+    start count as held. They are those that it was last seen to hold, while some of that log is
+    left; else they are the committed ones, since only committed records leave a log's start.
     """
 
     def __init__(
@@ -33,17 +34,17 @@ class ReplicaShadow:
         self._disk = disk
         self._folder = folder
         self._committed_below = committed_below
-        """The chain value of what is committed below an offset."""
+        """Returns the chain value of the committed records below an offset."""
         self.chain = Chain()
         self._former = Chain()
-        """What was there before the log was begun anew: a power loss may bring it back."""
+        """The log before it was begun anew: a power loss may bring it back."""
         self._places: list[str] = []
         self._parsed: dict[str, int] = {}
         self._verifies = False
-        """Whether its disk may have damaged it."""
+        """Whether its disk may have damaged the log, so that rescans check CRCs."""
         self.is_of_deleted_topic = False
         self.is_stale = False
-        """Whether names changed since it was read: several may, one after the other."""
+        """Whether files changed their names since the folder was read: rescan reads it again."""
         self.held_end = 0
         self.lost_from: int | None = None
         self.cut_from: int | None = None
@@ -54,9 +55,9 @@ class ReplicaShadow:
 
     @property
     def log_end_offset(self) -> int | None:
-        """Where its broker appends next: the last segment's start while there is no batch.
+        """The offset at which its broker appends next; None where there is no segment.
 
-        None where there is no segment.
+        Without any batch it is the last segment's base offset.
         """
         if self.chain.batches or not self._parsed:
             return self.end_offset if self.chain.batches else None
@@ -65,7 +66,7 @@ class ReplicaShadow:
     # ------------------------------------------------------------ following the disk
 
     def appended(self, path: str, added: Callable[[Batch, int], None]) -> None:
-        """Parse what was written to a segment; `added` gets each batch and its chain value."""
+        """Parse the bytes appended to a segment; `added` gets each batch and its chain value."""
         content = self._disk.content(path)
         if content is None or self.is_stale:
             return
@@ -78,7 +79,7 @@ class ReplicaShadow:
             added(batch, chain)
 
     def _begin_at(self, offset: int, before: Chain) -> None:
-        """Set the log's start; before: its chain until now."""
+        """Begin the log at the offset. before: its chain until now."""
         known = before if _tells_of(before, offset) else self._former
         if _tells_of(known, offset):
             seed = known.chain_below(offset)
@@ -89,7 +90,7 @@ class ReplicaShadow:
         self.chain = Chain(offset, seed)
 
     def _begin_segment(self, path: str, before: Chain) -> None:
-        """Add a segment; one that does not begin where the log ends replaces the log."""
+        """Add a segment; the first one, and one that leaves a gap, begins the log anew."""
         if not self._parsed or self._leaves_a_gap(path):
             self._places = []
             self._begin_at(_base_offset(path), before)
@@ -114,7 +115,7 @@ class ReplicaShadow:
             self.is_of_deleted_topic = False
 
     def renamed(self, path: str) -> None:
-        """Take note that a file or the folder was created, renamed or removed."""
+        """Note that a file or the folder was created, renamed or removed."""
         content = self._disk.content(path)
         is_next_segment = (
             path.endswith(LOG_SUFFIX)
@@ -131,8 +132,9 @@ class ReplicaShadow:
     def rescan(self, added: Callable[[Batch, int], None], *, verify: bool = False) -> None:
         """Read the folder anew; with verify, up to the first batch whose CRC is wrong.
 
-        With verify also from then on, since names may change before the broker cuts the damage.
-        Segments wholly below where the log began are left out: a power loss brought them back.
+        Once verified, every later rescan verifies: files may change their names before the broker
+        cuts the damaged batches off. A rescan that verifies leaves out segments wholly below the
+        log's start: a power loss brought them back.
         """
         self.is_stale = False
         self._verifies |= verify
@@ -160,19 +162,19 @@ class ReplicaShadow:
             self._begin_segment(path, before)
             self.appended(path, added)
             if verify and self._drop_damaged(path):
-                if not self.chain.batches:  # nor is the first one's offset to be believed
+                if not self.chain.batches:  # the damaged batch's offset is no start either
                     self._begin_at(_base_offset(names[0]), before)
                 return
 
     def _leaves_a_gap(self, segment: str) -> bool:
-        """Return whether the segment does not begin where the ones before it end."""
+        """Return whether the segment begins elsewhere than where the log ends."""
         return _base_offset(segment) != self.end_offset
 
     def _drop_damaged(self, path: str) -> bool:
         """Drop the segment's batches from the first damaged one on; return whether there is one.
 
-        What is appended before the broker cuts the damage would be read from there on without its
-        CRCs. No broker appends before that: only what every start checks is damaged by plans.
+        Later appends are parsed from there on, without a look at CRCs. That is sound, since a
+        broker cuts the damage before it appends: plans damage only bytes that every start checks.
         """
         content = self._disk.content(path) or b""
         first = self._places.index(path) if path in self._places else len(self._places)
@@ -188,13 +190,12 @@ class ReplicaShadow:
         return self._parsed[path] < len(content)
 
     def durable_end(self, incarnation: int, log_start_offset: int = 0) -> int:
-        """Return up to which offset that incarnation may take its batches for durable.
+        """Return the offset below which that incarnation may take its batches for durable.
 
-        Batches below log_start_offset, the one on the disk, may be as they are.
-
-        That is what is on the disk itself, or what a disk that had failed an earlier incarnation's
-        sync calls durable since: after a failed fsync the kernel takes those pages for clean, and
-        a process that was not told has no way to know.
+        log_start_offset: the one on the disk; batches below it need not be durable.
+        Durable are synced bytes. So are, to an incarnation, bytes whose fsync failed in an earlier
+        one: the kernel takes their pages for clean, and a process that did not get the error
+        cannot know.
         """
         end_offset = max(self.chain.start_offset, log_start_offset)
         synced = {path: self._synced_size(path, incarnation) for path in self._parsed}
@@ -207,7 +208,7 @@ class ReplicaShadow:
         return end_offset
 
     def _synced_size(self, path: str, incarnation: int) -> int:
-        """Return how much of the file is there after a power loss: nothing without its name."""
+        """Return how many bytes a power loss leaves of the file; 0 if its name is not durable."""
         node = self._disk.find(path)
         if not isinstance(node, FileNode) or self._durable(path) is not node:
             return 0
@@ -225,7 +226,8 @@ class ReplicaShadow:
     def missing_epochs(self, start_offset: int, end_offset: int, incarnation: int) -> list[int]:
         """Return the epochs of the batches there that a power loss could take from the epoch file.
 
-        None where what would be left is no epoch file: then a start reads all batches.
+        The list is empty where a power loss leaves no readable epoch file: the next start then
+        rebuilds it from all batches.
         """
         path = f"{self._folder}/{EPOCHS_NAME}"
         node = self._durable(path)
@@ -250,7 +252,7 @@ class ReplicaShadow:
     # ------------------------------------------------------------ what is committed
 
     def holds(self, committed: Chain, end_offset: int) -> bool:
-        """Return whether it has every committed batch below end_offset, unchanged."""
+        """Return whether the log has every committed batch below end_offset, unchanged."""
         if end_offset <= self.chain.start_offset:
             return True
         return self.end_offset >= end_offset and (
@@ -258,7 +260,7 @@ class ReplicaShadow:
         )
 
     def note_held(self, committed: Chain) -> None:
-        """Bring held_end up to date, and what was lost of it before and is there again."""
+        """Bring held_end up to date, and forget losses that have come back."""
         end_offset = min(self.end_offset, committed.end_offset)
         if not self.holds(committed, end_offset):
             end_offset = self.chain.first_difference(committed, end_offset)
@@ -267,18 +269,18 @@ class ReplicaShadow:
         self.cut_from = self._still_missing(self.cut_from, end_offset)
 
     def _still_missing(self, from_offset: int | None, held_end: int) -> int | None:
-        """Return from where on it is missing; what lies below the log's start is no more."""
+        """Return the first missing offset from the log's start on; None if all are back."""
         if from_offset is None:
             return None
         from_offset = max(from_offset, self.chain.start_offset)
         return None if held_end > from_offset else from_offset
 
     def lost_by_disk(self, offset: int) -> bool:
-        """Return whether a fault of its disk took what it held at the offset."""
+        """Return whether a fault of its disk took the record at the offset."""
         return self.lost_from is not None and self.lost_from <= offset
 
     def forget_beyond(self, end_offset: int) -> None:
-        """Forget the records beyond, held or lost: their loss was excused."""
+        """Forget the records from end_offset on, held or lost: their loss was excused."""
         self.held_end = min(self.held_end, end_offset)
         if self.lost_from is not None and self.lost_from >= end_offset:
             self.lost_from = None
@@ -286,10 +288,11 @@ class ReplicaShadow:
             self.cut_from = None
 
     def note_lost_by_disk(self, before: Chain) -> None:
-        """Remember what a fault of its disk took: all of before from the first difference on.
+        """Remember the offset from which a fault of its disk took records.
 
+        before: the log before the fault. All of its records from the first difference on are lost.
         The log need not be shorter: where a truncation is undone, older batches are back. It may
-        also end below where it began before: where a removed segment is back and the next is gone.
+        also end below its former start: where a removed segment is back and the next one is gone.
         """
         first_difference = self.chain.first_difference(before, before.end_offset)
         kept_end = min(first_difference, self.end_offset)
@@ -298,7 +301,7 @@ class ReplicaShadow:
             self.held_end = min(self.held_end, kept_end)
 
     def note_cut(self) -> None:
-        """Remember that its broker cut off some of what was held, down to held_end."""
+        """Remember that its broker cut off committed records, from held_end on."""
         self.cut_from = _lower(self.cut_from, self.held_end)
 
 
@@ -316,7 +319,7 @@ def _lower(known: int | None, offset: int) -> int:
 
 
 def _tells_of(chain: Chain, offset: int) -> bool:
-    """Return whether what lies below the offset is known from the chain."""
+    """Return whether the chain has a value for the records below the offset."""
     if chain.batches:
         return chain.start_offset <= offset < chain.end_offset
     return chain.start_offset == offset
