@@ -33,8 +33,8 @@ SENT = [*PLACE, "value", "process", "function", "operation_id", "acks"]
 def run(tables: Tables) -> CheckFrames:
     """Find acknowledged records that a replica lacks or holds elsewhere.
 
-    Looks at acks=all sends, each on every replica of its partition; below a replica's
-    log_start_offset retention removed them.
+    Each record sent with acks=all is looked for on every replica of its partition. Below a
+    replica's log_start_offset it may be gone: retention removed it.
     Source: docs/explanation/replication.md, "Invariants", I1;
     highwater_checker.invariants.acknowledged_records.
     """

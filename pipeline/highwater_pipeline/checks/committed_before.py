@@ -29,14 +29,15 @@ NO_EPOCH = -1
 
 
 def run(tables: Tables) -> CheckFrames:
-    """Find leaders that began without what was committed, and ISR members that cut it off.
+    """Find leaders that began without committed records, and ISR members that cut them off.
 
-    Committed before an epoch is the highest high watermark that a leader of an older one told. Who
-    cuts is asked for that, and for what its own epoch had committed by then, if it was in the ISR
-    that was last told of in its epoch before the cut, or else first. Deleted topics without ids
-    are left out.
-    Where an event does not tell the ISR or from where a log was cut, no member is known and nothing
-    cut; the checker stops at such an event, and completeness.py (C00) finds it.
+    Committed before an epoch are the records below the highest high watermark that a leader of an
+    older epoch reported. A leader must begin with them.
+    A member of the ISR must cut off neither them nor records that its own epoch had committed by
+    then. The ISR is the last one that an event of the epoch names before the cut, or else the first
+    one after it.
+    Deleted topics without ids are left out. An event that lacks the ISR, or the offset from which
+    a log was cut, makes no finding: the checker stops there, and completeness.py (C00) finds it.
     Source: docs/explanation/replication.md, "Invariants", I4 and I11;
     highwater_checker.invariants.committed_before.
     """
@@ -76,7 +77,7 @@ def run(tables: Tables) -> CheckFrames:
 
 
 def _events(tables: Tables) -> DataFrame:
-    """Return what is told of partitions that stay, with file and committed.
+    """Return the events of partitions whose life is known, with file and committed.
 
     committed: of COMMITTED events their offset, else null. (file, seq): as in traces.events_of.
     """

@@ -1,4 +1,4 @@
-"""C00: traces are whole: no event of a node is missing, told twice, or without what checks need."""
+"""C00: traces are whole: no event is missing, there twice, or without details that checks need."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ BEFORE_THE_FIRST = -1
 START = ["run_id", "node", "incarnation"]
 WHO = "node {node}, incarnation {incarnation}"
 _WORD = 6
-"""Of a seq, the bits that tell its place in a word; the others tell which word it is."""
+"""The low bits of a seq are its bit in a word; its other bits are the number of the word."""
 
 
 def run(tables: Tables) -> CheckFrames:
-    """Find gaps and repeats in each incarnation's seq, from 0, and details that are not there.
+    """Find gaps and repeats in each incarnation's seq, from 0 on, and events that lack details.
 
-    Looks at every event. A node that was killed may have lost the end of its trace; no seq tells.
+    Looks at every event. The lost end of a killed node's trace leaves no gap, and is not found.
     Source: highwater_core.events, "in each node ordered by seq without gaps".
     """
     starts = _starts(tables)
@@ -38,7 +38,7 @@ def run(tables: Tables) -> CheckFrames:
 def _starts(tables: Tables) -> DataFrame:
     """Return each start of a node: START, events (how many), is_whole (each seq from 0 on, once).
 
-    A word of 2**_WORD bits has one for each seq that is there: they are counted, nothing is sorted.
+    Each seq that is there sets one bit of a word of 2**_WORD bits. The bits are counted: no sort.
     """
     place = fn.col("seq").bitwiseAND(2**_WORD - 1).cast("int")
     bit = fn.call_function("shiftleft", fn.lit(1).cast("long"), place)

@@ -1,4 +1,4 @@
-"""Duplicates and aborted reads: a record is there once, unless it was sent more than once.
+"""Duplicates and aborted reads: a value lies in a log once, unless it was sent more than once.
 
 Source: docs/explanation/replication.md, "Histories", "duplicate" and "G1a".
 """
@@ -34,9 +34,10 @@ VALUE = ["run_id", "value"]
 def run(tables: Tables) -> CheckFrames:
     """Find records that lie at several offsets though they were sent once, or though they failed.
 
-    Looks at each value of one replica of each partition. One that was sent again (tries above 1),
-    or of which that is not known (tries 0), may be there twice; one whose send failed for certain
-    may not be there at all. What may be is not counted here, unlike the checker's `noted`.
+    Each value of one replica of each partition is looked at. A value that was sent again (tries
+    above 1), or for which that is unknown (tries 0), may lie there twice. A value whose send failed
+    for certain may not lie there at all. Permitted duplicates are not counted, unlike the
+    checker's `noted`.
     Source: highwater_checker.invariants.duplicates.
     """
     held = _offsets_by_value(tables)
@@ -57,7 +58,8 @@ def run(tables: Tables) -> CheckFrames:
 def _offsets_by_value(tables: Tables) -> DataFrame:
     """Return the offsets, ascending, of each value in the replica with the most committed.
 
-    Row grain: (run_id, topic, partition, value), with broker; of equal ones the lowest broker.
+    Row grain: (run_id, topic, partition, value), with broker. Of replicas with equal high
+    watermarks the one on the lowest broker is taken.
     """
     most_committed = fn.struct("high_watermark", -fn.col("broker"))
     chosen = (
@@ -76,7 +78,8 @@ def _offsets_by_value(tables: Tables) -> DataFrame:
 def _succeeded_or_unknown(tables: Tables) -> DataFrame:
     """Return (run_id, value, operation, tries) of sends that succeeded or may have.
 
-    Values are unique; of equal ones that which the checker keeps: the last, the unknown ones last.
+    Each value comes once. Of several sends of one value it is the one that the checker keeps: the
+    last, where unknown sends count as later than the others.
     """
     sends = operations_of(tables, "send")
     begun, ended = sends.where(is_type("invoke")), sends.where(~is_type("invoke"))

@@ -27,9 +27,9 @@ PROBE = ["run_id", "line"]
 def run(tables: Tables) -> CheckFrames:
     """Find answers with records at or above their high watermark, or with an error in the log.
 
-    Examined are the empty answers of which it is certain that there was something to hide: the
-    offset lay at or above the answer's high watermark and below the leader's log end, or at an
-    older leader's high watermark above the new one's. Runs without probes are not examined.
+    Examined are the empty answers that certainly hid records. Their offset lay at or above the
+    answer's high watermark and below the leader's log end, or at an older leader's high watermark
+    above the new one's. Runs without probes are not examined.
     Source: docs/explanation/replication.md, "Invariants", I9; docs/reference/catalogue.md, row 23;
     highwater_checker.invariants.empty_fetches.
     """
@@ -80,7 +80,7 @@ def _is_empty() -> Column:
 
 
 def _hidden(judged: DataFrame, answered: DataFrame) -> DataFrame:
-    """Return the empty answers that hid something, each once."""
+    """Return the empty answers that hid records, each once."""
     empty = judged.where(
         (fn.col("error") == "") & _is_empty() & fn.col("led_throughout").isNotNull()
     )
@@ -93,7 +93,7 @@ def _hidden(judged: DataFrame, answered: DataFrame) -> DataFrame:
 
 
 def _told_before_by_another(probes: DataFrame, answered: DataFrame) -> DataFrame:
-    """Return the probes whose offset another broker had told as high watermark before.
+    """Return the probes at an offset that another broker had reported as high watermark before.
 
     Few probes stand there, so each is compared with the answers of its partition.
     """

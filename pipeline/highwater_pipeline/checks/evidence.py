@@ -1,4 +1,4 @@
-"""What several checks read of the tables, by the definitions of highwater_checker."""
+"""Rows of the tables that several checks read, by the definitions of highwater_checker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ACKS_ALL = -1
 
 
 def operations_of(tables: Tables, function: str) -> DataFrame:
-    """Return OPERATIONS' rows of a function, with file and operation, as findings name it.
+    """Return the rows of OPERATIONS of one function, with file, and operation as findings name it.
 
     (file, line) is the order in which the checker reads a run's histories.
     """
@@ -32,7 +32,7 @@ def operations_of(tables: Tables, function: str) -> DataFrame:
 
 
 def operation_text() -> Column:
-    """Return how findings name the operation of a row of OPERATIONS."""
+    """Return the name that findings give to the operation of a row of OPERATIONS."""
     return text("{process}'s {function} {operation_id}")
 
 
@@ -50,7 +50,7 @@ def promised_sends(tables: Tables) -> DataFrame:
 
 
 def acknowledged_sends(tables: Tables) -> DataFrame:
-    """Return the acknowledgements of sends, whatever was promised by them."""
+    """Return the acknowledgements of sends with any acks."""
     return operations_of(tables, "send").where(is_type("ok"))
 
 
@@ -60,14 +60,14 @@ def is_promised() -> Column:
 
 
 def reads_of_consumers(tables: Tables) -> DataFrame:
-    """Return the rows of operations_of that tell of a record that was read."""
+    """Return the rows of operations_of that report a record as read."""
     return operations_of(tables, "poll").where(is_type("ok"))
 
 
 def places_of(told: DataFrame, by: Sequence[str]) -> DataFrame:
     """Return each combination of by once, and is_one: whether all its rows have one value.
 
-    Values are compared by 64-bit hashes: what has a fixed size is aggregated without a sort.
+    Values are compared by 64-bit hashes: Spark aggregates columns of fixed size without a sort.
     """
     hashed = fn.xxhash64("value")
     return told.groupBy(*by).agg((fn.min(hashed) == fn.max(hashed)).alias("is_one"))
@@ -76,7 +76,7 @@ def places_of(told: DataFrame, by: Sequence[str]) -> DataFrame:
 def with_first(
     told: DataFrame, places: DataFrame, by: Sequence[str], order: Sequence[str]
 ) -> DataFrame:
-    """Return the rows of told at places where more than one value was told, with a column first.
+    """Return the rows of told at places with more than one value, with a column first.
 
     told: rows with PLACE, value and operation. places: as places_of returns them.
     first: the (value, operation) of the place's first row, by the order.
@@ -89,24 +89,27 @@ def with_first(
 
 
 def held_records(tables: Tables) -> DataFrame:
-    """Return what replicas hold; row grain: (REPLICA, offset), with value, "" for a null one."""
+    """Return the records that replicas hold.
+
+    Row grain: (REPLICA, offset), with value, "" for a null one.
+    """
     value = fn.coalesce("value", fn.lit("")).alias("value")
     return tables[RECORDS].select(*REPLICA, "offset", value)
 
 
 def whole_replicas(tables: Tables) -> DataFrame:
-    """Return the rows of REPLICAS whose log decoded and of which a verdict asks.
+    """Return the rows of REPLICAS whose log decoded and that a verdict needs.
 
-    That every assigned replica was read is a requirement of a verdict; no check looks at it.
+    No check looks whether every assigned replica was read: verdicts require that.
     """
     return asked_replicas(tables).where(fn.col("damage").isNull())
 
 
 def damaged_replicas(tables: Tables) -> DataFrame:
-    """Return the rows of REPLICAS whose log did not decode and of which a verdict asks."""
+    """Return the rows of REPLICAS whose log did not decode and that a verdict needs."""
     return asked_replicas(tables).where(fn.col("damage").isNotNull())
 
 
 def asked_replicas(tables: Tables) -> DataFrame:
-    """Return the rows of REPLICAS of which a verdict asks: see ingest.replica_logs.asked_of."""
+    """Return the rows of REPLICAS that a verdict needs: see ingest.replica_logs.asked_of."""
     return tables[REPLICAS].where(fn.col("high_watermark") >= 0)

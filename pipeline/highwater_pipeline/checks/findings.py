@@ -14,7 +14,7 @@ from pyspark.sql import functions as fn
 from highwater_pipeline.tables import FINDINGS, RUNS, Tables
 
 VALUE_CHARACTERS = 40
-"""Of a record's value, how many a message shows, as highwater_checker.contents does."""
+"""How many characters of a record's value a message shows, as highwater_checker.contents does."""
 
 NOTHING = "nothing"
 
@@ -23,8 +23,9 @@ NOTHING = "nothing"
 class CheckFrames:
     """A check's result over all runs.
 
-    findings: one row a violation, with exactly FINDINGS' columns. examined: one row a run of RUNS,
-    (run_id, examined), how many things the check looked at there: 0 proves nothing.
+    findings: one row a violation, with exactly FINDINGS' columns.
+    examined: one row a run of RUNS, (run_id, examined): how many records, states or events the
+      check looked at in the run. 0 proves nothing.
     """
 
     findings: DataFrame
@@ -35,8 +36,8 @@ class CheckFrames:
 class Check:
     """A check by its name in highwater_checker.
 
-    invariant: the id of what it checks; its findings may name a special case of that.
-    run: reads only; nothing is computed before its frames are.
+    invariant: the invariant that it checks; its findings may name a special case of it.
+    run: returns frames that Spark computes later; it only reads the tables.
     """
 
     name: str
@@ -78,9 +79,9 @@ def findings_of(
 def kept(frame: DataFrame) -> DataFrame:
     """Return the frame, kept by Spark once it was computed, until the session ends.
 
-    For what is needed several times and is small, or costs more to make than to keep, beside memory
-    on disk: each use would plan and compute all of it anew. Spark knows it by its plan, in which
-    files are paths: a session reads no store that is written to after it was read.
+    For frames that are used several times, and are small or cost more to compute than to keep, in
+    memory and on disk: each use would plan and compute the whole frame anew. Spark knows a frame by
+    its plan, in which files are paths: a session reads no store that is written to afterwards.
     """
     return frame.cache()
 

@@ -24,10 +24,11 @@ MEMBER = [*PARTITION, "look", "member"]
 
 
 def run(tables: Tables) -> CheckFrames:
-    """Find ISR members whose log ended below what their leader had called committed before.
+    """Find ISR members whose log ended below the high watermark that their leader had before.
 
-    A leader's high watermark in one look is compared with a member's log end in the next look,
-    where that log can but have grown in between. Examined are only runs in which somebody looked.
+    A leader's high watermark in one look is compared with a member's log end in the next look. Only
+    members whose log was not cut below it in between are compared. Runs without looks are not
+    examined.
     Source: docs/explanation/replication.md, "Invariants", I4;
     highwater_checker.invariants.high_watermark_in_run.
     """
@@ -57,11 +58,12 @@ def run(tables: Tables) -> CheckFrames:
 
 
 def _pairs(tables: Tables) -> DataFrame:
-    """Return what leaders told beside what each other ISR member had in the next look.
+    """Return each look at a leader beside the next look at each other member of its ISR.
 
     Row grain: (run_id, topic, partition, look, node, place): the leader's look, the leader, and
-    the member's place in its ISR. high_watermark, isr and time_ns are the leader's, member and
-    log_end_offset the member's.
+    the member's place in its ISR.
+    Columns of the leader: high_watermark, isr and time_ns.
+    Columns of the member: member, its id, and log_end_offset.
     """
     told = _advanced(tables).select(
         *STAY, "look", "time_ns", "high_watermark", "isr", "topic_id",
@@ -102,7 +104,10 @@ def _advanced(tables: Tables) -> DataFrame:
 
 
 def _followers(tables: Tables, name: str, look: Column) -> DataFrame:
-    """Return looks at followers by MEMBER, each as one column of the name; look: as which."""
+    """Return the looks at followers by MEMBER, each in one column of that name.
+
+    look: the number under which each look is returned.
+    """
     told = fn.struct("incarnation", "leader_epoch", "topic_id", "log_end_offset")
     return (
         tables[REPLICA_LOOKS]
@@ -124,7 +129,7 @@ def _cuts(tables: Tables) -> DataFrame:
 
 
 def _in_one_incarnation(tables: Tables) -> DataFrame:
-    """Return the stays that only one incarnation of a node began as a follower."""
+    """Return the STAYs, a node's time in one epoch, in which one incarnation alone followed."""
     followed = with_life(tables, events_of(tables, EventKind.BECAME_FOLLOWER))
     incarnations = followed.groupBy(*STAY).agg(fn.countDistinct("incarnation").alias("number"))
     return incarnations.where("number = 1").select(*STAY)

@@ -1,4 +1,4 @@
-"""Which reasons of highwater_checker.idle hold in which runs, by the tables' rows."""
+"""Which of highwater_checker.idle's reasons to find nothing hold in a run, by the tables' rows."""
 
 from __future__ import annotations
 
@@ -38,8 +38,11 @@ A stretch is of looks that follow each other, with one leader, epoch and high wa
 
 @dataclass(frozen=True, slots=True)
 class Idleness:
-    """hiding: runs in which a high watermark hid records for long. replicated: runs of which two
-    replicas of one partition were read."""
+    """The runs for which reasons of highwater_checker.idle do not hold.
+
+    hiding: runs in which a high watermark hid records for long.
+    replicated: runs of which two replicas of one partition were read.
+    """
 
     hiding: Collection[str] = ()
     replicated: Collection[str] = ()
@@ -56,14 +59,14 @@ class Idleness:
         return reasons
 
     def _is_replicated(self, run: Row) -> bool:
-        """Return whether there must be two replicas to compare, as highwater_checker.judging."""
+        """Return whether the run must have two replicas of a partition to compare."""
         if run["only_in_sync"]:
             return run["run_id"] in self.replicated
         return run["replication_factor"] is None or run["replication_factor"] > 1
 
 
 def read_idleness(tables: Tables) -> Idleness:
-    """Return what the tables tell of all runs: two queries."""
+    """Read the idleness of all runs from the tables, by two queries."""
     return Idleness(_run_ids(hidden_for_long(tables)), _run_ids(_replicated(tables)))
 
 

@@ -1,4 +1,4 @@
-"""Inconsistent offsets: no two clients are told of different records at one offset.
+"""Inconsistent offsets: no two clients report different records at one offset.
 
 Source: docs/explanation/replication.md, "Histories", "inconsistent-offsets"; "Invariants", I9.
 """
@@ -29,10 +29,10 @@ INVARIANT = "inconsistent-offsets"
 
 
 def run(tables: Tables) -> CheckFrames:
-    """Find offsets of which two clients, or one twice, were told different values.
+    """Find offsets at which two clients, or one client twice, report different values.
 
-    Looks at each place of which acks=all producers or any consumers were told; who was told first
-    is the checker's: producers before consumers, then by the order of files and lines.
+    Looks at each offset that acks=all producers or any consumers report. Reports are ordered as by
+    the checker: producers before consumers, then by file and line.
     Source: highwater_checker.invariants.inconsistent_offsets.
     """
     told = _told(tables)

@@ -21,10 +21,10 @@ RECORD = [*PARTITION, "leader", "leader_epoch", "isr", "assigned_replicas"]
 
 
 def run(tables: Tables) -> CheckFrames:
-    """Find states of a partition, as its leader told of them in a look, that break I6.
+    """Find states of a partition, as its leader showed them in a look, that break I6.
 
-    Looks at each different state of a run once. Who leads is the node that says so, in the highest
-    leader epoch of its look; of several there, the lowest.
+    Looks at each different state of a run once. The leader is the node that shows itself as leader
+    in the highest leader epoch of the look; of several such nodes, the lowest.
     Source: docs/explanation/replication.md, "Invariants", I6; highwater_checker.invariants.isr.
     """
     records = _records(tables)
@@ -53,7 +53,7 @@ def run(tables: Tables) -> CheckFrames:
 
 
 def _records(tables: Tables) -> DataFrame:
-    """Return each state that a leader told of, once; row grain: all columns of RECORD."""
+    """Return each state that a leader showed, once; row grain: all columns of RECORD."""
     told = fn.struct("node", "leader_epoch", "isr", "assigned_replicas")
     first = fn.struct("leader_epoch", -fn.col("node"))
     return (

@@ -24,8 +24,8 @@ LEADERSHIP = [*PARTITION, "life", "leader_epoch"]
 def run(tables: Tables) -> CheckFrames:
     """Find leader epochs in which two brokers led, or were elected, or that were written twice.
 
-    Looks at BECAME_LEADER of brokers and LEADER_ELECTED of controllers; each that names another
-    leader than the first one read of its epoch is found. Deleted topics without ids are left out.
+    Looks at BECAME_LEADER of brokers and LEADER_ELECTED of controllers. An event is found if it
+    names another leader than the first event of its epoch. Deleted topics without ids are left out.
     Source: docs/explanation/replication.md, "Invariants", I7;
     highwater_checker.invariants.leader_uniqueness.
     """

@@ -1,4 +1,7 @@
-"""What is known of the leader that answered a probe, by a look before, one after, and its trace."""
+"""Bounds of the offsets that a leader had when it answered a probe.
+
+They come from the looks before and after the probe, and from the leader's trace.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,20 @@ from highwater_pipeline.tables import LOOKS, REPLICA_LOOKS, Tables
 LED = [*PARTITION, "broker", "incarnation"]
 NO_EPOCH = -1
 ANSWERED, LOOKED, ASKED = 0, 1, 2
-"""Moments of the same time in the order in which they count: a look is after the answer, and
-before the question."""
+"""The order of moments at one time: a look counts as after an answer and before a question."""
 
 
 def leaders_asked(tables: Tables, probes: DataFrame) -> DataFrame:
-    """Return what is known of the leaders that answered probes, where it is known.
+    """Return the bounds of the leaders' offsets, one row a probe that has bounds.
 
-    Known is only what was in one leadership from before to after: within it neither log end nor
-    high watermark falls. Row grain: (run_id, line) of the probe. Columns: least_end_offset,
-    least_high_watermark, most_high_watermark, log_start_offset; began, its BECAME_LEADER's (offset,
-    high_watermark), null where no trace tells it; led_throughout, whether it led in both looks.
+    A probe has bounds if one leadership lasted from before it until the look after it: within a
+    leadership neither log end nor high watermark falls.
+
+    Row grain: (run_id, line) of the probe. Columns:
+      least_end_offset, least_high_watermark: the leader had at least these.
+      most_high_watermark, log_start_offset: of the look after.
+      began: (offset, high_watermark) of its BECAME_LEADER, null where no trace has it.
+      led_throughout: whether it led in both looks.
     Source: highwater_checker.invariants.empty_fetches.
     """
     looks = _numbered_looks(tables)
@@ -55,7 +61,7 @@ def _either(of_look: str, of_event: str) -> Column:
 
 
 def _numbered_looks(tables: Tables) -> DataFrame:
-    """Return the rows of LOOKS with position, counted from 0: a line that is wrong is none."""
+    """Return the rows of LOOKS with position, from 0 on; damaged lines have no row."""
     in_order = Window.partitionBy("run_id").orderBy("look")
     return tables[LOOKS].withColumn("position", fn.row_number().over(in_order) - 1)
 
@@ -63,8 +69,9 @@ def _numbered_looks(tables: Tables) -> DataFrame:
 def _bounds(looks: DataFrame, probes: DataFrame) -> DataFrame:
     """Return (run_id, line, first, last): the positions of the looks before and after a probe.
 
-    Before is the last look that was complete when it asked. After is the second one that was
-    complete when it was answered or later: the first may have begun before.
+    first: the last look that was complete when the probe was sent.
+    last: the second look that was complete at the answer or later: the first of these may have
+      begun before the answer.
     """
     moments = fn.array(_moment("answered_ns", ANSWERED), _moment("asked_ns", ASKED))
     of_looks = looks.select(
@@ -94,8 +101,9 @@ def _moment(time_ns: str, turn: int) -> Column:
 def _beside_looks(tables: Tables, probes: DataFrame, looks: DataFrame) -> DataFrame:
     """Return the probes of brokers that lead in the look after, with was, now and incarnation.
 
-    was: the replica in the look before, null where it told of none; the broker was then in the same
-    incarnation or silent.
+    was: the replica in the look before, null where the look has none. In that look the broker ran
+      the same incarnation, or did not answer.
+    now: the replica in the look after.
     """
     told = ["role", "leader_epoch", "topic_id"]
     told += ["high_watermark", "log_start_offset", "log_end_offset"]
@@ -127,7 +135,10 @@ def _beside_looks(tables: Tables, probes: DataFrame, looks: DataFrame) -> DataFr
 
 
 def _with_began(beside: DataFrame, tables: Tables) -> DataFrame:
-    """Return the probes with began: how the epoch began, if it began no other since was."""
+    """Return the probes with began: the epoch's BECAME_LEADER.
+
+    began is null if the broker also led another epoch after the look was.
+    """
     led = [*LED, "life"]
     epochs = Window.partitionBy(*led).orderBy("leader_epoch")
     begun = (

@@ -1,4 +1,4 @@
-"""Order: what was sent after an acknowledgement, or after it by the same client, lies after it.
+"""Order: a record lies after those acknowledged, or sent by the same client, before its send.
 
 Source: docs/explanation/replication.md, "Histories", "realtime-send" and "nonmonotonic-send".
 """
@@ -32,9 +32,9 @@ NO_OFFSET = -1
 def run(tables: Tables) -> CheckFrames:
     """Find acks=all records at offsets that contradict the order in which they were sent.
 
-    A send that began after another's acknowledgement came lies above it, whoever sent them. Of a
-    client with one request in flight, records that were each sent once lie in the order of their
-    sends. A send whose beginning was not taken in is held against no acknowledgement.
+    A record lies above every record that was acknowledged, to any client, before its send began.
+    Records of a client with one request in flight lie in the order of their sends, if each was sent
+    once. A send without its beginning in the tables is compared with no acknowledgement.
     Source: highwater_checker.invariants.order.
     """
     acknowledged = promised_sends(tables)
@@ -45,10 +45,10 @@ def run(tables: Tables) -> CheckFrames:
 
 
 def _below_what_was_acknowledged(tables: Tables, acknowledged: DataFrame) -> DataFrame:
-    """Return the sends that lie at or below what was acknowledged before they began.
+    """Return the sends whose record lies at or below one acknowledged before they began.
 
-    Each send is two moments of its partition, its beginning and its end; along them runs the
-    highest offset that was acknowledged. An end is not before a beginning of the same time.
+    Each send is two moments of its partition, its beginning and its end. At each moment the highest
+    offset acknowledged so far is known. At equal times a beginning comes before an end.
     """
     begun = (
         operations_of(tables, "send")
@@ -79,7 +79,10 @@ def _below_what_was_acknowledged(tables: Tables, acknowledged: DataFrame) -> Dat
 
 
 def _below_what_was_sent(acknowledged: DataFrame) -> DataFrame:
-    """Return the records of one client that lie below one that it sent before; operations rise."""
+    """Return the records that lie below one that the same client sent before them.
+
+    A client's operations rise with its sends.
+    """
     sent_before = (
         Window.partitionBy(*PARTITION, "process")
         .orderBy("operation_id")

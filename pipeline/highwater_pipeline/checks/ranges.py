@@ -1,8 +1,8 @@
-"""Ranges of offsets in which replicas hold just what clients were told: no record is looked at.
+"""Ranges of offsets in which replicas hold the records that clients report, found by sums.
 
-Ranges are summed up where their rows are read, so that a few sums are exchanged and compared in
-place of all rows, and rows are compared only where sums differ. What a check finds is the same.
-Of few records all are looked at: Tables.by_ranges.
+Rows are summed up by range where they are read, so that Spark exchanges and compares a few sums
+instead of all rows. Rows are compared only in ranges whose sums differ. A check's findings are the
+same. Where there are few records all are compared: Tables.by_ranges.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def doubts(
 
 
 def _hashed(rows: DataFrame) -> DataFrame:
-    """Return them with their range's hash: a join looks up a number sooner than names."""
+    """Return the rows with their range's hash: a join is faster by one number than by names."""
     return rows.withColumn(_HASH, fn.xxhash64(*PARTITION, RANGE))
 
 
@@ -112,7 +112,7 @@ def _in_ranges(rows: DataFrame) -> DataFrame:
 
 
 def _sums_of_replicas(tables: Tables) -> DataFrame:
-    """Return what each whole replica holds in each range: REPLICA, RANGE and held."""
+    """Return the sums of each whole replica's records by range: REPLICA, RANGE and held."""
     replicas = fn.broadcast(whole_replicas(tables).select(*REPLICA))
     held = _in_ranges(held_records(tables)).join(replicas, REPLICA, "left_semi")
     return held.groupBy(*REPLICA, RANGE).agg(sums_of("offset", "value").alias("held"))

@@ -1,4 +1,4 @@
-"""I9: what a consumer read was committed and stays as it was, and what is there was read."""
+"""I9: a record that was read was committed and stays; a committed record was read."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def run(tables: Tables) -> CheckFrames:
     Each consumer's process is judged alone, and is expected to have read every partition of its
     topics from its start. The last incarnation of a client has read them to their end, where the
     run let consumers read to the end (promises.json). A client's topics are
-    those of which it wrote anything: one that wrote nothing is not judged. Below a replica's
-    log_start_offset retention removed the records; those at its high watermark and above nobody can
-    have read. Where the client tells the high watermark of the answer that a record came in, the
-    record is below it. A run with a consumer that read nothing counts as not examined.
+    those that its history names: a client with an empty history is not judged. Below a replica's
+    log_start_offset retention removed the records. Records at its high watermark and above nobody
+    can have read. Where the client reports the high watermark of an answer, the answer's records
+    lie below it. A run with a consumer that read nothing counts as not examined.
     Source: docs/explanation/replication.md, "Invariants", I9; "Histories", "unseen";
     highwater_checker.invariants.reads.
     """
@@ -116,7 +116,10 @@ def _read_above_the_high_watermark(reads: DataFrame) -> DataFrame:
 
 
 def _not_held(tables: Tables, reads: DataFrame, changed: DataFrame, held: DataFrame) -> DataFrame:
-    """Return the places whose first value a replica does not hold; changed: reads of others."""
+    """Return the places whose first value a replica does not hold.
+
+    changed: the reads of other values there.
+    """
     replicas = whole_replicas(tables).select(*REPLICA, "log_start_offset")
     gone = (
         reads.join(fn.broadcast(replicas), PARTITION)

@@ -113,10 +113,10 @@ def _batches_in_common(tables: Tables) -> DataFrame:
 
 
 def _compared(tables: Tables, batches: DataFrame) -> DataFrame:
-    """Return each replica but the references, with found and expected: sums of both's batches.
+    """Return each replica but the references, with found and expected.
 
-    Where these are equal, so are the batches, but for a chance of 2**-64. A log without a batch has
-    null.
+    found: the sums of its batches. expected: those of its reference's. A log without a batch has
+    null. Where the sums are equal, so are the batches, but for a chance of 2**-64.
     """
     logs = batches.groupBy(*REPLICA).agg(sums_of(*BATCH).alias("sums"))
     replicas = whole_replicas(tables).select(*REPLICA)

@@ -1,4 +1,4 @@
-"""I1: no leader acknowledges to a client what its successor's log does not have."""
+"""I1: no leader acknowledges a record that its successor's log does not have."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def run(tables: Tables) -> CheckFrames:
 
 
 def _of_kind(tables: Tables, kind: EventKind) -> DataFrame:
-    """Return the kind's events of partitions that stay, with epoch, their leader epoch or -1."""
+    """Return the kind's events of topics never deleted, with epoch: the leader epoch or -1."""
     return (
         events_of(tables, kind)
         .dropna(subset=["topic", "partition"])
@@ -88,7 +88,7 @@ def _most_committed(tables: Tables) -> DataFrame:
 
 
 def _held(tables: Tables, contents: DataFrame) -> DataFrame:
-    """Return what the chosen replicas hold at each PLACE: epoch_now and held, a value."""
+    """Return the records of the chosen replicas by PLACE: epoch_now, and held, the value."""
     return (
         tables[RECORDS]
         .join(fn.broadcast(contents), REPLICA, "left_semi")
@@ -101,7 +101,7 @@ def _held(tables: Tables, contents: DataFrame) -> DataFrame:
 
 
 def _with_epochs(acknowledged: DataFrame, held: DataFrame, appended: DataFrame) -> DataFrame:
-    """Return the acknowledgements whose epoch is known, with it."""
+    """Return the acknowledgements whose epoch is known, with epoch."""
     beside = acknowledged.join(held.hint("shuffle_hash"), PLACE, "left")
     is_there = fn.coalesce("held", fn.lit("")) == fn.col("value")
     there = beside.where(is_there & fn.col("epoch_now").isNotNull())
@@ -119,7 +119,10 @@ def _with_epochs(acknowledged: DataFrame, held: DataFrame, appended: DataFrame) 
 
 
 def _lacking(with_epochs: DataFrame, begun: DataFrame) -> DataFrame:
-    """Return those that a later leader began without, and the first such as lacking."""
+    """Return the acknowledgements that a later leader began without.
+
+    lacking: the start of the first such leader.
+    """
     began = begun.select(
         *PARTITION, fn.struct("epoch", "file", "seq", "node", "offset").alias("began")
     )
@@ -133,7 +136,7 @@ def _lacking(with_epochs: DataFrame, begun: DataFrame) -> DataFrame:
 
 
 def _with_appends(lacking: DataFrame, appended: DataFrame) -> DataFrame:
-    """Return them with appends: who traced an append at the offset, by leader epoch, in words."""
+    """Return the acknowledgements with appends: a text of the traced appends at their offset."""
     traced = (
         lacking.select(*ACKNOWLEDGEMENT)
         .join(_appends(appended), PARTITION)
@@ -147,7 +150,7 @@ def _with_appends(lacking: DataFrame, appended: DataFrame) -> DataFrame:
 
 
 def _appends(appended: DataFrame) -> DataFrame:
-    """Return PARTITION and append. They meet few records, lost ones, so ranges are compared."""
+    """Return PARTITION and append, by ranges of offsets: only the few lost records are joined."""
     append = fn.struct("epoch", "file", "seq", "node", "offset", "end_offset")
     return appended.select(*PARTITION, append.alias("append"))
 

@@ -1,4 +1,4 @@
-"""Sums by which many rows are compared at once: of equal rows, in any order, they are equal."""
+"""Sums by which many rows are compared at once: equal rows have equal sums, in any order."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _HALF_BITS = 32
 
 
 def sums_of(*columns: str) -> Column:
-    """Return an aggregate of (rows, low, high): how many rows there are, and what they tell.
+    """Return an aggregate of (rows, low, high): the number of rows, and sums of their hashes.
 
-    low and high are the sums of the halves of the rows' 64-bit hashes of the columns. Of groups of
-    rows that differ, in what they tell or how often, they are equal by a chance of 2**-64.
+    low and high are the sums of the halves of the rows' 64-bit hashes of the columns. Two groups of
+    different rows have equal sums by a chance of 2**-64.
     """
     hashed = fn.xxhash64(*columns)
     return fn.struct(

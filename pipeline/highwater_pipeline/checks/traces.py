@@ -1,4 +1,4 @@
-"""What checks read of nodes' traces: events of a kind with their details, and topics' lives."""
+"""Events of nodes' traces by kind, with their details, and the lives of topics."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ REQUIRED: dict[EventKind, tuple[str, ...]] = {
     EventKind.LOG_APPENDED: ("end_offset",),
     EventKind.LOG_TRUNCATED: ("high_watermark", "from_offset", "reason"),
 }
-"""By kind, the details for want of which the checker stops; completeness.py finds such events."""
+"""By kind, the details without which the checker stops; completeness.py finds such events."""
 
 
 def events_of(tables: Tables, kind: EventKind) -> DataFrame:
-    """Return EVENTS' rows of a kind, with file.
+    """Return the rows of EVENTS of a kind, with file.
 
     (file, seq) is the order in which the checker reads a run's events: by the names of the nodes'
     files, then as each node wrote them.
@@ -32,9 +32,9 @@ def events_of(tables: Tables, kind: EventKind) -> DataFrame:
 
 
 def lacking_details(tables: Tables) -> DataFrame:
-    """Return EVENTS' rows that lack what is REQUIRED of their kind, and lacking, the names of it.
+    """Return the rows of EVENTS that lack REQUIRED details of their kind.
 
-    One query of all kinds: a name has one type, whatever the kind.
+    lacking: the missing details' names. One query serves all kinds: a detail has one type in all.
     """
     lacking = (
         fn.when(
@@ -58,7 +58,7 @@ def file_of_node() -> Column:
 
 
 def deleted_topics(tables: Tables) -> DataFrame:
-    """Return (run_id, topic), each once, of the topics that a controller saw or made disappear."""
+    """Return (run_id, topic), each once, of the topics that a controller deleted or saw deleted."""
     seen = events_of(tables, EventKind.TOPICS_CHANGED).select(
         "run_id", fn.explode("deleted").alias("topic")
     )
@@ -67,9 +67,10 @@ def deleted_topics(tables: Tables) -> DataFrame:
 
 
 def with_life(tables: Tables, rows: DataFrame) -> DataFrame:
-    """Return the rows, events or looks at replicas, with life: the topic's id if it was deleted.
+    """Return the rows (events, or looks at replicas) with life, which tells a topic's lives apart.
 
-    life is "" where the topic never was, and null of a deleted topic without an id.
+    life: the topic's id if a topic of that name was deleted in the run, null if it has no id; ""
+      if none was deleted.
     Source: highwater_checker.lives.
     """
     gone = deleted_topics(tables).withColumn("is_deleted", fn.lit(True))

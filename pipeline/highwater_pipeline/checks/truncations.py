@@ -1,4 +1,4 @@
-"""I11: no replica cuts its log below its own high watermark, as the traces tell it."""
+"""I11: no replica cuts its log below its own high watermark, by its trace."""
 
 from __future__ import annotations
 
