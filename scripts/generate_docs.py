@@ -327,6 +327,8 @@ def catalogue_page() -> str:
 
 
 def default_text(setting: Field[Any]) -> str:
+    if setting.default_factory is not MISSING:
+        return "none"
     if setting.default is MISSING:
         return "must be given"
     value = setting.default

@@ -5,9 +5,9 @@ Each field is read from HIGHWATER_<FIELD> by highwater_core.settings.read_settin
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
-from highwater_core.config import Preset, resolve_toggles
+from highwater_core.config import Overrides, Preset, resolve_toggles
 from highwater_core.ids import Endpoint, NodeId
 from highwater_core.networks import check_announced, parse_networks
 from highwater_core.topic_configs import BROKER_DEFAULTS, BadTopicConfig, parse_topic_config
@@ -25,7 +25,7 @@ class BrokerSettings:
 
     node_id: int
     preset: Preset = Preset.FENCED
-    toggles: str = ""
+    toggles: Overrides = field(default_factory=dict)
     """A JSON object that replaces some of the preset's toggles."""
     incarnation: int = 0
     """Which start of this node it is; traces carry it."""
@@ -115,12 +115,12 @@ class BrokerSettings:
     def __post_init__(self) -> None:
         """Refuse values that no broker could work with, each by its name."""
         resolve_toggles(self.preset, self.toggles)
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name in BROKER_DEFAULTS:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name in BROKER_DEFAULTS:
                 continue  # they have bounds of their own
-            if field.name.endswith(("_timeout_ms", "_interval_ms", "_max_ms")) and value <= 0:
-                raise ValueError(f"{field.name} must be positive, not {value}")
+            if each.name.endswith(("_timeout_ms", "_interval_ms", "_max_ms")) and value <= 0:
+                raise ValueError(f"{each.name} must be positive, not {value}")
         for name, at in (
             ("client", self.client),
             ("external", self.client_external),

@@ -30,7 +30,7 @@ from highwater_chaos.node_settings import problems_of_settings
 from highwater_core.config import Preset, resolve_toggles
 from highwater_core.events import EventKind
 
-FORMAT = 1
+FORMAT = 2
 MAX_IN_FLIGHT = 5
 """Requests on one connection; clients refuse more."""
 SENDFILE_FROM_BYTES = 32 * 1024
@@ -67,7 +67,7 @@ class Topology(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     brokers: int = 3
     controllers: int = 2
     preset: Preset = Preset.FENCED
-    toggles: str = ""
+    toggles: dict[str, str | bool] = {}
     broker_settings: dict[str, int] = {}
     controller_settings: dict[str, int] = {}
 
@@ -207,8 +207,15 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return "" if self.expected is None else self.expected.planted
 
 
+class _Format(msgspec.Struct, frozen=True):
+    """Of a plan of any format, which one it is."""
+
+    format: int = FORMAT
+
+
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 _DECODER = msgspec.json.Decoder(Plan)
+_FORMAT_DECODER = msgspec.json.Decoder(_Format)
 
 
 def encode_plan(plan: Plan, *, omit_defaults: bool = False) -> bytes:
@@ -251,9 +258,12 @@ def decode_plan(text: bytes, source: PurePath | str = "plan") -> Plan:
     """Return the plan.
 
     Raises:
-        BadPlan: it is no JSON, has a field that plans do not have, or contradicts itself.
+        BadPlan: it is no JSON, of another format, has a field that plans do not have, or
+            contradicts itself.
     """
     try:
+        for problem in _problems_of_format(_FORMAT_DECODER.decode(text).format):
+            raise BadPlan(f"{source}: {problem}")
         plan = _DECODER.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadPlan(f"{source}: {error}") from error
@@ -285,8 +295,7 @@ def problems_of(plan: Plan) -> list[str]:
 
 
 def _problems_of(plan: Plan) -> Iterator[str]:
-    if plan.format != FORMAT:
-        yield f"format {plan.format} is not {FORMAT}"
+    yield from _problems_of_format(plan.format)
     if plan.quiet_after_ms < 0:
         yield "quiet_after_ms is negative"
     yield from _problems_of_topology(plan.topology)
@@ -301,6 +310,11 @@ def _problems_of(plan: Plan) -> Iterator[str]:
         client = getattr(step.do, "client", ANY)
         if client not in (ANY, *client_names(plan.workload)):
             yield f"{where}: there is no client {client!r}"
+
+
+def _problems_of_format(number: int) -> Iterator[str]:
+    if number != FORMAT:
+        yield f"format {number} is not {FORMAT}"
 
 
 def _problems_of_topology(topology: Topology) -> Iterator[str]:

@@ -90,8 +90,13 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def _say_value(value: str | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
 def _say_topology(topology: Topology) -> str:
-    toggles = f" with {topology.toggles}" if topology.toggles else ""
+    own = ", ".join(f"{name} {_say_value(value)}" for name, value in topology.toggles.items())
+    toggles = f" with {own}" if own else ""
     return (
         f"{counted(topology.brokers, 'broker')}, {counted(topology.controllers, 'controller')}, "
         f"preset {topology.preset}{toggles}"

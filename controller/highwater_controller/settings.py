@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from highwater_core.config import Preset, resolve_toggles
+from highwater_core.config import Overrides, Preset, resolve_toggles
 from highwater_core.ids import NodeId
 from highwater_core.networks import check_announced, parse_networks
 
@@ -15,8 +15,8 @@ class ControllerSettings:
 
     node_id: NodeId
     preset: Preset = Preset.FENCED
-    toggles: str = ""
-    """A JSON object of toggles that differ from the preset's."""
+    toggles: Overrides = field(default_factory=dict)
+    """A JSON object that replaces some of the preset's toggles."""
     incarnation: int = 0
     """Grows with each start of this node; shown in snapshots."""
     zookeeper: str = "zookeeper:2181"

@@ -7,9 +7,10 @@ Source: docs/explanation/presets.md; the rows are of docs/reference/catalogue.md
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 import msgspec
 
@@ -149,22 +150,23 @@ PRESETS: dict[Preset, Toggles] = {
 }
 
 
-def resolve_toggles(preset: Preset, overrides: str = "") -> Toggles:
-    """Return the preset's toggles with some replaced; overrides is a JSON object or empty.
+Overrides = Mapping[str, str | bool]
+"""Values of toggles by name, in place of the preset's."""
+NO_OVERRIDES: Overrides = MappingProxyType({})
+
+
+def resolve_toggles(preset: Preset, overrides: Overrides = NO_OVERRIDES) -> Toggles:
+    """Return the preset's toggles with some replaced.
 
     Raises:
-        msgspec.ValidationError: the overrides are no JSON object of toggles and their values, or
-            one toggle gives up what another one rests on.
+        msgspec.ValidationError: the overrides name no toggle or no value of one, or one toggle
+            gives up what another one rests on.
     """
     values = asdict(PRESETS[preset])
-    try:
-        replaced = msgspec.json.decode(overrides or "{}", type=dict[str, str | bool])
-    except msgspec.DecodeError as error:
-        raise msgspec.ValidationError(f"toggles: {error}") from error
-    unknown = sorted(set(replaced) - set(values))
+    unknown = sorted(set(overrides) - set(values))
     if unknown:
         raise msgspec.ValidationError(f"no such toggle: {', '.join(unknown)}")
-    toggles = msgspec.convert(values | replaced, Toggles)
+    toggles = msgspec.convert(values | dict(overrides), Toggles)
     for is_given_up, why in _PREMISES:
         if is_given_up(toggles):
             raise msgspec.ValidationError(f"toggles: {why}")

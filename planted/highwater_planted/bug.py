@@ -7,16 +7,14 @@ runs or reads traces is not told.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import ModuleType
 
-import msgspec
-
 from highwater_core.check import check
-from highwater_core.config import PRESETS, Preset, resolve_toggles
+from highwater_core.config import PRESETS, Overrides, Preset, resolve_toggles
 
 
 class FaultFamily(StrEnum):
@@ -59,15 +57,10 @@ class PlantedBug:
     """The JIRA or KIP that tells of it, or "own"."""
     breaks: tuple[str, ...]
     shows_under: tuple[FaultFamily, ...]
-    toggles: Mapping[str, str | bool] = field(default_factory=dict)
+    toggles: Overrides = field(default_factory=dict)
     replacements: tuple[Replacement, ...] = ()
     is_rare: bool = False
     """It takes several faults in one order to show: thousands of schedules, not tens."""
-
-    @property
-    def toggles_json(self) -> str:
-        """The toggles as a node's setting takes them."""
-        return msgspec.json.encode(self.toggles).decode()
 
     @contextmanager
     def apply(self) -> Iterator[None]:
@@ -80,7 +73,7 @@ class PlantedBug:
                 f"{self.name}: {each.owner.__name__} has no {each.attribute}",
             )
             originals.append((each, vars(each.owner)[each.attribute]))
-        PRESETS[Preset.FENCED] = resolve_toggles(Preset.FENCED, self.toggles_json)
+        PRESETS[Preset.FENCED] = resolve_toggles(Preset.FENCED, self.toggles)
         try:
             for each, _ in originals:
                 setattr(each.owner, each.attribute, each.planted)

@@ -18,7 +18,7 @@ from highwater_controller.node import ControllerNode
 from highwater_controller.settings import ControllerSettings
 from highwater_core import znodes
 from highwater_core.check import check
-from highwater_core.config import Preset
+from highwater_core.config import Overrides, Preset
 from highwater_core.events import TraceEvent
 from highwater_core.fail_points import FailPoints
 from highwater_core.ids import FIRST_CONTROLLER_ID, Endpoint, NodeId, TopicPartition
@@ -75,7 +75,7 @@ class Topology:
     broker_count: int = 3
     controller_count: int = 2
     preset: Preset = Preset.FENCED
-    toggles: str = ""
+    toggles: Overrides = field(default_factory=dict)
     broker_settings: Mapping[str, Any] = field(default_factory=dict)
     controller_settings: Mapping[str, Any] = field(default_factory=dict)
     through_codecs: bool = False

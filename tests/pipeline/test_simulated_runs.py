@@ -59,7 +59,7 @@ def test_its_verdict_is_the_judges_and_of_large_runs_the_tables(
 
 def test_its_topology_is_as_that_of_a_run_in_containers(tmp_path: Path) -> None:
     plan = decode_plan(PLAN.read_bytes())
-    topology = replace(plan.topology, toggles='{"unclean_election": true}')
+    topology = replace(plan.topology, toggles={"unclean_election": True})
     folder = RunFolder(tmp_path / "run")
     with Screen() as screen:
         run_in_simulator(replace(plan, topology=topology), folder, screen)

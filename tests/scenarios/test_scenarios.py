@@ -55,6 +55,6 @@ def test_each_failing_scenario_has_a_twin_that_passes_with_every_fix() -> None:
         twin = plans[f"{name}{TWIN}"]
         assert twin.expected == Expected("pass")
         assert twin.topology.preset == "fenced"
-        assert twin.topology.toggles == ""
+        assert twin.topology.toggles == {}
         told = ("steps", "workload", "quiet_after_ms", "core", "probes_shrinking")
         assert [getattr(twin, name) for name in told] == [getattr(plan, name) for name in told]

@@ -44,9 +44,7 @@ def test_logs_agree_after_fast_leader_changes_only_with_the_epoch_in_the_answer(
     truncation: str, differs: bool, make_cluster: Callable[..., Any]
 ) -> None:
     """Source: KIP-279, KAFKA-6361: each broker has epochs that the other one lacks."""
-    cluster = make_cluster(
-        broker_count=2, controller_count=1, toggles=f'{{"truncation": "{truncation}"}}'
-    )
+    cluster = make_cluster(broker_count=2, controller_count=1, toggles={"truncation": truncation})
     world, client = cluster.world, cluster.client
 
     async def story(c: Any) -> None:

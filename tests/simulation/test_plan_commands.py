@@ -71,7 +71,7 @@ def padded(path: Path) -> Plan:
 def without_toggles(path: Path) -> Plan:
     """Return a scenario's plan without its toggles: nodes have every fix but what is planted."""
     plan = decode_plan(path.read_bytes())
-    return replace(plan, topology=replace(plan.topology, toggles=""))
+    return replace(plan, topology=replace(plan.topology, toggles={}))
 
 
 # ---------------------------------------------------------------- sim shrink

@@ -9,7 +9,7 @@ from ipaddress import IPv4Network
 
 import msgspec
 
-from highwater_core.config import Preset, Toggles, resolve_toggles
+from highwater_core.config import Overrides, Preset, Toggles, resolve_toggles
 from highwater_core.ids import FIRST_CONTROLLER_ID, Endpoint, NodeId
 from highwater_core.settings import PREFIX
 
@@ -68,7 +68,7 @@ class Topology:
     controllers: int = 2
     preset: Preset = Preset.FENCED
     session_timeout_ms: int = 6_000
-    toggles: Mapping[str, str | bool] = field(default_factory=dict)
+    toggles: Overrides = field(default_factory=dict)
     broker_settings: Mapping[str, Setting] = field(default_factory=dict)
     controller_settings: Mapping[str, Setting] = field(default_factory=dict)
 
@@ -90,7 +90,7 @@ class Topology:
                 raise ValueError(f"{name!r} is not a setting that a topology may replace")
 
     def resolved_toggles(self) -> Toggles:
-        return resolve_toggles(self.preset, _toggles_text(self.toggles))
+        return resolve_toggles(self.preset, self.toggles)
 
     @property
     def broker_ids(self) -> tuple[NodeId, ...]:
@@ -207,5 +207,5 @@ def _setting_text(value: Setting) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _toggles_text(toggles: Mapping[str, str | bool]) -> str:
+def _toggles_text(toggles: Overrides) -> str:
     return msgspec.json.encode(dict(toggles)).decode() if toggles else ""

@@ -6,7 +6,7 @@ import msgspec
 
 from highwater.errors import HarnessError
 from highwater_chaos.plan import Plan
-from highwater_core.config import Preset, resolve_toggles
+from highwater_core.config import NO_OVERRIDES, Overrides, Preset, resolve_toggles
 from highwater_planted import PLANTED
 
 
@@ -25,7 +25,7 @@ def check_bug(name: str) -> None:
         raise NoSuchBug(f"there is no planted bug {name!r}; there are {known}")
 
 
-def check_planting(name: str, preset: Preset, overrides: str = "") -> None:
+def check_planting(name: str, preset: Preset, overrides: Overrides = NO_OVERRIDES) -> None:
     """Check that nodes of the preset, with these toggles changed, would have the bug.
 
     Without this a search would pass, or fail, with a bug that no node had.
@@ -42,10 +42,10 @@ def check_planting(name: str, preset: Preset, overrides: str = "") -> None:
         with PLANTED[name].apply():
             is_there = resolve_toggles(preset, overrides) != without
     except msgspec.ValidationError as error:
-        raise PlantsNothing(f"toggles {overrides}: {error}") from error
+        raise PlantsNothing(f"toggles {dict(overrides)}: {error}") from error
     if not is_there:
         toggles = ", ".join(PLANTED[name].toggles)
-        own = f" with toggles {overrides}" if overrides else ""
+        own = f" with toggles {dict(overrides)}" if overrides else ""
         raise PlantsNothing(
             f"planted bug {name} sets {toggles} of preset {Preset.FENCED} alone: "
             f"under preset {preset}{own} no node would have it"

@@ -14,7 +14,7 @@ from highwater_broker.log.log_config import LogConfig
 from highwater_broker.partition import Partition
 from highwater_broker.partition_context import PartitionContext
 from highwater_broker.settings import BrokerSettings
-from highwater_core.config import Preset, Toggles, resolve_toggles
+from highwater_core.config import NO_OVERRIDES, Overrides, Preset, Toggles, resolve_toggles
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.fail_points import BROKER_FAIL_POINTS, FailPoints
 from highwater_core.ids import (
@@ -140,7 +140,7 @@ class Bench:
 def make_bench() -> Iterator[Callable[..., Bench]]:
     kernels: list[Kernel] = []
 
-    def make(preset: Preset = Preset.FENCED, toggles: str = "") -> Bench:
+    def make(preset: Preset = Preset.FENCED, toggles: Overrides = NO_OVERRIDES) -> Bench:
         kernel = Kernel()
         kernels.append(kernel)
         runtime = kernel.runtime("broker-1")

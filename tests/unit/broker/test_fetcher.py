@@ -174,7 +174,7 @@ def test_a_new_epoch_of_the_same_leader_truncates_only_with_the_fix(
 def test_a_truncation_that_is_still_due_is_not_forgotten_when_its_leader_is_named_again(
     make_bench: MakeBench,
 ) -> None:
-    bench = make_bench(toggles='{"truncate_on": "leader_change"}')
+    bench = make_bench(toggles={"truncate_on": "leader_change"})
     partition = follower_with(bench, MINE, high_watermark=1)
     leader = Leader(LEADERS, high_watermark=2)
 

@@ -131,7 +131,9 @@ class Change:
         Change(("steps", 0, "why"), "", "why"),
         Change(("steps", 1, "when", "until"), 1, "until"),
         Change(("seed",), "five", "seed"),
-        Change(("format",), 2, "format 2"),
+        Change(("format",), 1, "format 1 is not 2"),
+        Change(("topology", "toggles"), "{}", "toggles"),
+        Change(("topology", "toggles"), {"topic_id": 1}, "toggles"),
         Change(("topology", "brokers"), 0, "at least one broker"),
         Change(("workload", "topics", 0, "replication_factor"), 3, "3 replicas"),
         Change(("workload", "producers", 0, "topic"), "x", "'x'"),
@@ -211,3 +213,9 @@ def test_nodes_are_numbered_brokers_from_0_and_controllers_from_1000() -> None:
     assert node_names(Topology(2, 2)) == (
         "broker-0", "broker-1", "controller-1000", "controller-1001",
     )  # fmt: skip
+
+
+def test_a_plan_of_another_format_is_refused_before_its_fields_are_looked_at() -> None:
+    text = b'{"seed": 1, "topology": {"toggles": "{}"}, "format": 1}'
+    with pytest.raises(BadPlan, match=r"^plan: format 1 is not 2$"):
+        decode_plan(text)

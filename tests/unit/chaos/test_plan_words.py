@@ -136,7 +136,7 @@ def test_a_plan_without_its_defaults_is_the_same_plan_and_says_no_more_than_it_m
             }
         ],
         "expected": {"verdict": "fail", "invariant": "I1", "rows": [4], "planted": "a_bug"},
-        "format": 1,
+        "format": 2,
     }
     assert text.startswith(b'{\n  "title"')
 

@@ -60,7 +60,7 @@ def test_failover_removes_the_dead_from_the_isr_also_where_the_leader_lives(clus
 
 def test_without_the_toggle_the_init_command_comes_before_any_metadata(cluster):
     cluster.start_broker(0)
-    cluster.start_controller(toggles='{"update_metadata_first": false}')
+    cluster.start_controller(toggles={"update_metadata_first": False})
     cluster.until_failed_over()
     told = cluster.brokers[0].told
     assert isinstance(told[0], LeaderAndIsrRequest)

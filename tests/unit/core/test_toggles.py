@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from highwater_core.config import PRESETS, Preset, resolve_toggles
+from highwater_core.config import PRESETS, Overrides, Preset, resolve_toggles
 from highwater_planted import PLANTED
 
 
@@ -17,13 +17,13 @@ def test_a_preset_gives_up_none_of_its_own_premises(preset: Preset) -> None:
 @pytest.mark.parametrize(
     ("preset", "overrides", "needed"),
     [
-        ("fenced", '{"high_watermark_waits_for_min_isr": false}', "waits_for_min_isr"),
-        ("v3", '{"eligible_leader_replicas": true}', "waits_for_min_isr"),
-        ("fenced", '{"isr_write": "leader_conditional_write"}', "isr_write alter_partition"),
+        ("fenced", {"high_watermark_waits_for_min_isr": False}, "waits_for_min_isr"),
+        ("v3", {"eligible_leader_replicas": True}, "waits_for_min_isr"),
+        ("fenced", {"isr_write": "leader_conditional_write"}, "isr_write alter_partition"),
     ],
 )
 def test_a_toggle_that_takes_away_what_another_promises_is_refused(
-    preset: str, overrides: str, needed: str
+    preset: str, overrides: Overrides, needed: str
 ) -> None:
     with pytest.raises(msgspec.ValidationError, match=f"needs .*{needed}"):
         resolve_toggles(Preset(preset), overrides)
@@ -32,12 +32,12 @@ def test_a_toggle_that_takes_away_what_another_promises_is_refused(
 @pytest.mark.parametrize(
     "overrides",
     [
-        '{"high_watermark_waits_for_min_isr": false, "eligible_leader_replicas": false}',
-        '{"isr_write": "leader_conditional_write", "eligible_leader_replicas": false}',
-        '{"topic_id": false}',
+        {"high_watermark_waits_for_min_isr": False, "eligible_leader_replicas": False},
+        {"isr_write": "leader_conditional_write", "eligible_leader_replicas": False},
+        {"topic_id": False},
     ],
 )
-def test_without_the_promise_its_premise_may_go(overrides: str) -> None:
+def test_without_the_promise_its_premise_may_go(overrides: Overrides) -> None:
     resolve_toggles(Preset.FENCED, overrides)
 
 

@@ -97,7 +97,7 @@ def test_the_cluster_is_the_plans_with_one_session_timeout_that_zookeeper_grants
         topology=Topology(
             brokers=2,
             controllers=3,
-            toggles='{"unclean_election": true}',
+            toggles={"unclean_election": True},
             broker_settings={"session_timeout_ms": 400, "segment_bytes": 600},
             controller_settings={"session_timeout_ms": 1_500, "command_timeout_ms": 200},
         ),

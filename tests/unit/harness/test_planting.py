@@ -9,40 +9,42 @@ from highwater.runs.plans.in_simulator import check_simulated
 from highwater.runs.plans.translation import unsupported
 from highwater.search.planting import NoSuchBug, PlantsNothing, bug_of, check_planting
 from highwater_chaos.plan import Expected, Plan, Topology
-from highwater_core.config import Preset, resolve_toggles
+from highwater_core.config import Overrides, Preset, resolve_toggles
 from highwater_planted import PLANTED
 
 BY_TOGGLE = "truncate_to_high_watermark"
 BY_FUNCTION = "truncate_nothing"
-SAME = '{"truncation": "leader_epoch"}'
-OTHER = '{"stop_replica_leader_epoch": false}'
+SAME: Overrides = {"truncation": "leader_epoch"}
+OTHER: Overrides = {"stop_replica_leader_epoch": False}
 
 
 @pytest.mark.parametrize(
     ("bug", "preset", "overrides"),
     [
-        ("", Preset.V3, ""),
-        (BY_FUNCTION, Preset.V3, ""),
+        ("", Preset.V3, {}),
+        (BY_FUNCTION, Preset.V3, {}),
         (BY_FUNCTION, Preset.FENCED, SAME),
-        (BY_TOGGLE, Preset.FENCED, ""),
+        (BY_TOGGLE, Preset.FENCED, {}),
         (BY_TOGGLE, Preset.FENCED, OTHER),
     ],
 )
-def test_a_bug_that_nodes_would_have_is_planted(bug: str, preset: Preset, overrides: str) -> None:
+def test_a_bug_that_nodes_would_have_is_planted(
+    bug: str, preset: Preset, overrides: Overrides
+) -> None:
     check_planting(bug, preset, overrides)
 
 
 @pytest.mark.parametrize(
     ("bug", "preset", "overrides", "says"),
     [
-        (BY_TOGGLE, Preset.V3, "", "under preset v3 no node would have it"),
-        ("stale_controller_accepted", Preset.V3, "", "sets check_controller_epoch"),
+        (BY_TOGGLE, Preset.V3, {}, "under preset v3 no node would have it"),
+        ("stale_controller_accepted", Preset.V3, {}, "sets check_controller_epoch"),
         (BY_TOGGLE, Preset.FENCED, SAME, f"with toggles {SAME} no node"),
-        (BY_TOGGLE, Preset.FENCED, '{"no_such_toggle": true}', "no such toggle"),
+        (BY_TOGGLE, Preset.FENCED, {"no_such_toggle": True}, "no such toggle"),
     ],
 )
 def test_a_bug_that_no_node_would_have_is_refused(
-    bug: str, preset: Preset, overrides: str, says: str
+    bug: str, preset: Preset, overrides: Overrides, says: str
 ) -> None:
     with pytest.raises(PlantsNothing, match=says):
         check_planting(bug, preset, overrides)

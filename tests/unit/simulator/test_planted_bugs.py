@@ -657,7 +657,7 @@ def test_a_planted_bug_is_described(bug: PlantedBug) -> None:
     assert bug.breaks
     assert bug.shows_under
     assert all(isinstance(family, FaultFamily) for family in bug.shows_under)
-    assert resolve_toggles(Preset.FENCED, bug.toggles_json) != PRESETS[Preset.V3]
+    assert resolve_toggles(Preset.FENCED, bug.toggles) != PRESETS[Preset.V3]
 
 
 @pytest.mark.parametrize("bug", list(PLANTED.values()), ids=list(PLANTED))

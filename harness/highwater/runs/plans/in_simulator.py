@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import msgspec
-
 from highwater.cluster.topology import Topology
 from highwater.errors import HarnessError
 from highwater.report.picture import Fault
@@ -149,7 +147,7 @@ def _write_evidence(folder: RunFolder, result: RunResult) -> None:
         planned.brokers,
         planned.controllers,
         planned.preset,
-        msgspec.json.decode(planned.toggles or "{}"),
+        planned.toggles,
         planned.broker_settings,
         planned.controller_settings,
     )

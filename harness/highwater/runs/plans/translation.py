@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from highwater.cluster.topology import MIN_SESSION_TIMEOUT_MS, Topology
 from highwater.faults.kinds import KINDS
 from highwater.search.planting import problems_with_bug
@@ -39,15 +37,12 @@ def topology_of(plan: Plan) -> Topology:
     planned = plan.topology
     broker_settings = {k: v for k, v in planned.broker_settings.items() if k != _SESSION}
     controller_settings = {k: v for k, v in planned.controller_settings.items() if k != _SESSION}
-    toggles: dict[str, str | bool] = {}
-    if planned.toggles:
-        toggles = msgspec.json.decode(planned.toggles, type=dict[str, str | bool])
     sessions = {} if (timeout_ms := _session_timeout_ms(plan)) is None else {_SESSION: timeout_ms}
     return Topology(
         brokers=planned.brokers,
         controllers=planned.controllers,
         preset=planned.preset,
-        toggles=toggles,
+        toggles=planned.toggles,
         broker_settings=broker_settings,
         controller_settings=controller_settings,
         **sessions,
