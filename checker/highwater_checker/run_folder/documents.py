@@ -148,8 +148,12 @@ class RunBuild:
 
 @dataclass(frozen=True, slots=True)
 class RunStart:
-    """When the run began, by its machine's wall clock since 1970."""
+    """When the run began, by its machine's monotonic clock and by its wall clock since 1970.
 
+    Nodes trace the wall clock: ts_ns - start_wall_ns is a trace event's time in the run.
+    """
+
+    start_monotonic_ns: Int64 | None = None
     start_wall_ns: Int64 | None = None
 
 
@@ -225,11 +229,10 @@ WATCHED: Document[CheckResult] = Document("watched.json", CheckResult)
 EXCUSED: Document[tuple[Excused, ...]] = Document("excused.json", tuple[Excused, ...])
 TOPOLOGY: Document[RunTopology] = Document(names.TOPOLOGY, RunTopology)
 PLAN: Document[RunPlan] = Document(names.PLAN, RunPlan)
-"""Read here; the harness writes the whole plan."""
+"""Read here; the whole plan, of which this is a part, is written by its own package, chaos."""
 LOAD: Document[RunLoad] = Document(names.LOAD, RunLoad)
 BUILD: Document[RunBuild] = Document(names.BUILD, RunBuild)
 CLOCK: Document[RunStart] = Document(names.CLOCK, RunStart)
-"""Read here; the harness writes the monotonic clock beside it."""
 VERDICT: Document[Verdict] = Document(names.VERDICT, Verdict)
 
 DOCUMENTS: tuple[Document[Any], ...] = (

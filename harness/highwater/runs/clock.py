@@ -3,40 +3,25 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
-
-import msgspec
+from dataclasses import dataclass
 
 from highwater.run_folder import RunFolder
-from highwater_checker.run_folder.names import CLOCK
+from highwater_checker.run_folder.documents import CLOCK, RunStart
 
 
-class RunClock(msgspec.Struct, frozen=True):
-    """When a run began, by the machine's monotonic clock and by its wall clock since 1970.
-
-    Histories, looks, probes and intents count from the first; containers have the second, so that
-    ts_ns - start_wall_ns is a trace event's time in the run.
-    """
+@dataclass(frozen=True, slots=True)
+class RunClock:
+    """A run's own clock, which counts from its start: of histories, looks, probes and intents."""
 
     start_monotonic_ns: int
-    start_wall_ns: int
 
     @classmethod
     def begin(cls, folder: RunFolder) -> RunClock:
         """Let the run begin now, and write down when that was."""
-        clock = cls(time.monotonic_ns(), time.time_ns())
-        folder.write_json(CLOCK, clock)
-        return clock
+        start_ns = time.monotonic_ns()
+        folder.write(CLOCK, RunStart(start_ns, start_wall_ns=time.time_ns()))
+        return cls(start_ns)
 
     def now_ns(self) -> int:
         """Return how long ago the run began."""
         return time.monotonic_ns() - self.start_monotonic_ns
-
-
-def read_run_clock(folder: Path) -> RunClock:
-    """Return what the run's folder says.
-
-    Raises:
-        OSError, msgspec.DecodeError: it does not say.
-    """
-    return msgspec.json.decode((folder / CLOCK).read_bytes(), type=RunClock)

@@ -8,10 +8,10 @@ from dataclasses import replace
 import msgspec
 
 from highwater.run_folder import RunFolder
-from highwater.runs.clock import RunClock
 from highwater_checker.history import HistoryEvent, encode
 from highwater_checker.looks import Look, encode_look
 from highwater_checker.run_folder import names
+from highwater_checker.run_folder.documents import CLOCK, RunStart
 from highwater_core.events import TraceEvent
 from highwater_core.traces import encode_event
 from highwater_simulator.clocks import NS_PER_MS, WALL_CLOCK_START_MS
@@ -54,7 +54,7 @@ def write_traces(folder: RunFolder, entries: Iterable[Entry]) -> None:
 
 def write_clock(folder: RunFolder) -> None:
     """Write when the run began: its own time is virtual time."""
-    folder.write_json(names.CLOCK, RunClock(0, START_WALL_NS))
+    folder.write(CLOCK, RunStart(start_monotonic_ns=0, start_wall_ns=START_WALL_NS))
 
 
 def write_intents(folder: RunFolder, result: RunResult) -> None:

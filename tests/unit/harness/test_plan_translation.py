@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from highwater.cluster.topology import MIN_SESSION_TIMEOUT_MS
+from highwater.cluster.topology import MIN_SESSION_TIMEOUT_MS, decode_topology
+from highwater.cluster.topology import Topology as ClusterTopology
 from highwater.faults.kinds import KINDS
 from highwater.runs.plans.in_containers import Unsupported, check_supported
-from highwater.runs.plans.translation import differences, topology_of, unsupported
+from highwater.runs.plans.translation import differences, run_topology_of, topology_of, unsupported
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Expected, Network, Plan, Step, Topology
+from highwater_checker.run_folder.documents import TOPOLOGY
+from highwater_core.config import Preset
 
 
 def plan_with(*faults: f.Fault) -> Plan:
@@ -111,6 +114,20 @@ def test_the_cluster_is_the_plans_with_one_session_timeout_that_zookeeper_grants
     assert list(differences(plan)) == [
         "every session lasts 1500 ms: one for all nodes, and what ZooKeeper grants"
     ]
+
+
+def test_the_runs_folder_says_all_of_the_cluster() -> None:
+    topology = ClusterTopology(
+        brokers=2,
+        controllers=3,
+        preset=Preset.V3,
+        session_timeout_ms=1_500,
+        toggles={"unclean_election": True},
+        broker_settings={"segment_bytes": 600},
+        controller_settings={"command_timeout_ms": 200},
+    )
+    written = TOPOLOGY.encode(run_topology_of(topology))
+    assert decode_topology(written) == topology
 
 
 def test_too_short_a_session_is_lengthened_and_said() -> None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from highwater.runs.chaos.acting import read_intents
-from highwater.runs.clock import read_run_clock
 from highwater.runs.plans.outcome import PlanResult
 from highwater_chaos.plan import Plan
 from highwater_checker.finding import Finding
 from highwater_checker.history import HistoryEvent
+from highwater_checker.run_folder.documents import CLOCK, BadDocument
 from highwater_checker.run_folder.histories import read_history
 from highwater_checker.run_folder.lines import read_traces
 from highwater_checker.run_folder.names import INTENTS
@@ -141,7 +141,13 @@ def _first_proven_ns(folder: Path) -> int | None:
 
 
 def _by_run_time(folder: Path, traces: Sequence[TraceEvent]) -> list[tuple[int, TraceEvent]]:
-    """Return the events by the time since the run's start: nodes trace wall clocks, of one host."""
-    start_wall_ns = read_run_clock(folder).start_wall_ns
+    """Return the events by the time since the run's start: nodes trace wall clocks, of one host.
+
+    Raises:
+        BadDocument: the folder does not say when the run began.
+    """
+    start = CLOCK.read(folder)
+    if start is None or (start_wall_ns := start.start_wall_ns) is None:
+        raise BadDocument(CLOCK.name, "it does not say when the run began")
     timed = ((event.ts_ns - start_wall_ns, event) for event in traces)
     return sorted(timed, key=lambda each: each[0])

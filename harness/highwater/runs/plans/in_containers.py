@@ -27,7 +27,7 @@ from highwater.runs.plans.outcome import PlanResult, conclude, write_plan
 from highwater.runs.plans.promises import promises_of
 from highwater.runs.plans.schedule import Schedule, StepDone
 from highwater.runs.plans.trace_watch import TraceWatch
-from highwater.runs.plans.translation import differences, topology_of, unsupported
+from highwater.runs.plans.translation import differences, run_topology_of, topology_of, unsupported
 from highwater.runs.probing import Prober, ProberDied
 from highwater.runs.stock.libraries import ClientKind, differences_of
 from highwater.waiting import NeverHappened
@@ -36,7 +36,7 @@ from highwater_chaos.plan import Observed, Plan
 from highwater_chaos.words import say_step
 from highwater_checker.looks import Look, leaderships
 from highwater_checker.run_folder import names
-from highwater_checker.run_folder.documents import FINAL_LOOK, PROMISES, REQUIREMENTS
+from highwater_checker.run_folder.documents import FINAL_LOOK, PROMISES, REQUIREMENTS, TOPOLOGY
 from highwater_checker.run_folder.names import INTENTS, PROBES
 from highwater_checker.verdict import Requirement
 from highwater_client.running_load import LoadJob
@@ -89,7 +89,7 @@ def run_in_containers(
     topology = check_supported(plan)
     write_plan(folder, plan)
     folder.write(PROMISES, promises_of(plan, LEAST_SHARE_ACKNOWLEDGED))
-    folder.write_json(names.TOPOLOGY, topology)
+    folder.write(TOPOLOGY, run_topology_of(topology))
     notes = (*differences(plan), *differences_of(client))
     for note in notes:
         screen.say(f"unlike the plan: {note}", style="yellow")
