@@ -1,6 +1,6 @@
 """What is in force for each topic on this broker: its own configuration, the brokers', defaults.
 
-Source: docs/explanation/replication.md, "ZooKeeper's tree"; KIP-226 (the layers: core's config_layers.py).
+Source: docs/explanation/replication.md, "ZooKeeper's tree"; KIP-226.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from highwater_simulator.network import EvenLatency, HeavyTailedLatency, Latency
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.oracle.violation import InvariantBroken, Violation
 from highwater_simulator.trace_log import TraceLog
-from highwater_simulator.world import Topology, World, broker_name, controller_name
+from highwater_simulator.world import SimulatedTopology, World, broker_name, controller_name
 
 READY_WITHIN_MS = 20_000
 WRITE_ON_MS = 400
@@ -116,7 +116,7 @@ class PlanRun:
         network = plan.network
         self.world = World(
             plan.seed,
-            Topology(
+            SimulatedTopology(
                 broker_count=plan.topology.brokers,
                 controller_count=plan.topology.controllers,
                 preset=plan.topology.preset,

@@ -69,8 +69,11 @@ class Node(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Topology:
-    """What a cluster is made of; the settings override single fields of each node's."""
+class SimulatedTopology:
+    """What a cluster in virtual time is made of: nodes, and how messages and files behave.
+
+    The settings override single fields of each node's.
+    """
 
     broker_count: int = 3
     controller_count: int = 2
@@ -114,8 +117,8 @@ def controller_name(controller_id: int) -> str:
 class World:
     """The cluster, and what a story may do to it."""
 
-    def __init__(self, seed: int, topology: Topology | None = None) -> None:
-        self.topology = topology or Topology()
+    def __init__(self, seed: int, topology: SimulatedTopology | None = None) -> None:
+        self.topology = topology or SimulatedTopology()
         self.seed = seed
         self.rng = SeededRng(seed)
         self.kernel = Kernel(ties=self.rng.stream("ties") if self.topology.shuffles_ties else None)

@@ -12,7 +12,7 @@ from highwater_core.ids import Endpoint, NodeId, Offset, TopicPartition
 from highwater_core.ports import CallFailed
 from highwater_simulator.client import SimulatedClient
 from highwater_simulator.disk_faults import DiskFaults
-from highwater_simulator.world import CLIENT_PORT, NodeHandle, Topology, World
+from highwater_simulator.world import CLIENT_PORT, NodeHandle, SimulatedTopology, World
 from highwater_wire.kafka.messages import (
     CONSUMER,
     FetchPartition,
@@ -47,7 +47,7 @@ class FuzzedCluster:
     """Three brokers and a controller, with the topics orders and witness."""
 
     def __init__(self, world: World | None = None) -> None:
-        self.world = world or World(1, Topology(broker_count=3, controller_count=1))
+        self.world = world or World(1, SimulatedTopology(broker_count=3, controller_count=1))
         self.client: SimulatedClient = self.world.client("witness-client")
         self._sent = 0
 

@@ -23,7 +23,7 @@ from highwater_adapters.tcp_server import ConnectionContext, KafkaListener, List
 from highwater_core.ids import Offset
 from highwater_core.ports import Ports
 from highwater_simulator.tasks import NodeRuntime, SimulatedTask
-from highwater_simulator.world import NodeHandle, Topology, World
+from highwater_simulator.world import NodeHandle, SimulatedTopology, World
 from highwater_wire.kafka.messages import (
     CONSUMER,
     FetchPartition,
@@ -141,7 +141,7 @@ class _KernelFiles(RealFileSystem):
 class _WorldWithFiles(World):
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        super().__init__(1, Topology(broker_count=1, controller_count=1))
+        super().__init__(1, SimulatedTopology(broker_count=1, controller_count=1))
 
     def _ports(self, handle: NodeHandle, runtime: NodeRuntime) -> Ports:
         ports = super()._ports(handle, runtime)

@@ -15,7 +15,7 @@ from highwater_simulator.kernel import Kernel
 from highwater_simulator.network import Network, Plane
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.tasks import NodeRuntime
-from highwater_simulator.world import Topology, World
+from highwater_simulator.world import SimulatedTopology, World
 from highwater_simulator.zookeeper import HOST, ZooKeeper
 from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 from tests.support.failover_story import ORDERS, create_orders, full_isr, send_records
@@ -87,7 +87,7 @@ def make_cluster() -> Iterator[MakeCluster]:
     made: list[Cluster] = []
 
     def make(seed: int = 1, **topology: Any) -> Cluster:
-        made.append(Cluster(World(seed, Topology(**topology))))
+        made.append(Cluster(World(seed, SimulatedTopology(**topology))))
         return made[-1]
 
     yield make

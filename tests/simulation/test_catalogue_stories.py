@@ -22,7 +22,7 @@ from highwater_simulator.liveness import Core
 from highwater_simulator.network import Plane
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.oracle.violation import InvariantBroken, Violation
-from highwater_simulator.world import Topology, World, broker_name, controller_name
+from highwater_simulator.world import SimulatedTopology, World, broker_name, controller_name
 from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 
 T0 = TopicPartition("t", 0)
@@ -36,7 +36,9 @@ class Tale:
 
     def __init__(self, preset: Preset, flagged: tuple[str, ...] = (), **topology: Any) -> None:
         broker_settings = {"session_timeout_ms": 1_000, **topology.pop("broker_settings", {})}
-        self.world = World(3, Topology(preset=preset, broker_settings=broker_settings, **topology))
+        self.world = World(
+            3, SimulatedTopology(preset=preset, broker_settings=broker_settings, **topology)
+        )
         self.preset = preset
         self.oracle = Oracle(
             self.world, flagged=(*FLAGGED, *flagged) if preset is Preset.V3 else ()

@@ -24,7 +24,7 @@ from highwater_simulator.liveness import (
 )
 from highwater_simulator.operators import change_config
 from highwater_simulator.oracle.checkpoints import HIGH_WATERMARKS
-from highwater_simulator.world import Topology, World
+from highwater_simulator.world import SimulatedTopology, World
 from tests.support.failover_story import ORDERS
 
 ALL = Core((0, 1, 2), (1000, 1001))
@@ -244,7 +244,7 @@ def test_i15_what_is_committed_comes_into_every_brokers_checkpoint(settled: Sett
 
 
 def test_a_core_stays_as_it_is_where_there_is_nothing_to_lead() -> None:
-    world = World(1, Topology(preset=Preset.FENCED))
+    world = World(1, SimulatedTopology(preset=Preset.FENCED))
     assert extend_core(world, Core((0,), (1000,))) == Core((0,), (1000,))
     world.close()
 

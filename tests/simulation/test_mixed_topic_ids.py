@@ -7,7 +7,7 @@ from dataclasses import replace
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
-from highwater_simulator.world import Topology, World
+from highwater_simulator.world import SimulatedTopology, World
 from tests.support.failover_story import ORDERS, create_orders
 
 NEW = tuple(TopicPartition("new", number) for number in range(3))
@@ -16,7 +16,7 @@ ALL = (ORDERS, *NEW)
 
 def test_a_topic_without_an_id_stops_the_replication_of_no_other() -> None:
     """The brokers that take over the topic without an id lead partitions of others already."""
-    world = World(5, Topology(preset=Preset.V3, through_codecs=True, controller_count=1))
+    world = World(5, SimulatedTopology(preset=Preset.V3, through_codecs=True, controller_count=1))
     client = world.client("client-0")
     nodes = (*world.controllers, *world.brokers)
 

@@ -9,7 +9,7 @@ from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
 from highwater_simulator.client import SimulatedClient
 from highwater_simulator.kernel import LimitPassed
-from highwater_simulator.world import Topology, World
+from highwater_simulator.world import SimulatedTopology, World
 from tests.support.verification import verify
 
 ORDERS = TopicPartition("orders", 0)
@@ -72,7 +72,7 @@ async def failover(world: World, client: SimulatedClient) -> None:
     await client.read_all(ORDERS.topic, ORDERS.partition, SEND_WITHIN_MS)
 
 
-def run_failover_story(seed: int, topology: Topology | None = None) -> StoryResult:
+def run_failover_story(seed: int, topology: SimulatedTopology | None = None) -> StoryResult:
     """Run the story in a world of its own.
 
     Raises:

@@ -11,7 +11,7 @@ from highwater_core.events import EventKind
 from highwater_core.ids import Endpoint
 from highwater_core.messages import ReplicaSnapshot
 from highwater_simulator.network import Plane
-from highwater_simulator.world import CLIENT_PORT, Topology, World, broker_name
+from highwater_simulator.world import CLIENT_PORT, SimulatedTopology, World, broker_name
 from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 from highwater_wire.kafka.messages import DeleteTopicsRequest
 
@@ -23,7 +23,7 @@ class Cluster:
 
     def __init__(self, preset: Preset, **broker_settings: object) -> None:
         settings = {"replica_lag_time_max_ms": 1_000, **broker_settings}
-        self.world = World(1, Topology(preset=preset, broker_settings=settings))
+        self.world = World(1, SimulatedTopology(preset=preset, broker_settings=settings))
         self.client = self.world.client("client")
         self.world.start_all()
 
