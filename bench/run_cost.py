@@ -16,7 +16,7 @@ from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder, new_run_id
 from highwater.runs.plans import in_containers
 from highwater.runs.plans.load_process import LoadProcess
-from highwater_chaos.plan import Consumer, Plan, Producer, Topic, Topology, Workload
+from highwater_chaos.plan import Consumer, Plan, PlanTopology, Producer, Topic, Workload
 from highwater_checker.verdict import Outcome
 
 QUIET_MS = 3_000
@@ -38,7 +38,7 @@ REST = "the rest"
 
 def plan_without_steps() -> Plan:
     workload = Workload((Topic(min_insync_replicas=2),), (Producer(rate_per_s=50),), (Consumer(),))
-    return Plan(1, topology=Topology(), workload=workload, quiet_after_ms=QUIET_MS)
+    return Plan(1, topology=PlanTopology(), workload=workload, quiet_after_ms=QUIET_MS)
 
 
 def measure_run(folder: Path) -> dict[str, float]:

@@ -61,7 +61,7 @@ class Latencies(StrEnum):
     """Mostly near the minimum, seldom far beyond the maximum."""
 
 
-class Topology(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PlanTopology(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Nodes and their settings, by the names of BrokerSettings and ControllerSettings."""
 
     brokers: int = 3
@@ -191,7 +191,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: int
     title: str = ""
     commit: str = ""
-    topology: Topology = Topology()
+    topology: PlanTopology = PlanTopology()
     network: Network = Network()
     workload: Workload = Workload()
     steps: tuple[Step, ...] = ()
@@ -272,7 +272,7 @@ def decode_plan(text: bytes, source: PurePath | str = "plan") -> Plan:
     return plan
 
 
-def node_names(topology: Topology) -> tuple[str, ...]:
+def node_names(topology: PlanTopology) -> tuple[str, ...]:
     """Return the names of all nodes, brokers first."""
     brokers = [f"broker-{number}" for number in range(topology.brokers)]
     controllers = [f"controller-{1000 + number}" for number in range(topology.controllers)]
@@ -317,7 +317,7 @@ def _problems_of_format(number: int) -> Iterator[str]:
         yield f"format {number} is not {FORMAT}"
 
 
-def _problems_of_topology(topology: Topology) -> Iterator[str]:
+def _problems_of_topology(topology: PlanTopology) -> Iterator[str]:
     if topology.brokers < 1 or topology.controllers < 1:
         yield "a cluster has at least one broker and one controller"
     try:

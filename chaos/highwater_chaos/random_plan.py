@@ -20,10 +20,10 @@ from highwater_chaos.guard import acting_of, problems_with_quorum
 from highwater_chaos.plan import (
     Consumer,
     Plan,
+    PlanTopology,
     Producer,
     Step,
     Topic,
-    Topology,
     Workload,
     problems_of,
 )
@@ -129,9 +129,9 @@ def random_plan(wanted: Wanted, rng: Rng) -> Plan:
 # ---------------------------------------------------------------- the cluster and its clients
 
 
-def _topology(draw: Draw, wanted: Wanted) -> Topology:
+def _topology(draw: Draw, wanted: Wanted) -> PlanTopology:
     session_timeout_ms = draw.of((2_000, 2_000, 3_000))
-    return Topology(
+    return PlanTopology(
         brokers=wanted.brokers,
         controllers=wanted.controllers,
         preset=wanted.preset,
@@ -153,7 +153,7 @@ def _topology(draw: Draw, wanted: Wanted) -> Topology:
     )
 
 
-def _workload(draw: Draw, topology: Topology) -> Workload:
+def _workload(draw: Draw, topology: PlanTopology) -> Workload:
     factor = min(3, topology.brokers)
     topic = Topic(
         partitions=draw.of((1, 2, 3)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from highwater_chaos import faults as f
-from highwater_chaos.plan import Observed, Plan, Producer, Step, Topic, Topology, When
+from highwater_chaos.plan import Observed, Plan, PlanTopology, Producer, Step, Topic, When
 
 _ACKS = {-1: "all", 0: "0", 1: "1"}
 
@@ -94,7 +94,7 @@ def _say_value(value: str | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-def _say_topology(topology: Topology) -> str:
+def _say_topology(topology: PlanTopology) -> str:
     own = ", ".join(f"{name} {_say_value(value)}" for name, value in topology.toggles.items())
     toggles = f" with {own}" if own else ""
     return (

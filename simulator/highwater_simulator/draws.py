@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from highwater_chaos.draw import Draw
-from highwater_chaos.plan import Topic, Topology, node_names
+from highwater_chaos.plan import PlanTopology, Topic, node_names
 
 _SHORT_MS = (1, 5, 20, 60)
 _LONG_MS = (150, 400, 900, 2_000, 4_500)
@@ -13,7 +13,7 @@ class Targets:
     """Draws what a fault acts on, and for how long."""
 
     def __init__(
-        self, draw: Draw, topology: Topology, topics: tuple[Topic, ...], *, may_lose: bool
+        self, draw: Draw, topology: PlanTopology, topics: tuple[Topic, ...], *, may_lose: bool
     ) -> None:
         self.draw = draw
         self.may_lose = may_lose

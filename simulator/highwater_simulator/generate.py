@@ -22,10 +22,10 @@ from highwater_chaos.plan import (
     Network,
     Observed,
     Plan,
+    PlanTopology,
     Producer,
     Step,
     Topic,
-    Topology,
     When,
     Workload,
     node_names,
@@ -115,7 +115,7 @@ def _with_two_in_sync(step: Step) -> Step:
 # ---------------------------------------------------------------- the cluster
 
 
-def _topology(draw: Draw, preset: Preset) -> Topology:
+def _topology(draw: Draw, preset: Preset) -> PlanTopology:
     session_timeout_ms = draw.of((400, 900, 2_000))
     broker_settings = {
         "session_timeout_ms": session_timeout_ms,
@@ -133,7 +133,7 @@ def _topology(draw: Draw, preset: Preset) -> Topology:
         "controlled_shutdown_timeout_ms": 500,
         "segment_bytes": draw.of((600, 1_073_741_824, 1_073_741_824)),
     }
-    return Topology(
+    return PlanTopology(
         brokers=draw.of((2, 3, 3, 3, 4)),
         controllers=draw.of((1, 2, 2, 3)),
         preset=preset,
@@ -145,7 +145,7 @@ def _topology(draw: Draw, preset: Preset) -> Topology:
     )
 
 
-def _with_room_to_join(draw: Draw, topology: Topology) -> Topology:
+def _with_room_to_join(draw: Draw, topology: PlanTopology) -> PlanTopology:
     """Return it with more brokers, and such settings that one may lag and keep its session."""
     session_timeout_ms = draw.of((900, 2_500, 6_000))
     joins = {
@@ -163,7 +163,7 @@ def _with_room_to_join(draw: Draw, topology: Topology) -> Topology:
     )
 
 
-def _topics(draw: Draw, topology: Topology, family: Family) -> tuple[Topic, ...]:
+def _topics(draw: Draw, topology: PlanTopology, family: Family) -> tuple[Topic, ...]:
     factor = topology.brokers if topology.brokers < 3 else draw.of((2, 3, 3, topology.brokers))
     if family is Family.JOINS:
         factor = draw.of((3, *[topology.brokers] * 3))
@@ -206,7 +206,7 @@ def _network(draw: Draw) -> Network:
     )
 
 
-def _core(draw: Draw, topology: Topology) -> tuple[str, ...]:
+def _core(draw: Draw, topology: PlanTopology) -> tuple[str, ...]:
     """Half of the schedules heal all nodes, the others leave one broker or controller behind."""
     names = node_names(topology)
     if draw.chance(0.5) or topology.brokers < 3:
@@ -219,7 +219,11 @@ def _core(draw: Draw, topology: Topology) -> tuple[str, ...]:
 
 
 def _steps(
-    draw: Draw, topology: Topology, topics: tuple[Topic, ...], family: Family, quiet_after_ms: int
+    draw: Draw,
+    topology: PlanTopology,
+    topics: tuple[Topic, ...],
+    family: Family,
+    quiet_after_ms: int,
 ) -> tuple[Step, ...]:
     targets = Targets(draw, topology, topics, may_lose=family.may_lose)
     kinds = _kinds(family)

@@ -14,14 +14,14 @@ import pytest
 from msgspec.structs import replace
 
 from highwater.cluster.cluster import Cluster
-from highwater.cluster.topology import Topology as ClusterTopology
+from highwater.cluster.topology import Topology
 from highwater.faults.disks.volumes import fill_disk
 from highwater.faults.healing import baseline_problems, heal
 from highwater.faults.links.of_cluster import ClusterLinks
 from highwater.faults.processes.stopping import stop_processes
 from highwater.run_folder import new_run_id
 from highwater_chaos import faults as f
-from highwater_chaos.plan import Plan, Producer, Step, Topic, Topology, Workload
+from highwater_chaos.plan import Plan, PlanTopology, Producer, Step, Topic, Workload
 from highwater_checker.history import OperationType, sends_of
 from highwater_checker.run_folder.histories import read_history
 from highwater_checker.run_folder.lines import read_traces
@@ -46,7 +46,7 @@ def run(
     steps: tuple[Step, ...], quiet_after_ms: int, tmp_path: Path, producer: Producer = PRODUCER
 ) -> Path:
     """Run the plan to a pass; every step was proven."""
-    topology = Topology(broker_settings=BROKER, controller_settings=SESSION)
+    topology = PlanTopology(broker_settings=BROKER, controller_settings=SESSION)
     workload = Workload((Topic(min_insync_replicas=2),), (producer,))
     plan = Plan(1, topology=topology, workload=workload, steps=steps, quiet_after_ms=quiet_after_ms)
     result = run_plan(plan, tmp_path)
@@ -138,7 +138,7 @@ def test_zookeeper_freezes_and_it_is_told_which_sessions_outlasted_that(tmp_path
 def test_what_is_stopped_or_full_or_untold_is_found_and_healed(
     tmp_path: Path,
 ) -> None:
-    topology = ClusterTopology(brokers=1, controllers=1)
+    topology = Topology(brokers=1, controllers=1)
     with Cluster(topology, new_run_id("test"), sized_disks=True) as cluster:
         cluster.start()
         assert baseline_problems(cluster) == []

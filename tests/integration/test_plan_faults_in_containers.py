@@ -17,10 +17,10 @@ from highwater_chaos import faults as f
 from highwater_chaos.plan import (
     Observed,
     Plan,
+    PlanTopology,
     Producer,
     Step,
     Topic,
-    Topology,
     When,
     Workload,
 )
@@ -40,7 +40,7 @@ def run(
     steps: tuple[Step, ...], quiet_after_ms: int, tmp_path: Path, idle: tuple[int, ...] = ()
 ) -> Path:
     """Run the plan: every step but the idle ones acted, and those alone stand against a pass."""
-    topology = Topology(broker_settings={**SESSION, **OFTEN}, controller_settings=SESSION)
+    topology = PlanTopology(broker_settings={**SESSION, **OFTEN}, controller_settings=SESSION)
     plan = Plan(1, topology=topology, workload=WORKLOAD, steps=steps, quiet_after_ms=quiet_after_ms)
     result = run_plan(plan, tmp_path, tries=1 if idle else TRIES)
     folder = result.folder

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from highwater_chaos import faults as f
-from highwater_chaos.plan import Observed, Plan, Producer, Step, Topic, Topology, When, Workload
+from highwater_chaos.plan import Observed, Plan, PlanTopology, Producer, Step, Topic, When, Workload
 from highwater_checker.verdict import Outcome
 from tests.integration.plan_runs import run_plan
 
 pytestmark = pytest.mark.docker
 
 SESSION = {"session_timeout_ms": 2_000}
-TOPOLOGY = Topology(broker_settings=SESSION, controller_settings=SESSION)
+TOPOLOGY = PlanTopology(broker_settings=SESSION, controller_settings=SESSION)
 WORKLOAD = Workload((Topic(min_insync_replicas=2),), (Producer(rate_per_s=50),))
 
 
@@ -75,7 +75,7 @@ def test_faults_on_links_are_proven_by_canaries_and_taken_back_by_themselves(
 ) -> None:
     """A follower is cut off its leader for a while, and leaves and joins the ISR; then a loss."""
     lag = {"replica_lag_time_max_ms": 1_500}
-    topology = Topology(broker_settings={**SESSION, **lag}, controller_settings=SESSION)
+    topology = PlanTopology(broker_settings={**SESSION, **lag}, controller_settings=SESSION)
     cut = f.Cut(
         "leader of t-0", "last follower of t-0", "replication", both_ways=True, for_ms=4_000
     )

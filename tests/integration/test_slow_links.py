@@ -18,7 +18,7 @@ from highwater.faults.intents import IntentLog
 from highwater.faults.on_containers import ContainerFaults
 from highwater.waiting import eventually
 from highwater_chaos import faults as f
-from highwater_chaos.plan import Plan, Producer, Step, Topic, Topology, Workload
+from highwater_chaos.plan import Plan, PlanTopology, Producer, Step, Topic, Workload
 from highwater_checker.verdict import Outcome
 from tests.integration.plan_runs import run_plan
 
@@ -94,7 +94,7 @@ def test_a_link_is_slow_narrow_and_lossy_at_once_after_a_restart_too_and_open_wi
 
 def test_a_plan_with_slow_and_narrow_links_passes_with_every_step_proven(tmp_path: Path) -> None:
     session = {"session_timeout_ms": 4_000}
-    topology = Topology(controllers=1, broker_settings=session, controller_settings=session)
+    topology = PlanTopology(controllers=1, broker_settings=session, controller_settings=session)
     workload = Workload((Topic(min_insync_replicas=2),), (Producer(rate_per_s=50),))
     steps = (
         Step(5_000, f.SlowLink("leader of t-0", "any", "replication", 60, 40, for_ms=5_000)),

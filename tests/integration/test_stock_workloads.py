@@ -8,7 +8,7 @@ import pytest
 
 from highwater.runs.stock.libraries import ClientKind
 from highwater_chaos import faults as f
-from highwater_chaos.plan import Plan, Producer, Step, Topic, Topology, Workload
+from highwater_chaos.plan import Plan, PlanTopology, Producer, Step, Topic, Workload
 from highwater_checker.history import OperationType
 from highwater_checker.run_folder.histories import read_history
 from highwater_checker.verdict import Outcome
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.docker
 SESSION = {"session_timeout_ms": 2_000}
 PLAN = Plan(
     seed=1,
-    topology=Topology(controllers=1, broker_settings=SESSION, controller_settings=SESSION),
+    topology=PlanTopology(controllers=1, broker_settings=SESSION, controller_settings=SESSION),
     workload=Workload(
         (Topic(min_insync_replicas=2, partitions=2),),
         (

@@ -12,7 +12,7 @@ import pytest
 
 from highwater import ClientKind, Outcome, Plan, PlanResult
 from highwater_chaos.faults import Fault, Kill, KillClient
-from highwater_chaos.plan import Expected, Producer, Step, Topic, Topology, Workload
+from highwater_chaos.plan import Expected, PlanTopology, Producer, Step, Topic, Workload
 from highwater_checker.looks import leaderships
 from highwater_checker.run_folder.evidence import read_evidence
 from highwater_core.config import Preset
@@ -38,7 +38,7 @@ def kills(preset: Preset, *nodes: str, rests: bool) -> Plan:
         faults.insert(0, (2_500, KillClient(for_ms=3_000)))
     return Plan(
         seed=1,
-        topology=Topology(
+        topology=PlanTopology(
             preset=preset,
             broker_settings=SESSION | {"high_watermark_checkpoint_interval_ms": 500},
             controller_settings=SESSION,

@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from highwater_chaos import faults as f
-from highwater_chaos.plan import Observed, Plan, Producer, Step, Topic, Topology, When, Workload
+from highwater_chaos.plan import Observed, Plan, PlanTopology, Producer, Step, Topic, When, Workload
 from highwater_core.config import Preset
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.fail_points import FailPoint
@@ -41,7 +41,7 @@ def plan_of(job: str, preset: Preset, *more: Step) -> Plan:
     steps = [Step(BEGIN_MS + 30 * number, fault) for number, fault in enumerate(JOBS[job])]
     return Plan(
         seed=3,
-        topology=Topology(5, 2, preset=preset),
+        topology=PlanTopology(5, 2, preset=preset),
         workload=Workload((Topic("t", 1, 2),), (Producer("t", rate_per_s=60),)),
         steps=(*steps, *more),
         quiet_after_ms=1_500,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from highwater_chaos import faults as f
-from highwater_chaos.plan import Network, Plan, Producer, Step, Topic, Topology, Workload
+from highwater_chaos.plan import Network, Plan, PlanTopology, Producer, Step, Topic, Workload
 from highwater_core.ids import TopicPartition
 from highwater_planted import planted
 from highwater_simulator.runner import PlanRun, run_plan
@@ -15,7 +15,7 @@ AT = TopicPartition("t", 0)
 QUICK = {"session_timeout_ms": 500, "replica_lag_time_max_ms": 500}
 PLAN = Plan(
     seed=3,
-    topology=Topology(broker_settings=QUICK, controller_settings={"session_timeout_ms": 500}),
+    topology=PlanTopology(broker_settings=QUICK, controller_settings={"session_timeout_ms": 500}),
     workload=Workload(producers=(Producer(rate_per_s=40),)),
     quiet_after_ms=1_000,
 )
@@ -54,7 +54,7 @@ def test_what_breaks_without_any_fault_is_seen(plan: Plan, bug: str, invariant: 
 def test_a_log_start_above_its_leaders_is_seen_whatever_retention_keeps(
     settings: dict[str, int],
 ) -> None:
-    topology = Topology(broker_settings=QUICK | settings)
+    topology = PlanTopology(broker_settings=QUICK | settings)
     plan = msgspec.structs.replace(PLAN, topology=topology)
     assert run_plan(plan).violation is None
     with planted("follower_starts_over_too_high"):
@@ -73,7 +73,7 @@ def test_logs_that_retention_cuts_at_their_start_are_compared_all_the_same() -> 
     run = PlanRun(
         Plan(
             seed=1,
-            topology=Topology(broker_settings=settings),
+            topology=PlanTopology(broker_settings=settings),
             workload=Workload(
                 topics=(Topic(min_insync_replicas=2),), producers=(Producer(rate_per_s=40),)
             ),

@@ -17,9 +17,9 @@ from highwater_chaos.plan import (
     Expected,
     Observed,
     Plan,
+    PlanTopology,
     Step,
     Topic,
-    Topology,
     When,
     Workload,
     decode_plan,
@@ -32,11 +32,11 @@ LAGGING = SCENARIOS / "truncation_to_a_lagging_high_watermark.json"
 LEADER_KILLED = SCENARIOS / "leader_killed.json"
 DEPOSED_ACTS = SCENARIOS / "a_controller_acts_after_its_session.json"
 NOT_PERSISTED = "epoch_not_persisted_on_election"
-SMALL = Plan(seed=1, topology=Topology(controllers=1), quiet_after_ms=300)
+SMALL = Plan(seed=1, topology=PlanTopology(controllers=1), quiet_after_ms=300)
 NOTHING_PROVEN = {
     "too few replicas for acks=all": replace(
         SMALL,
-        topology=Topology(brokers=2, controllers=1),
+        topology=PlanTopology(brokers=2, controllers=1),
         workload=Workload(topics=(Topic(replication_factor=2, min_insync_replicas=2),)),
         steps=(Step(0, f.Kill("broker-1")),),
         core=("broker-0", "controller-1000"),

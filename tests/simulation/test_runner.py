@@ -10,7 +10,16 @@ import pytest
 
 from highwater_broker.partition import Partition
 from highwater_chaos import faults as f
-from highwater_chaos.plan import Consumer, Network, Plan, Producer, Step, Topic, Topology, Workload
+from highwater_chaos.plan import (
+    Consumer,
+    Network,
+    Plan,
+    PlanTopology,
+    Producer,
+    Step,
+    Topic,
+    Workload,
+)
 from highwater_checker.history import OperationType, sends_of
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
@@ -22,7 +31,7 @@ from highwater_simulator.trace_log import Note
 AT = TopicPartition("t", 0)
 PLAN = Plan(
     seed=3,
-    topology=Topology(
+    topology=PlanTopology(
         broker_settings={"session_timeout_ms": 500, "replica_lag_time_max_ms": 500},
         controller_settings={"session_timeout_ms": 500},
     ),
@@ -94,7 +103,7 @@ def test_what_a_lone_disk_lost_is_excused_and_counted() -> None:
     slow_flush = {**PLAN.topology.broker_settings, "log_flush_interval_ms": 10_000}
     result = run_plan(
         changed(
-            topology=Topology(
+            topology=PlanTopology(
                 broker_settings=slow_flush, controller_settings={"session_timeout_ms": 500}
             ),
             workload=Workload((Topic(replication_factor=1),), (Producer(rate_per_s=40),), ()),

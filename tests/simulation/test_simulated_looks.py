@@ -11,7 +11,7 @@ from highwater.report.observation import active_controller
 from highwater.report.screen import Screen
 from highwater.runs.plans.simulated_looks import LOOK_EVERY_NS, SimulatedObserver
 from highwater_chaos import faults as f
-from highwater_chaos.plan import Network, Plan, Step, Topology
+from highwater_chaos.plan import Network, Plan, PlanTopology, Step
 from highwater_checker.looks import leaderships
 from highwater_core.ids import TopicPartition
 from highwater_simulator.runner import PlanRun, run_plan
@@ -20,7 +20,7 @@ SESSION = {"session_timeout_ms": 1_000}
 KILL = Step(500, f.Kill("leader of t-0", 2_500))
 PLAN = Plan(
     seed=3,
-    topology=Topology(broker_settings=SESSION, controller_settings=SESSION),
+    topology=PlanTopology(broker_settings=SESSION, controller_settings=SESSION),
     network=Network(shuffles_ties=True),
     steps=(KILL,),
     quiet_after_ms=4_000,

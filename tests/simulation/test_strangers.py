@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from highwater_chaos import faults as f
-from highwater_chaos.plan import Plan, Producer, Step, Topic, Topology, Workload
+from highwater_chaos.plan import Plan, PlanTopology, Producer, Step, Topic, Workload
 from highwater_core.config import Preset
 from highwater_core.topic_configs import parse_topic_config
 from highwater_simulator.runner import PlanRun
@@ -26,7 +26,7 @@ BEYOND_THE_CODEC = (f.Strange.MANY_ASSIGNMENTS,)
 def plan_with(kind: f.Strange, count: int) -> Plan:
     return Plan(
         seed=1,
-        topology=Topology(
+        topology=PlanTopology(
             controllers=1, preset=Preset.FENCED, broker_settings=QUICK, controller_settings=QUICK
         ),
         workload=Workload(topics=(Topic(min_insync_replicas=2),), producers=(Producer(),)),

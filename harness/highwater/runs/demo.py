@@ -8,10 +8,10 @@ from highwater_chaos.plan import (
     Expected,
     Observed,
     Plan,
+    PlanTopology,
     Producer,
     Step,
     Topic,
-    Topology,
     When,
     Workload,
 )
@@ -38,7 +38,7 @@ def demo_plan(
     return Plan(
         seed=7,
         title="The demo: a leader and the active controller are killed under load",
-        topology=Topology(preset=preset, broker_settings=session, controller_settings=session),
+        topology=PlanTopology(preset=preset, broker_settings=session, controller_settings=session),
         workload=Workload(
             topics=(Topic(TOPIC, partitions=3, min_insync_replicas=2),),
             producers=(

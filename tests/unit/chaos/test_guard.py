@@ -15,14 +15,14 @@ from highwater_chaos.guard import (
     budget_of,
     problems_with_quorum,
 )
-from highwater_chaos.plan import Observed, Plan, Step, Topic, Topology, When, Workload
+from highwater_chaos.plan import Observed, Plan, PlanTopology, Step, Topic, When, Workload
 from highwater_core.fail_points import FailPoint
 
 QUORUM = Workload((Topic(min_insync_replicas=2),))
 
 
 def plan(*steps: Step, brokers: int = 3, controllers: int = 2) -> Plan:
-    topology = Topology(brokers=brokers, controllers=controllers)
+    topology = PlanTopology(brokers=brokers, controllers=controllers)
     return Plan(seed=1, topology=topology, workload=QUORUM, steps=steps, quiet_after_ms=20_000)
 
 
@@ -137,5 +137,5 @@ def test_a_fault_acts_to_the_end_without_a_length_and_from_its_time_on_with_a_co
 
 def test_the_strictest_topic_says_how_many_brokers_may_be_out() -> None:
     topics = (Topic("t", 1, 3, 1), Topic("u", 1, 3, 3))
-    strict = Plan(seed=1, workload=Workload(topics, (), ()), topology=Topology(controllers=3))
+    strict = Plan(seed=1, workload=Workload(topics, (), ()), topology=PlanTopology(controllers=3))
     assert (budget_of(strict).brokers, budget_of(strict).controllers) == (0, 2)

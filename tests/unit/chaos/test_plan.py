@@ -16,10 +16,10 @@ from highwater_chaos.plan import (
     Network,
     Observed,
     Plan,
+    PlanTopology,
     Producer,
     Step,
     Topic,
-    Topology,
     When,
     Workload,
     decode_plan,
@@ -31,7 +31,7 @@ from highwater_chaos.plan import (
 WHOLE = Plan(
     seed=5,
     title="a story",
-    topology=Topology(
+    topology=PlanTopology(
         brokers=2, controllers=1, broker_settings={"segment_ms": 2, "segment_bytes": 99}
     ),
     network=Network(through_codecs=True),
@@ -94,7 +94,7 @@ def test_a_plan_is_read_back_as_it_was_written_byte_for_byte() -> None:
 
 def test_equal_plans_have_equal_bytes_in_whatever_order_their_settings_were_given() -> None:
     other = msgspec.structs.replace(
-        WHOLE, topology=Topology(2, 1, broker_settings={"segment_bytes": 99, "segment_ms": 2})
+        WHOLE, topology=PlanTopology(2, 1, broker_settings={"segment_bytes": 99, "segment_ms": 2})
     )
     assert encode_plan(other) == encode_plan(WHOLE)
 
@@ -206,11 +206,11 @@ def test_what_is_no_plan_is_refused(text: bytes) -> None:
     ],
 )
 def test_nodes_are_named_or_described(name: str) -> None:
-    assert problems_of(Plan(1, topology=Topology(3), steps=(Step(0, f.Pause(name)),))) == []
+    assert problems_of(Plan(1, topology=PlanTopology(3), steps=(Step(0, f.Pause(name)),))) == []
 
 
 def test_nodes_are_numbered_brokers_from_0_and_controllers_from_1000() -> None:
-    assert node_names(Topology(2, 2)) == (
+    assert node_names(PlanTopology(2, 2)) == (
         "broker-0", "broker-1", "controller-1000", "controller-1001",
     )  # fmt: skip
 

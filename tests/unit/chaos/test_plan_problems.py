@@ -17,10 +17,10 @@ from highwater_chaos.plan import (
     Network,
     Observed,
     Plan,
+    PlanTopology,
     Producer,
     Step,
     Topic,
-    Topology,
     When,
     Workload,
     problems_of,
@@ -49,7 +49,7 @@ def step(fault: f.Fault, when: When | None = None) -> Plan:
 
 
 def broker_setting(name: str, value: int) -> Plan:
-    return Plan(1, topology=Topology(broker_settings={name: value}))
+    return Plan(1, topology=PlanTopology(broker_settings={name: value}))
 
 
 @pytest.mark.parametrize(
@@ -77,11 +77,11 @@ def broker_setting(name: str, value: int) -> Plan:
         (broker_setting("segment_bytes", -1), "segment_bytes: -1 is not from 14 to 2147483647"),
         (broker_setting("session_timeout_ms", 0), "session_timeout_ms: 0 is not at least 1"),
         (
-            Plan(1, topology=Topology(controller_settings={"segment_bytes": 600})),
+            Plan(1, topology=PlanTopology(controller_settings={"segment_bytes": 600})),
             "'segment_bytes' is not a controller setting",
         ),
-        (Plan(1, topology=Topology(toggles={"haste": True})), "toggles: no such toggle: haste"),
-        (Plan(1, topology=Topology(toggles={"truncation": "none"})), "toggles: "),
+        (Plan(1, topology=PlanTopology(toggles={"haste": True})), "toggles: no such toggle: haste"),
+        (Plan(1, topology=PlanTopology(toggles={"truncation": "none"})), "toggles: "),
         (Plan(1, core=BROKERS), "core: it has at least one broker and one controller"),
         (Plan(1, core=("controller-1000",)), "core: it has at least one broker and one controller"),
         (Plan(1, core=("broker-0", "broker-0", "controller-1000")), "core: a node is there twice"),

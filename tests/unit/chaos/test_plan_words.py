@@ -12,10 +12,10 @@ from highwater_chaos.plan import (
     Expected,
     Observed,
     Plan,
+    PlanTopology,
     Producer,
     Step,
     Topic,
-    Topology,
     When,
     Workload,
     decode_plan,
@@ -96,7 +96,7 @@ def test_a_condition_says_how_often_and_how_much_later() -> None:
 def test_a_plan_says_cluster_load_steps_and_healing() -> None:
     plan = Plan(
         seed=1,
-        topology=Topology(brokers=2, controllers=1),
+        topology=PlanTopology(brokers=2, controllers=1),
         workload=Workload((Topic(replication_factor=2),), (Producer(max_in_flight=5),)),
         steps=(Step(1, f.Kill("broker-0")),),
         core=("broker-1", "controller-1000"),
@@ -116,7 +116,7 @@ def test_a_plan_without_its_defaults_is_the_same_plan_and_says_no_more_than_it_m
     plan = Plan(
         seed=3,
         title="a story",
-        topology=Topology(broker_settings={"segment_bytes": 600}),
+        topology=PlanTopology(broker_settings={"segment_bytes": 600}),
         workload=Workload(producers=(Producer(), Producer(acks=1)), consumers=(Consumer(),)),
         steps=(Step(7, f.Pause("broker-0"), When(Observed.LEADER_EPOCH, "t-0")),),
         expected=Expected("fail", "I1", (4,), "a_bug"),

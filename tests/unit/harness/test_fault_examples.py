@@ -8,7 +8,7 @@ from highwater.faults.examples import EXAMPLES, example_name
 from highwater.faults.kinds import ROWS, Kind
 from highwater.runs.plans.translation import unsupported
 from highwater_chaos import faults as f
-from highwater_chaos.plan import Plan, Step, Topology, problems_of
+from highwater_chaos.plan import Plan, PlanTopology, Step, problems_of
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f.fault_name(row.fault))
@@ -23,7 +23,7 @@ def test_every_kind_that_containers_can_do_has_an_example_or_says_why_not(
 def test_each_example_is_possible_on_containers_and_lasts_until_it_is_taken_back(
     fault: f.Fault,
 ) -> None:
-    plan = Plan(seed=0, topology=Topology(controllers=1), steps=(Step(0, fault),))
+    plan = Plan(seed=0, topology=PlanTopology(controllers=1), steps=(Step(0, fault),))
     assert problems_of(plan) == []
     assert unsupported(plan) == []
     assert getattr(fault, "for_ms", None) is None

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from highwater.cluster.topology import MIN_SESSION_TIMEOUT_MS, decode_topology
-from highwater.cluster.topology import Topology as ClusterTopology
+from highwater.cluster.topology import MIN_SESSION_TIMEOUT_MS, Topology, decode_topology
 from highwater.faults.kinds import KINDS
 from highwater.runs.plans.in_containers import Unsupported, check_supported
 from highwater.runs.plans.translation import differences, run_topology_of, topology_of, unsupported
 from highwater_chaos import faults as f
-from highwater_chaos.plan import Expected, Network, Plan, Step, Topology
+from highwater_chaos.plan import Expected, Network, Plan, PlanTopology, Step
 from highwater_checker.run_folder.documents import TOPOLOGY
 from highwater_core.config import Preset
 
@@ -97,7 +96,7 @@ def test_a_planted_bug_that_nobody_knows_is_refused() -> None:
 def test_the_cluster_is_the_plans_with_one_session_timeout_that_zookeeper_grants() -> None:
     plan = Plan(
         seed=1,
-        topology=Topology(
+        topology=PlanTopology(
             brokers=2,
             controllers=3,
             toggles={"unclean_election": True},
@@ -117,7 +116,7 @@ def test_the_cluster_is_the_plans_with_one_session_timeout_that_zookeeper_grants
 
 
 def test_the_runs_folder_says_all_of_the_cluster() -> None:
-    topology = ClusterTopology(
+    topology = Topology(
         brokers=2,
         controllers=3,
         preset=Preset.V3,
@@ -131,7 +130,7 @@ def test_the_runs_folder_says_all_of_the_cluster() -> None:
 
 
 def test_too_short_a_session_is_lengthened_and_said() -> None:
-    plan = Plan(seed=1, topology=Topology(broker_settings={"session_timeout_ms": 400}))
+    plan = Plan(seed=1, topology=PlanTopology(broker_settings={"session_timeout_ms": 400}))
     assert topology_of(plan).session_timeout_ms == MIN_SESSION_TIMEOUT_MS
     assert len(list(differences(plan))) == 1
 
@@ -152,6 +151,6 @@ def test_what_only_the_simulator_has_is_said() -> None:
 
 
 def test_settings_that_a_topology_cannot_have_are_refused() -> None:
-    plan = Plan(seed=1, topology=Topology(broker_settings={"node_id": 3}))
+    plan = Plan(seed=1, topology=PlanTopology(broker_settings={"node_id": 3}))
     with pytest.raises(Unsupported, match="node_id"):
         check_supported(plan)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from highwater.runs.plans.in_simulator import check_simulated
 from highwater.runs.plans.translation import unsupported
 from highwater.search.planting import NoSuchBug, PlantsNothing, bug_of, check_planting
-from highwater_chaos.plan import Expected, Plan, Topology
+from highwater_chaos.plan import Expected, Plan, PlanTopology
 from highwater_core.config import Overrides, Preset, resolve_toggles
 from highwater_planted import PLANTED
 
@@ -71,7 +71,7 @@ def test_a_plan_names_its_bug_itself_and_another_counts_more() -> None:
 
 
 def test_neither_world_takes_a_plan_whose_nodes_would_not_have_its_bug() -> None:
-    old_rules = Topology(preset=Preset.V3)
+    old_rules = PlanTopology(preset=Preset.V3)
     plan = Plan(seed=1, topology=old_rules, expected=Expected("fail", planted=BY_TOGGLE))
     with pytest.raises(PlantsNothing):
         check_simulated(plan)

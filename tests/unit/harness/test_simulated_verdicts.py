@@ -11,7 +11,7 @@ from highwater.search import shrinking
 from highwater.search.judging import expected_of, requirements_of, watched
 from highwater.search.plans import NoSuchPlan
 from highwater_chaos import faults as f
-from highwater_chaos.plan import Expected, Plan, Step, Topology
+from highwater_chaos.plan import Expected, Plan, PlanTopology, Step
 from highwater_checker.verdict import Outcome as Judged
 from highwater_checker.verdict import judge
 from highwater_core.config import Preset
@@ -43,7 +43,7 @@ def result_of(
     trace = TraceLog(lambda: 9)
     trace.sink("broker-1")(TraceEvent(0, 1, 1, 0, EventKind.BECAME_LEADER, "t", 0, 3, offset=5))
     return RunResult(
-        plan=Plan(seed=1, topology=Topology(preset=preset)),
+        plan=Plan(seed=1, topology=PlanTopology(preset=preset)),
         violation=violation,
         flags=flags,
         excused=(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from highwater_chaos.plan import Plan, Topology, Workload
+from highwater_chaos.plan import Plan, PlanTopology, Workload
 from highwater_core.config import Preset
 from highwater_core.events import EventKind, TraceEvent
 from highwater_simulator.injector import Outcome
@@ -23,7 +23,7 @@ def result_of(*events: TraceEvent) -> RunResult:
     for event in events:
         trace.sink("broker-1")(event)
     return RunResult(
-        plan=Plan(seed=1, topology=Topology(preset=Preset.V3), workload=Workload()),
+        plan=Plan(seed=1, topology=PlanTopology(preset=Preset.V3), workload=Workload()),
         violation=None,
         flags=(),
         excused=(),

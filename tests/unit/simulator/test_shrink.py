@@ -15,10 +15,10 @@ from highwater_chaos.plan import (
     Network,
     Observed,
     Plan,
+    PlanTopology,
     Producer,
     Step,
     Topic,
-    Topology,
     When,
     Workload,
 )
@@ -42,7 +42,7 @@ BEGIN_MS = 100
 LARGE = Plan(
     seed=77,
     title="seed 77",
-    topology=Topology(
+    topology=PlanTopology(
         brokers=4,
         controllers=3,
         broker_settings={"segment_bytes": 600, "session_timeout_ms": 400},
@@ -115,7 +115,7 @@ def test_only_the_faults_that_matter_are_left_in_the_simplest_surroundings() -> 
     shrunk = shrink(LARGE, run=breaks_if(has_kill_and_expiry))
     plan = shrunk.plan
     assert [type(step.do) for step in plan.steps] == [f.Kill, f.ExpireSession]
-    assert plan.topology == Topology(brokers=1, controllers=1)
+    assert plan.topology == PlanTopology(brokers=1, controllers=1)
     assert plan.network == Network()
     assert plan.workload == Workload((Topic(replication_factor=1),), (), ())
     assert (plan.core, plan.probes_shrinking) == ((), False)

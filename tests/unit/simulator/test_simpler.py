@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from highwater_chaos import faults as f
-from highwater_chaos.plan import Plan, Step, Topology, problems_of
+from highwater_chaos.plan import Plan, PlanTopology, Step, problems_of
 from highwater_simulator.simpler import with_brokers, with_controllers
 
 B0, B1, B2, B3 = (f"broker-{number}" for number in range(4))
@@ -14,7 +14,7 @@ C0, C1, C2 = (f"controller-{number}" for number in range(1000, 1003))
 
 def plan(core: tuple[str, ...], *killed: str) -> Plan:
     steps = tuple(Step(0, f.Kill(node)) for node in killed)
-    return Plan(1, topology=Topology(brokers=4, controllers=3), steps=steps, core=core)
+    return Plan(1, topology=PlanTopology(brokers=4, controllers=3), steps=steps, core=core)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from highwater_chaos.plan import (
     Consumer,
     Expected,
     Plan,
+    PlanTopology,
     Producer,
     Step,
     Topic,
-    Topology,
     Workload,
 )
 
@@ -44,7 +44,7 @@ class Circumstances:
         return Plan(
             seed=1,
             title=self.title,
-            topology=Topology(
+            topology=PlanTopology(
                 controllers=1,
                 broker_settings={**_SESSION, "replica_lag_time_max_ms": self.lag_ms},
                 controller_settings=_SESSION,

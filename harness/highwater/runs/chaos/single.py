@@ -21,7 +21,7 @@ from highwater.faults.on_containers import ContainerFaults
 from highwater.runs.plans.conditions import find_node
 from highwater.runs.plans.translation import unsupported
 from highwater_chaos.faults import Fault
-from highwater_chaos.plan import Plan, Step, Topology, problems_of
+from highwater_chaos.plan import Plan, PlanTopology, Step, problems_of
 from highwater_checker.run_folder.names import INTENTS
 
 
@@ -93,7 +93,9 @@ def _seconds_left(fault: Fault, done: Done) -> float | None:
 
 
 def _refuse_impossible(cluster: Cluster, fault: Fault) -> None:
-    topology = Topology(brokers=cluster.topology.brokers, controllers=cluster.topology.controllers)
+    topology = PlanTopology(
+        brokers=cluster.topology.brokers, controllers=cluster.topology.controllers
+    )
     plan = Plan(seed=0, topology=topology, steps=(Step(0, fault),))
     # Its default topic has three replicas, which is no concern of this fault's.
     problems = [each for each in problems_of(plan) if each.startswith("step")]
