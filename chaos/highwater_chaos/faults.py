@@ -2,9 +2,8 @@
 
 A node is named ("broker-1", "controller-1000") or described by what it is at that moment:
 "leader of t-0", "follower of t-0" and "last follower of t-0" (the ISR member of the lowest and of
-the highest id that does not lead), "active controller". A fault with for_ms is taken back after
-that time; for_ms None lasts until the faults end. Links are directed: source -> target on one
-plane; "any" stands for every peer.
+the highest id that does not lead), "active controller". A fault with for_ms is taken back after that
+time, or with None as faults end. Links are directed: source -> target; "any" is every peer.
 """
 
 from __future__ import annotations
@@ -372,11 +371,13 @@ class CreateTopic(_Fault, frozen=True, tag="create_topic"):
     @property
     def configs(self) -> tuple[tuple[str, str | None], ...]:
         """What the topic's configuration sets: nothing that is the default."""
-        minimum = self.min_insync_replicas
-        return (("min.insync.replicas", str(minimum)),) if minimum > 1 else ()
+        minimum = str(self.min_insync_replicas)
+        return (("min.insync.replicas", minimum),) if minimum != "1" else ()
 
 
 class DeleteTopic(_Fault, frozen=True, tag="delete_topic"):
+    """As create_topic: an operator's work."""
+
     phrase = "delete topic {topic}"
     topic: str
 
@@ -416,8 +417,6 @@ class ElectPreferred(_Fault, frozen=True, tag="elect_preferred"):
 
 
 # ---------------------------------------------------------------- strangers
-
-
 class Strange(StrEnum):
     """What a client may ask that no sound client asks; nobody else may suffer from it."""
 

@@ -46,7 +46,7 @@ def test_a_preset_changes_nothing_of_a_plan_but_its_name() -> None:
 def test_no_plan_is_impossible_or_names_a_toggle(family: Family) -> None:
     for plan in PLANS[family]:
         assert problems_of(plan) == []
-        assert plan.topology.toggles == ""
+        assert plan.topology.toggles == {}
 
 
 def test_every_kind_of_fault_comes_up_and_disks_suffer_in_their_family_only() -> None:

@@ -67,6 +67,7 @@ from highwater_simulator.zookeeper import ZooKeeper
 from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 from highwater_wire.kafka.record_batch import build_batch, split_batches
 
+from .job_probes import JOBS
 from .later_probes import LATER
 
 ME, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
@@ -630,6 +631,7 @@ EXPECTED: dict[str, tuple[Probe, object, object]] = {
     "recovery_keeps_torn_batch": (log_end_after_the_last_batch_was_torn, 1, 2),
     "deleted_log_reused": (log_end_of_a_topic_created_again, 0, 1),
     **LATER,
+    **JOBS,
 }
 
 
