@@ -2,7 +2,7 @@
 
 A node is named ("broker-1", "controller-1000") or described by what it is at that moment:
 "leader of t-0", "follower of t-0" and "last follower of t-0" (the ISR member of the lowest and of
-the highest id that does not lead), "active controller". A fault with for_ms is taken back after that
+the highest id that does not lead), "active controller". A fault with for_ms is undone after that
 time, or with None as faults end. Links are directed: source -> target; "any" is every peer.
 """
 
