@@ -412,7 +412,8 @@ class Cluster:
         self.collect_zookeeper(folder)
         # Brokers first: a clean shutdown hands leaderships over through the controller.
         self._on_nodes(self.topology.broker_ids, self._settle)
-        self._on_nodes(self._every_node, lambda node: self._settle_and_collect(node, folder))
+        self._on_nodes(self.topology.controller_ids, self._settle)
+        self._on_nodes(self._every_node, lambda node: self.collect_node(node, folder))
 
     def collect_live(self, folder: Path) -> None:
         """Copy what there is without stopping anything: no segments, but describe.txt and
@@ -453,10 +454,6 @@ class Cluster:
     def copy_broker_data(self, broker: int, target: Path) -> list[Path]:
         """Copy a broker's log folder (partitions, checkpoints), and return the files' places."""
         return copy_out(self._engine, self.container_name(broker), DISK_FOLDER, target)
-
-    def _settle_and_collect(self, node: NodeId, folder: Path) -> None:
-        self._settle(node)
-        self.collect_node(node, folder)
 
     def _settle(self, node: NodeId) -> None:
         if self.status(node) == "paused":

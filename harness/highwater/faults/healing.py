@@ -150,8 +150,8 @@ def heal(
 def baseline_problems(cluster: Cluster, *, in_namespaces: bool = True) -> list[str]:
     """Return in what the run is not as it was made, in words; nothing is changed.
 
-    in_namespaces: whether nodes' network namespaces are looked into too, by one helper a node,
-    which takes more than a second; where no helper was before, none can have left anything.
+    in_namespaces: whether nodes' network namespaces are looked into too, by helpers; where no
+    image of theirs can be made, no helper was there to leave anything.
 
     Raises:
         NoSuchRun: nothing of the run is in the engine.

@@ -76,11 +76,6 @@ class ContainerFaults:
             if why_not:
                 self._intents.write(0, "no_helpers", why=why_not)
 
-    @property
-    def have_helpers(self) -> bool:
-        """Whether helpers may have been in nodes' network namespaces, and have left rules there."""
-        return self._rooms.links.is_ready
-
     def lead_ms(self, fault: f.Fault) -> int:
         """Return how long before the fault is to act it must be begun."""
         return self._rooms.links.lead_ms if KINDS[type(fault)].has_lead else 0

@@ -185,7 +185,7 @@ class _Run:
             problems = faults.heal_all()
             intents.close()
             self._require("every fault was taken back", not problems, "; ".join(problems))
-        wrong = baseline_problems(self._cluster, in_namespaces=faults.have_helpers)
+        wrong = baseline_problems(self._cluster)
         self._require("every node is as it was before the faults", not wrong, "; ".join(wrong))
 
     def _do_steps(self, load: LoadProcess, faults: ContainerFaults) -> None:
