@@ -240,7 +240,7 @@ class PlanRun:
                 able = [broker for broker in assigned.get(at, ()) if broker in core.brokers]
                 leadership = self.world.partition_state(at)
                 has_leader = leadership is not None and leadership.leader in core.brokers
-                minimum = least_in_sync(self.world, topic.name, topic.replication_factor)
+                minimum = least_in_sync(self.world, topic.name, len(assigned.get(at, ())))
                 if has_leader and len(able) >= minimum:
                     self._probe_one(at, f"probe-{at}")
 
