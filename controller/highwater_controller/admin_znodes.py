@@ -36,6 +36,8 @@ async def read_reassignments(term: Term) -> Wanted:
         report_malformed(term, znodes.REASSIGN_PARTITIONS, fault)
         await term.store.delete(znodes.REASSIGN_PARTITIONS)
         return {}
+    if not listed.partitions:
+        await term.store.delete(znodes.REASSIGN_PARTITIONS)
     return {
         TopicPartition(each.topic, each.partition): tuple(NodeId(r) for r in each.replicas)
         for each in listed.partitions
@@ -50,6 +52,8 @@ async def forget_reassignments(term: Term, done: Collection[TopicPartition]) -> 
     """
     path = znodes.REASSIGN_PARTITIONS
     gone = frozenset(done)
+    if not gone:
+        return
     for _ in range(WRITE_ATTEMPTS):
         read = await term.store.get(path)
         if read is None:
@@ -81,6 +85,8 @@ async def read_preferred_elections(term: Term) -> Sequence[TopicPartition]:
         report_malformed(term, path, fault)
         await term.store.delete(path)
         return ()
+    if not listed:
+        await term.store.delete(path)
     return [TopicPartition(each.topic, each.partition) for each in listed]
 
 

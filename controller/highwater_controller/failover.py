@@ -55,7 +55,7 @@ async def fail_over(term: Term) -> None:
     await move_replicas(term, _dead_members(term), ReplicaState.OFFLINE)
     if not term.toggles.update_metadata_first:
         _update_metadata(term)
-    await resume_reassignments(term)
+    await resume_reassignments(term, partitions)
     await on_reassignments_written(term)
     await resume_deletions(term)
     await on_preferred_elections_written(term)

@@ -26,6 +26,7 @@ from highwater_controller.logic.leadership_change import Brokers, LeadershipChan
 from highwater_controller.logic.partition_states import PartitionState
 from highwater_controller.logic.reassignments import (
     NOT_REASSIGNED,
+    is_given_up,
     may_complete,
     may_give_up,
     reassign,
@@ -67,7 +68,9 @@ async def begin_reassignments(
         return False
     for at, (replicas, reassignment) in moves.items():
         context.assignments[at] = replicas
-        context.reassignments[at] = reassignment
+        context.reassignments.pop(at, None)
+        if reassignment != NOT_REASSIGNED:
+            context.reassignments[at] = reassignment
         term.emit(
             EventKind.REASSIGNMENT_BEGUN,
             at,
@@ -79,25 +82,26 @@ async def begin_reassignments(
     return True
 
 
-async def resume_reassignments(term: Term) -> None:
-    """Go on with what an earlier controller had begun: start what comes, complete what is ready."""
-    partitions = sorted(term.context.reassignments)
-    await _start_replicas(term, partitions)
-    await advance_reassignments(term, partitions)
+async def resume_reassignments(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    """Go on with what was begun before these partitions were read: by an earlier controller, or
+    before a znode of theirs was repaired. Start what comes, complete what is ready."""
+    moved = [at for at in partitions if at in term.context.reassignments]
+    await _start_replicas(term, moved)
+    await advance_reassignments(term, moved)
 
 
 async def advance_reassignments(
-    term: Term, partitions: Iterable[TopicPartition], *, are_given_up: bool = False
+    term: Term, partitions: Iterable[TopicPartition]
 ) -> list[TopicPartition]:
     """Complete the partitions' reassignments whose target is in sync; return those partitions.
 
-    are_given_up: that of a reassignment which was given up need not be, as may_give_up has it.
+    Of a reassignment that was given up it need not be, as may_give_up has it.
     """
     context = term.context
     under_way = [at for at in partitions if at in context.reassignments]
     completed: list[TopicPartition] = []
     for some in pieces(under_way):
-        completed += await _complete(term, some, are_given_up=are_given_up)
+        completed += await _complete(term, some)
     return completed
 
 
@@ -170,12 +174,10 @@ async def _raise_epoch(term: Term, at: TopicPartition) -> None:
 # ---------------------------------------------------------------- completion
 
 
-async def _complete(
-    term: Term, partitions: Sequence[TopicPartition], *, are_given_up: bool
-) -> list[TopicPartition]:
+async def _complete(term: Term, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
     """Let the replicas go that are to go, where that may be; return the partitions where it is."""
     context = term.context
-    ready = [at for at in partitions if await _is_ready(term, at, given_up=are_given_up)]
+    ready = [at for at in partitions if await _is_ready(term, at)]
     came = [
         Replica(at, broker)
         for at in ready
@@ -183,9 +185,7 @@ async def _complete(
         if context.replica_state(Replica(at, broker)) is ReplicaState.NEW
     ]
     await move_replicas(term, came, ReplicaState.ONLINE)
-    led = await term.store.each(
-        ready, lambda at: _lead_without_removed(term, at, given_up=are_given_up)
-    )
+    led = await term.store.each(ready, lambda at: _lead_without_removed(term, at))
     done = [at for at, is_led in zip(ready, led, strict=True) if is_led]
     if not done:
         return []
@@ -196,8 +196,13 @@ async def _complete(
     removed = {at: context.reassignments[at].removing for at in done}
     await _delete_replicas(term, [Replica(at, broker) for at in done for broker in removed[at]])
     left = {at: (context.assignments[at], NOT_REASSIGNED) for at in done}
-    for topic in dict.fromkeys(at.topic for at in done):
-        await update_assignment(term, topic, lambda content: _with_moves(content, left))
+    topics = list(dict.fromkeys(at.topic for at in done))
+    written = await term.store.each(
+        topics, lambda topic: update_assignment(term, topic, lambda it: _with_moves(it, left))
+    )
+    unwritten = [topic for topic, content in zip(topics, written, strict=True) if content is None]
+    # An unreadable znode is written once it is repaired: until then the job is not over.
+    done = [at for at in done if at.topic not in unwritten]
     await forget_reassignments(term, done)
     for at in done:
         del context.reassignments[at]
@@ -215,19 +220,19 @@ async def _complete(
     return done
 
 
-async def _is_ready(term: Term, at: TopicPartition, *, given_up: bool) -> bool:
+async def _is_ready(term: Term, at: TopicPartition) -> bool:
     """Return whether the reassignment may complete, as far as is known without a read."""
     known = term.context.leaderships.get(at)
     return (
         known is not None
         and at not in term.context.unreadable_partitions
-        and _may_go(term, at, known.leadership, await _least_left(term, at, given_up=given_up))
+        and _may_go(term, at, known.leadership, await _least_left(term, at))
     )
 
 
-async def _least_left(term: Term, at: TopicPartition, *, given_up: bool) -> int | None:
+async def _least_left(term: Term, at: TopicPartition) -> int | None:
     """Return how many are to be left in sync where not all of the target need be; else None."""
-    if not given_up or term.context.reassignments[at].adding:
+    if not is_given_up(term.context.reassignments[at]):
         return None
     known = term.context.leaderships.get(at)
     leader = NO_LEADER if known is None else known.leadership.leader
@@ -245,14 +250,12 @@ def _may_go(
     if context.partition_state(at) is not PartitionState.ONLINE:
         return False
     electable = context.electable()
-    return (
-        reassignment == NOT_REASSIGNED
-        or may_complete(target, leadership.isr, electable)
-        or (least_left is not None and may_give_up(target, leadership.isr, electable, least_left))
+    return may_complete(target, leadership.isr, electable) or (
+        least_left is not None and may_give_up(target, leadership.isr, electable, least_left)
     )
 
 
-async def _lead_without_removed(term: Term, at: TopicPartition, *, given_up: bool) -> bool:
+async def _lead_without_removed(term: Term, at: TopicPartition) -> bool:
     """Have a replica lead that stays, under a new epoch; return whether that is so.
 
     The replicas that go leave the ISR by the same write. From then on they are assigned no longer,
@@ -260,7 +263,7 @@ async def _lead_without_removed(term: Term, at: TopicPartition, *, given_up: boo
     """
     context = term.context
     target = target_of(context.assignments[at], context.reassignments[at])
-    least_left = await _least_left(term, at, given_up=given_up)
+    least_left = await _least_left(term, at)
 
     def decide(before: PartitionLeadership | None) -> LeadershipChange | None:
         if before is None or not _may_go(term, at, before, least_left):
@@ -287,10 +290,14 @@ async def _lead_without_removed(term: Term, at: TopicPartition, *, given_up: boo
 
 async def _delete_replicas(term: Term, replicas: Sequence[Replica]) -> None:
     """Stop the replicas, take them out of the ISR, have them deleted, and forget them."""
+    context = term.context
+    there = [
+        each for each in replicas if context.replica_state(each) is not ReplicaState.NON_EXISTENT
+    ]
     for state in (
         ReplicaState.OFFLINE,
         ReplicaState.DELETION_STARTED,
         ReplicaState.DELETION_SUCCESSFUL,
         ReplicaState.NON_EXISTENT,
     ):
-        await move_replicas(term, replicas, state)
+        await move_replicas(term, there, state)

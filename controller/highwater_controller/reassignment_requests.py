@@ -7,7 +7,7 @@ Source: KIP-455; Kafka's KafkaController.processApiPartitionReassignment.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from highwater_controller.admin_znodes import forget_reassignments, read_reassignments
 from highwater_controller.chunks import PARTITIONS_PER_STEP, pieces
@@ -35,6 +35,7 @@ from highwater_core.admin_messages import (
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
 from highwater_core.ports import TooLarge
+from highwater_core.topic_znode import Reassignment
 
 
 class Reassigning:
@@ -58,11 +59,9 @@ class Reassigning:
         """Begin, or give up, the next partitions' reassignments."""
         some = self._request.partitions[self._taken : self._taken + PARTITIONS_PER_STEP]
         self._taken += len(some)
-        for is_given_up in (False, True):
-            items = [item for item in some if (item.replicas is None) == is_given_up]
-            await self._take(term, items, is_given_up=is_given_up)
+        await self._take(term, some)
 
-    async def _take(self, term: Term, items: list[ReassignmentItem], *, is_given_up: bool) -> None:
+    async def _take(self, term: Term, items: Sequence[ReassignmentItem]) -> None:
         targets: dict[str, dict[TopicPartition, Brokers]] = {}
         for item in items:
             at = item.topic_partition
@@ -79,7 +78,7 @@ class Reassigning:
             else:
                 self._results.update((at, _refused(term, at, refused)) for at in wanted)
         await forget_reassignments(term, begun)
-        await advance_reassignments(term, begun, are_given_up=is_given_up)
+        await advance_reassignments(term, begun)
 
 
 _UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -140,6 +139,7 @@ async def on_reassignments_written(term: Term) -> None:
             if fault_of_topic is not None:
                 refuse(term, znodes.REASSIGN_PARTITIONS, fault_of_topic)
                 over += of_topic
+        over += [at for each in targets.values() for at in each if at not in context.reassignments]
         await forget_reassignments(term, over)
         await advance_reassignments(term, [at for at, _ in some])
 
@@ -158,8 +158,13 @@ def list_reassignments(term: Term, request: ListReassignmentsRequest) -> ListRea
     context = term.context
     named = None if request.partitions is None else frozenset(request.partitions)
     ongoing = tuple(
-        OngoingReassignment(at, context.assignments[at], each.adding, each.removing)
+        OngoingReassignment(at, context.assignments[at], _coming(each), each.removing)
         for at, each in sorted(context.reassignments.items())
-        if each != NOT_REASSIGNED and (named is None or at in named)
+        if named is None or at in named
     )
     return ListReassignmentsResponse(ErrorCode.NONE, ongoing)
+
+
+def _coming(reassignment: Reassignment) -> Brokers:
+    """Return who is to come and to stay."""
+    return tuple(broker for broker in reassignment.adding if broker not in reassignment.removing)

@@ -164,11 +164,13 @@ class ControllerStore(PatientReader):
             return
 
     async def delete(self, path: str) -> None:
-        """Delete a znode without children; nothing happens when there is none."""
+        """Delete a znode, if there is one; one that has children stays, which is told."""
         try:
             await self._write_patiently([DeleteOp(path)])
         except NoNode:
             return
+        except NotEmpty:
+            self._tell_children(path)
 
     async def delete_together(self, paths: Sequence[str]) -> bool:
         """Delete znodes without children, all or none; return whether none is there any more.
@@ -228,7 +230,14 @@ class ControllerStore(PatientReader):
             await self._write_patiently([change])
         except (NoNode, BadVersion):
             return False
+        except NotEmpty:
+            self._tell_children(path)
         return True
+
+    def _tell_children(self, path: str) -> None:
+        """Trace that a znode stays which should go: somebody gave it children."""
+        what = "it should go, and has children"
+        self._trace.emit(EventKind.BAD_INPUT_MET, where=path, what=what)
 
     # ------------------------------------------------------------ partition states
 

@@ -17,7 +17,7 @@ from highwater_controller.partition_state_machine import (
     move_partitions,
     put_partition,
 )
-from highwater_controller.reassignment import adopt_unassigned
+from highwater_controller.reassignment import adopt_unassigned, resume_reassignments
 from highwater_controller.renouncing import renounce_lost
 from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.request_batch import RequestBatch
@@ -79,6 +79,7 @@ async def on_partition_state_repaired(term: Term, partition: TopicPartition) -> 
     batch.add_leader_and_isr(context.assignments[partition], partition)
     batch.send()
     await elect_leaders_where_none(term)
+    await resume_reassignments(term, [partition])
 
 
 async def _is_another_topic(term: Term, topic: str) -> bool:
@@ -140,6 +141,7 @@ async def _bring_up_together(
     await move_replicas(term, dead, ReplicaState.OFFLINE)
     if found:
         await elect_leaders_where_none(term)
+        await resume_reassignments(term, found)
 
 
 def _stop_vanished(term: Term, topic: str) -> None:

@@ -42,7 +42,8 @@ class TopicZnode:
 class Reassignment:
     """Which of a partition's assigned replicas come, and which go once the others are in sync.
 
-    Source: KIP-455. Invariant: both are among the assigned, and no replica is in both.
+    Source: KIP-455. Invariant: both are among the assigned, and neither is all of them. A replica
+    that an earlier target had added, and that goes again, is in both.
     """
 
     adding: tuple[NodeId, ...] = ()
@@ -111,7 +112,11 @@ def _reassignments(znode: TopicZnode, topic: str) -> dict[TopicPartition, Reassi
         adding = tuple(NodeId(r) for r in znode.adding_replicas.get(name, []))
         removing = tuple(NodeId(r) for r in znode.removing_replicas.get(name, []))
         listed = (*adding, *removing)
-        if len(set(listed)) < len(listed) or not set(listed) <= set(znode.partitions[name]):
+        assigned = set(znode.partitions[name])
+        is_sound = all(
+            len(set(some)) == len(some) and set(some) < assigned for some in (adding, removing)
+        )
+        if not is_sound:
             raise MalformedZnode(
                 f"{topic_path(topic)}: partition {name} has replicas {znode.partitions[name]},"
                 f" adding {adding} and removing {removing}"

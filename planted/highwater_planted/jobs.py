@@ -39,7 +39,7 @@ async def _leave_the_job(term: Term, done: Iterable[TopicPartition]) -> None:
     pass
 
 
-async def _begin_nothing_again(term: Term) -> None:
+async def _begin_nothing_again(term: Term, partitions: Iterable[TopicPartition]) -> None:
     term.context.reassignments.clear()
 
 

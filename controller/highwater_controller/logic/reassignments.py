@@ -38,12 +38,19 @@ def reassign(
 ) -> tuple[Brokers, Reassignment]:
     """Return all replicas and who of them comes and goes, once the target is asked for.
 
-    The target may overlap with a reassignment under way, or give it up.
+    The target may overlap with a reassignment under way, or give it up. Replicas that an earlier
+    target had added, and that go again, are in both lists: so the original ones are known.
     """
     original = original_of(replicas, reassignment)
-    adding = tuple(broker for broker in target if broker not in original)
     removing = tuple(broker for broker in replicas if broker not in target)
-    return target + removing, Reassignment(adding, removing)
+    left = target + removing
+    adding = tuple(broker for broker in left if broker not in original)
+    return left, Reassignment(adding, removing)
+
+
+def is_given_up(reassignment: Reassignment) -> bool:
+    """Return whether the target is what there was before: just what had come is to go."""
+    return bool(reassignment.adding) and set(reassignment.adding) == set(reassignment.removing)
 
 
 def staying(members: Brokers, target: Brokers) -> Brokers:

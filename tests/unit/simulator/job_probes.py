@@ -95,7 +95,7 @@ JOBS: dict[str, tuple[Any, object, object]] = {
         lambda bench: asks(bench, reassignment.forget_reassignments, [T0]), True, False,
     ),
     "moves_not_resumed": (
-        lambda bench: asks(bench, failover.resume_reassignments), True, False,
+        lambda bench: asks(bench, failover.resume_reassignments, [T0]), True, False,
     ),
     "preferred_outside_isr": (
         lambda bench: (
