@@ -79,6 +79,12 @@ async def begin_reassignments(
             removing=list(reassignment.removing),
         )
     await _start_replicas(term, list(moves))
+    for at in moves:
+        if at not in context.reassignments:  # an order alone, or what had come was nothing
+            left = list(context.assignments[at])
+            term.emit(EventKind.REASSIGNMENT_COMPLETED, at, replicas=left, removed=[])
+    if context.deletions_after_reassignment:
+        await on_deletions_requested(term)
     return True
 
 

@@ -49,11 +49,11 @@ import msgspec
 from highwater.runs.plans.in_containers import run_in_containers
 from highwater.run_folder import RunFolder
 from highwater.report.screen import Screen
-from highwater_chaos.plan import Plan, Producer, Step, Topic, Topology, Workload
+from highwater_chaos.plan import Plan, PlanTopology, Producer, Step, Topic, Workload
 
 steps = msgspec.json.decode(sys.argv[2], type=tuple[Step, ...])
 workload = Workload((Topic(),), (Producer(rate_per_s=20),))
-plan = Plan(1, topology=Topology(), workload=workload, steps=steps, quiet_after_ms=60_000)
+plan = Plan(1, topology=PlanTopology(), workload=workload, steps=steps, quiet_after_ms=60_000)
 with Screen() as screen:
     run_in_containers(plan, RunFolder(Path(sys.argv[1])), screen)
 """

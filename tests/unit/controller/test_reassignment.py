@@ -316,6 +316,49 @@ def test_the_next_controller_reads_the_admin_znode(moving):
     assert topic(moving).reassignments == {P0: Reassignment((3,), (1,))}
 
 
+@pytest.mark.parametrize("path", [znodes.REASSIGN_PARTITIONS, znodes.PREFERRED_REPLICA_ELECTION])
+@pytest.mark.parametrize("content", [b"{", b'{"version":1,"partitions":[]}'])
+def test_an_admin_znode_with_children_costs_nobody_the_office(moving, path, content):
+    moving.write(path, content)
+    moving.write(f"{path}/child", b"")
+    moving.settle(3_000)
+    assert len(moving.events(EventKind.CONTROLLER_ELECTED)) == 1
+    assert reassign(moving, 0, 3) is ErrorCode.NONE
+
+
+@pytest.mark.parametrize("path", [znodes.REASSIGN_PARTITIONS, znodes.PREFERRED_REPLICA_ELECTION])
+def test_an_empty_admin_znode_goes(moving, path):
+    moving.write(path, b'{"version":1,"partitions":[]}')
+    moving.settle()
+    assert moving.data(path) is None
+
+
+def test_an_overlapping_reassignment_is_given_up_to_what_there_was_at_first(moving):
+    reassign(moving, 2)
+    reassign(moving, 3)
+    assert reassign(moving, None) is ErrorCode.NONE
+    assert sorted(topic(moving).assignment[P0]) == [0, 1]
+    assert ongoing(moving) == ()
+
+
+def test_the_next_controller_ends_what_was_given_up(moving):
+    """A dead original replica is not waited for, by whichever controller."""
+    reassign(moving, 2, 3)
+    join(moving, 0, 1, 2)
+    for broker in (0, 1):
+        moving.brokers[broker].die()
+    moving.settle(7_000)
+    reassign(moving, None)
+    moving.kill_controller(1000)
+    moving.start_controller(1001)
+    moving.until_failed_over()
+    moving.start_broker(0)
+    moving.settle()
+    join(moving, 2, 0, controller_id=1001)
+    assert topic(moving).assignment[P0] == (0, 1)
+    assert moving.state("t").isr == (0,)
+
+
 # ---------------------------------------------------------------- beside deletions
 
 
