@@ -8,6 +8,7 @@ it has completed, as before KIP-455; an election's znode goes once all elections
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TypeVar
 
 from highwater_controller.state_reader import report_malformed
 from highwater_controller.store import TermOver
@@ -19,28 +20,15 @@ from highwater_core.znodes import MalformedZnode
 WRITE_ATTEMPTS = 100
 
 Wanted = dict[TopicPartition, tuple[NodeId, ...]]
+Jobs = TypeVar("Jobs", znodes.ReassignmentsZnode, znodes.PartitionsZnode)
 
 
 async def read_reassignments(term: Term) -> Wanted:
-    """Return the targets that /admin/reassign_partitions names; a watch tells of its next change.
-
-    One that holds something else than its JSON is told, and removed: nobody could go on with it.
-    """
-    await term.store.exists(znodes.REASSIGN_PARTITIONS, watch=True)
-    read = await term.store.get(znodes.REASSIGN_PARTITIONS)
-    if read is None:
-        return {}
-    try:
-        listed = znodes.decode(znodes.ReassignmentsZnode, read[0], znodes.REASSIGN_PARTITIONS)
-    except MalformedZnode as fault:
-        report_malformed(term, znodes.REASSIGN_PARTITIONS, fault)
-        await term.store.delete(znodes.REASSIGN_PARTITIONS)
-        return {}
-    if not listed.partitions:
-        await term.store.delete(znodes.REASSIGN_PARTITIONS)
+    """Return the targets in /admin/reassign_partitions; a watch tells of its next change."""
+    found = await _read_jobs(term, znodes.REASSIGN_PARTITIONS, znodes.ReassignmentsZnode)
     return {
         TopicPartition(each.topic, each.partition): tuple(NodeId(r) for r in each.replicas)
-        for each in listed.partitions
+        for each in (() if found is None else found.partitions)
     }
 
 
@@ -74,21 +62,30 @@ async def forget_reassignments(term: Term, done: Collection[TopicPartition]) -> 
 
 async def read_preferred_elections(term: Term) -> Sequence[TopicPartition]:
     """Return the partitions that /admin/preferred_replica_election names, watched as the other."""
-    path = znodes.PREFERRED_REPLICA_ELECTION
-    await term.store.exists(path, watch=True)
-    read = await term.store.get(path)
-    if read is None:
-        return ()
-    try:
-        listed = znodes.decode(znodes.PartitionsZnode, read[0], path).partitions
-    except MalformedZnode as fault:
-        report_malformed(term, path, fault)
-        await term.store.delete(path)
-        return ()
-    if not listed:
-        await term.store.delete(path)
+    found = await _read_jobs(term, znodes.PREFERRED_REPLICA_ELECTION, znodes.PartitionsZnode)
+    listed = () if found is None else found.partitions
     return [TopicPartition(each.topic, each.partition) for each in listed]
 
 
 async def forget_preferred_elections(term: Term) -> None:
     await term.store.delete(znodes.PREFERRED_REPLICA_ELECTION)
+
+
+async def _read_jobs(term: Term, path: str, kind: type[Jobs]) -> Jobs | None:
+    """Return the admin znode's content, None where there is none; a watch tells of its next change.
+
+    One that holds something else than its JSON is told. It is removed, and so is one that names no
+    partition: nobody could go on with it.
+    """
+    await term.store.exists(path, watch=True)
+    read = await term.store.get(path)
+    if read is None:
+        return None
+    try:
+        found = znodes.decode(kind, read[0], path)
+    except MalformedZnode as fault:
+        report_malformed(term, path, fault)
+        found = None
+    if found is None or not found.partitions:
+        await term.store.delete(path)
+    return found

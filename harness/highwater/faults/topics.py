@@ -62,6 +62,11 @@ def _of_partition(
     return response.error or response.partitions[0].error
 
 
+def _stays(proof: str) -> Done:
+    """Return that an operator's work is done: nobody takes it back."""
+    return Done(None, proof, lambda: "what an operator did stays")
+
+
 class TopicWork:
     """Topics of one cluster; calls may come from different threads."""
 
@@ -92,7 +97,7 @@ class TopicWork:
         if fault.records:
             self._write(fault.topic, fault.records)
             proof += f", {fault.records} records acknowledged"
-        return Done(None, proof, lambda: "what an operator did stays")
+        return _stays(proof)
 
     def delete(self, fault: f.DeleteTopic) -> Done:
         """Delete the topic.
@@ -113,7 +118,7 @@ class TopicWork:
             is_gone = not self._exists(znodes.topic_path(fault.topic))
             prove(is_gone or self._exists(path), f"{fault.topic} is not deleted: {error.name}")
             proof += ", and it is gone" if is_gone else f", and {path} is there"
-        return Done(None, proof, lambda: "what an operator did stays")
+        return _stays(proof)
 
     def move(self, fault: f.MoveReplicas) -> Done:
         """Have the partition's replicas moved; that takes its time.
@@ -148,7 +153,7 @@ class TopicWork:
             *wanted,
         )
         prove(error in wanted, f"the preferred replica of {at} is not elected: {error.name}")
-        return Done(None, error.name, lambda: "what an operator did stays")
+        return _stays(error.name)
 
     def change_config(self, fault: f.ChangeConfig) -> Done:
         """Set one of the topic's configurations.
@@ -165,7 +170,7 @@ class TopicWork:
         )
         done = f"{fault.key} of {fault.topic} is not {fault.value}: {error.name}"
         prove(error is ErrorCode.NONE, done)
-        return Done(None, error.name, lambda: "what an operator did stays")
+        return _stays(error.name)
 
     # ------------------------------------------------------------ inside
 
@@ -180,7 +185,7 @@ class TopicWork:
             *wanted,
         )
         prove(error in wanted, f"{at} is not reassigned: {error.name}")
-        return Done(None, error.name, lambda: "what an operator did stays")
+        return _stays(error.name)
 
     def _ask(
         self,
