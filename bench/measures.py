@@ -142,8 +142,14 @@ def wait_for_full_isr(bootstrap: str, topic: str, within_s: float) -> None:
 
 def leader_of(bootstrap: str, topic: str, partition: int = 0) -> int:
     """Return the partition's leader by the metadata; -1 when there is none."""
+    return leaders_of(bootstrap, topic)[partition]
+
+
+def leaders_of(bootstrap: str, topic: str) -> dict[int, int]:
+    """Return each partition's leader by the metadata; -1 when there is none."""
     admin = AdminClient({**IMPATIENT, "bootstrap.servers": bootstrap})
-    return int(admin.list_topics(topic, timeout=10).topics[topic].partitions[partition].leader)
+    found = admin.list_topics(topic, timeout=10).topics[topic].partitions
+    return {number: int(partition.leader) for number, partition in found.items()}
 
 
 def produce_one(bootstrap: str, topic: str, within_s: float = 30.0) -> None:

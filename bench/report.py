@@ -63,15 +63,20 @@ def print_result(
     for cells in table_rows(result, measures):
         table.add_row(*cells)
     console.print(table)
-    targets = Table(title="targets", title_justify="left")
-    for name in ("target", "measured", "met"):
-        targets.add_column(name)
-    for outcome in outcomes:
-        targets.add_row(outcome.target, outcome.measured, _met(outcome))
-    console.print(targets)
+    if outcomes:
+        console.print(_targets(outcomes))
     console.print(machine_line(result.machine), markup=False)
     for note in result.notes:
         console.print(note, markup=False)
+
+
+def _targets(outcomes: Sequence[Outcome]) -> Table:
+    table = Table(title="targets", title_justify="left")
+    for name in ("target", "measured", "met"):
+        table.add_column(name)
+    for outcome in outcomes:
+        table.add_row(outcome.target, outcome.measured, _met(outcome))
+    return table
 
 
 def markdown(result: Result, measures: Sequence[Measure], outcomes: Sequence[Outcome]) -> str:

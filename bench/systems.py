@@ -16,9 +16,10 @@ from bench.memory import largest_private_memory
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.containers import container_name
 from highwater.cluster.engine import Reach, connect_engine, engine_facts
-from highwater.cluster.topology import Topology
+from highwater.cluster.topology import CLIENT_PORT, Topology
 from highwater.errors import HarnessError
 from highwater.run_folder import new_run_id
+from highwater_core.ids import Endpoint
 
 BROKERS = (0, 1, 2)
 
@@ -38,8 +39,15 @@ class System(Protocol):
         """bootstrap.servers, by the containers' own addresses."""
         ...
 
+    @property
+    def zookeeper(self) -> Endpoint: ...
+
+    def endpoint(self, broker: int) -> Endpoint:
+        """Return the broker's own address for clients."""
+        ...
+
     def kill_broker(self, broker: int) -> None:
-        """SIGKILL; return when the process is gone."""
+        """SIGKILL, to Highwater's controllers as well; return when the process is gone."""
         ...
 
     def start_broker(self, broker: int) -> None:
@@ -91,6 +99,13 @@ class HighwaterSystem:
     @property
     def bootstrap(self) -> str:
         return self.cluster.internal_bootstrap
+
+    @property
+    def zookeeper(self) -> Endpoint:
+        return self.cluster.zookeeper_endpoint
+
+    def endpoint(self, broker: int) -> Endpoint:
+        return Endpoint(self.cluster.address(broker), CLIENT_PORT)
 
     def kill_broker(self, broker: int) -> None:
         self.cluster.kill(broker)

@@ -31,6 +31,7 @@ from highwater.cluster.topology import (
     Topology,
 )
 from highwater.run_folder import new_run_id
+from highwater_core.ids import Endpoint
 
 _FOLDER = Path(__file__).parent
 _IMAGE_FILES = ("Dockerfile", "start", "server.properties", "log4j.properties")
@@ -133,11 +134,10 @@ class ApacheKafkaSystem:
 
     def _overrides(self, spec: NodeSpec) -> list[str]:
         address = spec.address(self._subnet)
-        zookeeper = self._topology.node(ZOOKEEPER).address(self._subnet)
         settings = {
             "broker.id": str(spec.node_id),
             "listeners": f"PLAINTEXT://{address}:{CLIENT_PORT}",
-            "zookeeper.connect": f"{zookeeper}:{ZOOKEEPER_PORT}",
+            "zookeeper.connect": str(self.zookeeper),
             "zookeeper.session.timeout.ms": str(self._topology.session_timeout_ms),
         }
         return [
@@ -146,8 +146,14 @@ class ApacheKafkaSystem:
 
     @property
     def bootstrap(self) -> str:
-        addresses = (self._topology.node(broker).address(self._subnet) for broker in BROKERS)
-        return ",".join(f"{address}:{CLIENT_PORT}" for address in addresses)
+        return ",".join(str(self.endpoint(broker)) for broker in BROKERS)
+
+    @property
+    def zookeeper(self) -> Endpoint:
+        return Endpoint(self._topology.node(ZOOKEEPER).address(self._subnet), ZOOKEEPER_PORT)
+
+    def endpoint(self, broker: int) -> Endpoint:
+        return Endpoint(self._topology.node(broker).address(self._subnet), CLIENT_PORT)
 
     def kill_broker(self, broker: int) -> None:
         self._engine.api.kill(self._container(broker), "KILL")

@@ -1,0 +1,254 @@
+"""`python -m bench.scale`: a broker and a controller die in a cluster of many partitions.
+
+In containers, three brokers, three replicas of each of 2,000 partitions; with --kafka beside Apache
+Kafka 3.9.1, in turns. Times begin when ZooKeeper ends the session of whoever died, so that the
+session's timeout is in none; they end when clients are served: ListOffsets is answered by a leader.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import confluent_kafka
+import typer
+from confluent_kafka import KafkaException
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+
+from bench import measures
+from bench.apache_kafka.system import ApacheKafkaSystem
+from bench.command import result_name, run_command, write_result
+from bench.machine import describe_machine, load_average
+from bench.report import (
+    Result,
+    heading,
+    machine_line,
+    markdown_table,
+    print_result,
+    replace_between,
+    table_rows,
+)
+from bench.systems import BROKERS, HighwaterSystem, System, require_reachable_containers
+from bench.targets import Measure
+from highwater.cluster.engine import connect_engine
+from highwater.cluster.images import ensure_images
+from highwater.cluster.wire_client import ConnectionClosed, WireClient
+from highwater.output import RESULTS, say
+from highwater_core import znodes
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import Endpoint, NodeId
+from highwater_wire.kafka.messages import (
+    CONSUMER,
+    LATEST_TIMESTAMP,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+)
+
+SESSION_TIMEOUT_MS = 6_000
+WITHIN_S = 300.0
+POLL_S = 0.01
+MEASURES = (
+    Measure("created", "topic created, to the last full ISR", "s"),
+    Measure("moved", "broker dead, to its last leadership moved", "s"),
+    Measure("returned", "broker registered again, to the last full ISR", "s"),
+    Measure("elected", "controller dead, to a record in a new topic", "s"),
+)
+BEGIN_MARK, END_MARK = "<!-- bench scale: begin -->", "<!-- bench scale: end -->"
+
+
+def bench(
+    kafka: Annotated[bool, typer.Option("--kafka", help="Apache Kafka too, in turns.")] = False,
+    partitions: Annotated[int, typer.Option(help="Of the topic.", min=3)] = 2_000,
+    repeat: Annotated[int, typer.Option(help="Clusters of each system.", min=1)] = 3,
+    into: Annotated[
+        Path | None, typer.Option("--markdown", help="Write the table between the file's marks.")
+    ] = None,
+) -> None:
+    """Measure what the death of a broker and of the controller cost with many partitions."""
+    engine = connect_engine()
+    require_reachable_containers(engine)
+    ensure_images(engine, say)
+    load_average_start = load_average()
+    systems: list[System] = [HighwaterSystem(), *([ApacheKafkaSystem(say)] if kafka else [])]
+    samples: dict[str, dict[str, list[float]]] = {system.name: {} for system in systems}
+    date, began_s = datetime.now(UTC), time.monotonic()
+    for _ in range(repeat):
+        for system in systems:
+            for name, value in measure(system, partitions).items():
+                samples[system.name].setdefault(name, []).append(value)
+                say(f"{system.name}: {name} after {value:.2f} s")
+    result = Result(
+        date=date.strftime("%Y-%m-%d %H:%M UTC"),
+        duration_s=time.monotonic() - began_s,
+        quick=False,
+        machine=describe_machine(
+            str(engine.version()["Version"]), confluent_kafka.libversion()[0], load_average_start
+        ),
+        systems=[system.name for system in systems],
+        samples=samples,
+    )
+    say(f"all samples: {write_result(result, f'scale-{result_name(date)}')}")
+    print_result(RESULTS, result, MEASURES, ())
+    if into is not None:
+        text = into.read_text(encoding="utf-8")
+        text = replace_between(text, BEGIN_MARK, END_MARK, _markdown(result, partitions))
+        into.write_text(text, encoding="utf-8")
+
+
+def measure(system: System, partitions: int) -> Mapping[str, float]:
+    """Return the seconds of each of MEASURES, in a cluster of its own."""
+    system.start(SESSION_TIMEOUT_MS)
+    try:
+        with _zookeeper(system.zookeeper) as zookeeper:
+            began_s = time.monotonic()
+            topic = measures.create_topic(system.bootstrap, partitions, WITHIN_S)
+            _await_led(system, BROKERS, topic, range(partitions))
+            measures.wait_for_full_isr(system.bootstrap, topic, WITHIN_S)
+            created_s = time.monotonic() - began_s
+            lost = next(each for each in BROKERS if each != _controller(zookeeper))
+            moved_s = _measure_death(system, zookeeper, topic, lost)
+            returned_s = _measure_return(system, zookeeper, topic, lost)
+            elected_s = _measure_controller(system, zookeeper)
+    finally:
+        system.stop()
+    return {
+        "created": created_s,
+        "moved": moved_s,
+        "returned": returned_s,
+        "elected": elected_s,
+    }
+
+
+def _measure_death(system: System, zookeeper: KazooClient, topic: str, lost: int) -> float:
+    survivors = [each for each in BROKERS if each != lost]
+    leaders = measures.leaders_of(system.bootstrap, topic)
+    led = [partition for partition, leader in leaders.items() if leader == lost]
+    with ThreadPoolExecutor(1) as pool:
+        gone = pool.submit(_await_gone, zookeeper, znodes.broker_path(NodeId(lost)))
+        system.kill_broker(lost)
+        began_s = gone.result()
+    _await_led(system, survivors, topic, led)
+    return time.monotonic() - began_s
+
+
+def _measure_return(system: System, zookeeper: KazooClient, topic: str, lost: int) -> float:
+    system.start_broker(lost)
+    _await(
+        lambda: zookeeper.exists(znodes.broker_path(NodeId(lost))) is not None,
+        f"broker {lost} is back",
+    )
+    began_s = time.monotonic()
+    measures.wait_for_full_isr(system.bootstrap, topic, WITHIN_S)
+    return time.monotonic() - began_s
+
+
+def _measure_controller(system: System, zookeeper: KazooClient) -> float:
+    active = _controller(zookeeper)
+    with ThreadPoolExecutor(1) as pool:
+        gone = pool.submit(_await_other_owner, zookeeper, active)
+        system.kill_broker(active)
+        began_s = gone.result()
+    _await(lambda: _is_created(system), "a topic is created by the next controller")
+    return time.monotonic() - began_s
+
+
+def _is_created(system: System) -> bool:
+    """Return whether a new topic could be created and takes a record."""
+    try:
+        measures.produce_one(system.bootstrap, measures.create_topic(system.bootstrap, 1, 5.0))
+    except (KafkaException, TimeoutError):
+        return False
+    return True
+
+
+# ---------------------------------------------------------------- what is so
+
+
+@contextmanager
+def _zookeeper(endpoint: Endpoint) -> Iterator[KazooClient]:
+    client = KazooClient(hosts=str(endpoint), read_only=True)
+    client.start(timeout=30)
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+def _controller(zookeeper: KazooClient) -> int:
+    return int(json.loads(zookeeper.get(znodes.CONTROLLER)[0])["brokerid"])
+
+
+def _await_gone(zookeeper: KazooClient, path: str) -> float:
+    """Return when the znode was gone."""
+    _await(lambda: zookeeper.exists(path) is None, f"{path} is gone")
+    return time.monotonic()
+
+
+def _await_other_owner(zookeeper: KazooClient, active: int) -> float:
+    """Return when /controller no longer named that node."""
+
+    def is_other() -> bool:
+        try:
+            return _controller(zookeeper) != active
+        except KazooException:  # nobody has it for a moment
+            return True
+
+    _await(is_other, f"{active} is the controller no longer")
+    return time.monotonic()
+
+
+def _await_led(
+    system: System, brokers: Sequence[int], topic: str, partitions: Sequence[int]
+) -> None:
+    """Return once each partition is served by a leader among these brokers."""
+    missing = set(partitions)
+
+    def all_led() -> bool:
+        for broker in brokers:
+            if missing:
+                missing.difference_update(_served(system.endpoint(broker), topic, sorted(missing)))
+        return not missing
+
+    _await(all_led, f"leaders of all partitions of {topic}")
+
+
+def _served(endpoint: Endpoint, topic: str, partitions: Sequence[int]) -> list[int]:
+    """Return the partitions that the broker serves as their leader."""
+    asked = tuple(ListOffsetsPartition(topic, each, LATEST_TIMESTAMP) for each in partitions)
+    try:
+        with WireClient(endpoint) as client:
+            found = client.call(ListOffsetsRequest(CONSUMER, asked)).partitions
+    except (OSError, ConnectionClosed):
+        return []
+    return [each.partition for each in found if each.error is ErrorCode.NONE]
+
+
+def _await(holds: Callable[[], bool], what: str) -> None:
+    deadline_s = time.monotonic() + WITHIN_S
+    while not holds():
+        if time.monotonic() > deadline_s:
+            raise TimeoutError(f"not within {WITHIN_S} s: {what}")
+        time.sleep(POLL_S)
+
+
+def _markdown(result: Result, partitions: int) -> str:
+    lines = [
+        f"Measured {result.date}, {partitions:,} partitions. Cells: min / median / max (n).",
+        "",
+        machine_line(result.machine),
+        "",
+        *markdown_table(heading(result), table_rows(result, MEASURES)),
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    run_command("scale", bench)

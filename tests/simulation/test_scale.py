@@ -1,0 +1,31 @@
+"""What failovers cost a controller grows with partitions divided by the pipeline's depth."""
+
+from __future__ import annotations
+
+from bench.scale_simulated import Cost, measure
+
+FEW, MANY = 20, 200
+BROKERS = 3
+AT_ONCE = 10
+"""As many requests as Apache Kafka lets be under way (zookeeper.max.in.flight.requests)."""
+ROUND_TRIP_MS = 3.0
+"""More than one of the simulated network's with ZooKeeper."""
+
+
+def costs(partitions: int) -> dict[str, Cost]:
+    return {cost.name: cost for cost in measure(1, partitions, BROKERS)}
+
+
+def test_round_trips_to_zookeeper_are_pipelined() -> None:
+    few, many = costs(FEW), costs(MANY)
+    for name, per_partition in (("the controller fails over", 1), ("a broker dies", 4)):
+        added = many[name].operations - few[name].operations
+        assert 0 < added <= per_partition * (MANY - FEW)
+        took_ms = many[name].decided_ms - few[name].decided_ms
+        assert took_ms < ROUND_TRIP_MS * (added / AT_ONCE + 1)
+
+
+def test_every_leadership_of_a_dead_broker_moves_and_comes_into_a_few_commands() -> None:
+    cost = costs(MANY)["a broker dies"]
+    assert 0 < cost.commands < 20
+    assert cost.acted_ms > 0
