@@ -19,7 +19,7 @@ from highwater_checker.run_folder.lines import read_traces
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
 
-_RUN_OUT_WITHIN_S = 20.0
+_RUN_OUT_WITHIN_S = 60.0
 
 
 @contextmanager

@@ -170,6 +170,6 @@ async def connect(endpoint: Endpoint) -> socket.socket:
 
 
 async def settle(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 (a poll with a bound)
             await asyncio.sleep(0.001)

@@ -135,7 +135,7 @@ def test_a_server_that_closes_while_it_is_written_to_is_left_at_once() -> None:
         await asyncio.sleep(0.05)
         server.may_close.set()
         with pytest.raises(ConnectionLost):
-            await asyncio.wait_for(writing, 20)
+            await asyncio.wait_for(writing, 60)
         kinds += [(await session.events.get(20_000)).kind for _ in range(2)]
         kind = CoordinationEventKind
         assert kinds == [
@@ -223,8 +223,8 @@ def test_whatever_zookeeper_answers_is_an_error_of_the_port(
     async def main() -> None:
         session = await KazooCoordinationFactory(serve(code).address, silent).open(4_000)
         with pytest.raises(expected):
-            await asyncio.wait_for(session.create("/a", b""), 20)
-        await asyncio.wait_for(session.close(), 20)
+            await asyncio.wait_for(session.create("/a", b""), 60)
+        await asyncio.wait_for(session.close(), 60)
 
     asyncio.run(main())
 
@@ -238,8 +238,8 @@ def test_a_server_that_never_answers_the_end_of_a_session_is_left(
         session = await KazooCoordinationFactory(serve(None).address).open(4_000)
         waiting = asyncio.ensure_future(session.create("/a", b""))
         await asyncio.sleep(0.05)
-        await asyncio.wait_for(session.close(), 20)
+        await asyncio.wait_for(session.close(), 60)
         with pytest.raises(SessionExpired):
-            await asyncio.wait_for(waiting, 20)
+            await asyncio.wait_for(waiting, 60)
 
     asyncio.run(main())

@@ -114,7 +114,7 @@ def run(
         loop = asyncio.get_running_loop()
         await loop.sock_connect(scene.client, ("127.0.0.1", listener.port))
         try:
-            await asyncio.wait_for(body(scene), 20)
+            await asyncio.wait_for(body(scene), 60)
         finally:
             scene.client.close()
             await listener.stop()

@@ -40,7 +40,7 @@ class HolderOfTest:
 
 def run(body: Coroutine[Any, Any, None]) -> None:
     async def main() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await body
 
     asyncio.run(main())

@@ -120,7 +120,7 @@ async def connected() -> AsyncIterator[tuple[Reader, socket.socket]]:
 
 def run(body: Callable[[Reader, socket.socket], Awaitable[None]]) -> None:
     async def main() -> None:
-        async with asyncio.timeout(20), connected() as (side, client):
+        async with asyncio.timeout(60), connected() as (side, client):
             await body(side, client)
 
     asyncio.run(main())

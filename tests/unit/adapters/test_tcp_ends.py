@@ -174,7 +174,7 @@ def test_an_answer_that_cannot_be_encoded_costs_its_connection_only() -> None:
         reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
         request = DescribeConfigsRequest((ConfigResource(2, "t", None),))
         writer.write(frame_of(ask(1), 3, 1) + frame_of(request, 1, 2))
-        assert len(await asyncio.wait_for(reader.read(), 5)) > 4  # the first one's answer
+        assert len(await asyncio.wait_for(reader.read(), 60)) > 4  # the first one's answer
         writer.close()
         assert (await transport.call(endpoint, "f", ask(2), 1000)).partitions[0].end_offset == 4
 
@@ -202,7 +202,7 @@ def test_who_is_sent_away_first_gets_the_answers_to_what_was_asked_before() -> N
         reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
         away = frame_of(DescribeConfigsRequest((ConfigResource(2, "t", None),)), 1, 2)
         writer.write(frame_of(ask(1), 3, 1) + away + frame_of(ask(1), 3, 3))
-        told = await asyncio.wait_for(reader.read(), 5)
+        told = await asyncio.wait_for(reader.read(), 60)
         (size, correlation_id) = struct.unpack_from(">ii", told)
         assert (len(told), correlation_id) == (4 + size, 1)
         writer.close()
@@ -229,7 +229,7 @@ def test_a_listener_stops_while_answers_wait_for_clients_that_do_not_read(segmen
                 clients[-1], frame_of(fetch(9_000_000), 11, 1) * 10
             )
             await settle(lambda started=started: len(broker.contexts) > started)  # type: ignore[misc]
-        await asyncio.wait_for(listener.stop(), 5)
+        await asyncio.wait_for(listener.stop(), 60)
         assert listener._connections == {}
         for client in clients:
             client.close()

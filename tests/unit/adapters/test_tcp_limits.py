@@ -39,7 +39,7 @@ MEBIBYTE = 1024 * 1024
 async def is_closed(client: socket.socket) -> bool:
     """Return whether the other side has closed the connection; nothing else may come."""
     try:
-        return await asyncio.wait_for(asyncio.get_running_loop().sock_recv(client, 1), 5) == b""
+        return await asyncio.wait_for(asyncio.get_running_loop().sock_recv(client, 1), 60) == b""
     except ConnectionResetError:
         return True
 

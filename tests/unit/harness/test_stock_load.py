@@ -19,7 +19,7 @@ from highwater_chaos.plan import Producer
 from highwater_checker.history import HistoryEvent, OperationType
 from highwater_checker.run_folder.histories import read_history
 
-WITHIN_S = 5.0
+WITHIN_S = 60.0
 
 
 class Broker:
