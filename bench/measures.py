@@ -102,12 +102,14 @@ def new_topic(bootstrap: str, partition_count: int, within_s: float = 30.0) -> s
     return name
 
 
-def create_topic(bootstrap: str, partition_count: int, within_s: float = 30.0) -> str:
+def create_topic(
+    bootstrap: str, partition_count: int, within_s: float = 30.0, replicas: int = REPLICATION
+) -> str:
     """Create the topic, return its name, and wait for nothing more."""
     name = f"bench-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({**IMPATIENT, "bootstrap.servers": bootstrap})
     topic = NewTopic(
-        name, partition_count, REPLICATION, config={"min.insync.replicas": MIN_INSYNC_REPLICAS}
+        name, partition_count, replicas, config={"min.insync.replicas": MIN_INSYNC_REPLICAS}
     )
     admin.create_topics([topic], operation_timeout=within_s)[name].result(within_s)
     return name

@@ -160,9 +160,13 @@ def _measure_controller(system: System, zookeeper: KazooClient) -> float:
 
 
 def _is_created(system: System) -> bool:
-    """Return whether a new topic could be created and takes a record."""
+    """Return whether a topic of two replicas could be created and takes a record.
+
+    Apache Kafka's controller is one of the three brokers, and dead.
+    """
     try:
-        measures.produce_one(system.bootstrap, measures.create_topic(system.bootstrap, 1, 5.0))
+        topic = measures.create_topic(system.bootstrap, 1, within_s=5.0, replicas=2)
+        measures.produce_one(system.bootstrap, topic)
     except (KafkaException, TimeoutError):
         return False
     return True

@@ -5,8 +5,11 @@ Source: KIP-497; KIP-841 and KIP-903 (who may join); Kafka's KafkaController.pro
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from highwater_controller.configurations import TopicConfigs
 from highwater_controller.eligibility import eligible_leaders, is_thawed, next_leadership
-from highwater_controller.leadership_updates import trace_isr_written, write_leadership
+from highwater_controller.leadership_updates import Draft, trace_isr_written, write_leaderships
 from highwater_controller.logic.leadership_change import LeadershipChange
 from highwater_controller.request_batch import RequestBatch
 from highwater_controller.state_reader import read_leadership
@@ -26,16 +29,19 @@ async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> Alte
     """Write the ISRs that may be written, answer for each partition, and tell all brokers."""
     if is_stale_broker(term, request.broker_id, request.broker_epoch):
         return AlterPartitionResponse(ErrorCode.STALE_BROKER_EPOCH)
-    results: list[AlterPartitionResult] = []
-    written: list[TopicPartition] = []
+    errors: dict[TopicPartition, ErrorCode] = {}
+    changes: dict[TopicPartition, AlterPartitionItem] = {}
     for item in request.partitions:
         partition = item.topic_partition
-        error = _find_refusal(term, request.broker_id, item)
-        if error is ErrorCode.NONE and await _is_to_be_written(term, item):
-            error = await _write(term, item)
-            if error is ErrorCode.NONE:
-                written.append(partition)
-        results.append(_to_result(term, partition, error))
+        if partition in errors:  # named twice: neither can be meant
+            errors[partition] = ErrorCode.INVALID_REQUEST
+            changes.pop(partition, None)
+            continue
+        errors[partition] = _find_refusal(term, request.broker_id, item)
+        if errors[partition] is ErrorCode.NONE and await _is_to_be_written(term, item):
+            changes[partition] = item
+    errors.update(await _write(term, changes))
+    for partition, error in errors.items():
         if error is not ErrorCode.NONE:
             term.emit(
                 EventKind.REQUEST_REFUSED,
@@ -44,11 +50,18 @@ async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> Alte
                 error=error.name,
                 broker=request.broker_id,
             )
+    written = [partition for partition in changes if errors[partition] is ErrorCode.NONE]
     if written:
         batch = RequestBatch(term)
         batch.add_update_metadata(term.context.live_brokers, written)
         batch.send()
-    return AlterPartitionResponse(ErrorCode.NONE, tuple(results))
+    return AlterPartitionResponse(
+        ErrorCode.NONE,
+        tuple(
+            _to_result(term, item.topic_partition, errors[item.topic_partition])
+            for item in request.partitions
+        ),
+    )
 
 
 def is_stale_broker(term: Term, broker_id: NodeId, broker_epoch: int) -> bool:
@@ -122,21 +135,29 @@ async def _is_to_be_written(term: Term, item: AlterPartitionItem) -> bool:
     return is_present and await is_thawed(term, item.topic_partition, known.leadership)
 
 
-async def _write(term: Term, item: AlterPartitionItem) -> ErrorCode:
-    """Write the ISR on the version that the leader knows, without a read before."""
-    partition = item.topic_partition
-    known = term.context.leaderships[partition]
-    isr = tuple(member.broker_id for member in item.new_isr)
-    change = LeadershipChange(known.leadership.leader, isr, keeps_epoch=True)
-    leadership = await next_leadership(term, partition, known.leadership, change)
-    written = await write_leadership(term, partition, known, leadership)
-    if written is None:
+async def _write(
+    term: Term, changes: Mapping[TopicPartition, AlterPartitionItem]
+) -> dict[TopicPartition, ErrorCode]:
+    """Write the ISRs on the versions that the leader knows, without a read before."""
+    topics = TopicConfigs(term)
+    drafts: dict[TopicPartition, Draft] = {}
+    for partition, item in changes.items():
+        known = term.context.leaderships[partition]
+        isr = tuple(member.broker_id for member in item.new_isr)
+        change = LeadershipChange(known.leadership.leader, isr, keeps_epoch=True)
+        leadership = await next_leadership(term, partition, known.leadership, change, topics)
+        drafts[partition] = Draft(known, leadership)
+    written = await write_leaderships(term, drafts)
+    for partition, now in written.items():
+        trace_isr_written(term, partition, now)
+    conflicts = [partition for partition in changes if partition not in written]
+    for partition in conflicts:
         found = await read_leadership(term, partition)
         if found is not None:
             term.context.leaderships[partition] = found
-        return ErrorCode.INVALID_UPDATE_VERSION
-    trace_isr_written(term, partition, written)
-    return ErrorCode.NONE
+    return dict.fromkeys(written, ErrorCode.NONE) | dict.fromkeys(
+        conflicts, ErrorCode.INVALID_UPDATE_VERSION
+    )
 
 
 def _to_result(term: Term, partition: TopicPartition, error: ErrorCode) -> AlterPartitionResult:

@@ -62,9 +62,28 @@ async def allows_unclean_election(term: Term, topic: str) -> bool:
     return bool(ConfigLayers(config, {}, every_broker, {}).value(UNCLEAN_ELECTION))
 
 
-async def min_insync_replicas(term: Term, topic: str, leader: NodeId) -> int:
-    """Return with how many in sync the leader commits; 1 where nobody can tell."""
-    config = await _read(term, ConfigOwner(ConfigEntity.TOPIC, topic))
+class TopicConfigs:
+    """Topics' configurations for the length of one step, each read once."""
+
+    def __init__(self, term: Term) -> None:
+        self._term = term
+        self._read: dict[str, Mapping[str, str] | None] = {}
+
+    async def of(self, topic: str) -> Mapping[str, str] | None:
+        """Return what is set for the topic, None where the znode is malformed, which is traced."""
+        if topic not in self._read:
+            self._read[topic] = await _read(self._term, ConfigOwner(ConfigEntity.TOPIC, topic))
+        return self._read[topic]
+
+
+async def min_insync_replicas(
+    term: Term, topic: str, leader: NodeId, topics: TopicConfigs | None = None
+) -> int:
+    """Return with how many in sync the leader commits; 1 where nobody can tell.
+
+    topics: what the step has read already.
+    """
+    config = await (topics or TopicConfigs(term)).of(topic)
     if config is None:
         return 1
     configs = term.context.broker_configs

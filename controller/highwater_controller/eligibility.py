@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from highwater_controller.configurations import min_insync_replicas
+from highwater_controller.configurations import TopicConfigs, min_insync_replicas
 from highwater_controller.context import ControllerContext
 from highwater_controller.logic.eligible_leaders import next_eligible
 from highwater_controller.logic.leadership_change import Brokers, LeadershipChange
@@ -34,8 +34,12 @@ async def next_leadership(
     partition: TopicPartition,
     before: PartitionLeadership | None,
     change: LeadershipChange,
+    topics: TopicConfigs | None = None,
 ) -> PartitionLeadership:
-    """Return the state to be written after `before`; a first one has leader epoch 0."""
+    """Return the state to be written after `before`; a first one has leader epoch 0.
+
+    topics: the configurations that the step has read already.
+    """
     last_epoch = -1 if before is None else before.leader_epoch
     leader_epoch = LeaderEpoch(last_epoch if change.keeps_epoch else last_epoch + 1)
     leader, isr, elr = change.leader, change.isr, change.elr
@@ -43,7 +47,7 @@ async def next_leadership(
     if not term.toggles.eligible_leader_replicas:
         return written
     if elr is None:
-        elr = await _next_eligible(term, partition, before, isr, leader)
+        elr = await _next_eligible(term, partition, before, isr, leader, topics)
     return replace(
         written,
         elr=elr,
@@ -84,10 +88,11 @@ async def _next_eligible(
     before: PartitionLeadership | None,
     isr: Brokers,
     leader: NodeId,
+    topics: TopicConfigs | None,
 ) -> Brokers:
     if before is None or not set(before.isr + before.elr) - set(isr):
         return ()
-    minimum = await min_insync_replicas(term, partition.topic, leader)
+    minimum = await min_insync_replicas(term, partition.topic, leader, topics)
     eligible = next_eligible(before.isr, before.elr, isr, minimum)
     # A replica that a reassignment has taken away keeps no log.
     return tuple(broker for broker in eligible if broker in term.context.assignments[partition])

@@ -7,9 +7,10 @@ Source: V3 design, on_broker_change and init_leaders; KIP-497 (conditional write
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from highwater_controller.configurations import TopicConfigs
 from highwater_controller.context import VersionedLeadership
 from highwater_controller.eligibility import next_leadership
 from highwater_controller.logic.leadership_change import LeadershipChange
@@ -33,6 +34,14 @@ class LeadershipUpdate:
     before: PartitionLeadership | None
     change: LeadershipChange
     written: VersionedLeadership
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A state that is to follow on the current one."""
+
+    current: VersionedLeadership
+    leadership: PartitionLeadership
 
 
 def announce_decision(
@@ -81,6 +90,62 @@ async def update_leadership(
             return LeadershipUpdate(before, change, written)
         if current is None and not await _topic_exists(term, partition):
             return None
+
+
+async def update_leaderships(
+    term: Term,
+    decisions: Mapping[TopicPartition, Decide],
+    announce: Announce = announce_decision,
+) -> dict[TopicPartition, LeadershipUpdate | None]:
+    """Do for each partition what update_leadership does, many of them with one write.
+
+    It is decided on the state that the context knows. That was right where the write meets the
+    version that is known; where it does not, or where nothing is known or decided, the znode is
+    read first.
+    """
+    topics = TopicConfigs(term)
+    drafts: dict[TopicPartition, Draft] = {}
+    changes: dict[TopicPartition, LeadershipChange] = {}
+    for partition, decide in decisions.items():
+        known = term.context.leaderships.get(partition)
+        change = None if known is None else decide(known.leadership)
+        if known is None or change is None or partition in term.context.unreadable_partitions:
+            continue
+        leadership = await next_leadership(term, partition, known.leadership, change, topics)
+        announce(term, partition, leadership, change)
+        drafts[partition] = Draft(known, leadership)
+        changes[partition] = change
+    found: dict[TopicPartition, LeadershipUpdate | None] = {
+        partition: LeadershipUpdate(
+            drafts[partition].current.leadership, changes[partition], written
+        )
+        for partition, written in (await write_leaderships(term, drafts)).items()
+    }
+    others = [partition for partition in decisions if partition not in found]
+    read = await term.store.each(
+        others, lambda partition: update_leadership(term, partition, decisions[partition], announce)
+    )
+    found.update(zip(others, read, strict=True))
+    return {partition: found[partition] for partition in decisions}
+
+
+async def write_leaderships(
+    term: Term, drafts: Mapping[TopicPartition, Draft]
+) -> dict[TopicPartition, VersionedLeadership]:
+    """Write and remember the states, many with one write; left out are those with a conflict."""
+    written = await term.store.set_leaderships(
+        [
+            (partition, draft.leadership, draft.current.partition_epoch)
+            for partition, draft in drafts.items()
+        ]
+    )
+    known = {
+        partition: VersionedLeadership(draft.leadership, partition_epoch)
+        for (partition, draft), partition_epoch in zip(drafts.items(), written, strict=True)
+        if partition_epoch is not None
+    }
+    term.context.leaderships.update(known)
+    return known
 
 
 async def write_leadership(

@@ -12,8 +12,10 @@ from highwater_controller.context import VersionedLeadership
 from highwater_controller.eligibility import eligible_leaders, next_leadership
 from highwater_controller.leadership_updates import (
     Decide,
+    LeadershipUpdate,
     announce_decision,
     update_leadership,
+    update_leaderships,
 )
 from highwater_controller.logic.eligible_leaders import elect_eligible
 from highwater_controller.logic.leader_selectors import (
@@ -89,17 +91,14 @@ async def _elect_all(
         partition for partition, effect in effects.items() if effect is not PartitionEffect.REMEMBER
     ]
 
-    async def elect(partition: TopicPartition) -> tuple[NodeId, ...] | None:
-        is_first = effects[partition] is PartitionEffect.CREATE_STATE
-        wanted = Selector.INITIAL if is_first else selector
-        return await _elect(term, partition, wanted, reassignment.get(partition))
-
     is_first = PartitionEffect.CREATE_STATE
-    new = [partition for partition in to_elect if effects[partition] is is_first]
-    found = await _elect_first(term, new)
-    others = [partition for partition in to_elect if partition not in found]
-    again = await term.store.each(others, elect)
-    return found | dict(zip(others, again, strict=True))
+    found = await _elect_first(term, [each for each in to_elect if effects[each] is is_first])
+    selectors = {
+        partition: Selector.INITIAL if effects[partition] is is_first else selector
+        for partition in to_elect
+        if partition not in found
+    }
+    return found | await _elect_on_states(term, selectors, reassignment)
 
 
 async def _elect_first(
@@ -178,23 +177,44 @@ def _remember(term: Term, partition: TopicPartition, target: PartitionState) -> 
         )
 
 
-async def _elect(
-    term: Term,
-    partition: TopicPartition,
-    selector: Selector,
-    target: tuple[NodeId, ...] | None,
-) -> tuple[NodeId, ...] | None:
-    """Elect and write; return who must be told, or None when nobody leads.
+async def _elect_on_states(
+    term: Term, selectors: Mapping[TopicPartition, Selector], reassignment: Targets
+) -> dict[TopicPartition, tuple[NodeId, ...] | None]:
+    """Elect and write; return who must be told, None where nobody leads.
 
     An unclean election is tried once no other finds a leader, if the topic allows it.
     """
 
-    def decide_by(unclean: bool) -> Decide:
+    def decide_by(partition: TopicPartition, *, unclean: bool) -> Decide:
+        selector, target = selectors[partition], reassignment.get(partition)
         return lambda before: _decide(term, partition, before, selector, target, unclean=unclean)
 
-    update = await update_leadership(term, partition, decide_by(term.toggles.unclean_election))
-    if update is None and await _may_elect_unclean(term, partition, selector):
-        update = await update_leadership(term, partition, decide_by(unclean=True))
+    async def elect_unclean(partition: TopicPartition) -> LeadershipUpdate | None:
+        if await _may_elect_unclean(term, partition, selectors[partition]):
+            return await update_leadership(term, partition, decide_by(partition, unclean=True))
+        return None
+
+    unclean = term.toggles.unclean_election
+    updates = await update_leaderships(
+        term, {partition: decide_by(partition, unclean=unclean) for partition in selectors}
+    )
+    leaderless = [partition for partition, update in updates.items() if update is None]
+    elected = await term.store.each(leaderless, elect_unclean)
+    updates.update(zip(leaderless, elected, strict=True))
+    return {
+        partition: _tell(term, partition, update, selectors[partition], reassignment.get(partition))
+        for partition, update in updates.items()
+    }
+
+
+def _tell(
+    term: Term,
+    partition: TopicPartition,
+    update: LeadershipUpdate | None,
+    selector: Selector,
+    target: tuple[NodeId, ...] | None,
+) -> tuple[NodeId, ...] | None:
+    """Trace an election and return who must be told, None where nothing was written."""
     if update is None:
         return None
     if update.before is not None and selector is Selector.INITIAL:

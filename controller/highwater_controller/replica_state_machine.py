@@ -5,10 +5,10 @@ Source: Kafka's ReplicaStateMachine; docs/explanation/replication.md, "The contr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from highwater_controller.context import Replica
-from highwater_controller.leadership_updates import trace_isr_written, update_leadership
+from highwater_controller.leadership_updates import Decide, trace_isr_written, update_leaderships
 from highwater_controller.logic.leadership_change import LeadershipChange
 from highwater_controller.logic.replica_states import (
     EFFECTS,
@@ -60,12 +60,8 @@ async def move_replicas(
             case ReplicaEffect.REMEMBER | ReplicaEffect.FORGET:
                 pass
         _remember(term, replica, target)
-    shrunk = await term.store.each(
-        stopped, lambda partition: _remove_from_isr(term, partition, tuple(stopped[partition]))
-    )
-    for (partition, brokers), is_changed in zip(stopped.items(), shrunk, strict=True):
-        if is_changed:
-            _announce_shrunk(term, batch, partition, brokers)
+    for partition in await _remove_from_isrs(term, stopped):
+        _announce_shrunk(term, batch, partition, stopped[partition])
     batch.send()
 
 
@@ -109,16 +105,23 @@ def _announce_shrunk(
     batch.add_leader_and_isr(others, partition)
 
 
-async def _remove_from_isr(term: Term, partition: TopicPartition, gone: tuple[NodeId, ...]) -> bool:
-    """Take stopped replicas out of the leadership; return whether that changed it."""
+async def _remove_from_isrs(
+    term: Term, stopped: Mapping[TopicPartition, Sequence[NodeId]]
+) -> list[TopicPartition]:
+    """Take stopped replicas out of their partitions' leadership; return where that changed it."""
 
-    def decide(before: PartitionLeadership | None) -> LeadershipChange | None:
-        if before is None:
-            return None
-        return without_replicas(before.leader, before.isr, gone)
+    def decide_on(gone: Sequence[NodeId]) -> Decide:
+        def decide(before: PartitionLeadership | None) -> LeadershipChange | None:
+            if before is None:
+                return None
+            return without_replicas(before.leader, before.isr, tuple(gone))
 
-    update = await update_leadership(term, partition, decide)
-    if update is None:
-        return False
-    trace_isr_written(term, partition, update.written)
-    return True
+        return decide
+
+    decisions = {partition: decide_on(gone) for partition, gone in stopped.items()}
+    changed: list[TopicPartition] = []
+    for partition, update in (await update_leaderships(term, decisions)).items():
+        if update is not None:
+            trace_isr_written(term, partition, update.written)
+            changed.append(partition)
+    return changed

@@ -248,20 +248,40 @@ class ControllerStore(PatientReader):
         expected: PartitionEpoch,
     ) -> PartitionEpoch | None:
         """Write the state znode on the version that was read; None when it met another one."""
-        path = znodes.partition_state_path(partition)
-        data = znodes.encode_partition_state(leadership)
+        change = _setting(partition, leadership, expected)
         await self._fail_points.reach(FailPoint.BEFORE_STATE_WRITE)
         try:
-            (stat,) = await self._write_patiently([SetOp(path, data, expected)])
+            (stat,) = await self._write_patiently([change])
         except NoNode:
             stat = None
         except BadVersion:
-            stat = await self._own_write(path, data, expected + 1)
+            stat = await self._own_write(change.path, change.data, expected + 1)
         if stat is None:
-            self._conflicted(partition, path)
+            self._conflicted(partition, change.path)
             return None
         await self._fail_points.reach(FailPoint.AFTER_STATE_WRITE)
         return PartitionEpoch(stat.node_version)
+
+    async def set_leaderships(
+        self, changes: Sequence[tuple[TopicPartition, PartitionLeadership, PartitionEpoch]]
+    ) -> list[PartitionEpoch | None]:
+        """Write many state znodes with few writes; return for each what set_leadership does."""
+        by_path = {znodes.partition_state_path(change[0]): change for change in changes}
+        written: dict[TopicPartition, PartitionEpoch | None] = {}
+        for operations in multis([_setting(*change)] for change in changes):
+            named = [by_path[operation.path] for operation in operations]
+            await self._fail_points.reach(FailPoint.BEFORE_STATE_WRITE)
+            try:
+                stats = await self._write_patiently(operations)
+            except (NoNode, BadVersion):
+                # One met another version, perhaps that of our own write whose reply was lost.
+                for change in named:
+                    written[change[0]] = await self.set_leadership(*change)
+                continue
+            await self._fail_points.reach(FailPoint.AFTER_STATE_WRITE)
+            for (partition, _, _), stat in zip(named, stats, strict=True):
+                written[partition] = None if stat is None else PartitionEpoch(stat.node_version)
+        return [written[partition] for partition, _, _ in changes]
 
     async def create_leadership(
         self, partition: TopicPartition, leadership: PartitionLeadership
@@ -324,6 +344,13 @@ class ControllerStore(PatientReader):
             partition=partition.partition,
             path=path,
         )
+
+
+def _setting(
+    partition: TopicPartition, leadership: PartitionLeadership, expected: PartitionEpoch
+) -> SetOp:
+    path = znodes.partition_state_path(partition)
+    return SetOp(path, znodes.encode_partition_state(leadership), expected)
 
 
 def _creations(partition: TopicPartition, leadership: PartitionLeadership) -> list[MultiOp]:

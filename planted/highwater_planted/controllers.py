@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import replace
 
 from highwater_controller import broker_changes, partition_state_machine
-from highwater_controller.leadership_updates import Decide, LeadershipUpdate, update_leadership
+from highwater_controller.leadership_updates import Decide, LeadershipUpdate, update_leaderships
 from highwater_controller.logic.leader_selectors import Elected, Election, NoLeader
 from highwater_controller.logic.leadership_change import Brokers, LeadershipChange
 from highwater_controller.node import ControllerNode
@@ -34,13 +34,18 @@ def _take_the_first_live(
 
 
 async def _elect_in_same_epoch(
-    term: Term, partition: TopicPartition, decide: Decide
-) -> LeadershipUpdate | None:
-    def decide_in_the_same_epoch(before: PartitionLeadership | None) -> LeadershipChange | None:
-        change = decide(before)
-        return change if change is None or before is None else replace(change, keeps_epoch=True)
+    term: Term, decisions: Mapping[TopicPartition, Decide]
+) -> dict[TopicPartition, LeadershipUpdate | None]:
+    def in_the_same_epoch(decide: Decide) -> Decide:
+        def decided(before: PartitionLeadership | None) -> LeadershipChange | None:
+            change = decide(before)
+            return change if change is None or before is None else replace(change, keeps_epoch=True)
 
-    return await update_leadership(term, partition, decide_in_the_same_epoch)
+        return decided
+
+    return await update_leaderships(
+        term, {partition: in_the_same_epoch(decide) for partition, decide in decisions.items()}
+    )
 
 
 async def _see_ids_only(term: Term) -> dict[NodeId, BrokerEndpoints]:
@@ -70,7 +75,7 @@ BUGS = (
         breaks=("I7", "L2", "L3"),
         shows_under=(FaultFamily.PROCESS,),
         replacements=(
-            Replacement(partition_state_machine, "update_leadership", _elect_in_same_epoch),
+            Replacement(partition_state_machine, "update_leaderships", _elect_in_same_epoch),
         ),
     ),
     PlantedBug(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,7 +30,7 @@ from highwater_broker.replica_logs import ReplicaLogs
 from highwater_broker.settings import BrokerSettings
 from highwater_broker.topic_settings import TopicSettings
 from highwater_controller import broker_changes, partition_state_machine
-from highwater_controller.context import ControllerContext
+from highwater_controller.context import ControllerContext, VersionedLeadership
 from highwater_controller.logic.leader_selectors import Elected
 from highwater_controller.logic.leadership_change import LeadershipChange
 from highwater_controller.node import ControllerNode
@@ -57,7 +57,7 @@ from highwater_core.ids import (
 from highwater_core.messages import BrokerEndpoints, LeaderAndIsrPartition
 from highwater_core.ports import CallFailed, Ports, Stat
 from highwater_core.traces import TraceRecorder
-from highwater_core.znodes import PartitionLeadership, encode_broker, encode_partition_state
+from highwater_core.znodes import PartitionLeadership, encode_broker
 from highwater_planted import PLANTED, FaultFamily, PlantedBug, Replacement, planted
 from highwater_simulator.files import Disk, SimulatedFileSystem
 from highwater_simulator.kernel import Kernel
@@ -419,22 +419,25 @@ def epoch_that_an_election_writes(bench: Bench) -> object:
         leader=ME, leader_epoch=LeaderEpoch(4), controller_epoch=ControllerEpoch(1), isr=ALL
     )
 
-    async def get(path: str) -> tuple[bytes, Stat]:
-        return encode_partition_state(state), Stat(1, 1, node_version=2, ephemeral_owner=0)
+    async def set_leaderships(changes: Sequence[object]) -> list[PartitionEpoch]:
+        return [PartitionEpoch(3) for _ in changes]
 
-    async def set_leadership(*arguments: object) -> PartitionEpoch:
-        return PartitionEpoch(3)
+    async def each(items: Sequence[object], work: object) -> list[object]:
+        assert not items
+        return []
 
+    context = ControllerContext(NodeId(1000), ControllerEpoch(1))
+    context.leaderships[T0] = VersionedLeadership(state, PartitionEpoch(2))
     term: Any = SimpleNamespace(
         epoch=SimpleNamespace(controller_epoch=ControllerEpoch(1)),
         toggles=PRESETS[Preset.V3],
         emit=lambda kind, partition, **detail: None,
-        store=SimpleNamespace(get=get, set_leadership=set_leadership),
-        context=ControllerContext(NodeId(1000), ControllerEpoch(1)),
+        store=SimpleNamespace(set_leaderships=set_leaderships, each=each),
+        context=context,
     )
     elected = LeadershipChange(TWO, (TWO,))
-    update = bench.do(partition_state_machine.update_leadership(term, T0, lambda _: elected))
-    return update.written.leadership.leader_epoch
+    updates = bench.do(partition_state_machine.update_leaderships(term, {T0: lambda _: elected}))
+    return updates[T0].written.leadership.leader_epoch
 
 
 def epoch_seen_of_a_broker_that_registered_anew(bench: Bench) -> object:
