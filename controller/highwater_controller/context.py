@@ -55,6 +55,8 @@ class ControllerContext:
 
     controller_id: NodeId
     controller_epoch: ControllerEpoch
+    trigger: str = "Failover"
+    """The event or request that is being handled, told with each change of state."""
     live_brokers: dict[NodeId, BrokerEndpoints] = field(default_factory=dict)
     storage_ids: dict[BrokerEpoch, StorageId] = field(default_factory=dict)
     """What was registered, by registration."""

@@ -173,6 +173,8 @@ class Controller:
         term = self.term
         if term is None:
             return  # of an earlier term
+        named = event.request if isinstance(event, RequestReceived) else event
+        term.context.trigger = type(named).__name__
         match event:
             case BrokersChanged():
                 await on_brokers_changed(term)

@@ -179,4 +179,5 @@ def trace_isr_written(term: Term, partition: TopicPartition, written: VersionedL
         leader=written.leadership.leader,
         isr=list(written.leadership.isr),
         partition_epoch=written.partition_epoch,
+        trigger=term.context.trigger,
     )

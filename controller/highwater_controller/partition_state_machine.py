@@ -19,6 +19,7 @@ from highwater_controller.leadership_updates import (
 )
 from highwater_controller.logic.eligible_leaders import elect_eligible
 from highwater_controller.logic.leader_selectors import (
+    Elected,
     Election,
     NoLeader,
     Selector,
@@ -36,6 +37,7 @@ from highwater_controller.logic.partition_states import (
     may_become,
 )
 from highwater_controller.request_batch import RequestBatch
+from highwater_controller.state_changes import trace_change, trace_failure, trace_refusal
 from highwater_controller.term import Term
 from highwater_core.events import EventKind
 from highwater_core.ids import NodeId, TopicPartition
@@ -43,6 +45,9 @@ from highwater_core.znodes import PartitionLeadership
 
 Targets = Mapping[TopicPartition, tuple[NodeId, ...]]
 """A reassignment's target replicas, by partition."""
+
+Outcome = tuple[NodeId, ...] | NoLeader
+"""What an election comes to: who must be told, or why nobody leads."""
 
 
 async def move_partitions(
@@ -52,10 +57,10 @@ async def move_partitions(
     selector: Selector = Selector.OFFLINE,
     reassignment: Targets | None = None,
 ) -> list[TopicPartition]:
-    """Move the partitions and send what follows; return those that are in the target state.
+    """Move the partitions and send what follows; return those that have moved.
 
     A partition that finds no leader stays in its state; so does one that may not move there, which
-    is a bug of ours, and costs that partition and not the controller.
+    is a bug of ours, and costs that partition and not the controller. Either is traced.
     """
     effects: dict[TopicPartition, PartitionEffect] = {}
     for partition in partitions:
@@ -63,14 +68,16 @@ async def move_partitions(
         if may_become(current, target):
             effects[partition] = EFFECTS[current, target]
         else:
-            _refuse(term, partition, current, target)
+            trace_refusal(term, partition, current, target)
     elected = await _elect_all(term, effects, selector, reassignment or {})
     batch = RequestBatch(term)
     moved: list[TopicPartition] = []
     for partition, effect in effects.items():
         if effect is not PartitionEffect.REMEMBER:
             recipients = elected[partition]
-            if recipients is None:
+            if isinstance(recipients, NoLeader):
+                current = term.context.partition_state(partition)
+                trace_failure(term, partition, current, target, recipients.reason)
                 continue
             is_new = effect is PartitionEffect.CREATE_STATE
             batch.add_leader_and_isr(recipients, partition, is_new=is_new)
@@ -85,8 +92,8 @@ async def _elect_all(
     effects: Mapping[TopicPartition, PartitionEffect],
     selector: Selector,
     reassignment: Targets,
-) -> dict[TopicPartition, tuple[NodeId, ...] | None]:
-    """Elect where the move needs it; return who must be told, by partition."""
+) -> dict[TopicPartition, Outcome]:
+    """Elect where the move needs it; return what became of it, by partition."""
     to_elect = [
         partition for partition, effect in effects.items() if effect is not PartitionEffect.REMEMBER
     ]
@@ -103,20 +110,20 @@ async def _elect_all(
 
 async def _elect_first(
     term: Term, partitions: Iterable[TopicPartition]
-) -> dict[TopicPartition, tuple[NodeId, ...] | None]:
-    """Elect where there is no state so far, with few writes; return who must be told.
+) -> dict[TopicPartition, Outcome]:
+    """Elect where there is no state so far, with few writes; return what became of it.
 
     Left out are those whose state turns out to exist: they are elected like all others.
     """
     assignments, electable = term.context.assignments, term.context.electable()
-    found: dict[TopicPartition, tuple[NodeId, ...] | None] = {}
+    found: dict[TopicPartition, Outcome] = {}
     changes: dict[TopicPartition, LeadershipChange] = {}
     for partition in partitions:
-        change = _to_change(elect_initial(assignments[partition], electable))
-        if change is None:
-            found[partition] = None
+        decision = elect_initial(assignments[partition], electable)
+        if isinstance(decision, NoLeader):
+            found[partition] = decision
         else:
-            changes[partition] = change
+            changes[partition] = _to_change(decision)
     first: list[tuple[TopicPartition, PartitionLeadership]] = []
     for partition, change in changes.items():
         leadership = await next_leadership(term, partition, None, change)
@@ -151,17 +158,6 @@ def put_partition(term: Term, partition: TopicPartition, state: PartitionState) 
     term.context.partition_states[partition] = state
 
 
-def _refuse(
-    term: Term, partition: TopicPartition, current: PartitionState, target: PartitionState
-) -> None:
-    term.emit(
-        EventKind.TRANSITION_REFUSED,
-        partition,
-        from_state=current.value,
-        to_state=target.value,
-    )
-
-
 def _remember(term: Term, partition: TopicPartition, target: PartitionState) -> None:
     current = term.context.partition_state(partition)
     if target is PartitionState.NON_EXISTENT:
@@ -169,25 +165,29 @@ def _remember(term: Term, partition: TopicPartition, target: PartitionState) -> 
     else:
         term.context.partition_states[partition] = target
     if current is not target:
-        term.emit(
-            EventKind.PARTITION_STATE_CHANGED,
-            partition,
-            from_state=current.value,
-            to_state=target.value,
-        )
+        trace_change(term, partition, current, target)
 
 
 async def _elect_on_states(
     term: Term, selectors: Mapping[TopicPartition, Selector], reassignment: Targets
-) -> dict[TopicPartition, tuple[NodeId, ...] | None]:
-    """Elect and write; return who must be told, None where nobody leads.
+) -> dict[TopicPartition, Outcome]:
+    """Elect and write; return who must be told, or why nobody leads.
 
     An unclean election is tried once no other finds a leader, if the topic allows it.
     """
+    nobody = dict.fromkeys(selectors, NoLeader("its state cannot be read, or the topic is gone"))
 
     def decide_by(partition: TopicPartition, *, unclean: bool) -> Decide:
         selector, target = selectors[partition], reassignment.get(partition)
-        return lambda before: _decide(term, partition, before, selector, target, unclean=unclean)
+
+        def decide(before: PartitionLeadership | None) -> LeadershipChange | None:
+            decision = _decide(term, partition, before, selector, target, unclean=unclean)
+            if isinstance(decision, NoLeader):
+                nobody[partition] = decision
+                return None
+            return _to_change(decision)
+
+        return decide
 
     async def elect_unclean(partition: TopicPartition) -> LeadershipUpdate | None:
         if await _may_elect_unclean(term, partition, selectors[partition]):
@@ -202,7 +202,9 @@ async def _elect_on_states(
     elected = await term.store.each(leaderless, elect_unclean)
     updates.update(zip(leaderless, elected, strict=True))
     return {
-        partition: _tell(term, partition, update, selectors[partition], reassignment.get(partition))
+        partition: nobody[partition]
+        if update is None
+        else _tell(term, partition, update, selectors[partition], reassignment.get(partition))
         for partition, update in updates.items()
     }
 
@@ -210,13 +212,11 @@ async def _elect_on_states(
 def _tell(
     term: Term,
     partition: TopicPartition,
-    update: LeadershipUpdate | None,
+    update: LeadershipUpdate,
     selector: Selector,
     target: tuple[NodeId, ...] | None,
-) -> tuple[NodeId, ...] | None:
-    """Trace an election and return who must be told, None where nothing was written."""
-    if update is None:
-        return None
+) -> tuple[NodeId, ...]:
+    """Trace an election and return who must be told."""
     if update.before is not None and selector is Selector.INITIAL:
         selector = Selector.OFFLINE  # somebody created the state: it was not a first election
     trace_election(term, partition, update.written, update.change, selector)
@@ -242,8 +242,8 @@ def _decide(
     target: tuple[NodeId, ...] | None,
     *,
     unclean: bool,
-) -> LeadershipChange | None:
-    """Return what the election comes to, None where nobody may lead.
+) -> Election:
+    """Return what the election comes to.
 
     A first election that meets a state is one after a leader's death; any other needs a state.
     """
@@ -251,7 +251,7 @@ def _decide(
     electable = term.context.electable()
     if before is None:
         is_first = selector is Selector.INITIAL
-        return _to_change(elect_initial(assigned, electable)) if is_first else None
+        return elect_initial(assigned, electable) if is_first else NoLeader("it has no state")
     match selector:
         case Selector.REASSIGN:
             decision = elect_reassign(target or assigned, before.isr, electable)
@@ -267,12 +267,10 @@ def _decide(
                 decision = elect_eligible(assigned, eligible_leaders(term, before), electable)
             if isinstance(decision, NoLeader) and unclean:
                 decision = elect_offline(assigned, before.isr, electable, unclean=True)
-    return _to_change(decision)
+    return decision
 
 
-def _to_change(decision: Election) -> LeadershipChange | None:
-    if isinstance(decision, NoLeader):
-        return None
+def _to_change(decision: Elected) -> LeadershipChange:
     elr = () if decision.unclean else None
     return LeadershipChange(decision.leader, decision.isr, elr, decision.unclean)
 
@@ -299,6 +297,7 @@ def trace_election(
     change: LeadershipChange,
     selector: Selector,
 ) -> None:
+    """Trace that the partition is led anew."""
     term.emit(
         EventKind.LEADER_ELECTED,
         partition,
@@ -308,4 +307,5 @@ def trace_election(
         unclean=change.unclean,
         selector=selector.value,
         partition_epoch=written.partition_epoch,
+        trigger=term.context.trigger,
     )

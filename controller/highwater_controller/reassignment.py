@@ -306,4 +306,4 @@ async def _delete_replicas(term: Term, replicas: Sequence[Replica]) -> None:
         ReplicaState.DELETION_SUCCESSFUL,
         ReplicaState.NON_EXISTENT,
     ):
-        await move_replicas(term, there, state)
+        there = await move_replicas(term, there, state)

@@ -5,7 +5,8 @@ Source: Kafka's ReplicaStateMachine; docs/explanation/replication.md, "The contr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from enum import Enum, auto
 
 from highwater_controller.context import Replica
 from highwater_controller.leadership_updates import Decide, trace_isr_written, update_leaderships
@@ -18,8 +19,8 @@ from highwater_controller.logic.replica_states import (
     without_replicas,
 )
 from highwater_controller.request_batch import RequestBatch
+from highwater_controller.state_changes import trace_change, trace_failure, trace_refusal
 from highwater_controller.term import Term
-from highwater_core.events import EventKind
 from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.znodes import PartitionLeadership
 
@@ -29,40 +30,59 @@ async def move_replicas(
     replicas: Iterable[Replica],
     target: ReplicaState,
     init: Iterable[NodeId] = (),
-) -> None:
-    """Move the replicas and send what follows, one request per broker and kind.
+) -> list[Replica]:
+    """Move the replicas and send what follows; return those that have moved.
 
-    init: brokers that get their init command with this step even if it lists nothing. A replica
-    that may not move there stays as it is: a bug of ours costs that replica, not the controller.
+    Each broker gets one request of a kind. init: brokers that have just come, which get their init
+    command with this step even if it lists nothing. A replica that may not move there stays as it
+    is: a bug of ours costs that replica, not the controller. So does one that cannot: a new one
+    that leads, one to go offline whose partition has no state. Either is traced.
     """
     batch = RequestBatch(term)
-    batch.add_init(init)
-    stopped: dict[TopicPartition, list[NodeId]] = {}
-    for replica in replicas:
+    came = dict.fromkeys(init)
+    batch.add_init(came)
+    moves = _permitted(term, replicas, target)
+    if target is ReplicaState.OFFLINE:
+        moves = await _leave_isrs(term, batch, moves)
+    for replica in moves:
         current = term.context.replica_state(replica)
-        partition, broker = replica.topic_partition, replica.broker_id
-        if not may_become(current, target):
-            _refuse(term, replica, current, target)
-            continue
-        match EFFECTS[current, target]:
-            case ReplicaEffect.SEND_NEW if term.context.leader_of(partition) == broker:
-                _refuse(term, replica, current, target)
-                continue
-            case ReplicaEffect.SEND_NEW:
-                batch.add_leader_and_isr([broker], partition, is_new=True)
-            case ReplicaEffect.SEND_LEADERSHIP:
-                batch.add_leader_and_isr([broker], partition)
-            case ReplicaEffect.STOP:
-                batch.add_stop_replica(broker, partition, delete=False)
-                stopped.setdefault(partition, []).append(broker)
-            case ReplicaEffect.STOP_AND_DELETE:
-                batch.add_stop_replica(broker, partition, delete=True)
-            case ReplicaEffect.REMEMBER | ReplicaEffect.FORGET:
-                pass
+        effect = EFFECTS[current, target]
+        if current is ReplicaState.NEW and replica.broker_id in came:
+            effect = ReplicaEffect.SEND_LEADERSHIP  # whoever led it since could not tell it
+        _add_command(batch, replica, effect)
         _remember(term, replica, target)
-    for partition in await _remove_from_isrs(term, stopped):
-        _announce_shrunk(term, batch, partition, stopped[partition])
     batch.send()
+    return moves
+
+
+def _permitted(term: Term, replicas: Iterable[Replica], target: ReplicaState) -> list[Replica]:
+    """Return the replicas, each once, that may move there and can as far as is known."""
+    permitted: list[Replica] = []
+    for replica in dict.fromkeys(replicas):
+        current = term.context.replica_state(replica)
+        leader = term.context.leader_of(replica.topic_partition)
+        if not may_become(current, target):
+            trace_refusal(term, replica, current, target)
+        elif target is ReplicaState.NEW and leader == replica.broker_id:
+            trace_failure(term, replica, current, target, "it leads the partition")
+        else:
+            permitted.append(replica)
+    return permitted
+
+
+def _add_command(batch: RequestBatch, replica: Replica, effect: ReplicaEffect) -> None:
+    at, broker = replica.topic_partition, replica.broker_id
+    match effect:
+        case ReplicaEffect.SEND_NEW:
+            batch.add_leader_and_isr([broker], at, is_new=True)
+        case ReplicaEffect.SEND_LEADERSHIP:
+            batch.add_leader_and_isr([broker], at)
+        case ReplicaEffect.STOP:
+            batch.add_stop_replica(broker, at, delete=False)
+        case ReplicaEffect.STOP_AND_DELETE:
+            batch.add_stop_replica(broker, at, delete=True)
+        case ReplicaEffect.REMEMBER | ReplicaEffect.FORGET:
+            pass
 
 
 def put_replica(term: Term, replica: Replica, state: ReplicaState) -> None:
@@ -77,51 +97,69 @@ def _remember(term: Term, replica: Replica, target: ReplicaState) -> None:
     else:
         term.context.replica_states[replica] = target
     if current is not target:
-        term.emit(
-            EventKind.REPLICA_STATE_CHANGED,
-            replica.topic_partition,
-            replica=replica.broker_id,
-            from_state=current.value,
-            to_state=target.value,
-        )
+        trace_change(term, replica, current, target)
 
 
-def _refuse(term: Term, replica: Replica, current: ReplicaState, target: ReplicaState) -> None:
-    term.emit(
-        EventKind.TRANSITION_REFUSED,
-        replica.topic_partition,
-        replica=replica.broker_id,
-        from_state=current.value,
-        to_state=target.value,
-    )
+# ---------------------------------------------------------------- out of the ISR
 
 
-def _announce_shrunk(
-    term: Term, batch: RequestBatch, partition: TopicPartition, gone: list[NodeId]
-) -> None:
-    if term.context.is_to_be_deleted(partition.topic):
-        return
-    others = [broker for broker in term.context.assignments[partition] if broker not in gone]
-    batch.add_leader_and_isr(others, partition)
+class _Left(Enum):
+    """What became of a partition's state where replicas are to leave its ISR."""
+
+    CHANGED = auto()
+    AS_IT_WAS = auto()
+    NO_STATE = auto()
 
 
-async def _remove_from_isrs(
-    term: Term, stopped: Mapping[TopicPartition, Sequence[NodeId]]
-) -> list[TopicPartition]:
-    """Take stopped replicas out of their partitions' leadership; return where that changed it."""
+async def _leave_isrs(
+    term: Term, batch: RequestBatch, replicas: Iterable[Replica]
+) -> list[Replica]:
+    """Take the replicas out of their ISRs; return those of partitions that have a state.
 
-    def decide_on(gone: Sequence[NodeId]) -> Decide:
+    The other replicas are told, but of topics that are to be deleted: these need no state either.
+    """
+    leaving: dict[TopicPartition, list[Replica]] = {}
+    for replica in replicas:
+        leaving.setdefault(replica.topic_partition, []).append(replica)
+    left: list[Replica] = []
+    for at, outcome in (await _write_isrs_without(term, leaving)).items():
+        gone = leaving[at]
+        is_doomed = term.context.is_to_be_deleted(at.topic)
+        if outcome is _Left.NO_STATE and not is_doomed:
+            for replica in gone:
+                current = term.context.replica_state(replica)
+                trace_failure(
+                    term, replica, current, ReplicaState.OFFLINE, "the partition has no state"
+                )
+            continue
+        left += gone
+        if outcome is _Left.CHANGED and not is_doomed:
+            brokers = [replica.broker_id for replica in gone]
+            others = [broker for broker in term.context.assignments[at] if broker not in brokers]
+            batch.add_leader_and_isr(others, at)
+    return left
+
+
+async def _write_isrs_without(
+    term: Term, leaving: Mapping[TopicPartition, Iterable[Replica]]
+) -> dict[TopicPartition, _Left]:
+    """Take replicas that stop out of the leaderships, and trace it."""
+    outcomes = dict.fromkeys(leaving, _Left.AS_IT_WAS)
+
+    def decide_on(at: TopicPartition) -> Decide:
+        gone = tuple(replica.broker_id for replica in leaving[at])
+
         def decide(before: PartitionLeadership | None) -> LeadershipChange | None:
             if before is None:
+                outcomes[at] = _Left.NO_STATE
                 return None
-            return without_replicas(before.leader, before.isr, tuple(gone))
+            return without_replicas(before.leader, before.isr, gone)
 
         return decide
 
-    decisions = {partition: decide_on(gone) for partition, gone in stopped.items()}
-    changed: list[TopicPartition] = []
-    for partition, update in (await update_leaderships(term, decisions)).items():
+    updates = await update_leaderships(term, {at: decide_on(at) for at in leaving})
+    for at, update in updates.items():
         if update is not None:
-            trace_isr_written(term, partition, update.written)
-            changed.append(partition)
-    return changed
+            outcomes[at] = _Left.CHANGED
+            trace_isr_written(term, at, update.written)
+    return outcomes

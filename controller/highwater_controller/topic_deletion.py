@@ -177,8 +177,8 @@ async def _begin_together(term: Term, partitions: Sequence[TopicPartition]) -> N
     for topic in sorted({replica.topic_partition.topic for replica in unconfirmed}):
         context.topics_ineligible_for_deletion.add(topic)
         term.waits.deletion_ended(topic)
-    await move_replicas(term, live, ReplicaState.OFFLINE)
-    await move_replicas(term, live, ReplicaState.DELETION_STARTED)
+    stopped = await move_replicas(term, live, ReplicaState.OFFLINE)
+    await move_replicas(term, stopped, ReplicaState.DELETION_STARTED)
 
 
 async def _complete(term: Term, topics: list[str]) -> None:

@@ -94,6 +94,7 @@ class WaitingRequests:
         """Do a step of the oldest request, and answer it if that was its last."""
         oldest = self._waiting[0]
         oldest.has_begun = True
+        term.context.trigger = type(oldest.received.request).__name__
         await oldest.work.step(term, make_done)
         if oldest.work.is_over:
             self._waiting.popleft()

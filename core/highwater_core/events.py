@@ -33,14 +33,14 @@ class EventKind(StrEnum):
     BROKERS_CHANGED = "brokers_changed"  # [new, dead, bounced]
     SHUTDOWN_BEGUN = "shutdown_begun"  # [broker, broker_epoch] a ControlledShutdown is obeyed
     TOPICS_CHANGED = "topics_changed"  # [created, deleted]
-    PARTITION_STATE_CHANGED = "partition_state_changed"  # [from_state, to_state]
-    REPLICA_STATE_CHANGED = "replica_state_changed"  # [replica, from_state, to_state]
-    TRANSITION_REFUSED = (
-        "transition_refused"  # [replica, from_state, to_state] a bug; left as it was
-    )
+    PARTITION_STATE_CHANGED = "partition_state_changed"  # [from_state, to_state, trigger]
+    REPLICA_STATE_CHANGED = "replica_state_changed"  # [replica, from_state, to_state, trigger]
+    # The next two: left as it was [replica: none where it is a partition, as above, reason]
+    TRANSITION_REFUSED = "transition_refused"  # no table has it: a bug
+    STATE_CHANGE_FAILED = "state_change_failed"  # it cannot be made as things are
     LEADERSHIP_DECIDED = "leadership_decided"  # a new epoch, to be written [leader, isr, unclean]
-    LEADER_ELECTED = "leader_elected"  # [leader, isr, unclean, selector]
-    ISR_WRITTEN = "isr_written"  # [leader, isr, partition_epoch] by the controller
+    LEADER_ELECTED = "leader_elected"  # [leader, isr, unclean, selector, trigger]
+    ISR_WRITTEN = "isr_written"  # [leader, isr, partition_epoch, trigger] by the controller
     REPLICAS_RENOUNCED = "replicas_renounced"  # out of ISR, ELR, lead [lost, leader, isr, elr]
     WRITE_CONFLICTED = "write_conflicted"  # [path] a conditional write met another version
     REASSIGNMENT_BEGUN = "reassignment_begun"  # [replicas, adding, removing] written, nobody told

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from highwater_core.events import TraceEvent
+from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
 from highwater_core.znodes import PartitionLeadership
 
@@ -58,9 +58,13 @@ class ControllerChecks:
                 event.topic_partition, "I12", f"{event.node} took it from {before} to {after}"
             )
 
-    def transition_refused(self, event: TraceEvent) -> None:
-        """I12: a controller attempts no transition that its own tables refuse."""
+    def state_change_not_made(self, event: TraceEvent) -> None:
+        """I12: a controller attempts no transition that its own tables refuse, nor starts a replica
+        anew that leads. That an election finds nobody, or a partition was never led, is no bug.
+        """
         before, after = event.detail["from_state"], event.detail["to_state"]
+        if event.kind is EventKind.STATE_CHANGE_FAILED and after != "NewReplica":
+            return
         self._report(
             event.topic_partition,
             "I12",

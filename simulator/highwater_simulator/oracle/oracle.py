@@ -47,6 +47,7 @@ _DELETIONS_PREFIX = f"{znodes.DELETE_TOPICS}/"
 _CONFIGS_PREFIX = f"{znodes.TOPIC_CONFIGS}/"
 _ALL_ISR = -1
 _STATE_CHANGES = (EventKind.PARTITION_STATE_CHANGED, EventKind.REPLICA_STATE_CHANGED)
+_STATE_CHANGES_NOT_MADE = (EventKind.TRANSITION_REFUSED, EventKind.STATE_CHANGE_FAILED)
 
 
 class Oracle:
@@ -185,8 +186,8 @@ class Oracle:
                 self._judgements.append(lambda: self._controllers.elected(event))
             elif kind in _STATE_CHANGES:
                 self._judgements.append(lambda: self._controllers.state_changed(event))
-            elif kind is EventKind.TRANSITION_REFUSED:
-                self._judgements.append(lambda: self._controllers.transition_refused(event))
+            elif kind in _STATE_CHANGES_NOT_MADE:
+                self._judgements.append(lambda: self._controllers.state_change_not_made(event))
             elif kind is EventKind.COMMAND_SENT:
                 author = self._world.controllers[event.node].name
                 self._lost_disks.command_sent(author, event)

@@ -9,11 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from highwater_controller.context import Replica
-from highwater_controller.logic.partition_states import PartitionState
-from highwater_controller.logic.replica_states import ReplicaState
-from highwater_controller.partition_state_machine import move_partitions
-from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.state_reader import read_leadership
 from highwater_core import znodes
 from highwater_core.errors import ErrorCode
@@ -127,46 +122,6 @@ def test_a_broker_that_nobody_can_reach_is_not_live_and_blocks_no_other(running,
     for broker in running.brokers.values():
         for request in broker.heard(UpdateMetadataRequest):
             assert [each.broker_id for each in request.live_brokers] == [0, 1, 2]
-
-
-# ---------------------------------------------------------------- moves that no table has
-
-
-@pytest.fixture
-def led(running):
-    running.create_topic("t", (0, 1, 2), (1, 2, 0))
-    return running
-
-
-def test_a_partition_that_may_not_move_stays_and_the_others_move(led):
-    term = led.active()._controller.term
-    term.context.partition_states[P0] = PartitionState.NON_EXISTENT
-    at = TopicPartition("t", 1)
-    led.do(lambda _: move_partitions(term, [P0, at], PartitionState.OFFLINE))
-    (refused,) = led.events(EventKind.TRANSITION_REFUSED)
-    assert (refused.topic_partition, refused.detail["to_state"]) == (P0, "OfflinePartition")
-    assert term.context.partition_state(P0) is PartitionState.NON_EXISTENT
-    assert term.context.partition_state(at) is PartitionState.OFFLINE
-
-
-def test_a_replica_that_may_not_move_stays_and_the_others_move(led):
-    term = led.active()._controller.term
-    first, second = Replica(P0, NodeId(1)), Replica(P0, NodeId(2))
-    term.context.replica_states[first] = ReplicaState.DELETION_SUCCESSFUL
-    led.do(lambda _: move_replicas(term, [first, second], ReplicaState.OFFLINE))
-    (refused,) = led.events(EventKind.TRANSITION_REFUSED)
-    assert (refused.topic_partition, refused.detail["replica"]) == (P0, 1)
-    assert term.context.replica_state(second) is ReplicaState.OFFLINE
-    assert led.state("t").isr == (0, 1)
-
-
-def test_a_new_replica_that_leads_already_is_refused(led):
-    term = led.active()._controller.term
-    leader = Replica(P0, NodeId(0))
-    term.context.replica_states[leader] = ReplicaState.NON_EXISTENT
-    led.do(lambda _: move_replicas(term, [leader], ReplicaState.NEW))
-    assert len(led.events(EventKind.TRANSITION_REFUSED)) == 1
-    assert create(led, "after") is ErrorCode.NONE
 
 
 # ---------------------------------------------------------------- anything at all
