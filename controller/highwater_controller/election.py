@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from highwater_controller.patience import Patience, PatientReader
+from highwater_controller.patience import RACE_ATTEMPTS, GaveUp, Patience, PatientReader
 from highwater_controller.store import TermEpoch
 from highwater_core import znodes
 from highwater_core.events import EventKind
@@ -21,6 +21,7 @@ from highwater_core.ports import (
     NodeExists,
     NoNode,
     SetOp,
+    Stat,
     Trace,
 )
 from highwater_core.runtime import Runtime
@@ -65,7 +66,8 @@ class Election:
             GaveUp, SessionExpired: this session cannot win, nor learn who did.
         """
         patience = self._reader.patience()
-        while True:
+        stat: Stat | None = None
+        for _ in range(RACE_ATTEMPTS):
             stat = await self._reader.exists(znodes.CONTROLLER, watch=True)
             if stat is not None and stat.ephemeral_owner != self._session.session_id:
                 active_id = await self._active_id()
@@ -89,6 +91,10 @@ class Election:
             if won is not None:
                 self._last_won = won.controller_epoch
                 return Won(won)
+        raise GaveUp(
+            f"{znodes.CONTROLLER}: changed {RACE_ATTEMPTS} times between a look and the next step; "
+            f"last seen: {stat or 'none'}"
+        )
 
     async def is_still_won(self) -> bool:
         """Return whether /controller is this session's; a watch tells when that changes."""
@@ -129,8 +135,10 @@ class Election:
 
         Raises:
             MalformedZnode: it holds no number; a watch tells when it is repaired.
+            GaveUp: others changed it again and again.
         """
-        while True:
+        found: tuple[bytes, Stat] | None = None
+        for _ in range(RACE_ATTEMPTS):
             found = await self._reader.get(znodes.CONTROLLER_EPOCH)
             if found is not None:
                 data, stat = found
@@ -148,6 +156,10 @@ class Election:
                 continue
             except ConnectionLost:
                 await patience.lost(f"create {znodes.CONTROLLER_EPOCH}")
+        raise GaveUp(
+            f"{znodes.CONTROLLER_EPOCH}: changed {RACE_ATTEMPTS} times between two reads; "
+            f"last seen: {found}"[:300]
+        )
 
     async def _active_id(self) -> NodeId | None:
         """Return the active controller's id; None when /controller is gone again."""

@@ -14,11 +14,13 @@ from highwater_controller.configurations import TopicConfigs
 from highwater_controller.context import VersionedLeadership
 from highwater_controller.eligibility import next_leadership
 from highwater_controller.logic.leadership_change import LeadershipChange
+from highwater_controller.patience import RACE_ATTEMPTS
 from highwater_controller.state_reader import read_leadership
+from highwater_controller.store import TermOver
 from highwater_controller.term import Term
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
-from highwater_core.znodes import PartitionLeadership, topic_path
+from highwater_core.znodes import PartitionLeadership, partition_state_path, topic_path
 
 Decide = Callable[[PartitionLeadership | None], LeadershipChange | None]
 """Says what is to follow on the state that was read (None: there is none); None leaves it."""
@@ -71,9 +73,11 @@ async def update_leadership(
     has it.
 
     Raises:
-        TermOver: a newer controller wrote the state, or has been elected.
+        TermOver: a newer controller wrote the state, or has been elected, or others wrote it again
+            and again.
     """
-    while True:
+    current: VersionedLeadership | None = None
+    for _ in range(RACE_ATTEMPTS):
         current = await read_leadership(term, partition)
         if current is not None:
             term.context.leaderships[partition] = current
@@ -90,6 +94,10 @@ async def update_leadership(
             return LeadershipUpdate(before, change, written)
         if current is None and not await _topic_exists(term, partition):
             return None
+    raise TermOver(
+        f"{partition_state_path(partition)}: others wrote it {RACE_ATTEMPTS} times between a read "
+        f"and a write; last read: {current or 'none'}"
+    )
 
 
 async def update_leaderships(

@@ -1,4 +1,4 @@
-"""Calls to ZooKeeper that outlast lost connections, but not for ever.
+"""Calls to ZooKeeper that outlast lost connections and other writers, but not for ever.
 
 A call whose connection is lost has an unknown outcome and is made again. One that loses its
 connection each time would hold the controller's one event task for good, while the session lives
@@ -19,8 +19,12 @@ GIVE_UP_ATTEMPTS = 10
 """How often one operation is tried at least before it is given up."""
 
 
+RACE_ATTEMPTS = 100
+"""So many others may change what is read before it is written, one after another."""
+
+
 class GaveUp(CoordinationError):
-    """One operation lost its connection again and again; the message says which."""
+    """One operation failed again and again; the message says which, and what was seen last."""
 
 
 class Patience:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from highwater_controller.patience import PatientReader
+from highwater_controller.patience import RACE_ATTEMPTS, GaveUp, PatientReader
 from highwater_core import znodes
 from highwater_core.ports import Coordination, NodeExists, NoNode
 from highwater_core.runtime import Runtime
@@ -24,7 +24,8 @@ async def publish_endpoint(
         SessionExpired, GaveUp: try again in the next session.
     """
     reader = PatientReader(session, runtime, retry_ms, give_up_ms)
-    while True:
+    seen = ""
+    for _ in range(RACE_ATTEMPTS):
         for standing in znodes.PERSISTENT_PATHS:
             ensure = partial(session.ensure_path, standing)
             await reader.patiently(ensure, f"create {standing}")
@@ -32,10 +33,12 @@ async def publish_endpoint(
             await reader.patiently(
                 lambda: session.create(path, data, ephemeral=True), f"create {path}"
             )
-        except NoNode:  # somebody removed its parent meanwhile
+        except NoNode:
+            seen = "somebody had removed its parent"
             continue
         except NodeExists:
             found = await reader.get(path)
+            seen = f"somebody else's was in its place: {found}"
             if found is None:
                 continue
             if found[1].ephemeral_owner == session.session_id:
@@ -46,3 +49,4 @@ async def publish_endpoint(
                 continue
         else:
             return
+    raise GaveUp(f"create {path}: tried {RACE_ATTEMPTS} times, and the last time {seen}"[:300])

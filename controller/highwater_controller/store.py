@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from highwater_controller.chunks import multis
-from highwater_controller.patience import PatientReader
+from highwater_controller.patience import RACE_ATTEMPTS, PatientReader
 from highwater_core import znodes
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint, FailPoints
@@ -155,13 +155,18 @@ class ControllerStore(PatientReader):
         return True
 
     async def put(self, path: str, data: bytes) -> None:
-        """Create or overwrite a persistent znode."""
-        while not await self.create(path, data):
-            try:
+        """Create or overwrite a persistent znode.
+
+        Raises:
+            TermOver: others created and deleted it again and again.
+        """
+        for _ in range(RACE_ATTEMPTS):
+            if await self.create(path, data):
+                return
+            with suppress(NoNode):
                 await self._write_patiently([SetOp(path, data)])
-            except NoNode:
-                continue
-            return
+                return
+        raise TermOver(f"{path}: {RACE_ATTEMPTS} times it was there to create, and gone to write")
 
     async def delete(self, path: str) -> None:
         """Delete a znode, if there is one; one that has children stays, which is told."""
