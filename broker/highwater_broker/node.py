@@ -32,7 +32,7 @@ from highwater_core.config import resolve_toggles
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import BROKER_FAIL_POINTS, FailPoints
-from highwater_core.ids import BrokerEpoch, Endpoint, NodeId
+from highwater_core.ids import BrokerEpoch, Endpoint, NodeId, TopicPartition
 from highwater_core.messages import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
@@ -219,20 +219,34 @@ class BrokerNode:
         await self._registration.close()
 
     async def _hand_over_leadership(self) -> None:
-        """Ask the controller to move what this broker leads; give up after some attempts."""
+        """Ask the controller to move what this broker leads; stop all the same after some attempts.
+
+        What was seen last is traced.
+        """
         settings = self._settings
-        for attempt in range(settings.controlled_shutdown_attempts):
-            if attempt:
+        attempts, error = 0, ""
+        remaining: tuple[TopicPartition, ...] = ()
+        while attempts < settings.controlled_shutdown_attempts:
+            if attempts:
                 await self._ports.runtime.sleep(settings.controlled_shutdown_retry_ms)
+            attempts += 1
             request = ControlledShutdownRequest(settings.broker_id, self._registration.broker_epoch)
             try:
                 response = await self._controller.call(
                     request, ControlledShutdownResponse, settings.controlled_shutdown_timeout_ms
                 )
-            except CallFailed:
+            except CallFailed as failure:
+                error = str(failure)
                 continue
-            if response.error is ErrorCode.NONE and not response.remaining:
-                return
+            error, remaining = response.error.name, response.remaining
+            if response.error is ErrorCode.NONE and not remaining:
+                break
+        self._ports.trace.emit(
+            EventKind.LEADERSHIPS_HANDED_OVER,
+            attempts=attempts,
+            error=error[:300],
+            remaining=[str(partition) for partition in remaining],
+        )
 
     # ------------------------------------------------------------ inspection
 

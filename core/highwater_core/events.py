@@ -57,6 +57,7 @@ class EventKind(StrEnum):
 
     # Broker
     BROKER_REGISTERED = "broker_registered"  # [broker_epoch]
+    LEADERSHIPS_HANDED_OVER = "leaderships_handed_over"  # [attempts, error, remaining] seen last
     REQUEST_HANDLED = "request_handled"  # [request, controller_id, correlation_id, ...]
     BECAME_LEADER = "became_leader"  # offset: log end [isr, high_watermark]
     BECAME_FOLLOWER = "became_follower"  # offset: log end [leader, high_watermark]

@@ -1,0 +1,81 @@
+"""Stops the active controller of a running cluster, and sees another take office."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from highwater.cluster.cluster import Cluster
+from highwater.errors import HarnessError
+from highwater.waiting import NeverHappened, eventually
+from highwater_core.ids import NodeId
+from highwater_core.messages import NodeSnapshot
+
+
+class NotHandedOver(HarnessError):
+    """There is no active controller, nobody who could follow it, or nobody did in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """took_s: from the signal until another controller said that it is active."""
+
+    stopped: NodeId
+    active: NodeId
+    controller_epoch: int
+    took_s: float
+
+
+def hand_over(cluster: Cluster, *, within_s: float) -> HandOver:
+    """Stop the active controller with SIGTERM and return who is active instead.
+
+    The stopped node stays down; its session is closed by it, so nobody waits for that to expire.
+
+    Raises:
+        NotHandedOver: nothing was stopped, or another controller was not active in time.
+    """
+    told = _controllers(cluster)
+    active = next((node for node, snapshot in told.items() if snapshot.active_controller), None)
+    if active is None:
+        raise NotHandedOver(f"no controller says that it is active; {_words(told)}")
+    if len(told) < 2:
+        raise NotHandedOver(f"no other controller answers, to follow {_name(cluster, active)}")
+    since = time.monotonic()
+    with ThreadPoolExecutor(1, thread_name_prefix="stop") as pool:
+        stopping = pool.submit(cluster.terminate, active)
+        try:
+            successor: NodeSnapshot = eventually(
+                lambda: _active(cluster, active),
+                within=within_s,
+                what="another controller is active",
+                state=lambda: _words(_controllers(cluster)),
+            )
+        except NeverHappened as error:
+            raise NotHandedOver(str(error)) from error
+        took_s = time.monotonic() - since
+        stopping.result()
+    return HandOver(active, successor.node_id, successor.controller_epoch, took_s)
+
+
+def _controllers(cluster: Cluster) -> dict[NodeId, NodeSnapshot]:
+    """Return what the controllers say that answer."""
+    asked = {node: cluster.try_snapshot(node) for node in cluster.topology.controller_ids}
+    return {node: snapshot for node, snapshot in asked.items() if snapshot is not None}
+
+
+def _active(cluster: Cluster, but: NodeId) -> NodeSnapshot | None:
+    found = _controllers(cluster).items()
+    return next((told for node, told in found if node != but and told.active_controller), None)
+
+
+def _name(cluster: Cluster, node: NodeId) -> str:
+    return cluster.topology.node(node).name
+
+
+def _words(told: dict[NodeId, NodeSnapshot]) -> str:
+    said = [
+        f"{node} {'is active' if each.active_controller else f'takes {each.controller_id} for it'}"
+        for node, each in told.items()
+    ]
+    return ", ".join(said) or "none answers"
