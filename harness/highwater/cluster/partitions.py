@@ -32,6 +32,18 @@ class PartitionRefused(HarnessError):
     """A partition may not be changed as asked, or no broker answered; the message says why."""
 
 
+def parse_partition(words: str) -> TopicPartition:
+    """Return the partition that is written demo-0.
+
+    Raises:
+        HarnessError: nothing of that form is.
+    """
+    topic, _, number = words.rpartition("-")
+    if not topic or not (number.isascii() and number.isdecimal()):
+        raise HarnessError(f"{words}: TOPIC-PARTITION is meant, such as demo-0")
+    return TopicPartition(topic, int(number))
+
+
 def reassign(cluster: Cluster, at: TopicPartition, replicas: Sequence[int] | None) -> None:
     """Have the partition's replicas moved to these brokers, or for None the move given up.
 

@@ -13,12 +13,12 @@ from highwater.cluster.partitions import (
     await_reassigned,
     elect_leaders,
     list_reassignments,
+    parse_partition,
     reassign,
 )
 from highwater.output import PROGRESS, RESULTS, print_json, say
 from highwater_core.admin_messages import ElectionType, OngoingReassignment
 from highwater_core.errors import ErrorCode
-from highwater_core.ids import TopicPartition
 
 Run = Annotated[str | None, typer.Option("--run", help="The run's id, if several are up.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")]
@@ -47,7 +47,7 @@ def reassign_(
     Without a partition, or without --to and --give-up, it shows what is being moved.
     """
     cluster = Cluster.attach(run)
-    at = None if partition is None else _partition(partition)
+    at = None if partition is None else parse_partition(partition)
     if at is None or (to is None and not give_up):
         _show(list_reassignments(cluster, None if at is None else [at]), as_json=json)
         return
@@ -86,7 +86,7 @@ def elect(
     """
     if preferred == unclean:
         raise typer.BadParameter("one of --preferred and --unclean says which election is meant")
-    named = None if not partitions else [_partition(each) for each in partitions]
+    named = None if not partitions else [parse_partition(each) for each in partitions]
     election_type = ElectionType.PREFERRED if preferred else ElectionType.UNCLEAN
     results = elect_leaders(Cluster.attach(run), named, election_type)
     rows = [
@@ -111,13 +111,6 @@ def elect(
     harmless = (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)
     if any(each.error not in harmless for each in results):
         raise typer.Exit(1)
-
-
-def _partition(words: str) -> TopicPartition:
-    topic, _, number = words.rpartition("-")
-    if not topic or not (number.isascii() and number.isdecimal()):
-        raise typer.BadParameter(f"{words}: TOPIC-PARTITION is meant, such as demo-0")
-    return TopicPartition(topic, int(number))
 
 
 def _brokers(words: str) -> list[int]:
