@@ -93,14 +93,14 @@ _OUTCOMES = {
 def read_state_changes(events: Iterable[TraceEvent]) -> list[StateChange]:
     """Return the log of all controllers' events, those of each in its own order."""
     lines: list[StateChange] = []
-    known: dict[tuple[object, ...], StateChange] = {}
+    known: dict[tuple[object, ...], TraceEvent] = {}
     for event in _in_order(events):
         if event.kind in _OUTCOMES:
             lines.append(_of_state(event))
         elif event.kind in _LEADERSHIPS:
             key = event.topic, event.topic_id, event.partition
-            known[key] = _of_leadership(event, known.get(key))
-            lines.append(known[key])
+            lines.append(_of_leadership(event, known.get(key)))
+            known[key] = event
         elif event.kind in _MET:
             lines.append(_of_meeting(event))
     return lines
@@ -210,21 +210,28 @@ def _of_state(event: TraceEvent) -> StateChange:
     )
 
 
-def _of_leadership(event: TraceEvent, last: StateChange | None) -> StateChange:
-    """last: the line of the leadership that this one follows on, None where none is known."""
-    detail = event.detail
-    leader, isr = detail["leader"], detail["isr"]
-    named = (leader, *isr, *detail.get("elr", ()), *detail.get("lost", ()))
-    is_first = last is None and detail.get("selector") == "initial"
+def _of_leadership(event: TraceEvent, last: TraceEvent | None) -> StateChange:
+    """last: told of the leadership that this one follows on, None where none is known."""
+    is_first = last is None and event.detail.get("selector") == "initial"
+    before, had = ("nobody" if is_first else "", ()) if last is None else _leadership(last)
+    after, has = _leadership(event)
     return _line(
         event,
         Machine.PARTITIONS,
         About.LEADERSHIP,
-        before="nobody" if is_first else "" if last is None else last.after,
-        after=f"leader {leader}, ISR {_ids(isr)}, leader epoch {event.leader_epoch}",
-        reason=_LEADERSHIPS[event.kind](detail),
-        brokers=tuple(dict.fromkeys((*named, *(() if last is None else last.brokers)))),
+        before=before,
+        after=after,
+        reason=_LEADERSHIPS[event.kind](event.detail),
+        brokers=tuple(dict.fromkeys((*has, *had))),
     )
+
+
+def _leadership(event: TraceEvent) -> tuple[str, tuple[int, ...]]:
+    """Return the leadership in words, and the brokers that it names or took out."""
+    detail = event.detail
+    leader, isr = detail["leader"], detail["isr"]
+    words = f"leader {leader}, ISR {_ids(isr)}, leader epoch {event.leader_epoch}"
+    return words, (leader, *isr, *detail.get("elr", ()), *detail.get("lost", ()))
 
 
 def _of_meeting(event: TraceEvent) -> StateChange:
