@@ -18,6 +18,7 @@ from highwater_planted import (
     late,
     starts,
     storage,
+    transitions,
     truncation,
 )
 from highwater_planted.bug import FaultFamily, PlantedBug, Replacement
@@ -35,6 +36,7 @@ PLANTED: dict[str, PlantedBug] = {
         *late.BUGS,
         *jobs.BUGS,
         *configs.BUGS,
+        *transitions.BUGS,
     )
 }
 

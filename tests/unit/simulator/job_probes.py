@@ -1,11 +1,18 @@
-"""What the mistakes of highwater_planted.jobs change in the small, by their names."""
+"""What the mistakes of highwater_planted.jobs and .transitions change, by their names."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
 
-from highwater_controller import failover, leader_elections, partition_state_machine, reassignment
+from highwater_controller import (
+    failover,
+    leader_elections,
+    partition_state_machine,
+    reassignment,
+    replica_state_machine,
+    topic_deletion,
+)
 from highwater_controller.context import ControllerContext, Replica, VersionedLeadership
 from highwater_controller.logic.leader_selectors import Elected
 from highwater_controller.logic.replica_states import ReplicaState
@@ -72,6 +79,11 @@ def elected_of_a_lagging_preferred_replica() -> object:
     return isinstance(found, Elected)
 
 
+def goes_offline_before_its_deletion(bench: Any) -> object:
+    offline = ReplicaState.OFFLINE
+    return asks(bench, topic_deletion.move_replicas, [Replica(T0, THREE)], offline)
+
+
 JOBS: dict[str, tuple[Any, object, object]] = {
     "moved_before_in_sync": (
         lambda bench: reassignment.may_complete((ME, TWO), (ME,), frozenset((ME, TWO))),
@@ -103,6 +115,16 @@ JOBS: dict[str, tuple[Any, object, object]] = {
         ),
         ("PREFERRED_LEADER_NOT_AVAILABLE", False),
         (None, True),
+    ),
+    "deleted_without_stopping": (goes_offline_before_its_deletion, True, False),
+    "transition_not_checked": (
+        lambda bench: (
+            goes_offline_before_its_deletion(bench),
+            replica_state_machine.may_become(ReplicaState.ONLINE, ReplicaState.DELETION_STARTED),
+            (ReplicaState.ONLINE, ReplicaState.DELETION_STARTED) in replica_state_machine.EFFECTS,
+        ),
+        (True, False, False),
+        (False, True, True),
     ),
 }  # fmt: skip
 """Each with what its probe gives without the mistake, and with it."""
