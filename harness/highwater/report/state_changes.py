@@ -143,7 +143,8 @@ def _body(line: StateChange) -> str:
     of_leader = "" if line.leader_epoch is None else f", leader epoch {line.leader_epoch}"
     if line.outcome is Outcome.CHANGED:
         return f"{line.before} -> {line.after}{of_leader}"
-    return f"stays {line.before}{of_leader}, not {line.after}: {line.outcome}"
+    instead = "no other leader" if line.before == line.after else f"not {line.after}"
+    return f"stays {line.before}{of_leader}, {instead}: {line.outcome}"
 
 
 def _time(ts_ns: int, start_ns: int | None) -> str:

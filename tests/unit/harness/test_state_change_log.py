@@ -174,6 +174,18 @@ def test_a_trace_of_an_earlier_version_has_less_to_tell_and_is_told(traces: Trac
     )
 
 
+def test_an_election_that_leaves_a_leader_in_place_says_so() -> None:
+    online, reason = "OnlinePartition", {"reason": "no other ISR member is live"}
+    kept = Traces().add(
+        K.STATE_CHANGE_FAILED, at=T0, leader_epoch=3, **states(online, online, **reason)
+    )
+    assert printed(kept.events) == (
+        f"    0.000 s [PartitionStateMachine {C0} epoch 1: t-0 stays OnlinePartition, "
+        "leader epoch 3, no other leader: failed (no other ISR member is live, "
+        "on BrokersChanged)\n"
+    )
+
+
 # ---------------------------------------------------------------- the command
 
 
