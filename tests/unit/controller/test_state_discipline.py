@@ -204,6 +204,43 @@ def test_a_replica_that_was_away_while_its_partition_was_first_led_is_told_when_
     assert not any(each.is_init for each in cluster.brokers[1].heard(LeaderAndIsrRequest))
 
 
+@pytest.fixture
+def never_led(cluster):
+    """A topic of brokers 0 and 1, which are away."""
+    cluster.start_broker(2)
+    cluster.start_controller()
+    cluster.until_failed_over()
+    cluster.write_topic("t", (0, 1))
+    cluster.until(lambda: P0 in context(cluster).assignments, "the topic")
+    cluster.settle()
+    assert context(cluster).partition_state(P0) is P.NEW
+    return cluster
+
+
+def test_a_topic_that_nobody_ever_led_is_deleted_by_valid_changes_alone(never_led):
+    never_led.write(znodes.delete_topic_path("t"), b"")
+    never_led.settle()
+    for broker in (0, 1):
+        never_led.start_broker(broker)
+    never_led.until(lambda: never_led.events(EventKind.TOPIC_DELETED), "the deletion")
+    never_led.settle()
+    assert not_made(never_led, EventKind.TRANSITION_REFUSED) == []
+    assert never_led.data(znodes.topic_path("t")) is None
+    assert not never_led.brokers[1].leaderships()
+
+
+def test_a_partition_that_nobody_ever_led_is_moved_by_valid_changes_alone(never_led):
+    never_led.start_broker(3)
+    moves = b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[3]}]}'
+    never_led.write(znodes.REASSIGN_PARTITIONS, moves)
+    over = EventKind.REASSIGNMENT_COMPLETED
+    never_led.until(lambda: never_led.events(over), "the move")
+    assert (never_led.state("t").leader, never_led.state("t").isr) == (3, (3,))
+    assert not_made(never_led, EventKind.TRANSITION_REFUSED) == []
+    assert set(context(never_led).replica_states) == {Replica(P0, NodeId(3))}
+    assert lives(never_led)
+
+
 # ---------------------------------------------------------------- why
 
 
