@@ -48,7 +48,8 @@ def become_follower(
     if truncates and toggles.truncation is Truncation.HIGH_WATERMARK:
         # Where the disk refuses, the fetcher tries again until it does not.
         truncates = not _is_truncated_to_high_watermark(partition)
-    fetchers.add(partition, command.leader, truncates=truncates)
+    is_in_sync = partition.broker_id in command.isr
+    fetchers.add(partition, command.leader, truncates=truncates, is_in_sync=is_in_sync)
 
 
 def _is_truncated_to_high_watermark(partition: Partition) -> bool:

@@ -57,6 +57,9 @@ from highwater_wire.kafka.messages import (
 
 R = TypeVar("R")
 
+HELD_BACK_MS = 1_000
+"""How long a fetcher pauses that may fetch nothing but what a quota holds back; as in Kafka."""
+
 
 @dataclass(frozen=True, slots=True)
 class FetcherContext:
@@ -91,6 +94,8 @@ class _Followed:
     partition: Replica
     leader_epoch: LeaderEpoch
     phase: Phase
+    is_in_sync: bool
+    """A member of the ISR as the role began, or at the leader's high watermark since (KIP-73)."""
     not_before_ms: int = 0
     failures: int = 0
     asked_epoch: LeaderEpoch = NO_EPOCH
@@ -99,6 +104,10 @@ class _Followed:
     """The partition's part of the last fetch request."""
     nothing_new: FetchPartitionResult | None = None
     """The last fetch result, if it was applied and had no records; an equal one changes nothing."""
+
+    @property
+    def is_held_back(self) -> bool:
+        return not self.is_in_sync and self.partition.is_held_back
 
     def is_answered_by(self, result: FetchPartitionResult) -> bool:
         key = self.partition.topic_partition
@@ -129,10 +138,10 @@ class ReplicaFetcher:
     def is_idle(self) -> bool:
         return not self._followed
 
-    def add(self, partition: Replica, *, truncates: bool) -> None:
+    def add(self, partition: Replica, *, truncates: bool, is_in_sync: bool) -> None:
         phase = Phase.TRUNCATING if truncates else Phase.FETCHING
         self._followed[partition.topic_partition] = _Followed(
-            partition, partition.leader_epoch, phase
+            partition, partition.leader_epoch, phase, is_in_sync
         )
         self._has_new_partition = True
         self._woken.set()
@@ -167,15 +176,16 @@ class ReplicaFetcher:
             due = [each for each in self._followed.values() if each.not_before_ms <= now_ms]
             unsaved = [each for each in due if each.partition.must_checkpoint]
             truncating = [each for each in due if each.phase is Phase.TRUNCATING]
+            free = [each for each in due if not each.is_held_back]
             try:
                 if unsaved:
                     await self._write_recovery_points(unsaved)
                 elif truncating:
                     await self._bring_in_line(truncating)
-                elif due:
-                    await self._fetch(due)
+                elif free:
+                    await self._fetch(free)
                 else:
-                    await self._woken.wait(self._pause_ms())
+                    await self._woken.wait(HELD_BACK_MS if due else self._pause_ms())
                 self._failures = 0
             except CallFailed:
                 if not self._was_interrupted:
@@ -327,6 +337,7 @@ class ReplicaFetcher:
                 result.log_start_offset,
                 self._runtime.wall_clock_ms(),
             )
+            followed.is_in_sync = followed.partition.log_end_offset >= result.high_watermark
             if len(records) > 0:
                 # The next request has it last: a full response starves no other partition.
                 key = followed.partition.topic_partition

@@ -47,14 +47,17 @@ class FetcherRegistry:
         """Remember where a command said that a leader answers, for while metadata does not."""
         self._context.told_endpoints[leader] = replication
 
-    def add(self, partition: Replica, leader: NodeId, *, truncates: bool) -> None:
-        """Fetch the partition from its log's end, after truncation by epoch where asked."""
+    def add(self, partition: Replica, leader: NodeId, *, truncates: bool, is_in_sync: bool) -> None:
+        """Fetch the partition from its log's end, after truncation by epoch where asked.
+
+        is_in_sync: it is a member of the ISR, which no quota holds back.
+        """
         if self._is_closed:
             return
         has_ids = self._context.toggles.topic_id
         key = FetcherKey(leader, is_by_name=has_ids and partition.topic_id == NO_TOPIC_ID)
         fetcher, _ = self._fetchers.get(key) or self._start(key)
-        fetcher.add(partition, truncates=truncates)
+        fetcher.add(partition, truncates=truncates, is_in_sync=is_in_sync)
         self._fetcher_of[partition.topic_partition] = key
         partition.trace(EventKind.FETCHER_STARTED, leader=leader)
 

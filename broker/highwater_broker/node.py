@@ -26,9 +26,11 @@ from highwater_broker.purgatory import Purgatory
 from highwater_broker.registration import Registration
 from highwater_broker.replica_logs import ReplicaLogs
 from highwater_broker.replica_manager import ReplicaManager
+from highwater_broker.replication_quotas import ReplicationQuotas
 from highwater_broker.settings import BrokerSettings
 from highwater_broker.topic_settings import TopicSettings
 from highwater_core.config import resolve_toggles
+from highwater_core.config_layers import FOLLOWER_THROTTLED_RATE, LEADER_THROTTLED_RATE
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import BROKER_FAIL_POINTS, FailPoints
@@ -59,6 +61,7 @@ class BrokerNode:
 
         self._session = CurrentSession()
         self._metadata = MetadataCache()
+        self._quotas = ReplicationQuotas(runtime)
         self._purgatory = Purgatory(runtime, max_timeout_ms=settings.request_wait_max_ms)
         self._topics = TopicSettings(settings, runtime, trace, self._session, self._apply_settings)
         storage = self._storage_identity()
@@ -131,6 +134,7 @@ class BrokerNode:
             runtime=self._ports.runtime,
             trace=self._ports.trace,
             replica_lag_time_max_ms=self._settings.replica_lag_time_max_ms,
+            quotas=self._quotas,
             wake=self._purgatory.check,
             propose_isr=self._isr_writer.submit,
             registered_epoch=self._registered_epoch,
@@ -171,6 +175,10 @@ class BrokerNode:
         await self._checkpointer.write_recovery_points()
 
     def _apply_settings(self, topic: str | None) -> None:
+        if topic is None:
+            quotas, of_brokers = self._quotas, self._topics.of_brokers
+            quotas.leader.limit_bytes_per_s = of_brokers(LEADER_THROTTLED_RATE)
+            quotas.follower.limit_bytes_per_s = of_brokers(FOLLOWER_THROTTLED_RATE)
         self._replicas.apply_settings(topic)
 
     # ------------------------------------------------------------ life

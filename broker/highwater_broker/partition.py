@@ -161,6 +161,25 @@ class Partition(Replica):
 
     # ------------------------------------------------------------ leader: followers
 
+    def holds_back(self, replica_id: NodeId) -> bool:
+        """Return whether the follower is sent no records now: throttled ones are over their rate.
+
+        Never one that a record must be on before it is committed: clients would wait for it, and
+        a member of the ISR would fall out of it.
+        Source: KIP-73. Deviation: Kafka makes no exception for one that is about to join the ISR.
+        """
+        role = self.role
+        if not self.throttling.as_leader or not isinstance(role, Leading):
+            return False
+        progress = role.followers.get(replica_id, FollowerProgress())
+        is_waited_for = self._must_have(role, replica_id, progress)
+        return not is_waited_for and self._context.quotas.leader.is_exceeded()
+
+    def count_sent(self, size_bytes: int) -> None:
+        """Count records that a follower is sent; of throttled replicas only."""
+        if self.throttling.as_leader:
+            self._context.quotas.leader.record(size_bytes)
+
     def record_follower_fetch(
         self, replica_id: NodeId, replica_epoch: BrokerEpoch, fetch_offset: Offset, now_ms: int
     ) -> ErrorCode:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from highwater_broker.replication_quotas import ReplicationQuotas
 from highwater_broker.roles import IsrProposal
 from highwater_core.config import Toggles
 from highwater_core.errors import ErrorCode
@@ -61,6 +62,7 @@ class PartitionContext:
     runtime: Runtime
     trace: Trace
     replica_lag_time_max_ms: int
+    quotas: ReplicationQuotas
     wake: Callable[[TopicPartition], None]
     """Purgatory.check: something that requests may wait for has changed."""
     propose_isr: Callable[[ProposingPartition], None]

@@ -12,6 +12,7 @@ from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.logic.high_watermark import follower_high_watermark
 from highwater_broker.logic.log_divergence import must_start_over
 from highwater_broker.partition_context import PartitionContext
+from highwater_broker.replication_quotas import Throttling
 from highwater_broker.roles import (
     ROLE_NAMES,
     Following,
@@ -65,6 +66,7 @@ class Replica:
         self.topic_id = topic_id
         self.log = log
         self.min_insync_replicas = min_insync_replicas
+        self.throttling = Throttling()
         self.role: Role = Offline()
         self.leader_epoch: LeaderEpoch = NO_EPOCH
         self.controller_epoch: ControllerEpoch = NO_CONTROLLER_EPOCH
@@ -78,6 +80,10 @@ class Replica:
         )
 
     # ------------------------------------------------------------ what it is
+
+    @property
+    def broker_id(self) -> NodeId:
+        return self._context.broker_id
 
     @property
     def is_leader(self) -> bool:
@@ -196,6 +202,7 @@ class Replica:
                 self._start_over_at_end()
                 return ErrorCode.NONE
             if len(records) > 0:
+                self._count_fetched(len(records))
                 appended = self.log.append_as_follower(records, now_ms, highest_epoch)
                 if appended.size_bytes < len(records):
                     self._refuse(
@@ -210,6 +217,15 @@ class Replica:
             self._refuse("append", refused.error, what=str(refused))
             return refused.error
         return ErrorCode.NONE
+
+    def _count_fetched(self, size_bytes: int) -> None:
+        if self.throttling.as_follower:
+            self._context.quotas.follower.record(size_bytes)
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether this follower fetches no records now, unless it is in sync (KIP-73)."""
+        return self.throttling.as_follower and self._context.quotas.follower.is_exceeded()
 
     def truncate_to(self, offset: Offset, reason: str) -> None:
         """Cut the log to [log_start_offset, offset), and epochs that begin beyond its end.

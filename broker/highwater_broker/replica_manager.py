@@ -128,6 +128,7 @@ class ReplicaManager:
         )
         if hosted.must_checkpoint:
             partition.need_checkpoint()
+        partition.throttling = self._topics.throttling(key)
         self._partitions[key] = partition
         self._logs.take_as_hosted(key)
         partition.trace(EventKind.REPLICA_STARTED, high_watermark=partition.high_watermark)
@@ -139,6 +140,7 @@ class ReplicaManager:
             topic = partition.topic_partition.topic
             if changed in (None, topic):
                 partition.log.config = self._topics.log_config(topic)
+                partition.throttling = self._topics.throttling(partition.topic_partition)
                 partition.take_min_insync_replicas(self._topics.min_insync_replicas(topic))
 
     def knows_settings(self, topic: str) -> bool:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from highwater_broker.config_reader import ConfigReader
 from highwater_broker.current_session import CurrentSession
 from highwater_broker.log.log_config import LOG_CONFIG_KEYS, LogConfig
+from highwater_broker.logic.replication_quota import throttled_on
+from highwater_broker.replication_quotas import Throttling
 from highwater_broker.settings import BrokerSettings
 from highwater_core.admin_messages import ConfigEntity
 from highwater_core.config_layers import (
@@ -18,8 +20,10 @@ from highwater_core.config_layers import (
     ConfigLayers,
     ConfigOwner,
 )
+from highwater_core.ids import TopicPartition
 from highwater_core.ports import Trace
 from highwater_core.runtime import Runtime
+from highwater_core.topic_configs import FOLLOWER_THROTTLED_REPLICAS, LEADER_THROTTLED_REPLICAS
 
 INDEX_INTERVAL = "index.interval.bytes"
 LEAST_INDEX_INTERVAL_BYTES = 1024
@@ -43,6 +47,7 @@ class TopicSettings:
         on_change: Callable[[str | None], None],
     ) -> None:
         self._started_with = settings.topic_settings()
+        self._broker_id = settings.broker_id
         self._broker = ConfigOwner(ConfigEntity.BROKER, str(settings.node_id))
         self._on_change = on_change
         self._reader = ConfigReader(
@@ -80,9 +85,24 @@ class TopicSettings:
             values[field] = max(values[field], LEAST_INDEX_INTERVAL_BYTES)
         return LogConfig(**values)
 
-    def _layers(self, topic: str) -> ConfigLayers:
+    def throttling(self, key: TopicPartition) -> Throttling:
+        """Return which traffic of this broker's replica the topic has throttled."""
+        layers = self._layers(key.topic)
+
+        def is_listed(name: str) -> bool:
+            return key.partition in throttled_on(self._broker_id, layers.values(name)[0].text)
+
+        return Throttling(
+            is_listed(LEADER_THROTTLED_REPLICAS), is_listed(FOLLOWER_THROTTLED_REPLICAS)
+        )
+
+    def of_brokers(self, name: str) -> int:
+        """Return what counts on this broker of a number that topics have none of."""
+        return int(self._layers(None).value(name))
+
+    def _layers(self, topic: str | None) -> ConfigLayers:
         return ConfigLayers(
-            topic=self._reader.get(_topic(topic)) or {},
+            topic={} if topic is None else self._reader.get(_topic(topic)) or {},
             broker=self._reader.get(self._broker) or {},
             every_broker=self._reader.get(EVERY_BROKER) or {},
             started_with=self._started_with,
@@ -97,10 +117,7 @@ class TopicSettings:
     async def broker_layers(self) -> ConfigLayers | None:
         """Return what counts for a topic that sets nothing, None when it cannot be read."""
         are_known = [await self._reader.load(owner) for owner in (self._broker, EVERY_BROKER)]
-        if not all(are_known):
-            return None
-        broker, every_broker = (self._reader.get(each) for each in (self._broker, EVERY_BROKER))
-        return ConfigLayers({}, broker or {}, every_broker or {}, self._started_with)
+        return self._layers(None) if all(are_known) else None
 
     # ------------------------------------------------------------ keeping them current
 

@@ -37,7 +37,7 @@ from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import NodeId
 from highwater_core.ports import CreateOp, NoNode, TooLarge
-from highwater_core.topic_configs import BadTopicConfig
+from highwater_core.topic_configs import TOPIC_CONFIG_KEYS, BadTopicConfig
 from highwater_core.znodes import MalformedZnode, TopicConfigZnode
 
 WRITE_ATTEMPTS = 100
@@ -145,8 +145,26 @@ def _changed(before: Mapping[str, str], altered: AlteredConfig) -> dict[str, str
     """Return what is set after the changes, which are made in their order."""
     config = dict(before)
     for change in altered.changes:
-        if change.operation is ConfigOperation.DELETE:
-            config.pop(change.name, None)
-        else:
-            config[change.name] = change.value
+        match change.operation:
+            case ConfigOperation.SET:
+                config[change.name] = change.value
+            case ConfigOperation.DELETE:
+                config.pop(change.name, None)
+            case ConfigOperation.APPEND:
+                entries = dict.fromkeys((*_entries(config, change.name), *_listed(change.value)))
+                config[change.name] = ",".join(entries)
+            case ConfigOperation.SUBTRACT:
+                gone = dict.fromkeys(_listed(change.value))
+                left = [each for each in _entries(config, change.name) if each not in gone]
+                config[change.name] = ",".join(left)
     return config
+
+
+def _entries(config: Mapping[str, str], name: str) -> list[str]:
+    """Return the entries of the list that is set, or of its default; an unknown one has none."""
+    key = TOPIC_CONFIG_KEYS.get(name)
+    return _listed(config.get(name, key.default if key else ""))
+
+
+def _listed(text: str) -> list[str]:
+    return [entry.strip() for entry in text.split(",") if entry.strip()]

@@ -153,6 +153,10 @@ class ConfigOperation(IntEnum):
     SET = 0
     DELETE = 1
     """It has its default again."""
+    APPEND = 2
+    """To a list: the entries that it lacks are added."""
+    SUBTRACT = 3
+    """From a list: these entries go."""
 
 
 @dataclass(frozen=True, slots=True)

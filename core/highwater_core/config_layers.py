@@ -16,6 +16,7 @@ from enum import IntEnum
 from highwater_core.admin_messages import ConfigEntity
 from highwater_core.topic_configs import (
     TOPIC_CONFIG_KEYS,
+    ConfigType,
     ConfigValue,
     TopicConfigKey,
     parse_config,
@@ -23,6 +24,9 @@ from highwater_core.topic_configs import (
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
+LEADER_THROTTLED_RATE = "leader.replication.throttled.rate"
+FOLLOWER_THROTTLED_RATE = "follower.replication.throttled.rate"
+UNLIMITED_RATE = 2**63 - 1
 
 
 class ConfigSource(IntEnum):
@@ -50,6 +54,26 @@ class ConfigOwner:
 
 EVERY_BROKER = ConfigOwner(ConfigEntity.BROKER, "")
 
+_BROKERS_OWN: Mapping[str, TopicConfigKey] = {
+    key.name: key
+    for key in (
+        TopicConfigKey(
+            FOLLOWER_THROTTLED_RATE,
+            ConfigType.LONG,
+            str(UNLIMITED_RATE),
+            "How many bytes a second this broker's throttled replicas fetch from their leaders.",
+        ),
+        TopicConfigKey(
+            LEADER_THROTTLED_RATE,
+            ConfigType.LONG,
+            str(UNLIMITED_RATE),
+            "How many bytes a second this broker sends to followers of throttled replicas.",
+        ),
+    )
+}
+"""What brokers have a value for and topics have not."""
+_KEYS: Mapping[str, TopicConfigKey] = {**TOPIC_CONFIG_KEYS, **_BROKERS_OWN}
+
 BROKER_NAMES: Mapping[str, str] = {
     "max.message.bytes": "message.max.bytes",
     MIN_INSYNC_REPLICAS: MIN_INSYNC_REPLICAS,
@@ -58,11 +82,13 @@ BROKER_NAMES: Mapping[str, str] = {
     "segment.bytes": "log.segment.bytes",
     "segment.ms": "log.roll.ms",
     UNCLEAN_ELECTION: UNCLEAN_ELECTION,
+    **{name: name for name in _BROKERS_OWN},
 }
-"""The topic configurations that brokers have a value for, and how it is called there."""
+"""What brokers have a value for, by topics' name for it, where they have one, and what brokers call
+it."""
 
 EVERY_BROKER_KEYS: Mapping[str, TopicConfigKey] = {
-    name: replace(TOPIC_CONFIG_KEYS[topic_name], name=name)
+    name: replace(_KEYS[topic_name], name=name)
     for topic_name, name in sorted(BROKER_NAMES.items(), key=lambda item: item[1])
 }
 """What can be set for every broker while they run, by name, in alphabetical order."""
@@ -111,7 +137,10 @@ class ConfigLayers:
     started_with: Mapping[str, str]
 
     def values(self, name: str) -> tuple[SetValue, ...]:
-        """Return all values of a topic's configuration; the first is in force."""
+        """Return all values of a topic's configuration, or one of brokers alone, by its name.
+
+        The first is in force.
+        """
         source = ConfigSource
         broker_name = BROKER_NAMES.get(name, name)
         layers = (
@@ -119,10 +148,10 @@ class ConfigLayers:
             (broker_name, self.broker.get(broker_name), source.DYNAMIC_BROKER_CONFIG),
             (broker_name, self.every_broker.get(broker_name), source.DYNAMIC_DEFAULT_BROKER_CONFIG),
             (broker_name, self.started_with.get(name), source.STATIC_BROKER_CONFIG),
-            (broker_name, TOPIC_CONFIG_KEYS[name].default, source.DEFAULT_CONFIG),
+            (broker_name, _KEYS[name].default, source.DEFAULT_CONFIG),
         )
         return tuple(SetValue(*layer) for layer in layers if layer[1] is not None)  # type: ignore[arg-type]
 
     def value(self, name: str) -> ConfigValue:
         """Return the value that is in force."""
-        return TOPIC_CONFIG_KEYS[name].parse(self.values(name)[0].text)
+        return _KEYS[name].parse(self.values(name)[0].text)

@@ -20,6 +20,13 @@ _LONG_MAX = 2**63 - 1
 MAX_VALUE_LENGTH = 32
 """Characters of a value as it is written, white space included: a number has a sign and 20 digits,
 the longest choice half of that. ZooKeeper and every broker keep the text, not the number."""
+MAX_LIST_LENGTH = 2**15 - 1
+"""Characters of a list of replicas: as many as Kafka's protocol has room for in a value."""
+
+LEADER_THROTTLED_REPLICAS = "leader.replication.throttled.replicas"
+FOLLOWER_THROTTLED_REPLICAS = "follower.replication.throttled.replicas"
+EVERY_REPLICA = "*"
+_REPLICA = re.compile(r"[0-9]{1,10}:[0-9]{1,10}")
 
 
 class ConfigType(Enum):
@@ -47,6 +54,8 @@ class TopicConfigKey:
     minimum: int = 0
     maximum: int = _LONG_MAX
     choices: tuple[str, ...] = ()
+    lists_replicas: bool = False
+    """It is EVERY_REPLICA, or any number of partition:broker with commas between them."""
 
     def parse(self, text: str) -> ConfigValue:
         """Return the value that the text means.
@@ -54,10 +63,13 @@ class TopicConfigKey:
         Raises:
             BadTopicConfig: it is malformed, too long or out of bounds.
         """
-        if len(text) > MAX_VALUE_LENGTH:
+        max_length = MAX_LIST_LENGTH if self.lists_replicas else MAX_VALUE_LENGTH
+        if len(text) > max_length:
             raise BadTopicConfig(
-                f"{self.name}: a value of {len(text)} characters (at most {MAX_VALUE_LENGTH})"
+                f"{self.name}: a value of {len(text)} characters (at most {max_length})"
             )
+        if self.lists_replicas:
+            return self._parse_replicas(text)
         if self.type is ConfigType.BOOLEAN:
             if text.strip().lower() not in ("true", "false"):
                 raise BadTopicConfig(f"{self.name}: {text!r} is neither true nor false")
@@ -77,6 +89,16 @@ class TopicConfigKey:
             )
         return number
 
+    def _parse_replicas(self, text: str) -> str:
+        """Return the list without white space; one without entries is empty."""
+        entries = [entry.strip() for entry in text.split(",")]
+        if entries != [EVERY_REPLICA]:
+            entries = [entry for entry in entries if entry]
+            odd = [entry for entry in entries if not _REPLICA.fullmatch(entry)]
+            if odd:
+                raise BadTopicConfig(f"{self.name}: {odd[0][:50]!r} is no partition:broker")
+        return ",".join(entries)
+
 
 _KEYS: tuple[TopicConfigKey, ...] = (
     TopicConfigKey(
@@ -88,8 +110,18 @@ _KEYS: tuple[TopicConfigKey, ...] = (
         "Batches are stored as the producer compressed them.", choices=("producer",),
     ),
     TopicConfigKey(
+        FOLLOWER_THROTTLED_REPLICAS, ConfigType.LIST, "",
+        "Which replicas' fetches count as throttled, and wait while these are over their rate.",
+        lists_replicas=True,
+    ),
+    TopicConfigKey(
         "index.interval.bytes", ConfigType.INT, "4096",
         "Bytes of log between two entries of a segment's indexes.", maximum=_INT_MAX,
+    ),
+    TopicConfigKey(
+        LEADER_THROTTLED_REPLICAS, ConfigType.LIST, "",
+        "Which leaders' answers to followers count as throttled, and may go without records.",
+        lists_replicas=True,
     ),
     TopicConfigKey(
         "max.message.bytes", ConfigType.INT, "1048588",

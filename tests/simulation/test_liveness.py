@@ -193,7 +193,7 @@ def test_l8_of_each_leader_there_is_one_fetcher_and_of_nobody_else(settled: Sett
     node._fetchers.drop_idle()
     assert settled.after(1).missing() == ["L8"]
     follower = settled.hosted(settled.follower)
-    node._fetchers.add(follower, NodeId(settled.leader), truncates=True)
+    node._fetchers.add(follower, NodeId(settled.leader), truncates=True, is_in_sync=True)
     assert settled.after(500).missing() == []
     other = next(b for b in ALL.brokers if b not in (settled.leader, settled.follower))
     node._fetchers._start(FetcherKey(NodeId(other), is_by_name=False))

@@ -17,6 +17,7 @@ from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.time_lookup import Steps
 from highwater_broker.partition import Partition
 from highwater_broker.partition_context import PartitionContext, ReadOutcome
+from highwater_broker.replication_quotas import ReplicationQuotas
 from highwater_broker.roles import Leading
 from highwater_core.config import Preset, resolve_toggles
 from highwater_core.errors import ErrorCode
@@ -219,6 +220,7 @@ class Surroundings:
             runtime=runtime,
             trace=trace,
             replica_lag_time_max_ms=10_000,
+            quotas=ReplicationQuotas(runtime),
             wake=wake,
             propose_isr=lambda _: None,
             registered_epoch=lambda _: None,

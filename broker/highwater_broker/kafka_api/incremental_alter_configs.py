@@ -50,7 +50,6 @@ def _altering(resource: AlteredResource) -> tuple[ConfigChange, ...]:
 
 
 def _to_change(alteration: ConfigAlteration) -> ConfigChange:
-    """Return the change; to append to a list that holds one value at most is to set it."""
     name, kind = alteration.name, ConfigOperationType
     key = TOPIC_CONFIG_KEYS.get(name)
     if alteration.operation == kind.DELETE:
@@ -58,10 +57,6 @@ def _to_change(alteration: ConfigAlteration) -> ConfigChange:
     if alteration.operation not in (kind.SET, kind.APPEND, kind.SUBTRACT):
         raise Refused(ErrorCode.INVALID_REQUEST, f"no such operation: {alteration.operation}")
     text = given_value(name, alteration.value)
-    if alteration.operation == kind.SET:
-        return ConfigChange(name, ConfigOperation.SET, text)
-    if key is None or key.type is not ConfigType.LIST:
+    if alteration.operation != kind.SET and (key is None or key.type is not ConfigType.LIST):
         raise Refused(ErrorCode.INVALID_CONFIG, f"{quoted(name)} is no list to add to or take from")
-    if alteration.operation == kind.SUBTRACT:
-        raise Refused(ErrorCode.INVALID_CONFIG, f"nothing may be taken from {quoted(name)}")
-    return ConfigChange(name, ConfigOperation.SET, text)
+    return ConfigChange(name, ConfigOperation(alteration.operation), text)

@@ -11,6 +11,7 @@ from highwater_broker.partition import Partition
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
 from highwater_wire.kafka.messages import (
+    CONSUMER,
     FetchPartition,
     FetchPartitionResult,
     FetchRequest,
@@ -102,6 +103,8 @@ class _Reading:
     def read(self, part: Part) -> FetchPartitionResult:
         result = self._read_one(part, max(self._remaining, 0))
         size = len(result.records)
+        if size and self._sent is not None and part.partition is not None:
+            part.partition.count_sent(size)
         self._remaining -= size
         self._is_first = self._is_first and size == 0
         return result
@@ -117,9 +120,11 @@ class _Reading:
         outcome = partition.read(item.fetch_offset, limit, self._sent is not None)
         if outcome.error is not ErrorCode.NONE:
             return part.failed(outcome.error)
+        fits = self._is_first or len(outcome.records) <= limit
         if self._sent is not None:
             self._sent.record(partition, self._request, outcome.high_watermark)
-        records = outcome.records if self._is_first or len(outcome.records) <= limit else b""
+            fits = fits and not partition.holds_back(self._request.replica_id)
+        records = outcome.records if fits else b""
         return FetchPartitionResult(
             partition.topic_partition.topic,
             item.partition,
@@ -131,12 +136,13 @@ class _Reading:
         )
 
 
-def _readable_bytes(part: Part, wanted: int, for_follower: bool) -> int | None:
+def _readable_bytes(part: Part, wanted: int, reader: NodeId) -> int | None:
     """Return how much of the part can be read; None where there is something else to say.
 
     That is: an error, or a role or log that changed under the fetch. Who wants a single byte is
-    told 1, without a read.
+    told 1, without a read. A follower that is held back can read nothing.
     """
+    for_follower = reader != CONSUMER
     partition = part.partition
     if partition is None or part.error is not ErrorCode.NONE:
         return None
@@ -147,6 +153,8 @@ def _readable_bytes(part: Part, wanted: int, for_follower: bool) -> int | None:
     if not partition.log_start_offset <= offset <= log_end_offset:
         return None
     if offset >= (log_end_offset if for_follower else partition.high_watermark):
+        return 0
+    if for_follower and partition.holds_back(reader):
         return 0
     if wanted == 1:
         return 1
@@ -181,9 +189,15 @@ class FollowerFetch:
         return self.has_newer_high_watermark() or self.is_complete_without_high_watermark()
 
     def has_newer_high_watermark(self) -> bool:
-        """Return whether the follower has not been sent some partition's high watermark."""
+        """Return whether the follower has not been sent some partition's high watermark.
+
+        Where it is held back it hears that with the next records, or when max_wait has passed:
+        else it would ask again with each record that others write.
+        """
         return any(
-            part.partition is not None and self._sent.is_newer(part.partition, self._request)
+            part.partition is not None
+            and self._sent.is_newer(part.partition, self._request)
+            and not part.partition.holds_back(self._request.replica_id)
             for part in self._open_parts
         )
 
@@ -193,7 +207,7 @@ class FollowerFetch:
             return True
         found = 0
         for part in self._open_parts:
-            readable = _readable_bytes(part, wanted, for_follower=True)
+            readable = _readable_bytes(part, wanted, self._request.replica_id)
             if readable is None:
                 return True
             found += readable
@@ -246,7 +260,7 @@ class ConsumerFetch:
         if self._is_complete:
             return
         self._changed.pop(part, None)
-        readable = _readable_bytes(part, self._wanted, for_follower=False)
+        readable = _readable_bytes(part, self._wanted, CONSUMER)
         if readable is None:
             self._is_complete = True
             return

@@ -13,6 +13,7 @@ from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.partition import Partition
 from highwater_broker.partition_context import PartitionContext
+from highwater_broker.replication_quotas import ReplicationQuotas
 from highwater_broker.settings import BrokerSettings
 from highwater_core.config import NO_OVERRIDES, Overrides, Preset, Toggles, resolve_toggles
 from highwater_core.events import EventKind, TraceEvent
@@ -71,6 +72,7 @@ class Bench:
     ports: Ports
     transport: ScriptedTransport
     events: list[TraceEvent]
+    quotas: ReplicationQuotas
     woken: list[TopicPartition] = field(default_factory=list)
     proposed: list[Partition] = field(default_factory=list)
     registered: dict[NodeId, BrokerEpoch] = field(default_factory=dict)
@@ -94,6 +96,7 @@ class Bench:
             runtime=self.runtime,
             trace=self.ports.trace,
             replica_lag_time_max_ms=LAG_MS,
+            quotas=self.quotas,
             wake=self.woken.append,
             propose_isr=self.proposed.append,
             registered_epoch=self.registered.get,
@@ -157,7 +160,9 @@ def make_bench() -> Iterator[Callable[..., Bench]]:
             trace=TraceRecorder(runtime, ME, 1, events.append),
             exit_now=runtime.kill,
         )
-        return Bench(resolve_toggles(preset, toggles), kernel, runtime, ports, transport, events)
+        values = resolve_toggles(preset, toggles)
+        quotas = ReplicationQuotas(runtime)
+        return Bench(values, kernel, runtime, ports, transport, events, quotas)
 
     yield make
     for kernel in kernels:

@@ -11,6 +11,7 @@ from highwater_broker.become_leader import become_leader
 from highwater_broker.fetcher_registry import FetcherRegistry
 from highwater_broker.log.record_batch import LogRefused, stamp
 from highwater_broker.partition import Partition
+from highwater_broker.replication_quotas import Throttling
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
@@ -539,7 +540,62 @@ def test_a_topic_without_an_id_is_fetched_apart_from_those_that_have_one(
     """A Fetch names all its topics by id or none: one without would take the ids from the rest."""
     registry = make_bench(preset).fetchers()
     for topic, topic_id in (("a", TopicId("f" * 32)), ("b", NO_TOPIC_ID), ("c", TopicId("e" * 32))):
-        registry.add(NamedPartition(topic, topic_id), TWO, truncates=False)  # type: ignore[arg-type]
+        registry.add(NamedPartition(topic, topic_id), TWO, truncates=False, is_in_sync=True)  # type: ignore[arg-type]
     assert sorted(key.is_by_name for key in registry._fetchers) == by_name
     together = registry._fetcher_of
     assert together[TopicPartition("a", 0)] == together[TopicPartition("c", 0)]
+
+
+def fetched(bench: Bench) -> int:
+    return sum(isinstance(request, FetchRequest) for request in bench.transport.asked)
+
+
+def follow_throttled(bench: Bench, isr: tuple[NodeId, ...]) -> Leader:
+    """Follow a leader with more than the quota allows: what is here is below its high watermark."""
+    partition = follower_with(bench, [], high_watermark=0)
+    partition.throttling = Throttling(as_follower=True)
+    bench.quotas.follower.limit_bytes_per_s = 1_000
+    bench.quotas.follower.record(5_000)
+    bench.transport.leader = leader = Leader([(0, "a"), (0, "b")], high_watermark=2)
+    become_follower(
+        partition,
+        command(TWO, 0, isr=isr),
+        CONTROLLER,
+        fetchers=bench.fetchers(),
+        toggles=bench.toggles,
+    )
+    return leader
+
+
+def test_a_throttled_replica_that_is_not_in_sync_is_left_out_until_the_rate_allows_it(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench()
+    follow_throttled(bench, isr=(TWO, THREE))
+    bench.kernel.run_for(4_500)
+    assert (fetched(bench), values(bench.hosted[-1])) == (0, [])
+    bench.kernel.run_for(2_000)
+    assert values(bench.hosted[-1]) == [b"a", b"b"]
+
+
+def test_a_throttled_member_of_the_isr_is_fetched_at_once_and_counts(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench()
+    follow_throttled(bench, isr=(ME, TWO))
+    bench.kernel.run_for(100)
+    assert values(bench.hosted[-1]) == [b"a", b"b"]
+    (window,) = bench.quotas.follower._windows
+    assert window.size_bytes == 5_000 + len(stamped(0, 0, "a")) + len(stamped(1, 0, "b"))
+
+
+def test_a_replica_that_has_reached_the_high_watermark_is_held_back_no_more(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench()
+    leader = follow_throttled(bench, isr=(TWO, THREE))
+    bench.kernel.run_for(6_500)
+    bench.quotas.follower.record(100_000)
+    leader.records.append((0, "c"))
+    bench.kernel.run_for(100)
+    assert values(bench.hosted[-1]) == [b"a", b"b", b"c"]

@@ -77,6 +77,7 @@ class Broker:
             runtime=runtime,
             trace=trace,
             replica_lag_time_max_ms=LAG_MS,
+            quotas=bench.quotas,
             wake=bench.woken.append,
             propose_isr=bench.proposed.append,
             registered_epoch=bench.registered.get,

@@ -94,6 +94,42 @@ def test_what_is_not_named_stays_unless_all_is_replaced(led):
     assert config(led, T) == {"segment.ms": "8"}
 
 
+APPEND, SUBTRACT = ConfigOperation.APPEND, ConfigOperation.SUBTRACT
+THROTTLED = "leader.replication.throttled.replicas"
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "value"),
+    [
+        (THROTTLED, [(APPEND, "0:1,0:2")], "0:1,0:2"),
+        (THROTTLED, [(APPEND, "0:1"), (APPEND, "1:1, 0:1")], "0:1,1:1"),
+        (THROTTLED, [(APPEND, "0:1,0:2"), (SUBTRACT, "0:1,7:7")], "0:2"),
+        (THROTTLED, [(SUBTRACT, "0:1")], ""),
+        ("cleanup.policy", [(APPEND, "delete")], "delete"),
+    ],
+)
+def test_a_list_gains_and_loses_entries(led, name, changes, value):
+    for operation, text in changes:
+        change = ConfigChange(name, operation, text)
+        assert alter(led, AlteredConfig(TOPIC, "t", (change,))) == [ErrorCode.NONE]
+    assert config(led, T) == {name: value}
+
+
+@pytest.mark.parametrize(
+    ("name", "operation", "text"),
+    [
+        ("cleanup.policy", SUBTRACT, "delete"),
+        ("cleanup.policy", APPEND, "compact"),
+        ("no.such", APPEND, "x"),
+        (THROTTLED, APPEND, "x"),
+    ],
+)
+def test_a_list_that_may_not_become_so_stays(led, name, operation, text):
+    change = ConfigChange(name, operation, text)
+    assert alter(led, AlteredConfig(TOPIC, "t", (change,))) == [ErrorCode.INVALID_CONFIG]
+    assert config(led, T) == {}
+
+
 @pytest.mark.parametrize(
     ("owner", "values", "error"),
     [

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from highwater_core.admin_messages import ConfigEntity
-from highwater_core.config_layers import EVERY_BROKER, ConfigLayers, ConfigOwner, ConfigSource
+from highwater_core.config_layers import (
+    EVERY_BROKER,
+    ConfigLayers,
+    ConfigOwner,
+    ConfigSource,
+    keys_of,
+)
 from highwater_core.config_znodes import (
     config_path,
     decode_config,
@@ -33,6 +39,20 @@ def test_the_first_layer_that_sets_a_value_has_it_and_the_others_follow(first: i
     expected.append(("log.retention.ms", "604800000", ConfigSource.DEFAULT_CONFIG))
     assert [(each.name, each.text, each.source) for each in values] == expected
     assert layers.value("retention.ms") == int(expected[0][1])
+
+
+def test_brokers_have_values_that_topics_have_not() -> None:
+    name = "leader.replication.throttled.rate"
+    layers = ConfigLayers({}, {name: "1"}, {name: "2"}, {})
+    assert [(each.text, int(each.source)) for each in layers.values(name)] == [
+        ("1", 2),
+        ("2", 3),
+        (str(2**63 - 1), 5),
+    ]
+    assert layers.value(name) == 1
+    assert name in keys_of(ONE)
+    assert name in keys_of(EVERY_BROKER)
+    assert name not in keys_of(T)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from highwater_core.topic_configs import (
     parse_topic_config,
 )
 
+THROTTLED = "leader.replication.throttled.replicas"
+
 
 @pytest.mark.parametrize(
     ("name", "text", "value"),
@@ -24,6 +26,10 @@ from highwater_core.topic_configs import (
         ("unclean.leader.election.enable", "False", False),
         ("cleanup.policy", "delete", "delete"),
         ("compression.type", "producer", "producer"),
+        (THROTTLED, "", ""),
+        (THROTTLED, " * ", "*"),
+        (THROTTLED, "0:1, 12:10 ,,0:2", "0:1,12:10,0:2"),
+        (THROTTLED, "0:1," * 8_000, ",".join(["0:1"] * 8_000)),
     ],
 )
 def test_values_that_are_allowed(name, text, value):
@@ -44,6 +50,13 @@ def test_values_that_are_allowed(name, text, value):
         ("unclean.leader.election.enable", "yes"),
         ("cleanup.policy", "compact"),
         ("compression.type", "gzip"),
+        (THROTTLED, "0"),
+        (THROTTLED, "0:"),
+        (THROTTLED, "0:1;0:2"),
+        (THROTTLED, "-1:0"),
+        (THROTTLED, "*,0:1"),
+        (THROTTLED, "\u0661:1"),
+        (THROTTLED, "0:1," * 9_000),
     ],
 )
 def test_keys_and_values_that_are_refused_by_name(name, text):

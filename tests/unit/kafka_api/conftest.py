@@ -97,6 +97,7 @@ class ApiWorld:
         self.configs = ScriptedConfigs()
         self.hosted: dict[TopicPartition, HostedPartition] = {}
         self._surroundings = Surroundings(self.runtime, self.trace, self.purgatory.check)
+        self.quotas = self._surroundings.context.quotas
         self.settings = KafkaApiSettings(
             node_id=NodeId(0),
             cluster_id="test-cluster",

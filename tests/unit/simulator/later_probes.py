@@ -20,6 +20,7 @@ from highwater_broker.logic.epoch_cache import EpochCache
 from highwater_broker.logic.refused_commands import RefusedCommands
 from highwater_broker.replica_logs import HostedLog
 from highwater_broker.replica_manager import ReplicaManager
+from highwater_broker.replication_quotas import Throttling
 from highwater_broker.settings import BrokerSettings
 from highwater_chaos.faults import DiskOperation
 from highwater_controller import alter_partition, election, partition_state_machine
@@ -127,7 +128,9 @@ def high_watermark_of_a_started_replica(bench: Any) -> object:
         _context=bench.context,
         _partitions={},
         _logs=bench.logs,
-        _topics=SimpleNamespace(min_insync_replicas=lambda topic: 1),
+        _topics=SimpleNamespace(
+            min_insync_replicas=lambda topic: 1, throttling=lambda key: Throttling()
+        ),
     )
     hosted = HostedLog(T0, bench.lead().log, Offset(0), NO_TOPIC_ID)
     return ReplicaManager._host(manager, hosted).high_watermark

@@ -27,6 +27,7 @@ from highwater_broker.logic.epoch_cache import EpochCache, EpochEnd, EpochStart
 from highwater_broker.partition import Partition
 from highwater_broker.partition_context import PartitionContext
 from highwater_broker.replica_logs import ReplicaLogs
+from highwater_broker.replication_quotas import ReplicationQuotas
 from highwater_broker.settings import BrokerSettings
 from highwater_broker.topic_settings import TopicSettings
 from highwater_controller import broker_changes, partition_state_machine
@@ -100,7 +101,7 @@ class Bench:
         self.fetched: list[bool] = []
         self.registry: Any = SimpleNamespace(
             remove=lambda key: None,
-            add=lambda partition, leader, truncates: self.fetched.append(truncates),
+            add=lambda partition, leader, truncates, is_in_sync: self.fetched.append(truncates),
         )
         self.context = PartitionContext(
             broker_id=ME,
@@ -108,6 +109,7 @@ class Bench:
             runtime=self.runtime,
             trace=self.trace,
             replica_lag_time_max_ms=LAG_MS,
+            quotas=ReplicationQuotas(self.runtime),
             wake=lambda key: None,
             propose_isr=self.proposed.append,
             registered_epoch={TWO: TWOS_EPOCH, THREE: TWOS_EPOCH}.get,
@@ -226,7 +228,9 @@ def log_start_of_a_follower_whose_leader_begins_at_its_end(bench: Bench) -> obje
 
 
 def takes_an_answer_for_what_it_fetches_no_more(bench: Bench) -> object:
-    followed = fetcher._Followed(bench.partition, LeaderEpoch(1), fetcher.Phase.FETCHING)
+    followed = fetcher._Followed(
+        bench.partition, LeaderEpoch(1), fetcher.Phase.FETCHING, is_in_sync=True
+    )
     context = SimpleNamespace(ports=SimpleNamespace(runtime=bench.runtime))
     return fetcher.ReplicaFetcher(context, TWO, "f")._is_current(followed)  # type: ignore[arg-type]
 

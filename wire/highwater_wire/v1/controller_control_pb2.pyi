@@ -595,9 +595,11 @@ class ConfigChange(_message.Message):
     name: _builtins.str
     """Kafka's name of the setting, such as min.insync.replicas."""
     operation: _builtins.int
-    """Kafka's number: 0 sets the value, 1 gives the setting its default again."""
+    """Kafka's number: 0 sets the value, 1 gives the setting its default again, 2 adds entries to a
+    list, 3 takes entries from a list.
+    """
     value: _builtins.str
-    """The new value as text; empty unless operation is 0."""
+    """The value, or the list's entries, as text; empty where operation is 1."""
     def __init__(
         self,
         *,
