@@ -22,6 +22,7 @@ _BOUNDS: Mapping[str, Bounds] = {
     "replication_factor": (1, None),
     "records": (0, None),
     "partition": (0, None),
+    "bytes_per_s": (1, None),
     "min_insync_replicas": (1, None),
 }
 """Of a fault's numbers, by their fields."""

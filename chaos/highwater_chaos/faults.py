@@ -14,6 +14,17 @@ from typing import ClassVar
 
 import msgspec
 
+from highwater_core.config_layers import (
+    FOLLOWER_THROTTLED_RATE,
+    LEADER_THROTTLED_RATE,
+    UNLIMITED_RATE,
+)
+from highwater_core.topic_configs import (
+    EVERY_REPLICA,
+    FOLLOWER_THROTTLED_REPLICAS,
+    LEADER_THROTTLED_REPLICAS,
+)
+
 ANY = "any"
 PLANES = ("client", "replication", "control", "zookeeper")
 
@@ -416,6 +427,24 @@ class ElectPreferred(_Fault, frozen=True, tag="elect_preferred"):
     partition: int = 0
 
 
+class ThrottleReplication(_Fault, frozen=True, tag="throttle_replication"):
+    """As create_topic: a topic's replicas are throttled on every broker, or for None no longer."""
+
+    phrase = "throttle topic {topic}'s replication to {bytes_per_s} bytes/s"
+    topic: str
+    bytes_per_s: int | None = None
+
+    @property
+    def topic_configs(self) -> dict[str, str]:
+        replicas = "" if self.bytes_per_s is None else EVERY_REPLICA
+        return {LEADER_THROTTLED_REPLICAS: replicas, FOLLOWER_THROTTLED_REPLICAS: replicas}
+
+    @property
+    def broker_configs(self) -> dict[str, str]:
+        rate = str(UNLIMITED_RATE if self.bytes_per_s is None else self.bytes_per_s)
+        return {LEADER_THROTTLED_RATE: rate, FOLLOWER_THROTTLED_RATE: rate}
+
+
 # ---------------------------------------------------------------- strangers
 class Strange(StrEnum):
     """What a client may ask that no sound client asks; nobody else may suffer from it."""
@@ -487,6 +516,7 @@ Fault = (
     | MoveReplicas
     | GiveUpMoving
     | ElectPreferred
+    | ThrottleReplication
     | StrangeRequests
 )
 

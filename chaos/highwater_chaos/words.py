@@ -28,6 +28,8 @@ def say_fault(fault: f.Fault) -> str:
         words += " by SIGSTOP"
     if isinstance(fault, f.KillClient) and fault.client == f.ANY:
         words = "kill every client"
+    if isinstance(fault, f.ThrottleReplication) and fault.bytes_per_s is None:
+        words = f"lift the throttle of topic {fault.topic}'s replication"
     if isinstance(fault, f.LoseZooKeeperReply | f.DelayAt) and fault.count != 1:
         words += f" ({fault.count} times)"
     if isinstance(fault, f.CrashAt) and fault.restart_after_ms is not None:

@@ -1,7 +1,9 @@
-"""Planted: configurations that are changed while the cluster runs are taken wrongly."""
+"""Planted: configurations and quotas that are changed while the cluster runs act wrongly."""
 
 from __future__ import annotations
 
+from highwater_broker import replication_quotas
+from highwater_broker.logic.replication_quota import Windows, is_exceeded
 from highwater_controller import partition_state_machine
 from highwater_controller.term import Term
 from highwater_core.config_layers import ConfigLayers, ConfigSource, SetValue
@@ -19,7 +21,20 @@ async def _allow_where_nobody_asked(term: Term, topic: str) -> bool:
     return True
 
 
+def _as_of_the_last_record(windows: Windows, limit_bytes_per_s: int, now_ms: int) -> bool:
+    last_ms = windows[-1].start_ms if windows else now_ms
+    return is_exceeded(windows, limit_bytes_per_s, last_ms)
+
+
 BUGS = (
+    PlantedBug(
+        name="throttled_for_ever",
+        summary="a replication quota that is exceeded stays so until more passes, which never does",
+        source="own; KIP-73",
+        breaks=("L4", "L6", "L8", "L5"),
+        shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
+        replacements=(Replacement(replication_quotas, "is_exceeded", _as_of_the_last_record),),
+    ),
     PlantedBug(
         name="topic_configs_count_last",
         summary="what a topic sets counts only where no broker has a value, its default included",

@@ -133,6 +133,22 @@ def _moved_replicas(plan: Plan, draw: Draw, given: Given) -> Plan:
     return _with_steps(plan, steps)
 
 
+def _throttled(plan: Plan, draw: Draw, given: Given) -> Plan:
+    """Replication is throttled: who is not in sync needs seconds for all that is written."""
+    if not draw.chance(0.1):
+        return plan
+    producers = plan.workload.producers
+    a_second = sum(each.rate_per_s * (each.value_bytes + 100) for each in producers)
+    written = a_second * (plan.quiet_after_ms + 1_000) // 1_000
+    topic = draw.of(plan.workload.topics).name
+    throttle = f.ThrottleReplication(topic, 1 + written // draw.of((1, 2, 4)))
+    at_ms = draw.between(0, plan.quiet_after_ms)
+    steps = [Step(at_ms, throttle)]
+    if draw.chance(0.3):
+        steps.append(Step(at_ms + draw.of((200, 1_500)), f.ThrottleReplication(topic)))
+    return _with_steps(plan, steps)
+
+
 def _long_names(plan: Plan, draw: Draw, given: Given) -> Plan:
     """A topic has as long a name as may be, and goes."""
     if not draw.chance(0.05):
@@ -222,6 +238,7 @@ _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "more motifs": _more_motifs,
     "flipped identities": _flipped_identities,
     "moved replicas": _moved_replicas,
+    "throttled": _throttled,
 }
 """By the name of its random stream."""
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from highwater_chaos import faults as f
 from highwater_core import znodes
-from highwater_core.admin_messages import ReassignmentItem
+from highwater_core.admin_messages import ConfigEntity, ReassignmentItem
+from highwater_core.config_layers import EVERY_BROKER, ConfigOwner
+from highwater_core.config_znodes import CONFIG_CHANGE_PREFIX, config_path, encode_config_change
 from highwater_core.ids import NO_TOPIC_ID, NodeId, TopicPartition
 from highwater_core.ports import (
     BadVersion,
@@ -37,6 +39,7 @@ Work = (
     | f.MoveReplicas
     | f.GiveUpMoving
     | f.ElectPreferred
+    | f.ThrottleReplication
 )
 
 
@@ -66,6 +69,11 @@ class Operators:
                     session = await self._world.coordination(client).open(SESSION_MS)
                     await change_config(session, topic, {key: value})
                     await session.close()
+                case f.ThrottleReplication(topic=topic):
+                    session = await self._world.coordination(client).open(SESSION_MS)
+                    await _set_config(session, EVERY_BROKER, work.broker_configs)
+                    await change_config(session, topic, work.topic_configs)
+                    await session.close()
                 case f.MoveReplicas(topic=topic, partition=number, replicas=replicas):
                     wanted = znodes.ReassignedPartition(topic, number, list(replicas))
                     session = await self._world.coordination(client).open(SESSION_MS)
@@ -91,15 +99,18 @@ async def change_config(session: Coordination, topic: str, changed: dict[str, st
     """Add to what the topic's configuration sets, and tell brokers; nothing without the topic."""
     if await session.exists(znodes.topic_path(topic)) is None:
         return
-    path = znodes.topic_config_path(topic)
+    await _set_config(session, ConfigOwner(ConfigEntity.TOPIC, topic), changed)
+
+
+async def _set_config(session: Coordination, owner: ConfigOwner, changed: dict[str, str]) -> None:
+    path = config_path(owner)
     try:
         data, _ = await session.get(path)
         config = znodes.decode(znodes.TopicConfigZnode, data, path).config | changed
         await session.set(path, znodes.encode(znodes.TopicConfigZnode(config)))
     except NoNode:
         await session.create(path, znodes.encode(znodes.TopicConfigZnode(changed)))
-    change = b'{"version":2,"entity_path":"topics/%s"}' % topic.encode()
-    await session.create(f"{znodes.CONFIG_CHANGES}/config_change_", change, sequential=True)
+    await session.create(CONFIG_CHANGE_PREFIX, encode_config_change(owner), sequential=True)
 
 
 async def _add_job(

@@ -238,6 +238,7 @@ class WorldFaults:
                 | f.MoveReplicas()
                 | f.GiveUpMoving()
                 | f.ElectPreferred()
+                | f.ThrottleReplication()
             ):
                 self._operators.start(fault)
                 return _nothing

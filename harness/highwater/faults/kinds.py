@@ -411,6 +411,15 @@ _OPERATORS_AND_STRANGERS = (
         ends=_STAYS,
         examples=(f.ChangeConfig("kept", "min.insync.replicas", "2"),),
     ),
+    Kind(
+        fault=f.ThrottleReplication,
+        do=lambda rooms, name, fault, find: rooms.topics.throttle(fault),
+        needs=(Means.ENGINE,),
+        mechanism="IncrementalAlterConfigs of the topic and of every broker",
+        proof="the broker's answer",
+        ends=_STAYS,
+        examples=(f.ThrottleReplication("kept", 1_000_000),),
+    ),
     _unsupported(
         f.StrangeRequests,
         "the suite and python -m bench.hostile have such clients, of their own",

@@ -161,18 +161,32 @@ class TopicWork:
         Raises:
             NotDone: no broker answered that it is set.
         """
-        change = ConfigAlteration(fault.key, ConfigOperationType.SET, fault.value)
-        resource = AlteredResource(ConfigResourceType.TOPIC, fault.topic, (change,))
+        return self._set(ConfigResourceType.TOPIC, fault.topic, {fault.key: fault.value})
+
+    def throttle(self, fault: f.ThrottleReplication) -> Done:
+        """Throttle the topic's replicas on every broker, or lift that.
+
+        Raises:
+            NotDone: no broker answered that it is so.
+        """
+        self._set(ConfigResourceType.BROKER, "", fault.broker_configs)
+        return self._set(ConfigResourceType.TOPIC, fault.topic, fault.topic_configs)
+
+    # ------------------------------------------------------------ inside
+
+    def _set(self, kind: ConfigResourceType, name: str, values: dict[str, str]) -> Done:
+        changes = (
+            ConfigAlteration(key, ConfigOperationType.SET, text) for key, text in values.items()
+        )
+        resource = AlteredResource(kind, name, tuple(changes))
         error = self._ask(
             lambda timeout_ms: IncrementalAlterConfigsRequest((resource,)),
             lambda response: response.resources[0].error,
             ErrorCode.NONE,
         )
-        done = f"{fault.key} of {fault.topic} is not {fault.value}: {error.name}"
-        prove(error is ErrorCode.NONE, done)
+        owner = name or "every broker"
+        prove(error is ErrorCode.NONE, f"{values} of {owner} is not set: {error.name}")
         return _stays(error.name)
-
-    # ------------------------------------------------------------ inside
 
     def _reassign(
         self, at: TopicPartition, replicas: tuple[NodeId, ...] | None, *also_wanted: ErrorCode

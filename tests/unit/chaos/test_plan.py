@@ -78,6 +78,7 @@ FIELDS = {
     "move_replicas": {"topic", "partition", "replicas"},
     "give_up_moving": {"topic", "partition"},
     "elect_preferred": {"topic", "partition"},
+    "throttle_replication": {"topic", "bytes_per_s"},
     "strange_requests": {"kind", "count"},
 }
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from highwater_broker import replica_manager
+from highwater_broker import replica_manager, replication_quotas
 from highwater_broker.checkpointer import Checkpointer
 from highwater_broker.log.checkpoints import HIGH_WATERMARK_CHECKPOINT, OffsetCheckpoint
 from highwater_broker.log.epoch_file import EpochFile
@@ -232,7 +232,16 @@ def allowed_where_nothing_is_set(bench: Any) -> object:
     return bench.do(partition_state_machine.allows_unclean_election(term, "t"))
 
 
+def quota_after_a_minute(bench: Any) -> object:
+    quota = replication_quotas.ReplicationQuota(bench.runtime)
+    quota.limit_bytes_per_s = 1
+    quota.record(1_000)
+    bench.kernel.run_for(60_000)
+    return quota.is_exceeded()
+
+
 LATER: dict[str, tuple[Probe, object, object]] = {
+    "throttled_for_ever": (quota_after_a_minute, False, True),
     "topic_configs_count_last": (minimum_that_a_topic_sets, 2, 1),
     "unclean_election_unasked": (allowed_where_nothing_is_set, False, True),
     "follower_starts_over_too_high": (
