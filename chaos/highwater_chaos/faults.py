@@ -10,20 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import ClassVar
 
-import msgspec
-
-from highwater_core.config_layers import (
-    FOLLOWER_THROTTLED_RATE,
-    LEADER_THROTTLED_RATE,
-    UNLIMITED_RATE,
-)
-from highwater_core.topic_configs import (
-    EVERY_REPLICA,
-    FOLLOWER_THROTTLED_REPLICAS,
-    LEADER_THROTTLED_REPLICAS,
-)
+from highwater_chaos.fault_base import FaultBase
+from highwater_chaos.operator_work import ChangeConfig as ChangeConfig
+from highwater_chaos.operator_work import CreateTopic as CreateTopic
+from highwater_chaos.operator_work import DeleteTopic as DeleteTopic
+from highwater_chaos.operator_work import ElectPreferred as ElectPreferred
+from highwater_chaos.operator_work import GiveUpMoving as GiveUpMoving
+from highwater_chaos.operator_work import MoveReplicas as MoveReplicas
+from highwater_chaos.operator_work import ThrottleReplication as ThrottleReplication
 
 ANY = "any"
 PLANES = ("client", "replication", "control", "zookeeper")
@@ -85,21 +80,10 @@ _STARTED_AGAIN = ", started again after {for_ms} ms"
 _ARMED = ", armed for {for_ms} ms"
 
 
-class _Fault(msgspec.Struct, frozen=True, tag_field="fault", forbid_unknown_fields=True):
-    """Common to all: how JSON tells faults apart.
-
-    phrase: what the fault does, in words with its fields in braces.
-    lasting: how the words go on where for_ms is set.
-    """
-
-    phrase: ClassVar[str]
-    lasting: ClassVar[str] = " for {for_ms} ms"
-
-
 # ---------------------------------------------------------------- processes
 
 
-class Kill(_Fault, frozen=True, tag="kill"):
+class Kill(FaultBase, frozen=True, tag="kill"):
     """SIGKILL; started again after for_ms."""
 
     phrase = "kill {node}"
@@ -109,7 +93,7 @@ class Kill(_Fault, frozen=True, tag="kill"):
     disk: DiskAtStart = DiskAtStart.KEPT
 
 
-class Terminate(_Fault, frozen=True, tag="terminate"):
+class Terminate(FaultBase, frozen=True, tag="terminate"):
     """SIGTERM; started again for_ms after it has stopped."""
 
     phrase = "ask {node} to stop"
@@ -118,7 +102,7 @@ class Terminate(_Fault, frozen=True, tag="terminate"):
     for_ms: int | None = None
 
 
-class Pause(_Fault, frozen=True, tag="pause"):
+class Pause(FaultBase, frozen=True, tag="pause"):
     """Its processes stand still; its connections stay open."""
 
     phrase = "pause {node}"
@@ -127,7 +111,7 @@ class Pause(_Fault, frozen=True, tag="pause"):
     by: PauseBy = PauseBy.FREEZER
 
 
-class CrashLoop(_Fault, frozen=True, tag="crash_loop"):
+class CrashLoop(FaultBase, frozen=True, tag="crash_loop"):
     """SIGKILL, a start at once, and SIGKILL again every_ms after each start, `times` in all."""
 
     phrase = "kill {node} {times} times, {every_ms} ms after each start"
@@ -138,7 +122,7 @@ class CrashLoop(_Fault, frozen=True, tag="crash_loop"):
     """It is killed no more after that time, however often it was."""
 
 
-class PowerLoss(_Fault, frozen=True, tag="power_loss"):
+class PowerLoss(FaultBase, frozen=True, tag="power_loss"):
     """A kill that also loses what was not synced to the disk; started again after for_ms."""
 
     phrase = "cut the power of {node}"
@@ -147,7 +131,7 @@ class PowerLoss(_Fault, frozen=True, tag="power_loss"):
     for_ms: int | None = None
 
 
-class CrashAt(_Fault, frozen=True, tag="crash_at"):
+class CrashAt(FaultBase, frozen=True, tag="crash_at"):
     """SIGKILL when the node reaches a fail-point; started again after restart_after_ms."""
 
     phrase = "have {node} die at {point}"
@@ -159,7 +143,7 @@ class CrashAt(_Fault, frozen=True, tag="crash_at"):
     """How long it stays armed."""
 
 
-class DelayAt(_Fault, frozen=True, tag="delay_at"):
+class DelayAt(FaultBase, frozen=True, tag="delay_at"):
     """The task that reaches the fail-point waits there for delay_ms, `count` times."""
 
     phrase = "have {node} wait {delay_ms} ms at {point}"
@@ -174,7 +158,7 @@ class DelayAt(_Fault, frozen=True, tag="delay_at"):
 # ---------------------------------------------------------------- network
 
 
-class Cut(_Fault, frozen=True, tag="cut"):
+class Cut(FaultBase, frozen=True, tag="cut"):
     """Nothing passes from source to target; with both_ways nor back."""
 
     phrase = "cut {source} -> {target} on {plane}"
@@ -185,7 +169,7 @@ class Cut(_Fault, frozen=True, tag="cut"):
     for_ms: int | None = None
 
 
-class Isolate(_Fault, frozen=True, tag="isolate"):
+class Isolate(FaultBase, frozen=True, tag="isolate"):
     """The node is cut off from everyone on every plane, both ways."""
 
     phrase = "cut {node} off from everyone"
@@ -193,7 +177,7 @@ class Isolate(_Fault, frozen=True, tag="isolate"):
     for_ms: int | None = None
 
 
-class SlowLink(_Fault, frozen=True, tag="slow_link"):
+class SlowLink(FaultBase, frozen=True, tag="slow_link"):
     """What goes from source to target arrives later, by latency_ms and up to jitter_ms more."""
 
     phrase = "slow {source} -> {target} on {plane} down by {latency_ms} ms"
@@ -205,7 +189,7 @@ class SlowLink(_Fault, frozen=True, tag="slow_link"):
     for_ms: int | None = None
 
 
-class LimitBandwidth(_Fault, frozen=True, tag="limit_bandwidth"):
+class LimitBandwidth(FaultBase, frozen=True, tag="limit_bandwidth"):
     """What goes from source to target shares so many kbit/s; what would wait too long is lost."""
 
     phrase = "limit {source} -> {target} on {plane} to {kbit_per_s} kbit/s"
@@ -216,7 +200,7 @@ class LimitBandwidth(_Fault, frozen=True, tag="limit_bandwidth"):
     for_ms: int | None = None
 
 
-class LossyLink(_Fault, frozen=True, tag="lossy_link"):
+class LossyLink(FaultBase, frozen=True, tag="lossy_link"):
     """A share of what goes from source to target is lost."""
 
     phrase = "lose {loss_percent} % of {source} -> {target} on {plane}"
@@ -227,7 +211,7 @@ class LossyLink(_Fault, frozen=True, tag="lossy_link"):
     for_ms: int | None = None
 
 
-class ResetConnections(_Fault, frozen=True, tag="reset_connections"):
+class ResetConnections(FaultBase, frozen=True, tag="reset_connections"):
     """Every connection between the two breaks; both sides are told."""
 
     phrase = "reset the connections {source} - {target} on {plane}"
@@ -236,7 +220,7 @@ class ResetConnections(_Fault, frozen=True, tag="reset_connections"):
     plane: str
 
 
-class HalfOpen(_Fault, frozen=True, tag="half_open"):
+class HalfOpen(FaultBase, frozen=True, tag="half_open"):
     """Every connection between the two is forgotten by the target; the source is not told."""
 
     phrase = "have {target} forget its connections with {source} on {plane}"
@@ -248,21 +232,21 @@ class HalfOpen(_Fault, frozen=True, tag="half_open"):
 # ---------------------------------------------------------------- ZooKeeper
 
 
-class ExpireSession(_Fault, frozen=True, tag="expire_session"):
+class ExpireSession(FaultBase, frozen=True, tag="expire_session"):
     """ZooKeeper ends the node's session."""
 
     phrase = "expire the session of {node}"
     node: str
 
 
-class LoseZooKeeperConnection(_Fault, frozen=True, tag="lose_zookeeper_connection"):
+class LoseZooKeeperConnection(FaultBase, frozen=True, tag="lose_zookeeper_connection"):
     """The node's connection to ZooKeeper breaks; the session lives on."""
 
     phrase = "break the ZooKeeper connection of {node}"
     node: str
 
 
-class LoseZooKeeperReply(_Fault, frozen=True, tag="lose_zookeeper_reply"):
+class LoseZooKeeperReply(FaultBase, frozen=True, tag="lose_zookeeper_reply"):
     """The node's next operations are carried out; their replies are lost with the connection."""
 
     phrase = "lose ZooKeeper's next replies to {node}"
@@ -270,7 +254,7 @@ class LoseZooKeeperReply(_Fault, frozen=True, tag="lose_zookeeper_reply"):
     count: int = 1
 
 
-class SlowZooKeeper(_Fault, frozen=True, tag="slow_zookeeper"):
+class SlowZooKeeper(FaultBase, frozen=True, tag="slow_zookeeper"):
     """Its replies take longer, to everyone."""
 
     phrase = "slow ZooKeeper down by {delay_ms} ms"
@@ -278,14 +262,14 @@ class SlowZooKeeper(_Fault, frozen=True, tag="slow_zookeeper"):
     for_ms: int | None = None
 
 
-class PauseZooKeeper(_Fault, frozen=True, tag="pause_zookeeper"):
+class PauseZooKeeper(FaultBase, frozen=True, tag="pause_zookeeper"):
     """It freezes for for_ms; when it wakes, it ends the sessions whose time is over by then."""
 
     phrase = "freeze ZooKeeper"
     for_ms: int | None = None
 
 
-class RestartZooKeeper(_Fault, frozen=True, tag="restart_zookeeper"):
+class RestartZooKeeper(FaultBase, frozen=True, tag="restart_zookeeper"):
     """It is gone for for_ms; sessions and znodes survive."""
 
     phrase = "stop ZooKeeper"
@@ -295,7 +279,7 @@ class RestartZooKeeper(_Fault, frozen=True, tag="restart_zookeeper"):
 # ---------------------------------------------------------------- disks and clocks
 
 
-class DiskFull(_Fault, frozen=True, tag="disk_full"):
+class DiskFull(FaultBase, frozen=True, tag="disk_full"):
     """ENOSPC for whatever the node would add to its disk."""
 
     phrase = "fill the disk of {node}"
@@ -303,7 +287,7 @@ class DiskFull(_Fault, frozen=True, tag="disk_full"):
     for_ms: int | None = None
 
 
-class DiskErrors(_Fault, frozen=True, tag="disk_errors"):
+class DiskErrors(FaultBase, frozen=True, tag="disk_errors"):
     """EIO from one kind of operation, with a probability."""
 
     phrase = "fail {percent} % of {operation} on the disk of {node}"
@@ -313,7 +297,7 @@ class DiskErrors(_Fault, frozen=True, tag="disk_errors"):
     for_ms: int | None = None
 
 
-class SlowDisk(_Fault, frozen=True, tag="slow_disk"):
+class SlowDisk(FaultBase, frozen=True, tag="slow_disk"):
     """Every sync takes longer."""
 
     phrase = "slow every sync of {node} down by {delay_ms} ms"
@@ -322,7 +306,7 @@ class SlowDisk(_Fault, frozen=True, tag="slow_disk"):
     for_ms: int | None = None
 
 
-class FlipBit(_Fault, frozen=True, tag="flip_bit"):
+class FlipBit(FaultBase, frozen=True, tag="flip_bit"):
     """The node is killed, one bit of one file at rest flips; started again after for_ms."""
 
     phrase = "kill {node} and flip a bit of one {file} file"
@@ -332,7 +316,7 @@ class FlipBit(_Fault, frozen=True, tag="flip_bit"):
     for_ms: int | None = None
 
 
-class ClockJump(_Fault, frozen=True, tag="clock_jump"):
+class ClockJump(FaultBase, frozen=True, tag="clock_jump"):
     """The wall clock jumps, and stays so until the faults end."""
 
     phrase = "move the clock of {node} by {by_ms} ms"
@@ -340,7 +324,7 @@ class ClockJump(_Fault, frozen=True, tag="clock_jump"):
     by_ms: int
 
 
-class ClockRate(_Fault, frozen=True, tag="clock_rate"):
+class ClockRate(FaultBase, frozen=True, tag="clock_rate"):
     """The node's timers run faster (above 0) or slower, in parts per million."""
 
     phrase = "let the timers of {node} run {ppm} ppm faster"
@@ -352,7 +336,7 @@ class ClockRate(_Fault, frozen=True, tag="clock_rate"):
 # ---------------------------------------------------------------- clients
 
 
-class KillClient(_Fault, frozen=True, tag="kill_client"):
+class KillClient(FaultBase, frozen=True, tag="kill_client"):
     """SIGKILL of a producer ("p0"), a consumer ("c0") or any; started again after for_ms.
 
     What it had asked for and was not told of is unknown. Its next incarnation writes other values
@@ -363,86 +347,6 @@ class KillClient(_Fault, frozen=True, tag="kill_client"):
     lasting = _STARTED_AGAIN
     client: str = ANY
     for_ms: int | None = None
-
-
-# ---------------------------------------------------------------- clients' admin work
-
-
-class CreateTopic(_Fault, frozen=True, tag="create_topic"):
-    """No fault of the cluster's, but what an operator does in the middle of it all."""
-
-    phrase = "create topic {topic}"
-    topic: str
-    partitions: int = 1
-    replication_factor: int = 3
-    records: int = 0
-    """So many are then written to its first partition."""
-    min_insync_replicas: int = 1
-
-    @property
-    def configs(self) -> tuple[tuple[str, str | None], ...]:
-        """What the topic's configuration sets: nothing that is the default."""
-        minimum = str(self.min_insync_replicas)
-        return (("min.insync.replicas", minimum),) if minimum != "1" else ()
-
-
-class DeleteTopic(_Fault, frozen=True, tag="delete_topic"):
-    """As create_topic: an operator's work."""
-
-    phrase = "delete topic {topic}"
-    topic: str
-
-
-class ChangeConfig(_Fault, frozen=True, tag="change_config"):
-    """As create_topic: a topic is configured; the simulator writes the znodes."""
-
-    phrase = "set {key} of topic {topic} to {value}"
-    topic: str
-    key: str
-    value: str
-
-
-class MoveReplicas(_Fault, frozen=True, tag="move_replicas"):
-    """As create_topic: to brokers, preferred first; the simulator writes the admin znode."""
-
-    phrase = "move {topic}-{partition} to brokers {replicas}"
-    topic: str
-    replicas: tuple[int, ...]
-    partition: int = 0
-
-
-class GiveUpMoving(_Fault, frozen=True, tag="give_up_moving"):
-    """As create_topic: a partition's reassignment is given up (KIP-455)."""
-
-    phrase = "give up moving {topic}-{partition}"
-    topic: str
-    partition: int = 0
-
-
-class ElectPreferred(_Fault, frozen=True, tag="elect_preferred"):
-    """As create_topic; the simulator writes the admin znode."""
-
-    phrase = "have the preferred replica of {topic}-{partition} lead"
-    topic: str
-    partition: int = 0
-
-
-class ThrottleReplication(_Fault, frozen=True, tag="throttle_replication"):
-    """As create_topic: a topic's replicas are throttled on every broker, or for None no longer."""
-
-    phrase = "throttle topic {topic}'s replication to {bytes_per_s} bytes/s"
-    topic: str
-    bytes_per_s: int | None = None
-
-    @property
-    def topic_configs(self) -> dict[str, str]:
-        replicas = "" if self.bytes_per_s is None else EVERY_REPLICA
-        return {LEADER_THROTTLED_REPLICAS: replicas, FOLLOWER_THROTTLED_REPLICAS: replicas}
-
-    @property
-    def broker_configs(self) -> dict[str, str]:
-        rate = str(UNLIMITED_RATE if self.bytes_per_s is None else self.bytes_per_s)
-        return {LEADER_THROTTLED_RATE: rate, FOLLOWER_THROTTLED_RATE: rate}
 
 
 # ---------------------------------------------------------------- strangers
@@ -471,7 +375,7 @@ class Strange(StrEnum):
     """CreateTopics with more assignments than a znode holds."""
 
 
-class StrangeRequests(_Fault, frozen=True, tag="strange_requests"):
+class StrangeRequests(FaultBase, frozen=True, tag="strange_requests"):
     """A client of its own asks such things `count` times, about a topic of its own.
 
     count also tells variants apart, where there are several.

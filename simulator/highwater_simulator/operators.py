@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from highwater_chaos import faults as f
+from highwater_chaos.operator_work import OperatorWork
 from highwater_core import znodes
 from highwater_core.admin_messages import ConfigEntity, ReassignmentItem
 from highwater_core.config_layers import EVERY_BROKER, ConfigOwner
@@ -32,16 +33,6 @@ if TYPE_CHECKING:
 WITHIN_MS = 5_000
 SESSION_MS = 6_000
 
-Work = (
-    f.CreateTopic
-    | f.DeleteTopic
-    | f.ChangeConfig
-    | f.MoveReplicas
-    | f.GiveUpMoving
-    | f.ElectPreferred
-    | f.ThrottleReplication
-)
-
 
 class Operators:
     """Starts them, one after the other."""
@@ -50,12 +41,12 @@ class Operators:
         self._world = world
         self._count = 0
 
-    def start(self, work: Work) -> None:
+    def start(self, work: OperatorWork) -> None:
         self._count += 1
         client = self._world.client(f"operator-{self._count}")
         client.runtime.start("operator", self._do(client, work))
 
-    async def _do(self, client: SimulatedClient, work: Work) -> None:
+    async def _do(self, client: SimulatedClient, work: OperatorWork) -> None:
         name = client.runtime.node_name
         try:
             match work:
