@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from highwater.cluster.cluster import Cluster
@@ -35,7 +36,13 @@ def describe_configs(cluster: Cluster, owner: ConfigOwner) -> tuple[ConfigEntry,
         ConfigRefused: no broker told.
     """
     resource = ConfigResource(int(owner.entity), owner.name)
-    result = _ask(cluster, owner, DescribeConfigsRequest((resource,), include_synonyms=True))
+    brokers = cluster.topology.broker_ids
+    if owner.entity is ConfigEntity.BROKER and owner.name:  # it tells of itself only
+        brokers = tuple(each for each in brokers if each == NodeId(int(owner.name)))
+        if not brokers:
+            raise ConfigRefused(f"the cluster has no broker {owner.name}")
+    request = DescribeConfigsRequest((resource,), include_synonyms=True)
+    result = _ask(cluster, brokers, request)
     entries: tuple[ConfigEntry, ...] = result.entries
     return entries
 
@@ -53,19 +60,12 @@ def alter_configs(
         ConfigRefused: nothing was altered, or nobody knows.
     """
     resource = AlteredResource(int(owner.entity), owner.name, alterations)
-    _ask(cluster, owner, IncrementalAlterConfigsRequest((resource,), validate_only))
+    request = IncrementalAlterConfigsRequest((resource,), validate_only)
+    _ask(cluster, cluster.topology.broker_ids, request)
 
 
-def _ask(cluster: Cluster, owner: ConfigOwner, request: KafkaRequest) -> Any:
-    """Return the one resource's result, from the first broker that answers.
-
-    A broker tells of itself only.
-    """
-    brokers = cluster.topology.broker_ids
-    if owner.entity is ConfigEntity.BROKER and owner.name:
-        brokers = tuple(each for each in brokers if each == NodeId(int(owner.name)))
-        if not brokers:
-            raise ConfigRefused(f"the cluster has no broker {owner.name}")
+def _ask(cluster: Cluster, brokers: Iterable[NodeId], request: KafkaRequest) -> Any:
+    """Return the one resource's result, from the first of the brokers that answers."""
     why = ""
     for broker in brokers:
         try:

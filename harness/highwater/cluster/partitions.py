@@ -22,7 +22,7 @@ from highwater_wire.kafka.admin_messages import (
     ElectLeadersRequest,
     ListPartitionReassignmentsRequest,
 )
-from highwater_wire.kafka.messages import KafkaRequest
+from highwater_wire.kafka.messages import KafkaRequest, MetadataRequest
 
 TIMEOUT_MS = 30_000
 _POLL_S = 0.2
@@ -56,6 +56,20 @@ def reassign(cluster: Cluster, at: TopicPartition, replicas: Sequence[int] | Non
     item = ReassignmentItem(at, target)
     response = _ask(cluster, AlterPartitionReassignmentsRequest((item,), TIMEOUT_MS))
     _refuse(response, response.partitions)
+
+
+def replicas_of(cluster: Cluster, at: TopicPartition) -> tuple[NodeId, ...]:
+    """Return the brokers that the partition is assigned to.
+
+    Raises:
+        PartitionRefused: no broker knows the partition.
+    """
+    for topic in _ask(cluster, MetadataRequest((at.topic,))).topics:
+        for partition in topic.partitions:
+            if (topic.name, partition.partition) == (at.topic, at.partition):
+                replicas: tuple[NodeId, ...] = partition.replicas
+                return replicas
+    raise PartitionRefused(f"{at}: there is no such partition")
 
 
 def list_reassignments(

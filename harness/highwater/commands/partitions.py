@@ -16,6 +16,7 @@ from highwater.cluster.partitions import (
     parse_partition,
     reassign,
 )
+from highwater.cluster.throttles import is_throttled, lift_throttle, reassign_throttled
 from highwater.output import PROGRESS, RESULTS, print_json, say
 from highwater_core.admin_messages import ElectionType, OngoingReassignment
 from highwater_core.errors import ErrorCode
@@ -37,6 +38,10 @@ def reassign_(
     to: Annotated[
         str | None, typer.Option("--to", metavar="1,2,3", help="The brokers, preferred first.")
     ] = None,
+    throttle: Annotated[
+        int | None,
+        typer.Option("--throttle", metavar="RATE", min=1, help="Bytes a second, on each broker."),
+    ] = None,
     give_up: Annotated[bool, typer.Option("--give-up", help="Give the move up.")] = False,
     within: Annotated[float, typer.Option("--for", help="How many seconds to wait.")] = 120.0,
     run: Run = None,
@@ -44,8 +49,11 @@ def reassign_(
 ) -> None:
     """Move a partition's replicas to other brokers, and wait until they are there.
 
-    Without a partition, or without --to and --give-up, it shows what is being moved.
+    Without a partition, or without --to and --give-up, it shows what is being moved. A throttle is
+    lifted once the replicas are there, one that an earlier command or Kafka's tool set, too.
     """
+    if throttle is not None and to is None:
+        raise typer.BadParameter("--throttle goes with --to")
     cluster = Cluster.attach(run)
     at = None if partition is None else parse_partition(partition)
     if at is None or (to is None and not give_up):
@@ -53,7 +61,11 @@ def reassign_(
         return
     if to is not None and give_up:
         raise typer.BadParameter("--to and --give-up exclude each other")
-    reassign(cluster, at, None if to is None else _brokers(to))
+    target = None if to is None else _brokers(to)
+    if throttle is not None and target is not None:
+        reassign_throttled(cluster, at, target, throttle)
+    else:
+        reassign(cluster, at, target)
     with Progress(
         SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=PROGRESS
     ) as progress:
@@ -63,6 +75,8 @@ def reassign_(
             progress.update(task, description=f"{at}: {_words(ongoing)}")
 
         await_reassigned(cluster, at, within, look)
+    if throttle is not None or is_throttled(cluster, at):
+        lift_throttle(cluster, at)
     if json:
         print_json({"topic": at.topic, "partition": at.partition, "error": ErrorCode.NONE.name})
     else:

@@ -1,0 +1,107 @@
+"""Throttles the replication of a partition that is moved, and lifts that: by configurations alone.
+
+Source: KIP-73; Apache Kafka's kafka-reassign-partitions.sh with --throttle, and --verify.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.configs import alter_configs, describe_configs
+from highwater.cluster.partitions import (
+    PartitionRefused,
+    list_reassignments,
+    reassign,
+    replicas_of,
+)
+from highwater_core.admin_messages import ConfigEntity
+from highwater_core.config_layers import (
+    FOLLOWER_THROTTLED_RATE,
+    LEADER_THROTTLED_RATE,
+    ConfigOwner,
+)
+from highwater_core.ids import TopicPartition
+from highwater_core.topic_configs import FOLLOWER_THROTTLED_REPLICAS, LEADER_THROTTLED_REPLICAS
+from highwater_wire.kafka.config_messages import ConfigAlteration, ConfigOperationType
+
+_RATES = (LEADER_THROTTLED_RATE, FOLLOWER_THROTTLED_RATE)
+_REPLICAS = (LEADER_THROTTLED_REPLICAS, FOLLOWER_THROTTLED_REPLICAS)
+
+
+def throttle_move(
+    cluster: Cluster, at: TopicPartition, target: Sequence[int], bytes_per_s: int
+) -> None:
+    """Have what moves the partition's replicas there throttled, on each broker that takes part.
+
+    Those that have a replica are throttled as leaders, those that get one as followers.
+
+    Raises:
+        ConfigRefused: a configuration could not be set; some may be.
+        PartitionRefused: there is no such partition.
+    """
+    here = [int(broker) for broker in replicas_of(cluster, at)]
+    coming = [broker for broker in target if broker not in here]
+    append = ConfigOperationType.APPEND
+    lists = zip(_REPLICAS, (here, coming), strict=True)
+    changes = [ConfigAlteration(name, append, _entries(at, brokers)) for name, brokers in lists]
+    alter_configs(cluster, _topic(at), tuple(changes))
+    rates = tuple(
+        ConfigAlteration(name, ConfigOperationType.SET, str(bytes_per_s)) for name in _RATES
+    )
+    for broker in (*here, *coming):
+        alter_configs(cluster, _broker(broker), rates)
+
+
+def reassign_throttled(
+    cluster: Cluster, at: TopicPartition, target: Sequence[int], bytes_per_s: int
+) -> None:
+    """Have the partition's replicas moved, not faster than that; it is under way on return.
+
+    Raises:
+        ConfigRefused: a configuration could not be set.
+        PartitionRefused: it did not begin, or nobody knows.
+    """
+    throttle_move(cluster, at, target, bytes_per_s)
+    try:
+        reassign(cluster, at, target)
+    except PartitionRefused:
+        if not list_reassignments(cluster, [at]):
+            lift_throttle(cluster, at)
+        raise
+
+
+def is_throttled(cluster: Cluster, at: TopicPartition) -> bool:
+    """Return whether a broker knows of a throttle of the partition's replicas."""
+    values = {each.name: each.value or "" for each in describe_configs(cluster, _topic(at))}
+    entries = ",".join(values[name] for name in _REPLICAS).split(",")
+    return any(entry.startswith(f"{at.partition}:") for entry in entries)
+
+
+def lift_throttle(cluster: Cluster, at: TopicPartition) -> None:
+    """Have the partition's replicas throttled no longer; rates stay while anything is being moved.
+
+    Raises:
+        ConfigRefused: a configuration could not be set; some may be.
+    """
+    brokers = cluster.topology.broker_ids
+    entries = _entries(at, map(int, brokers))
+    subtract, delete = ConfigOperationType.SUBTRACT, ConfigOperationType.DELETE
+    changes = tuple(ConfigAlteration(name, subtract, entries) for name in _REPLICAS)
+    alter_configs(cluster, _topic(at), changes)
+    if not list_reassignments(cluster):
+        rates = tuple(ConfigAlteration(name, delete, None) for name in _RATES)
+        for broker in brokers:
+            alter_configs(cluster, _broker(int(broker)), rates)
+
+
+def _entries(at: TopicPartition, brokers: Iterable[int]) -> str:
+    return ",".join(f"{at.partition}:{broker}" for broker in brokers)
+
+
+def _topic(at: TopicPartition) -> ConfigOwner:
+    return ConfigOwner(ConfigEntity.TOPIC, at.topic)
+
+
+def _broker(broker: int) -> ConfigOwner:
+    return ConfigOwner(ConfigEntity.BROKER, str(broker))
