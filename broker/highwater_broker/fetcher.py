@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.logic.epoch_cache import EpochEnd
@@ -114,6 +114,14 @@ class _Followed:
         return result.partition == key.partition and result.topic == key.topic
 
 
+class Released(NamedTuple):
+    """A partition that a fetcher no longer fetches, and what another one goes on with."""
+
+    partition: Replica
+    is_truncation_due: bool
+    is_in_sync: bool
+
+
 class ReplicaFetcher:
     """Fetches from one leader, one request at a time, on a connection of its own.
 
@@ -150,10 +158,11 @@ class ReplicaFetcher:
             self._was_interrupted = True
             self.disconnect()
 
-    def remove(self, topic_partition: TopicPartition) -> tuple[Replica, Phase]:
-        """Stop fetching the partition; return it and its phase."""
+    def remove(self, topic_partition: TopicPartition) -> Released:
+        """Stop fetching the partition."""
         followed = self._followed.pop(topic_partition)
-        return followed.partition, followed.phase
+        is_due = followed.phase is Phase.TRUNCATING
+        return Released(followed.partition, is_due, followed.is_in_sync)
 
     def disconnect(self) -> None:
         if self._calling is not None:

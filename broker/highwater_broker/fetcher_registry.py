@@ -1,4 +1,8 @@
-"""Which partition is fetched by which fetcher: one fetcher per partition, a leader's in one task.
+"""Which partition is fetched by which fetcher: one fetcher per partition, several per leader.
+
+Partitions are spread over a leader's fetchers by a hash, and spread anew when their number changes:
+a partition goes on where its log ends, and what its earlier fetcher is still answered counts
+nothing.
 
 A Fetch names all of its topics by id (version 15) or all by name (version 12). So where topics have
 ids, partitions of those without one have a second task: one of them among the others would have all
@@ -11,7 +15,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from highwater_broker.fetcher import FetcherContext, Phase, ReplicaFetcher
+from highwater_broker.fetcher import FetcherContext, Released, ReplicaFetcher
+from highwater_broker.logic.fetcher_spread import fetcher_number
 from highwater_broker.replica import Replica
 from highwater_core.events import EventKind
 from highwater_core.ids import NO_TOPIC_ID, Endpoint, NodeId, TopicPartition
@@ -19,14 +24,19 @@ from highwater_core.runtime import Task, TaskScope
 
 
 class FetcherKey(NamedTuple):
-    """A fetcher's leader, and whether it fetches what has no id where others have."""
+    """A fetcher's leader, which of the leader's it is, and whether it fetches by name.
+
+    is_by_name: it fetches what has no id where others have one.
+    """
 
     leader: NodeId
+    number: int
     is_by_name: bool
 
     @property
     def name(self) -> str:
-        return f"ReplicaFetcherThread-{self.leader}{'-by-name' if self.is_by_name else ''}"
+        number = f"-{self.number}" if self.number else ""
+        return f"ReplicaFetcherThread-{self.leader}{number}{'-by-name' if self.is_by_name else ''}"
 
 
 class FetcherRegistry:
@@ -42,6 +52,7 @@ class FetcherRegistry:
         self._fetchers: dict[FetcherKey, tuple[ReplicaFetcher, Task]] = {}
         self._fetcher_of: dict[TopicPartition, FetcherKey] = {}
         self._is_closed = False
+        self._count = context.settings.num_replica_fetchers
 
     def learn_endpoint(self, leader: NodeId, replication: Endpoint) -> None:
         """Remember where a command said that a leader answers, for while metadata does not."""
@@ -54,12 +65,33 @@ class FetcherRegistry:
         """
         if self._is_closed:
             return
-        has_ids = self._context.toggles.topic_id
-        key = FetcherKey(leader, is_by_name=has_ids and partition.topic_id == NO_TOPIC_ID)
+        is_by_name = self._context.toggles.topic_id and partition.topic_id == NO_TOPIC_ID
+        number = fetcher_number(partition.topic_partition, self._count)
+        key = FetcherKey(leader, number, is_by_name)
         fetcher, _ = self._fetchers.get(key) or self._start(key)
         fetcher.add(partition, truncates=truncates, is_in_sync=is_in_sync)
         self._fetcher_of[partition.topic_partition] = key
         partition.trace(EventKind.FETCHER_STARTED, leader=leader)
+
+    def spread_over(self, fetcher_count: int) -> None:
+        """Have so many fetchers for each leader; partitions move between them.
+
+        Ordering: a partition leaves its fetcher before another one begins with it, at the log's
+        end; whatever the former is answered from then on is not appended.
+        """
+        if fetcher_count == self._count:
+            return
+        self._count = fetcher_count
+        for topic_partition, key in list(self._fetcher_of.items()):
+            if fetcher_number(topic_partition, fetcher_count) != key.number:
+                released = self._release(topic_partition, key)
+                self.add(
+                    released.partition,
+                    key.leader,
+                    truncates=released.is_truncation_due,
+                    is_in_sync=released.is_in_sync,
+                )
+        self.drop_idle()
 
     def _start(self, key: FetcherKey) -> tuple[ReplicaFetcher, Task]:
         fetcher = ReplicaFetcher(self._context, key.leader, key.name)
@@ -75,10 +107,13 @@ class FetcherRegistry:
         key = self._fetcher_of.pop(topic_partition, None)
         if key is None:
             return False
+        return self._release(topic_partition, key).is_truncation_due
+
+    def _release(self, topic_partition: TopicPartition, key: FetcherKey) -> Released:
         fetcher, _ = self._fetchers[key]
-        partition, phase = fetcher.remove(topic_partition)
-        partition.trace(EventKind.FETCHER_STOPPED)
-        return phase is Phase.TRUNCATING
+        released = fetcher.remove(topic_partition)
+        released.partition.trace(EventKind.FETCHER_STOPPED)
+        return released
 
     def drop_idle(self) -> None:
         """Stop the tasks that have no partition left."""

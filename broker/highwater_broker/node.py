@@ -30,7 +30,11 @@ from highwater_broker.replication_quotas import ReplicationQuotas
 from highwater_broker.settings import BrokerSettings
 from highwater_broker.topic_settings import TopicSettings
 from highwater_core.config import resolve_toggles
-from highwater_core.config_layers import FOLLOWER_THROTTLED_RATE, LEADER_THROTTLED_RATE
+from highwater_core.config_layers import (
+    FOLLOWER_THROTTLED_RATE,
+    LEADER_THROTTLED_RATE,
+    REPLICA_FETCHERS,
+)
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import BROKER_FAIL_POINTS, FailPoints
@@ -179,6 +183,7 @@ class BrokerNode:
             quotas, of_brokers = self._quotas, self._topics.of_brokers
             quotas.leader.limit_bytes_per_s = of_brokers(LEADER_THROTTLED_RATE)
             quotas.follower.limit_bytes_per_s = of_brokers(FOLLOWER_THROTTLED_RATE)
+            self._fetchers.spread_over(of_brokers(REPLICA_FETCHERS))
         self._replicas.apply_settings(topic)
 
     # ------------------------------------------------------------ life

@@ -8,9 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 
 from highwater_core.config import Overrides, Preset, resolve_toggles
+from highwater_core.config_layers import EVERY_BROKER_KEYS, REPLICA_FETCHERS
 from highwater_core.ids import Endpoint, NodeId
 from highwater_core.networks import check_announced, parse_networks
-from highwater_core.topic_configs import BROKER_DEFAULTS, BadTopicConfig, parse_topic_config
+from highwater_core.topic_configs import (
+    BROKER_DEFAULTS,
+    BadTopicConfig,
+    parse_config,
+    parse_topic_config,
+)
 
 MEBIBYTE = 1024 * 1024
 NO_LIMIT = -1
@@ -69,6 +75,8 @@ class BrokerSettings:
     """Of one address on each listener for clients."""
 
     replica_lag_time_max_ms: int = 10_000
+    num_replica_fetchers: int = 1
+    """For each leader; partitions are spread over them."""
     replica_fetch_wait_max_ms: int = 500
     replica_fetch_min_bytes: int = 1
     replica_fetch_max_bytes: int = MEBIBYTE
@@ -132,6 +140,7 @@ class BrokerSettings:
         self._check_connections()
         try:
             parse_topic_config(self.topic_settings())
+            parse_config(self.own_settings(), EVERY_BROKER_KEYS)
         except BadTopicConfig as error:
             raise ValueError(str(error)) from error
 
@@ -172,6 +181,13 @@ class BrokerSettings:
         """
         values = {key: str(getattr(self, name)) for name, key in BROKER_DEFAULTS.items()}
         return {key.name: text for key, text in values.items() if text != key.default}
+
+    def own_settings(self) -> dict[str, str]:
+        """Return the settings that change while a broker runs and that topics do not have."""
+        text = str(self.num_replica_fetchers)
+        return (
+            {} if text == EVERY_BROKER_KEYS[REPLICA_FETCHERS].default else {REPLICA_FETCHERS: text}
+        )
 
     def described(self) -> tuple[tuple[str, str], ...]:
         """Return what DescribeConfigs tells of this broker and only a restart changes."""

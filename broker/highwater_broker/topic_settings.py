@@ -46,7 +46,7 @@ class TopicSettings:
         session: CurrentSession,
         on_change: Callable[[str | None], None],
     ) -> None:
-        self._started_with = settings.topic_settings()
+        self._started_with = settings.topic_settings() | settings.own_settings()
         self._broker_id = settings.broker_id
         self._broker = ConfigOwner(ConfigEntity.BROKER, str(settings.node_id))
         self._on_change = on_change

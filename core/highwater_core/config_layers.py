@@ -27,6 +27,7 @@ UNCLEAN_ELECTION = "unclean.leader.election.enable"
 LEADER_THROTTLED_RATE = "leader.replication.throttled.rate"
 FOLLOWER_THROTTLED_RATE = "follower.replication.throttled.rate"
 UNLIMITED_RATE = 2**63 - 1
+REPLICA_FETCHERS = "num.replica.fetchers"
 
 
 class ConfigSource(IntEnum):
@@ -68,6 +69,14 @@ _BROKERS_OWN: Mapping[str, TopicConfigKey] = {
             ConfigType.LONG,
             str(UNLIMITED_RATE),
             "How many bytes a second this broker sends to followers of throttled replicas.",
+        ),
+        TopicConfigKey(
+            REPLICA_FETCHERS,
+            ConfigType.INT,
+            "1",
+            "How many fetchers this broker has for each leader that it follows.",
+            minimum=1,
+            maximum=64,
         ),
     )
 }
@@ -128,7 +137,7 @@ class SetValue:
 class ConfigLayers:
     """What is set for a topic, the broker and every broker, and with what the broker started.
 
-    started_with has topics' names, and only what differs from the defaults.
+    started_with has topics' names where they have one, and only what differs from the defaults.
     """
 
     topic: Mapping[str, str]

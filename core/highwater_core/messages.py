@@ -74,6 +74,10 @@ class LeaderAndIsrRequest:
     is_init marks the first command of this controller to this incarnation of the broker; it then
     lists every partition that is assigned to the broker. correlation_id, in each of the commands,
     rises in the order of a controller's decisions; a command that is sent again keeps its own.
+    ack_timeout_ms: how long the controller waits for the answer before it sends the command again.
+    Deviation: V3 has the field for the broker, which here only hears of it. A command that was
+    begun is carried out whole, however late: one that was given up half way would leave replicas
+    in roles that the controller does not know of.
     """
 
     controller_id: NodeId

@@ -22,8 +22,7 @@ from highwater_simulator.minima import least_in_sync
 from highwater_simulator.oracle.checkpoints import checkpointed_high_watermarks
 from highwater_simulator.world import World
 
-_FETCHER_PREFIX = "ReplicaFetcherThread-"
-_BY_NAME = "-by-name"
+_FETCHER = re.compile(r"ReplicaFetcherThread-(?P<leader>[0-9]+)(-[0-9]+)?(-by-name)?")
 _REPLICA_FOLDER = re.compile(r"(?P<topic>.+)-[0-9]+(\.[0-9]+-(delete|stray))?")
 _BUSY_COUNTERS = ("events_waiting", "commands_waiting")
 
@@ -295,19 +294,16 @@ def _folders_left_over(
 
 
 def _fetchers(broker: int, snapshot: NodeSnapshot) -> Iterator[Missing]:
-    """L8: of each leader that the broker follows one fetcher copies, and of nobody else any.
+    """L8: each leader that the broker follows has fetchers here, and nobody else has any.
 
-    A second one, with a name of its own, copies what has no topic id.
+    A leader's have different names: by their numbers, and one for what has no topic id.
     """
     followed = [each.leader for each in snapshot.replicas if each.role == "follower"]
-    wanted = {f"{_FETCHER_PREFIX}{leader}": 1 for leader in sorted(followed) if leader >= 0}
-    found = {
-        task.name.removesuffix(_BY_NAME): task.count
-        for task in snapshot.tasks
-        if task.name.startswith(_FETCHER_PREFIX)
-    }
-    if found != wanted:
-        yield Missing("L8", f"broker {broker} has fetchers {found}, not {wanted}")
+    wanted = sorted({int(leader) for leader in followed if leader >= 0})
+    fetchers = {task.name: task.count for task in snapshot.tasks if _FETCHER.fullmatch(task.name)}
+    found = sorted({int(_FETCHER.sub(r"\g<leader>", name)) for name in fetchers})
+    if found != wanted or any(count > 1 for count in fetchers.values()):
+        yield Missing("L8", f"broker {broker} has fetchers {fetchers}, and follows {wanted}")
 
 
 def _topics_left_over(

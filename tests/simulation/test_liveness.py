@@ -196,7 +196,7 @@ def test_l8_of_each_leader_there_is_one_fetcher_and_of_nobody_else(settled: Sett
     node._fetchers.add(follower, NodeId(settled.leader), truncates=True, is_in_sync=True)
     assert settled.after(500).missing() == []
     other = next(b for b in ALL.brokers if b not in (settled.leader, settled.follower))
-    node._fetchers._start(FetcherKey(NodeId(other), is_by_name=False))
+    node._fetchers._start(FetcherKey(NodeId(other), 0, is_by_name=False))
     assert settled.missing() == ["L8"]
 
 

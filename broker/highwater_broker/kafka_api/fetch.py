@@ -9,6 +9,7 @@ epochs), KIP-516 (a topic id, where it is given, counts instead of the name).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from highwater_broker.kafka_api.follower_session import FollowerSession
 from highwater_broker.kafka_api.lookup import PartitionLookup
@@ -70,15 +71,15 @@ class FetchHandler:
         self._trace = trace
         self._limits = limits
         self.sent = SentHighWatermarks()
-        self._sessions: dict[tuple[NodeId, bool], FollowerSession] = {}
-        """Each follower's last, while it is not fetching; one for what it fetches by topic id, one
-        for what it fetches by name (topics that have no id)."""
+        self._sessions: dict[NodeId, list[FollowerSession]] = {}
+        """Those of each follower's fetchers, one each, while it is not fetching. Fetchers share no
+        partition, so any of its partitions tells whose a request is."""
 
     def forget_topic(self, topic: str) -> None:
         """Drop what followers were told of a topic that is gone."""
         self.sent.forget_topic(topic)
         sessions, self._sessions = self._sessions, {}
-        for session in sessions.values():
+        for session in chain.from_iterable(sessions.values()):
             session.close()
 
     async def handle(self, request: FetchRequest, listener: str) -> FetchResponse:
@@ -115,15 +116,7 @@ class FetchHandler:
 
     async def _handle_follower(self, request: FetchRequest, max_bytes: int) -> FetchResponse:
         """Do the same, but for the partitions of which there is nothing new since the last time."""
-        # While this fetch is under way, another of the same follower begins a session of its own.
-        by_id = bool(request.partitions) and request.partitions[0].topic_id != NO_TOPIC_ID
-        key = request.replica_id, by_id
-        session = self._sessions.pop(key, None)
-        if session is not None and session.replica_epoch != request.replica_epoch:
-            session.close()  # of another registration
-            session = None
-        if session is None:
-            session = FollowerSession(request.replica_epoch, self._purgatory)
+        session = self._take_session(request)
         is_kept = False
         try:
             parts = session.begin(request, self._part, self._runtime.now_ms())
@@ -135,12 +128,35 @@ class FetchHandler:
             # Of a peer that may fetch nothing here there is nothing to remember.
             is_kept = any(part.error is ErrorCode.NONE for part in parts)
         finally:
-            replaced = self._sessions.pop(key, None) if is_kept else session
-            if replaced is not None:
-                replaced.close()
-        if is_kept:
-            self._sessions[key] = session
+            if is_kept:
+                self._keep_session(request.replica_id, session)
+            else:
+                session.close()
         return response
+
+    def _take_session(self, request: FetchRequest) -> FollowerSession:
+        """Return the session that goes on with this request.
+
+        While this fetch is under way, another of the same fetcher begins a session of its own.
+        """
+        kept = self._sessions.get(request.replica_id, [])
+        first = next(iter(request.partitions), None)
+        for session in kept:
+            if first is not None and session.has(first):
+                kept.remove(session)
+                if session.replica_epoch == request.replica_epoch:
+                    return session
+                session.close()  # of another registration
+                break
+        return FollowerSession(request.replica_epoch, self._purgatory)
+
+    def _keep_session(self, replica_id: NodeId, session: FollowerSession) -> None:
+        """Keep it for the fetcher's next request, in place of those that it has outlived."""
+        kept = self._sessions.get(replica_id, [])
+        outlived = [other for other in kept if session.shares_with(other)]
+        for other in outlived:
+            other.close()
+        self._sessions[replica_id] = [*(each for each in kept if each not in outlived), session]
 
     async def _wait(
         self, session: FollowerSession, pending: FollowerFetch, max_wait_ms: int

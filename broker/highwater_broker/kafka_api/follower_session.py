@@ -34,6 +34,14 @@ class FollowerSession:
         """By topic id and name, of which a request has one or both, and number."""
         self._watched: dict[TopicPartition, Part] = {}
 
+    def has(self, item: FetchPartition) -> bool:
+        """Return whether the last fetch asked for the partition."""
+        return (item.topic_id, item.topic, item.partition) in self._parts
+
+    def shares_with(self, other: FollowerSession) -> bool:
+        """Return whether some partition was in the last fetch of both."""
+        return not self._parts.keys().isdisjoint(other._parts)
+
     def begin(
         self, request: FetchRequest, make_part: Callable[[FetchPartition], Part], now_ms: int
     ) -> list[Part]:

@@ -497,6 +497,28 @@ def test_a_second_fetch_of_a_follower_whose_first_still_waits_begins_afresh(worl
     assert quiet.reads == reads + 1
 
 
+def test_each_of_a_followers_fetchers_goes_on_where_it_was(world: Any) -> None:
+    """They take turns, and share no partition."""
+    apart = [world.host("apart", number) for number in range(3)]
+    requests = [follow(at("apart", number, 0)) for number in range(3)]
+    for request in requests * 2:
+        world.ask(request, "REPLICATION")
+    reads = [one.reads for one in apart]
+    waiting = [world.start(request, "REPLICATION") for request in requests]
+    world.kernel.run_for(500)
+    assert [asked.took_ms for asked in waiting] == [500] * 3
+    assert [one.reads for one in apart] == reads
+
+
+def test_fetchers_that_share_their_partitions_anew_leave_nothing_behind(world: Any) -> None:
+    for number in range(4):
+        world.host("t", number)
+    for numbers in ((0, 1, 2, 3), (0, 2), (1, 3), (3, 2, 1, 0), (2, 3), (0, 1), (1, 2, 3, 0)):
+        for _ in range(2):
+            world.ask(follow(*(at("t", number, 0) for number in numbers)), "REPLICATION")
+    assert [watches(world, "t", number) for number in range(4)] == [1, 1, 1, 1]
+
+
 def test_a_partition_that_a_follower_leaves_out_is_forgotten(world: Any) -> None:
     quiet, busy, request = two_partitions_in_line(world)
     world.ask(follow(at("busy", 0, 0)), "REPLICATION")
@@ -506,8 +528,8 @@ def test_a_partition_that_a_follower_leaves_out_is_forgotten(world: Any) -> None
     assert len(quiet.follower_fetches) == counted + 1
 
 
-def watches(world: Any, topic: str) -> int:
-    return len(world.purgatory._watches.get(TopicPartition(topic, 0), ()))
+def watches(world: Any, topic: str, number: int = 0) -> int:
+    return len(world.purgatory._watches.get(TopicPartition(topic, number), ()))
 
 
 def test_a_followers_earlier_registrations_watch_nothing_any_more(world: Any) -> None:

@@ -1,0 +1,21 @@
+"""Decides which of a leader's fetchers a partition belongs to. Pure.
+
+Source: Kafka's AbstractFetcherManager.getFetcherId. It is the same on every broker and in every
+process, and partitions of one topic are spread evenly.
+"""
+
+from __future__ import annotations
+
+from highwater_core.ids import TopicPartition
+
+_SIGN = 1 << 31
+
+
+def fetcher_number(key: TopicPartition, fetcher_count: int) -> int:
+    """Return the number of the partition's fetcher, in [0, fetcher_count)."""
+    text_hash = 0
+    for character in key.topic:
+        text_hash = (31 * text_hash + ord(character)) & 0xFFFFFFFF
+    mixed = (31 * text_hash + key.partition) & 0xFFFFFFFF
+    size = (1 << 32) - mixed if mixed & _SIGN else mixed
+    return (0 if size == _SIGN else size) % fetcher_count
