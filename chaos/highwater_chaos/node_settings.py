@@ -16,6 +16,7 @@ _BROKER_SETTINGS: Mapping[str, Bounds] = {
     "replica_lag_time_max_ms": (1, None),
     "replica_fetch_wait_max_ms": (1, None),
     "replica_fetch_min_bytes": (0, None),
+    "num_replica_fetchers": (1, 64),
     "replica_fetch_max_bytes": (1, None),
     "replica_fetch_response_max_bytes": (1, None),
     "replica_fetch_timeout_ms": (1, None),

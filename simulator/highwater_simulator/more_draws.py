@@ -149,6 +149,13 @@ def _throttled(plan: Plan, draw: Draw, given: Given) -> Plan:
     return _with_steps(plan, steps)
 
 
+def _several_fetchers(plan: Plan, draw: Draw, given: Given) -> Plan:
+    """Followers have several fetchers for each leader."""
+    if not draw.chance(0.1):
+        return plan
+    return _with_settings(plan, {"num_replica_fetchers": draw.of((2, 3))})
+
+
 def _long_names(plan: Plan, draw: Draw, given: Given) -> Plan:
     """A topic has as long a name as may be, and goes."""
     if not draw.chance(0.05):
@@ -239,6 +246,7 @@ _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "flipped identities": _flipped_identities,
     "moved replicas": _moved_replicas,
     "throttled": _throttled,
+    "several fetchers": _several_fetchers,
 }
 """By the name of its random stream."""
 
