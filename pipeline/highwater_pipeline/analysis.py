@@ -14,7 +14,7 @@ from pyspark.sql import functions as fn
 
 from highwater_checker.verdict import Outcome
 from highwater_pipeline.at_once import queries_at_once
-from highwater_pipeline.checks.findings import text
+from highwater_pipeline.checks.findings import in_order, text
 from highwater_pipeline.checks.idle import read_idleness
 from highwater_pipeline.checks.registry import CHECKS
 from highwater_pipeline.judging import SHOWN_MAX, Judgement, judge, verdicts
@@ -22,7 +22,7 @@ from highwater_pipeline.metrics.confidence import medians
 from highwater_pipeline.metrics.failovers import SPLITS, failovers
 from highwater_pipeline.metrics.replication import lag_over_time, replication
 from highwater_pipeline.metrics.sends import fetch_latencies, latencies, outages
-from highwater_pipeline.tables import FINDINGS, QUARANTINE, RUNS, Row, Tables
+from highwater_pipeline.tables import QUARANTINE, RUNS, Row, Tables
 
 GROUP = ("fault", "preset", "topology", "version")
 """Of which failovers a median is: after which fault, and in which runs; null where none is told."""
@@ -114,7 +114,7 @@ def _examined(judgements: Sequence[Judgement]) -> tuple[Row, ...]:
 
 def _findings(judgements: Sequence[Judgement]) -> Sample:
     rows = [{**row, "check": each.check} for each in judgements for row in each.shown]
-    rows.sort(key=lambda row: tuple(row[name] for name in (*FINDINGS.sort_key, "check")))
+    rows.sort(key=lambda row: (in_order(row), row["check"]))
     return Sample(tuple(rows[:SHOWN_MAX]), sum(sum(each.found.values()) for each in judgements))
 
 

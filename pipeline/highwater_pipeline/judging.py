@@ -12,10 +12,10 @@ from pyspark.sql import functions as fn
 from highwater_checker.idle import may_be_idle
 from highwater_checker.verdict import Outcome
 from highwater_pipeline.checks import completeness
-from highwater_pipeline.checks.findings import Check, CheckFrames
+from highwater_pipeline.checks.findings import Check, CheckFrames, in_order, in_words
 from highwater_pipeline.checks.idle import Idleness
 from highwater_pipeline.ingest.lines import TORN
-from highwater_pipeline.tables import FINDINGS, Row, Tables
+from highwater_pipeline.tables import Row, Tables
 
 REASONS_SHOWN = 3
 SHOWN_MAX = 200
@@ -29,7 +29,7 @@ class Judgement:
     """What one check said.
 
     examined: by the run, how much it looked at, of the runs to which it applies. found: by the
-    run, its findings, of runs with any. shown: the first SHOWN_MAX findings by FINDINGS.sort_key.
+    run, its findings, of runs with any. shown: the first SHOWN_MAX findings, in words.
     """
 
     check: str
@@ -42,31 +42,21 @@ def judge(check: Check, tables: Tables) -> Judgement:
     """Run the check over all runs: one query, and one more where there is much to find."""
     judged = check.run(tables)
     rows = [row.asDict() for row in _in_one(judged).collect()]
-    examined = {row["run_id"]: row["_examined"] for row in rows if row["_examined"] is not None}
-    shown = [
-        {name: row[name] for name in FINDINGS.columns} for row in rows if row["_examined"] is None
-    ]
+    examined = {row["run_id"]: row["examined"] for row in rows if row["examined"] is not None}
+    shown = [in_words(row) for row in rows if row["examined"] is None]
     if len(shown) > LEAVE_MAX:
         counted = judged.findings.groupBy("run_id").agg(fn.count(fn.lit(1)).alias("count"))
         found = {row["run_id"]: row["count"] for row in counted.collect()}
     else:
         found = dict(Counter(row["run_id"] for row in shown))
-    shown.sort(key=lambda row: tuple(row[name] for name in FINDINGS.sort_key))
+    shown.sort(key=in_order)
     return Judgement(check.name, examined, found, tuple(shown[:SHOWN_MAX]))
 
 
 def _in_one(judged: CheckFrames) -> DataFrame:
     """Return the first findings and what was examined as one frame: what both need is made once."""
-    first = judged.findings.orderBy(*FINDINGS.sort_key).limit(LEAVE_MAX + 1)
-    none = {
-        name: fn.lit(None).cast(kind).alias(name)
-        for name, kind in FINDINGS.columns.items()
-        if name != "run_id"
-    }
-    no_number = fn.lit(None).cast("long").alias("_examined")
-    return first.select("run_id", *none, no_number).union(
-        judged.examined.select("run_id", *none.values(), fn.col("examined").alias("_examined"))
-    )
+    first = judged.findings.orderBy(*judged.findings.columns).limit(LEAVE_MAX + 1)
+    return first.unionByName(judged.examined, allowMissingColumns=True)
 
 
 def verdicts(

@@ -286,11 +286,11 @@ FINDINGS = Table(
         "offset": _LONG,
         "broker": _INT,
         "operation": _STRING,
-        "message": _STRING,
+        "wording": _STRING,  # the name of one of highwater_checker.wording
     },
-    ("run_id", "invariant", "topic", "partition", "offset", "broker", "operation", "message"),
+    ("run_id", "invariant", "topic", "partition", "offset", "broker", "operation", "wording"),
 )
-"""One row a violation: what every check returns."""
+"""One row a violation. Every check returns them, each with the facts of its wording besides."""
 
 
 def runs_of_other_versions(tables: Tables) -> list[str]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from highwater_checker.finding import CheckResult, Finding
-from highwater_pipeline.checks.findings import Check
+from highwater_pipeline.checks.findings import Check, in_words
 from highwater_pipeline.tables import FINDINGS
 from tests.pipeline.duck import opinion
 from tests.pipeline.frames import Run, arrow_tables, tables_from_arrow
 
 Row = tuple[object, ...]
-"""A finding: FINDINGS' columns in their order."""
+"""A finding: FINDINGS' columns in their order, its message for its wording's name."""
 
 Judges = Mapping[str, Callable[[Run], CheckResult | None]]
 """The checker's, by the check's name in SQL; None where it does not apply to the run."""
@@ -59,11 +60,12 @@ def asked_of_spark(
     found: Opinions = {}
     for name, check in checks.items():
         frames = check.run(tables)
-        assert frames.findings.schema.fieldNames() == list(FINDINGS.columns)
-        assert [kind.dataType for kind in frames.findings.schema] == list(FINDINGS.columns.values())
-        both = frames.findings.unionByName(frames.examined, allowMissingColumns=True).collect()
-        findings = [tuple(row)[:-1] for row in both if row["examined"] is None]
-        examined = [(row["run_id"], row["examined"]) for row in both if row["examined"] is not None]
+        place = frames.findings.schema[: len(FINDINGS.columns)]
+        assert {each.name: each.dataType for each in place} == FINDINGS.columns
+        both = frames.findings.unionByName(frames.examined, allowMissingColumns=True)
+        rows = [row.asDict() for row in both.collect()]
+        findings = [told(row) for row in rows if row["examined"] is None]
+        examined = [(row["run_id"], row["examined"]) for row in rows if row["examined"] is not None]
         found |= _by_run(name, findings, examined)
     return found
 
@@ -76,6 +78,12 @@ def asked_of_duckdb(names: Iterable[str], runs: Sequence[Run]) -> Opinions:
         answer = opinion(name, tables, "findings", "examined")
         found |= _by_run(name, answer["findings"], answer["examined"])
     return found
+
+
+def told(finding: Mapping[str, Any]) -> Row:
+    """Return a row that a check found, in words."""
+    in_them = in_words(finding)
+    return tuple(in_them[name] for name in (*FINDINGS.columns, "message") if name != "wording")
 
 
 def _by_run(name: str, findings: Sequence[Row], examined: Sequence[Row]) -> Opinions:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from highwater_checker.contents import show, values_by_offset
+from highwater_checker.contents import values_by_offset
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import Acknowledged
 from highwater_checker.segments import ReplicaLog
+from highwater_checker.wording import Wording
 
 
 def check_acknowledged_records(
@@ -25,7 +26,7 @@ def check_acknowledged_records(
     held = {(replica.topic, replica.partition) for replica in replica_list}
     for ack in acknowledged:
         if (ack.topic, ack.partition) not in held:
-            findings.append(_finding(ack, "no replica of its partition was read"))
+            findings.append(_finding(ack, Wording.UNREAD.filled(value=ack.value)))
     for replica in replica_list:
         values = values_by_offset(replica)
         for ack in acknowledged:
@@ -36,7 +37,8 @@ def check_acknowledged_records(
             examined += 1
             found = values.get(ack.offset)
             if found != ack.value:
-                findings.append(_finding(ack, f"there is {show(found)}", replica.broker_id))
+                what = Wording.LOST.filled(value=ack.value, held=found)
+                findings.append(_finding(ack, what, replica.broker_id))
     return CheckResult(
         check="acknowledged records are on every replica (I1)",
         examined=examined,
@@ -44,10 +46,10 @@ def check_acknowledged_records(
     )
 
 
-def _finding(ack: Acknowledged, why: str, broker: int = -1) -> Finding:
+def _finding(ack: Acknowledged, message: str, broker: int = -1) -> Finding:
     return Finding(
         invariant="I1",
-        message=f"{show(ack.value)} was acknowledged; {why}",
+        message=message,
         topic=ack.topic,
         partition=ack.partition,
         offset=ack.offset,

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.lives import Life, Lives
+from highwater_checker.wording import Wording
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
 
@@ -93,9 +94,12 @@ def _leads_without(
 ) -> Iterator[Finding]:
     end_offset, epoch = committed.before(_epoch(event))
     if event.offset is not None and event.offset < end_offset:
-        what = (
-            f"broker {event.node} leads epoch {event.leader_epoch} with a log up to "
-            f"{event.offset}; in epoch {epoch} all up to {end_offset} was committed"
+        what = Wording.BEGAN_WITHOUT.filled(
+            broker=event.node,
+            leader_epoch=event.leader_epoch,
+            offset=event.offset,
+            epoch=epoch,
+            end_offset=end_offset,
         )
         yield Finding("I4", what, at.topic, at.partition, event.offset, event.node)
 
@@ -105,10 +109,13 @@ def _cuts_off(at: TopicPartition, event: TraceEvent, committed: _Committed) -> I
     held = min(end_offset, int(event.detail["from_offset"]))
     if event.offset is None or event.offset >= held:
         return
-    what = (
-        f"broker {event.node}, in the ISR of epoch {event.leader_epoch}, cut its log from "
-        f"{event.detail['from_offset']} to {event.offset}; in epoch {epoch} all up to "
-        f"{end_offset} was committed"
+    what = Wording.CUT_OFF_COMMITTED.filled(
+        broker=event.node,
+        leader_epoch=event.leader_epoch,
+        from_offset=event.detail["from_offset"],
+        offset=event.offset,
+        epoch=epoch,
+        end_offset=end_offset,
     )
     yield Finding("I11", what, at.topic, at.partition, event.offset, event.node)
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from highwater_checker.contents import one_of_each_partition, show, values_by_offset
+from highwater_checker.contents import one_of_each_partition, values_by_offset
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import Sends
 from highwater_checker.segments import ReplicaLog
+from highwater_checker.wording import Wording
 
 SENT_ONCE = 1
 
@@ -36,10 +37,10 @@ def check_duplicates(sends: Sends, replicas: Iterable[ReplicaLog]) -> CheckResul
             examined += 1
             operation, tries = operations.get(value, ("", 0))
             if value in failed:
-                what = f"{show(value)} was never sent, said its client, and is at {offsets}"
+                what = Wording.ABORTED_READ.filled(value=value, offsets=offsets)
                 findings.append(_finding("aborted-read", replica, offsets[0], failed[value], what))
             elif len(offsets) > 1 and tries == SENT_ONCE:
-                what = f"{show(value)} was sent once and is at {offsets}"
+                what = Wording.DUPLICATE.filled(value=value, offsets=offsets)
                 findings.append(_finding("duplicate", replica, offsets[1], operation, what))
             elif value in operations:
                 retried += len(offsets) - 1

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.lives import Life, Lives
 from highwater_checker.looks import Look, incarnation_at, replica_at
 from highwater_checker.probes import NO_ANSWER, Probe
+from highwater_checker.wording import Wording
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
@@ -76,27 +77,26 @@ def check_empty_fetches(
 
 def _wrong(probe: Probe, known: Known | None) -> Iterator[Finding]:
     if not probe.is_empty and probe.last_record >= probe.high_watermark:
-        what = f"got records up to {probe.last_record}; the high watermark was "
-        yield _finding(probe, f"{what}{probe.high_watermark}")
+        yield _finding(probe, Wording.GOT_UNCOMMITTED)
     if known is None or probe.offset < known.log_start_offset:
         return
     is_of_a_leader = known.led_throughout or probe.error == ErrorCode.OFFSET_OUT_OF_RANGE.name
     if probe.error and is_of_a_leader and probe.offset <= known.least_end_offset:
-        what = f"got {probe.error}; the log ended at {known.least_end_offset} or above"
-        yield _finding(probe, what)
+        yield _finding(probe, Wording.GOT_ERROR, known)
     told, least, most = (
         probe.high_watermark,
         known.least_high_watermark,
         known.most_high_watermark,
     )
     if not probe.error and not least <= told <= most:
-        yield _finding(probe, f"was told the high watermark {told}; it was in [{least}, {most}]")
+        yield _finding(probe, Wording.TOLD_HIGH_WATERMARK, known)
 
 
-def _finding(probe: Probe, what: str) -> Finding:
+def _finding(probe: Probe, wording: Wording, known: Known | None = None) -> Finding:
+    facts = {} if known is None else asdict(known)
     return Finding(
         "I9",
-        f"a consumer that fetched at {probe.offset} {what}",
+        wording.filled(**asdict(probe), **facts),
         probe.topic,
         probe.partition,
         probe.offset,

@@ -8,6 +8,7 @@ from itertools import pairwise
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.lives import Life, Lives
 from highwater_checker.looks import Look, incarnation_at, leaders_in, replica_at
+from highwater_checker.wording import Wording
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.messages import ReplicaSnapshot
 
@@ -113,11 +114,14 @@ def _finding(
     node: int, leader: ReplicaSnapshot, member: int, replica: ReplicaSnapshot, time_ns: int
 ) -> Finding:
     at = leader.topic_partition
-    message = (
-        f"leader {node} of leader_epoch {leader.leader_epoch} had the high watermark "
-        f"{leader.high_watermark} with the ISR {[int(each) for each in leader.isr]} before "
-        f"{time_ns / 1e9:.2f} s; after that broker {member}'s log ended at "
-        f"{replica.log_end_offset}"
+    message = Wording.MEMBER_LACKS.filled(
+        node=node,
+        leader_epoch=leader.leader_epoch,
+        high_watermark=leader.high_watermark,
+        isr=leader.isr,
+        before_s=time_ns / 1e9,
+        broker=member,
+        offset=replica.log_end_offset,
     )
     return Finding("I4", message, at.topic, at.partition, int(replica.log_end_offset), member)
 

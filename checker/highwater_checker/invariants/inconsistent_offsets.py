@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from highwater_checker.contents import show
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import Acknowledged, HistoryEvent, OperationType
+from highwater_checker.wording import Wording
 
 Place = tuple[str, int, int]
 """Topic, partition, offset."""
@@ -29,7 +29,7 @@ def check_inconsistent_offsets(
     for place, value, operation in (*_of_sends(acknowledged), *_of_reads(reads)):
         first_value, first = told.setdefault(place, (value, operation))
         if first_value != value:
-            what = f"{show(value)} here; {first or 'another client'} had {show(first_value)}"
+            what = Wording.TOLD_OTHERWISE.filled(value=value, first=first, first_value=first_value)
             findings.append(Finding("inconsistent-offsets", what, *place, operation=operation))
     return CheckResult("one offset is one record to everyone", len(told), tuple(findings))
 

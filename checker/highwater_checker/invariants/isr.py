@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.wording import Wording
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +31,20 @@ def check_isr(records: Iterable[PartitionRecord]) -> CheckResult:
     for record in records:
         examined += 1
         findings.extend(
-            Finding("I6", f"{problem}: {record}", record.topic, record.partition)
-            for problem in _problems(record)
+            Finding("I6", wording.filled(**asdict(record)), record.topic, record.partition)
+            for wording in _problems(record)
         )
     return CheckResult("the ISR is within the assignment (I6)", examined, tuple(findings))
 
 
-def _problems(record: PartitionRecord) -> list[str]:
+def _problems(record: PartitionRecord) -> list[Wording]:
     problems = []
     if not record.isr:
-        problems.append("the ISR is empty")
+        problems.append(Wording.EMPTY_ISR)
     if not set(record.isr) <= set(record.assigned_replicas):
-        problems.append("the ISR holds a broker that is not assigned")
+        problems.append(Wording.STRANGER_IN_ISR)
     if record.leader != -1 and record.leader not in record.isr:
-        problems.append("the leader is not in the ISR")
+        problems.append(Wording.LEADER_NOT_IN_ISR)
     if len(set(record.isr)) != len(record.isr):
-        problems.append("the ISR names a broker twice")
+        problems.append(Wording.TWICE_IN_ISR)
     return problems

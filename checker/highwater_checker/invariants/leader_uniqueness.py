@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.lives import Life, Lives
+from highwater_checker.wording import Wording
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
 
@@ -46,7 +47,9 @@ def check_leader_uniqueness(events: Sequence[TraceEvent]) -> CheckResult:
 def _two_leaders(event: TraceEvent, first: int, second: int) -> Finding:
     return Finding(
         invariant="I7",
-        message=f"brokers {first} and {second} both led at leader_epoch {event.leader_epoch}",
+        message=Wording.TWO_LEADERS.filled(
+            first=first, leader=second, leader_epoch=event.leader_epoch
+        ),
         topic=event.topic or "",
         partition=event.partition if event.partition is not None else -1,
     )
@@ -55,6 +58,6 @@ def _two_leaders(event: TraceEvent, first: int, second: int) -> Finding:
 def _repeats(at: TopicPartition, epochs: list[int]) -> list[Finding]:
     repeated = sorted({epoch for epoch in epochs if epochs.count(epoch) > 1})
     return [
-        Finding("I7", f"leader_epoch {epoch} was written more than once", at.topic, at.partition)
+        Finding("I7", Wording.WRITTEN_TWICE.filled(leader_epoch=epoch), at.topic, at.partition)
         for epoch in repeated
     ]

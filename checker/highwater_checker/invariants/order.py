@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from highwater_checker.contents import show
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import Acknowledged
+from highwater_checker.wording import Wording
 
 SENT_ONCE = 1
 _NO_OFFSET = -1
@@ -45,7 +45,12 @@ def _before_what_was_acknowledged(own: Sequence[Acknowledged]) -> Iterator[Findi
                 highest = by_end[ended]
             ended += 1
         if highest is not None and ack.offset <= highest.offset:
-            what = f"sent after {show(highest.value)} was acknowledged at {highest.offset}"
+            what = Wording.BELOW_ACKNOWLEDGED.filled(
+                value=ack.value,
+                offset=ack.offset,
+                first_value=highest.value,
+                first_offset=highest.offset,
+            )
             yield _finding("realtime-send", ack, what)
 
 
@@ -55,7 +60,8 @@ def _before_what_was_sent(sent: Sequence[Acknowledged]) -> Iterator[Finding]:
     once = (ack for ack in sent if ack.tries == SENT_ONCE)
     for ack in sorted(once, key=lambda ack: ack.operation_id):
         if ack.offset <= highest:
-            yield _finding("nonmonotonic-send", ack, f"sent after what lies at {highest}")
+            what = Wording.BELOW_SENT.filled(value=ack.value, offset=ack.offset, highest=highest)
+            yield _finding("nonmonotonic-send", ack, what)
         highest = max(highest, ack.offset)
 
 
@@ -68,10 +74,10 @@ def _grouped(
     return list(groups.values())
 
 
-def _finding(invariant: str, ack: Acknowledged, why: str) -> Finding:
+def _finding(invariant: str, ack: Acknowledged, message: str) -> Finding:
     return Finding(
         invariant,
-        f"{show(ack.value)} lies at {ack.offset}, {why}",
+        message,
         ack.topic,
         ack.partition,
         ack.offset,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import HistoryEvent, OperationType
 from highwater_checker.segments import ReplicaLog
+from highwater_checker.wording import Wording
 
 CHECK = "what was read stays, and all was read (I9)"
 
@@ -33,10 +34,12 @@ def check_reads(
             continue
         place = event.topic, event.partition, event.offset
         if read.setdefault(place, event.value) != event.value:
-            what = f"read {read[place]!r}, then {event.value!r}"
+            what = Wording.READ_TWICE.filled(first_value=read[place], value=event.value)
             findings.append(_finding("I9", place, what, operation=event.operation))
         if 0 <= event.high_watermark <= event.offset:
-            what = f"{event.value!r} came with the high watermark {event.high_watermark}"
+            what = Wording.READ_UNCOMMITTED.filled(
+                value=event.value, high_watermark=event.high_watermark
+            )
             findings.append(_finding("I9", place, what, operation=event.operation))
     for replica in replicas:
         held = {
@@ -56,8 +59,9 @@ def _differences(
     for place, value in read.items():
         is_of_replica = place[:2] == (replica.topic, replica.partition)
         if is_of_replica and place[2] >= replica.log_start_offset and held.get(place) != value:
-            found = repr(held[place]) if place in held else "nothing"
-            what = f"{value!r} was read; broker {replica.broker_id} holds {found}"
+            what = Wording.READ_AND_GONE.filled(
+                value=value, broker=replica.broker_id, held=held.get(place)
+            )
             yield _finding("I9", place, what, replica.broker_id)
 
 
@@ -67,7 +71,7 @@ def _unread(
     for place, value in held.items():
         is_offered = replica.log_start_offset <= place[2] < replica.high_watermark
         if is_offered and place not in read:
-            what = f"{value!r} on broker {replica.broker_id} was never read"
+            what = Wording.NEVER_READ.filled(value=value, broker=replica.broker_id)
             yield _finding("unseen", place, what, replica.broker_id)
 
 

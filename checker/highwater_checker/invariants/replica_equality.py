@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.segments import Batch, ReplicaLog
+from highwater_checker.wording import Wording
 
 CHECK = "replicas are byte-equal (I3)"
 _BYTES_SHOWN = 8
@@ -38,7 +39,9 @@ def check_high_watermarks_are_held(replicas: Sequence[ReplicaLog]) -> CheckResul
     findings = tuple(
         Finding(
             invariant="I4",
-            message=f"broker {r.broker_id}: log ends at {r.log_end_offset}, HW {r.high_watermark}",
+            message=Wording.ENDS_BELOW_HIGH_WATERMARK.filled(
+                node=r.broker_id, offset=r.log_end_offset, high_watermark=r.high_watermark
+            ),
             topic=r.topic,
             partition=r.partition,
             offset=r.log_end_offset,
@@ -74,21 +77,14 @@ def _finding(
     offset = min(batch.base_offset for batch in (left, right) if batch is not None)
     return Finding(
         invariant="I3",
-        message=(
-            f"broker {left_log.broker_id} holds {_show(left)}, "
-            f"broker {right_log.broker_id} holds {_show(right)}"
+        message=Wording.UNLIKE.filled(
+            reference=left_log.broker_id, expected=left, node=right_log.broker_id, found=right
         ),
         topic=left_log.topic,
         partition=left_log.partition,
         offset=offset,
         around=_first_byte(left, right),
     )
-
-
-def _show(batch: Batch | None) -> str:
-    if batch is None:
-        return "no batch"
-    return f"[{batch.base_offset}, {batch.next_offset}) of epoch {batch.leader_epoch}"
 
 
 def _first_byte(left: Batch | None, right: Batch | None) -> tuple[str, ...]:

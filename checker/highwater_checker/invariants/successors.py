@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from highwater_checker.contents import one_of_each_partition, show
+from highwater_checker.contents import one_of_each_partition
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import Acknowledged
 from highwater_checker.lives import deleted_topics
 from highwater_checker.segments import ReplicaLog
+from highwater_checker.wording import Wording
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
 
@@ -93,11 +94,13 @@ def _at(appended: Iterable[TraceEvent], offset: int) -> Iterator[TraceEvent]:
 def _finding(
     ack: Acknowledged, epoch: int | None, appended: Iterable[TraceEvent], lacking: TraceEvent
 ) -> Finding:
-    by = [f"broker {e.node} in leader_epoch {_epoch(e)}" for e in _at(appended, ack.offset)]
-    message = (
-        f"{show(ack.value)} of leader_epoch {epoch} was acknowledged; appended there: "
-        f"{', '.join(by) or 'nobody traced it'}; broker {lacking.node} began leader_epoch "
-        f"{_epoch(lacking)} with a log that ended at {lacking.offset}"
+    message = Wording.SUCCESSOR_LACKS.filled(
+        value=ack.value,
+        epoch=epoch,
+        appends=[(each.node, _epoch(each)) for each in _at(appended, ack.offset)],
+        broker=lacking.node,
+        began=_epoch(lacking),
+        end_offset=lacking.offset,
     )
     return Finding("I1", message, ack.topic, ack.partition, ack.offset, lacking.node, ack.operation)
 

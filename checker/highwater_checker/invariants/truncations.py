@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.wording import Wording
 from highwater_core.events import EventKind, TraceEvent
 
 CHECK = "no log is cut below its high watermark (I11)"
@@ -28,8 +29,12 @@ def check_truncations(events: Iterable[TraceEvent]) -> CheckResult:
             findings.append(
                 Finding(
                     "I11",
-                    f"broker {event.node} cut its log to {event.offset}, below its high "
-                    f"watermark {high_watermark}: {event.detail['reason']}",
+                    Wording.CUT_BELOW_HIGH_WATERMARK.filled(
+                        node=event.node,
+                        offset=event.offset,
+                        high_watermark=high_watermark,
+                        reason=event.detail["reason"],
+                    ),
                     event.topic or "",
                     -1 if event.partition is None else event.partition,
                     event.offset,

@@ -16,6 +16,7 @@ from highwater_checker.segments import (
     UnreadableRecords,
     read_batches,
 )
+from highwater_checker.wording import Wording
 from highwater_core.ids import TopicPartition
 
 
@@ -100,6 +101,7 @@ def _batches_of(
         unread.append(f"{at} of broker {broker}: {error.strerror or error}")
         return None
     except DamagedLog as error:
-        damage.append(Finding("I3", f"broker {broker}: {error}", at.topic, at.partition))
+        what = Wording.DAMAGED.filled(node=broker, damage=error)
+        damage.append(Finding("I3", what, at.topic, at.partition))
         return None
     return batches

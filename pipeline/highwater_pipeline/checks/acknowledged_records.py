@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from highwater_checker.wording import Wording
 from highwater_pipeline.checks.evidence import (
     PARTITION,
     PLACE,
@@ -18,10 +19,9 @@ from highwater_pipeline.checks.evidence import (
 from highwater_pipeline.checks.findings import (
     Check,
     CheckFrames,
+    all_of,
     findings_of,
-    shown,
     sum_by_run,
-    text,
 )
 from highwater_pipeline.checks.ranges import doubts
 from highwater_pipeline.tables import RUNS, Tables
@@ -50,17 +50,16 @@ def run(tables: Tables) -> CheckFrames:
         fn.col("offset") >= fn.col("log_start_offset")
     )
     held = where.doubted(held_records(tables)).withColumnRenamed("value", "held")
-    findings = _not_held(expected, held).unionByName(
+    findings = all_of(
+        _not_held(expected, held),
         findings_of(
             unread,
+            Wording.UNREAD,
             invariant=INVARIANT,
             offset="offset",
             operation=operation_text(),
-            message=text(
-                "{value} was acknowledged; no replica of its partition was read",
-                value=shown("value"),
-            ),
-        )
+            facts=["value"],
+        ),
     )
     looked_at = expected.select("run_id", fn.lit(1).alias("records"))
     if where.like is not None:
@@ -82,13 +81,12 @@ def _not_held(expected: DataFrame, held: DataFrame) -> DataFrame:
     )
     return findings_of(
         lost,
+        Wording.LOST,
         invariant=INVARIANT,
         offset="offset",
         broker="broker",
         operation=operation_text(),
-        message=text(
-            "{value} was acknowledged; there is {held}", value=shown("value"), held=shown("held")
-        ),
+        facts=["value", "held"],
     )
 
 

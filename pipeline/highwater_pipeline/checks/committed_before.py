@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 from pyspark.sql.window import WindowSpec
 
+from highwater_checker.wording import Wording
 from highwater_core.events import EventKind
 from highwater_pipeline.checks.evidence import PARTITION
 from highwater_pipeline.checks.findings import (
@@ -13,7 +14,6 @@ from highwater_pipeline.checks.findings import (
     CheckFrames,
     count_by_run,
     findings_of,
-    text,
 )
 from highwater_pipeline.checks.traces import file_of_node, with_life
 from highwater_pipeline.tables import EVENTS, Tables
@@ -53,24 +53,18 @@ def run(tables: Tables) -> CheckFrames:
         .where(fn.col("kind").isin(BEGAN, CUT))
         .where(fn.col("offset") < fn.when(is_cut, cut_of_it).otherwise(end_offset))
     )
-    what = fn.when(
-        is_cut,
-        text(
-            "broker {node}, in the ISR of epoch {leader_epoch}, cut its log from {from_offset} to "
-            "{offset}"
-        ),
-    ).otherwise(text("broker {node} leads epoch {leader_epoch} with a log up to {offset}"))
     findings = findings_of(
         lacking,
+        fn.when(is_cut, Wording.CUT_OFF_COMMITTED.name).otherwise(Wording.BEGAN_WITHOUT.name),
         invariant=fn.when(is_cut, OF_CUTS).otherwise(INVARIANT),
         offset="offset",
         broker="node",
-        message=text(
-            "{what}; in epoch {epoch} all up to {end_offset} was committed",
-            what=what,
-            epoch=fn.coalesce(known["leader_epoch"], fn.lit(NO_EPOCH)),
-            end_offset=end_offset,
-        ),
+        facts=[
+            "leader_epoch",
+            "from_offset",
+            fn.coalesce(known["leader_epoch"], fn.lit(NO_EPOCH)).alias("epoch"),
+            end_offset.alias("end_offset"),
+        ],
     )
     judged = events.where(fn.col("kind").isin(BEGAN, CUT))
     return CheckFrames(findings, count_by_run(tables, judged))

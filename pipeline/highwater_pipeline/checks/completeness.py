@@ -5,12 +5,13 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
+from highwater_checker.wording import Wording
 from highwater_pipeline.checks.findings import (
     Check,
     CheckFrames,
+    all_of,
     findings_of,
     sum_by_run,
-    text,
 )
 from highwater_pipeline.checks.traces import lacking_details
 from highwater_pipeline.tables import EVENTS, Tables
@@ -18,7 +19,7 @@ from highwater_pipeline.tables import EVENTS, Tables
 INVARIANT = "C00"
 BEFORE_THE_FIRST = -1
 START = ["run_id", "node", "incarnation"]
-WHO = "node {node}, incarnation {incarnation}"
+WHICH = ["node", "incarnation", "seq"]
 _WORD = 6
 """The low bits of a seq are its bit in a word; its other bits are the number of the word."""
 
@@ -31,7 +32,7 @@ def run(tables: Tables) -> CheckFrames:
     """
     starts = _starts(tables)
     broken = starts.where(~fn.col("is_whole")).select(*START)
-    findings = _missteps(tables, broken).unionByName(_unusable(tables))
+    findings = all_of(_missteps(tables, broken), _unusable(tables))
     return CheckFrames(findings, sum_by_run(tables, starts, "events"))
 
 
@@ -78,26 +79,28 @@ def _missteps(tables: Tables, broken: DataFrame) -> DataFrame:
         .withColumn("previous", previous)
     )
     what = (
-        fn.when(fn.col("seq") == fn.col("previous"), text(WHO + ": seq {seq} is told twice"))
-        .when(fn.col("previous") == BEFORE_THE_FIRST, text(WHO + ": begins with seq {seq}"))
-        .otherwise(text(WHO + ": seq {seq} follows {previous}"))
+        fn.when(fn.col("seq") == fn.col("previous"), Wording.TOLD_TWICE.name)
+        .when(fn.col("previous") == BEFORE_THE_FIRST, Wording.BEGINS_LATE.name)
+        .otherwise(Wording.LEAVES_A_GAP.name)
     )
     return findings_of(
         steps.where(fn.col("previous") != fn.col("seq") - 1),
+        what,
         invariant=INVARIANT,
         topic=fn.lit(""),
         partition=fn.lit(-1),
-        message=what,
+        facts=[*WHICH, "previous"],
     )
 
 
 def _unusable(tables: Tables) -> DataFrame:
     return findings_of(
         lacking_details(tables),
+        Wording.LACKS_DETAILS,
         invariant=INVARIANT,
         topic=fn.coalesce("topic", fn.lit("")),
         partition=fn.coalesce("partition", fn.lit(-1)),
-        message=text(WHO + ": {kind} at seq {seq} has no usable {lacking}"),
+        facts=[*WHICH, "kind", "lacking"],
     )
 
 

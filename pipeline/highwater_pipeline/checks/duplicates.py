@@ -8,6 +8,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from highwater_checker.wording import Wording
 from highwater_pipeline.checks.evidence import (
     OPERATION,
     PARTITION,
@@ -20,10 +21,9 @@ from highwater_pipeline.checks.evidence import (
 from highwater_pipeline.checks.findings import (
     Check,
     CheckFrames,
+    all_of,
     count_by_run,
     findings_of,
-    shown,
-    text,
 )
 from highwater_pipeline.tables import Tables
 
@@ -49,9 +49,10 @@ def run(tables: Tables) -> CheckFrames:
         .join(_succeeded_or_unknown(tables), VALUE)
         .where(fn.col("tries") == SENT_ONCE)
     )
-    findings = _findings(
-        aborted, "aborted-read", 0, "{value} was never sent, said its client, and is at {offsets}"
-    ).unionByName(_findings(repeated, "duplicate", 1, "{value} was sent once and is at {offsets}"))
+    findings = all_of(
+        _findings(aborted, "aborted-read", 0, Wording.ABORTED_READ),
+        _findings(repeated, "duplicate", 1, Wording.DUPLICATE),
+    )
     return CheckFrames(findings, count_by_run(tables, held))
 
 
@@ -106,14 +107,15 @@ def _failed(tables: Tables) -> DataFrame:
     )
 
 
-def _findings(suspects: DataFrame, invariant: str, at: int, template: str) -> DataFrame:
+def _findings(suspects: DataFrame, invariant: str, at: int, wording: Wording) -> DataFrame:
     return findings_of(
         suspects,
+        wording,
         invariant=invariant,
         offset=fn.get("offsets", fn.lit(at)),
         broker="broker",
         operation="operation",
-        message=text(template, value=shown("value")),
+        facts=["value", "offsets"],
     )
 
 

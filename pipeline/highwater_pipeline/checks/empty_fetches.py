@@ -7,6 +7,7 @@ from pyspark.sql import functions as fn
 
 from highwater_checker.invariants.empty_fetches import CHECK as NAME
 from highwater_checker.probes import NO_ANSWER
+from highwater_checker.wording import Wording
 from highwater_core.errors import ErrorCode
 from highwater_pipeline.checks.evidence import PARTITION
 from highwater_pipeline.checks.findings import (
@@ -15,13 +16,13 @@ from highwater_pipeline.checks.findings import (
     count_by_run,
     findings_of,
     kept,
-    text,
 )
 from highwater_pipeline.checks.leaders_asked import leaders_asked
 from highwater_pipeline.tables import PROBES, Tables
 
 INVARIANT = "I9"
 PROBE = ["run_id", "line"]
+BOUNDS = ["least_end_offset", "least_high_watermark", "most_high_watermark"]
 
 
 def run(tables: Tables) -> CheckFrames:
@@ -36,12 +37,13 @@ def run(tables: Tables) -> CheckFrames:
     answered = tables[PROBES].where(fn.col("error") != NO_ANSWER)
     judged = kept(answered.join(leaders_asked(tables, answered), PROBE, "left"))
     findings = findings_of(
-        judged.withColumn("what", fn.explode(fn.array_compact(fn.array(*_wrong())))),
+        judged.withColumn("wording", fn.explode(fn.array_compact(fn.array(*_wrong())))),
+        fn.col("wording"),
         invariant=INVARIANT,
         offset="offset",
         broker="broker",
         operation=fn.format_string("probe at %.3f s", fn.col("asked_ns") / 1e9),
-        message=text("a consumer that fetched at {offset} {what}"),
+        facts=["error", "high_watermark", "last_record", *BOUNDS],
     )
     probed = tables[PROBES].select("run_id").distinct()
     examined = count_by_run(tables, _hidden(judged, answered))
@@ -49,7 +51,7 @@ def run(tables: Tables) -> CheckFrames:
 
 
 def _wrong() -> tuple[Column, ...]:
-    """Return what is wrong with an answer, each null where it is not."""
+    """Return the wordings of what is wrong with an answer, each null where it is not."""
     told = fn.col("high_watermark")
     is_error, is_in_log = fn.col("error") != "", fn.col("offset") >= fn.col("log_start_offset")
     out_of_range = fn.col("error") == ErrorCode.OFFSET_OUT_OF_RANGE.name
@@ -59,18 +61,15 @@ def _wrong() -> tuple[Column, ...]:
     return (
         fn.when(
             ~_is_empty() & (fn.col("last_record") >= told),
-            text("got records up to {last_record}; the high watermark was {high_watermark}"),
+            Wording.GOT_UNCOMMITTED.name,
         ),
         fn.when(
             is_error & is_in_log & is_of_a_leader & below_the_end,
-            text("got {error}; the log ended at {least_end_offset} or above"),
+            Wording.GOT_ERROR.name,
         ),
         fn.when(
             ~is_error & is_in_log & ~told.between(least, most),
-            text(
-                "was told the high watermark {high_watermark}; it was in "
-                "[{least_high_watermark}, {most_high_watermark}]"
-            ),
+            Wording.TOLD_HIGH_WATERMARK.name,
         ),
     )
 

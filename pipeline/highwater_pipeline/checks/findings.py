@@ -5,25 +5,23 @@ Checks judge many runs at once: every join, group and window has run_id in its k
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from highwater_pipeline.tables import FINDINGS, RUNS, Tables
-
-VALUE_CHARACTERS = 40
-"""How many characters of a record's value a message shows, as highwater_checker.contents does."""
-
-NOTHING = "nothing"
+from highwater_checker.wording import Wording
+from highwater_pipeline.tables import FINDINGS, RUNS, Row, Tables
 
 
 @dataclass(frozen=True, slots=True)
 class CheckFrames:
     """A check's result over all runs.
 
-    findings: one row a violation, with exactly FINDINGS' columns.
+    findings: one row a violation, with FINDINGS' columns and then the facts of its wording.
     examined: one row a run of RUNS, (run_id, examined): how many records, states or events the
       check looked at in the run. 0 proves nothing.
     """
@@ -47,18 +45,20 @@ class Check:
 
 def findings_of(
     violations: DataFrame,
+    wording: Wording | Column,
     *,
     invariant: str | Column,
-    message: Column,
     topic: str | Column = "topic",
     partition: str | Column = "partition",
     offset: str | Column | None = None,
     broker: str | Column | None = None,
     operation: str | Column | None = None,
+    facts: Sequence[str | Column] = (),
 ) -> DataFrame:
-    """Return the violations as rows of FINDINGS: a str names a column, None means there is none.
+    """Return the violations as findings: a str names a column, None means there is none.
 
-    invariant alone is a text when it is a str. violations has run_id.
+    invariant alone is a text when it is a str. violations has run_id. wording: as a column, the
+    name of one. facts: what the wording tells besides the finding's place.
     """
     none = fn.lit(-1)
     values = {
@@ -69,11 +69,29 @@ def findings_of(
         "offset": none if offset is None else _column(offset),
         "broker": none if broker is None else _column(broker),
         "operation": fn.lit("") if operation is None else _column(operation),
-        "message": message,
+        "wording": fn.lit(wording.name) if isinstance(wording, Wording) else wording,
     }
     return violations.select(
-        *(values[name].cast(kind).alias(name) for name, kind in FINDINGS.columns.items())
+        *(values[name].cast(kind).alias(name) for name, kind in FINDINGS.columns.items()), *facts
     )
+
+
+def all_of(*findings: DataFrame) -> DataFrame:
+    """Return findings of several kinds as one frame; a fact that a kind does not have is null."""
+    return functools.reduce(
+        functools.partial(DataFrame.unionByName, allowMissingColumns=True), findings
+    )
+
+
+def in_words(finding: Mapping[str, Any]) -> Row:
+    """Return a row of FINDINGS, and its message, from a row that a check found."""
+    place = {name: finding[name] for name in FINDINGS.columns}
+    return {**place, "message": Wording[finding["wording"]].filled(**finding)}
+
+
+def in_order(finding: Row) -> tuple[object, ...]:
+    """Return by what findings in words are sorted."""
+    return tuple(finding[name] for name in (*FINDINGS.sort_key, "message"))
 
 
 def kept(frame: DataFrame) -> DataFrame:
@@ -118,28 +136,6 @@ def text(template: str, **parts: str | Column) -> Column:
             pieces.append(_column(parts.get(name, name)).cast("string"))
         pieces.append(fn.lit(rest if closed else piece))
     return fn.concat(*pieces)
-
-
-def quoted(value: str | Column) -> Column:
-    """Return a value in quotes as Python's repr() writes it, and "nothing" for null.
-
-    Deviation: of unprintable characters only tabs and ends of lines are escaped.
-    """
-    column = _column(value)
-    inner = column
-    for raw, escaped in (("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
-        inner = fn.replace(inner, fn.lit(raw), fn.lit(escaped))
-    in_double = fn.concat(fn.lit('"'), inner, fn.lit('"'))
-    in_single = fn.concat(fn.lit("'"), fn.replace(inner, fn.lit("'"), fn.lit("\\'")), fn.lit("'"))
-    needs_double = column.contains("'") & ~column.contains('"')
-    return fn.coalesce(fn.when(needs_double, in_double).otherwise(in_single), fn.lit(NOTHING))
-
-
-def shown(value: str | Column) -> Column:
-    """Return a value in quotes, cut to a readable length; "nothing" for null."""
-    column = _column(value)
-    cut = fn.concat(fn.substring(column, 1, VALUE_CHARACTERS - 3), fn.lit("..."))
-    return quoted(fn.when(fn.length(column) > VALUE_CHARACTERS, cut).otherwise(column))
 
 
 def _column(what: str | Column) -> Column:

@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from highwater_checker.invariants.high_watermark_in_run import CHECK as NAME
+from highwater_checker.wording import Wording
 from highwater_core.events import EventKind
 from highwater_pipeline.checks.evidence import PARTITION
 from highwater_pipeline.checks.findings import (
@@ -13,7 +14,6 @@ from highwater_pipeline.checks.findings import (
     CheckFrames,
     count_by_run,
     findings_of,
-    text,
 )
 from highwater_pipeline.checks.traces import events_of, with_life
 from highwater_pipeline.tables import REPLICA_LOOKS, Tables
@@ -41,16 +41,17 @@ def run(tables: Tables) -> CheckFrames:
     )
     findings = findings_of(
         first_of_each,
+        Wording.MEMBER_LACKS,
         invariant=INVARIANT,
         offset="log_end_offset",
         broker="member",
-        message=text(
-            "leader {node} of leader_epoch {leader_epoch} had the high watermark {high_watermark} "
-            "with the ISR [{isr}] before {before} s; after that broker {member}'s log ended at "
-            "{log_end_offset}",
-            isr=fn.array_join(fn.col("isr").cast("array<string>"), ", "),
-            before=fn.format_string("%.2f", fn.col("time_ns") / 1e9),
-        ),
+        facts=[
+            "node",
+            "leader_epoch",
+            "high_watermark",
+            "isr",
+            (fn.col("time_ns") / 1e9).alias("before_s"),
+        ],
     )
     looked = tables[REPLICA_LOOKS].select("run_id").distinct()
     examined = count_by_run(tables, pairs).join(looked, "run_id", "left_semi")

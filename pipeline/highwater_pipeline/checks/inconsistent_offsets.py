@@ -8,6 +8,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from highwater_checker.wording import Wording
 from highwater_pipeline.checks.evidence import (
     PLACE,
     places_of,
@@ -20,8 +21,6 @@ from highwater_pipeline.checks.findings import (
     CheckFrames,
     count_by_run,
     findings_of,
-    shown,
-    text,
 )
 from highwater_pipeline.tables import Tables
 
@@ -40,15 +39,15 @@ def run(tables: Tables) -> CheckFrames:
     beside = with_first(told, places, PLACE, ["is_read", "file", "line"])
     findings = findings_of(
         beside.where(fn.col("value") != fn.col("first.value")),
+        Wording.TOLD_OTHERWISE,
         invariant=INVARIANT,
         offset="offset",
         operation="operation",
-        message=text(
-            "{value} here; {first} had {first_value}",
-            value=shown("value"),
-            first="first.operation",
-            first_value=shown("first.value"),
-        ),
+        facts=[
+            "value",
+            fn.col("first.operation").alias("first"),
+            fn.col("first.value").alias("first_value"),
+        ],
     )
     return CheckFrames(findings, count_by_run(tables, places))
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from highwater_checker.wording import Wording
 from highwater_pipeline.checks.evidence import PARTITION
 from highwater_pipeline.checks.findings import (
     Check,
     CheckFrames,
     count_by_run,
     findings_of,
-    quoted,
-    text,
 )
 from highwater_pipeline.tables import REPLICA_LOOKS, Tables
 
@@ -30,24 +29,19 @@ def run(tables: Tables) -> CheckFrames:
     records = _records(tables)
     isr, assigned = fn.col("isr"), fn.col("assigned_replicas")
     problems = fn.array(
-        fn.when(fn.size(isr) == 0, "the ISR is empty"),
+        fn.when(fn.size(isr) == 0, Wording.EMPTY_ISR.name),
         fn.when(
             fn.size(fn.array_except(isr, assigned)) > 0,
-            "the ISR holds a broker that is not assigned",
+            Wording.STRANGER_IN_ISR.name,
         ),
-        fn.when(~fn.array_contains(isr, fn.col("leader")), "the leader is not in the ISR"),
-        fn.when(fn.size(fn.array_distinct(isr)) != fn.size(isr), "the ISR names a broker twice"),
+        fn.when(~fn.array_contains(isr, fn.col("leader")), Wording.LEADER_NOT_IN_ISR.name),
+        fn.when(fn.size(fn.array_distinct(isr)) != fn.size(isr), Wording.TWICE_IN_ISR.name),
     )
     findings = findings_of(
-        records.withColumn("problem", fn.explode(fn.array_compact(problems))),
+        records.withColumn("wording", fn.explode(fn.array_compact(problems))),
+        fn.col("wording"),
         invariant=INVARIANT,
-        message=text(
-            "{problem}: PartitionRecord(topic={topic}, partition={partition}, leader={leader}, "
-            "leader_epoch={leader_epoch}, isr={isr}, assigned_replicas={assigned_replicas})",
-            topic=quoted("topic"),
-            isr=_tuple("isr"),
-            assigned_replicas=_tuple("assigned_replicas"),
-        ),
+        facts=["leader", "leader_epoch", "isr", "assigned_replicas"],
     )
     return CheckFrames(findings, count_by_run(tables, records))
 
@@ -66,16 +60,6 @@ def _records(tables: Tables) -> DataFrame:
         .withColumn("isr", fn.sort_array("isr"))
         .select(*RECORD)
         .distinct()
-    )
-
-
-def _tuple(name: str) -> Column:
-    """Return an array of numbers as Python's repr() writes a tuple."""
-    comma = fn.when(fn.size(name) == 1, ",").otherwise("")
-    return text(
-        "({members}{comma})",
-        members=fn.array_join(fn.col(name).cast("array<string>"), ", "),
-        comma=comma,
     )
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
+from highwater_checker.wording import Wording
 from highwater_core.events import EventKind
 from highwater_pipeline.checks.evidence import PARTITION
 from highwater_pipeline.checks.findings import (
     Check,
     CheckFrames,
+    all_of,
     count_by_run,
     findings_of,
-    text,
 )
 from highwater_pipeline.checks.traces import events_of, with_life
 from highwater_pipeline.tables import Tables
@@ -36,7 +37,7 @@ def run(tables: Tables) -> CheckFrames:
         with_life(tables, each).select(*columns).dropna(subset=LEADERSHIP)
         for each in (became.unionByName(elected, allowMissingColumns=True), elected)
     )
-    findings = _two_leaders(led).unionByName(_repeats(elected))
+    findings = all_of(_two_leaders(led), _repeats(elected))
     return CheckFrames(findings, count_by_run(tables, led))
 
 
@@ -49,8 +50,9 @@ def _two_leaders(led: DataFrame) -> DataFrame:
     first = fn.first("leader", ignorenulls=True).over(so_far)
     return findings_of(
         led.withColumn("first", first).where(fn.col("leader") != fn.col("first")),
+        Wording.TWO_LEADERS,
         invariant=INVARIANT,
-        message=text("brokers {first} and {leader} both led at leader_epoch {leader_epoch}"),
+        facts=["first", "leader", "leader_epoch"],
     )
 
 
@@ -58,8 +60,9 @@ def _repeats(elected: DataFrame) -> DataFrame:
     times = elected.groupBy(*LEADERSHIP).agg(fn.count(fn.lit(1)).alias("times"))
     return findings_of(
         times.where(fn.col("times") > 1),
+        Wording.WRITTEN_TWICE,
         invariant=INVARIANT,
-        message=text("leader_epoch {leader_epoch} was written more than once"),
+        facts=["leader_epoch"],
     )
 
 

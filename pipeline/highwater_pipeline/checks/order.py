@@ -8,6 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
+from highwater_checker.wording import Wording
 from highwater_pipeline.checks.evidence import (
     OPERATION,
     PARTITION,
@@ -18,10 +19,9 @@ from highwater_pipeline.checks.evidence import (
 from highwater_pipeline.checks.findings import (
     Check,
     CheckFrames,
+    all_of,
     count_by_run,
     findings_of,
-    shown,
-    text,
 )
 from highwater_pipeline.tables import Tables
 
@@ -38,8 +38,8 @@ def run(tables: Tables) -> CheckFrames:
     Source: highwater_checker.invariants.order.
     """
     acknowledged = promised_sends(tables)
-    findings = _below_what_was_acknowledged(tables, acknowledged).unionByName(
-        _below_what_was_sent(acknowledged)
+    findings = all_of(
+        _below_what_was_acknowledged(tables, acknowledged), _below_what_was_sent(acknowledged)
     )
     return CheckFrames(findings, count_by_run(tables, acknowledged))
 
@@ -69,13 +69,11 @@ def _below_what_was_acknowledged(tables: Tables, acknowledged: DataFrame) -> Dat
         .withColumn("moment", fn.explode(moments))
         .where(fn.col("moment.at_ns").isNotNull())
         .withColumn("highest", highest)
-        .withColumn("highest_offset", -fn.col("highest.negative_offset"))
-        .where(~fn.col("moment.is_end") & (fn.col("offset") <= fn.col("highest_offset")))
+        .withColumn("first_offset", -fn.col("highest.negative_offset"))
+        .where(~fn.col("moment.is_end") & (fn.col("offset") <= fn.col("first_offset")))
     )
-    why = text(
-        "sent after {value} was acknowledged at {highest_offset}", value=shown("highest.value")
-    )
-    return _findings(late, "realtime-send", why)
+    first_value = fn.col("highest.value").alias("first_value")
+    return _findings(late, Wording.BELOW_ACKNOWLEDGED, "realtime-send", first_value, "first_offset")
 
 
 def _below_what_was_sent(acknowledged: DataFrame) -> DataFrame:
@@ -94,16 +92,19 @@ def _below_what_was_sent(acknowledged: DataFrame) -> DataFrame:
         .withColumn("highest", highest)
         .where(fn.col("offset") <= fn.col("highest"))
     )
-    return _findings(early, "nonmonotonic-send", text("sent after what lies at {highest}"))
+    return _findings(early, Wording.BELOW_SENT, "nonmonotonic-send", "highest")
 
 
-def _findings(misplaced: DataFrame, invariant: str, why: Column) -> DataFrame:
+def _findings(
+    misplaced: DataFrame, wording: Wording, invariant: str, *facts: str | Column
+) -> DataFrame:
     return findings_of(
         misplaced,
+        wording,
         invariant=invariant,
         offset="offset",
         operation="operation",
-        message=text("{value} lies at {offset}, {why}", value=shown("value"), why=why),
+        facts=["value", *facts],
     )
 
 

@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from highwater_checker.invariants.reads import CHECK as NAME
+from highwater_checker.wording import Wording
 from highwater_pipeline.checks.evidence import (
     PARTITION,
     PLACE,
@@ -20,11 +21,10 @@ from highwater_pipeline.checks.evidence import (
 from highwater_pipeline.checks.findings import (
     Check,
     CheckFrames,
+    all_of,
     findings_of,
     kept,
-    quoted,
     sum_by_run,
-    text,
 )
 from highwater_pipeline.checks.ranges import doubts
 from highwater_pipeline.tables import OPERATIONS, RUNS, Tables
@@ -63,11 +63,11 @@ def run(tables: Tables) -> CheckFrames:
     places = places_of(reads, READ_PLACE)
     beside = with_first(reads, places, READ_PLACE, ["line"])
     changed = beside.where(fn.col("value") != fn.col("first.value"))
-    findings = (
-        _read_twice(changed)
-        .unionByName(_read_above_the_high_watermark(reads))
-        .unionByName(_not_held(tables, reads, changed, held))
-        .unionByName(_never_read(tables, reads, held, last))
+    findings = all_of(
+        _read_twice(changed),
+        _read_above_the_high_watermark(reads),
+        _not_held(tables, reads, changed, held),
+        _never_read(tables, reads, held, last),
     )
     looked_at = places.select("run_id", fn.lit(1).alias("rows"))
     if where.like is not None:
@@ -89,12 +89,11 @@ def _silent(tables: Tables, reads: DataFrame) -> DataFrame:
 def _read_twice(changed: DataFrame) -> DataFrame:
     return findings_of(
         changed,
+        Wording.READ_TWICE,
         invariant=INVARIANT,
         offset="offset",
         operation="operation",
-        message=text(
-            "read {first}, then {value}", first=quoted("first.value"), value=quoted("value")
-        ),
+        facts=["value", fn.col("first.value").alias("first_value")],
     )
 
 
@@ -106,12 +105,11 @@ def _is_above_the_high_watermark() -> Column:
 def _read_above_the_high_watermark(reads: DataFrame) -> DataFrame:
     return findings_of(
         reads.where(_is_above_the_high_watermark()),
+        Wording.READ_UNCOMMITTED,
         invariant=INVARIANT,
         offset="offset",
         operation="operation",
-        message=text(
-            "{value} came with the high watermark {high_watermark}", value=quoted("value")
-        ),
+        facts=["value", "high_watermark"],
     )
 
 
@@ -133,12 +131,14 @@ def _not_held(tables: Tables, reads: DataFrame, changed: DataFrame, held: DataFr
         .join(fn.broadcast(changed.select(*LINE)), LINE, "left_anti")
         .dropDuplicates([*READ_PLACE, "broker"])
     )
-    what = text(
-        "{value} was read; broker {broker} holds {held}",
-        value=quoted("value"),
-        held=quoted("held"),
+    return findings_of(
+        gone,
+        Wording.READ_AND_GONE,
+        invariant=INVARIANT,
+        offset="offset",
+        broker="broker",
+        facts=["value", "held"],
     )
-    return findings_of(gone, invariant=INVARIANT, offset="offset", broker="broker", message=what)
 
 
 def _never_read(tables: Tables, reads: DataFrame, held: DataFrame, last: DataFrame) -> DataFrame:
@@ -151,8 +151,14 @@ def _never_read(tables: Tables, reads: DataFrame, held: DataFrame, last: DataFra
         .join(fn.broadcast(last), ["run_id", "topic"])
         .join(reads.hint("shuffle_hash"), READ_PLACE, "left_anti")
     )
-    what = text("{value} on broker {broker} was never read", value=quoted("value"))
-    return findings_of(unseen, invariant="unseen", offset="offset", broker="broker", message=what)
+    return findings_of(
+        unseen,
+        Wording.NEVER_READ,
+        invariant="unseen",
+        offset="offset",
+        broker="broker",
+        facts=["value"],
+    )
 
 
 def _last_incarnations(tables: Tables) -> DataFrame:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
+from highwater_checker.wording import Wording
 from highwater_pipeline.checks.evidence import (
     PARTITION,
     REPLICA,
@@ -19,21 +20,20 @@ from highwater_pipeline.checks.findings import (
     findings_of,
     kept,
     sum_by_run,
-    text,
 )
 from highwater_pipeline.checks.sums import sums_of
 from highwater_pipeline.tables import RECORDS, Tables
 
 BATCH = ["base_offset", "next_offset", "leader_epoch", "batch_crc"]
-NO_BATCH = "no batch"
 
 
 def run_segments_decode(tables: Tables) -> CheckFrames:
     """Find replicas whose log did not decode, though their brokers had stopped cleanly (I3)."""
     findings = findings_of(
         damaged_replicas(tables),
+        Wording.DAMAGED,
         invariant="I3",
-        message=text("broker {broker}: {damage}"),
+        facts=[fn.col("broker").alias("node"), "damage"],
     )
     return CheckFrames(findings, count_by_run(tables, asked_replicas(tables)))
 
@@ -43,9 +43,10 @@ def run_high_watermarks_are_held(tables: Tables) -> CheckFrames:
     replicas = whole_replicas(tables)
     findings = findings_of(
         replicas.where(fn.col("log_end_offset") < fn.col("high_watermark")),
+        Wording.ENDS_BELOW_HIGH_WATERMARK,
         invariant="I4",
         offset="log_end_offset",
-        message=text("broker {broker}: log ends at {log_end_offset}, HW {high_watermark}"),
+        facts=[fn.col("broker").alias("node"), "high_watermark"],
     )
     return CheckFrames(findings, count_by_run(tables, replicas))
 
@@ -71,13 +72,10 @@ def run_replica_equality(tables: Tables) -> CheckFrames:
     )
     findings = findings_of(
         different,
+        Wording.UNLIKE,
         invariant="I3",
         offset=fn.least("expected.base_offset", "found.base_offset"),
-        message=text(
-            "broker {reference} holds {expected}, broker {broker} holds {found}",
-            expected=_show("expected"),
-            found=_show("found"),
-        ),
+        facts=["reference", "expected", fn.col("broker").alias("node"), "found"],
     )
     # One batch of each is a pair, and each that the other lacks.
     pairs = fn.greatest("found.rows", "expected.rows").alias("pairs")
@@ -150,14 +148,6 @@ def _pairs(batches: DataFrame, replicas: DataFrame) -> DataFrame:
         .select(*REPLICA, "reference", "number", "expected")
     )
     return expected.join(found, [*REPLICA, "reference", "number"], "full_outer")
-
-
-def _show(batch: str) -> Column:
-    shown = text(
-        "[{base_offset}, {next_offset}) of epoch {leader_epoch}",
-        **{name: f"{batch}.{name}" for name in ("base_offset", "next_offset", "leader_epoch")},
-    )
-    return fn.coalesce(shown, fn.lit(NO_BATCH))
 
 
 SEGMENTS_DECODE = Check("segments decode", "I3", run_segments_decode)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
+from highwater_checker.wording import Wording
 from highwater_core.events import EventKind
 from highwater_pipeline.checks.evidence import (
     PARTITION,
@@ -19,8 +20,6 @@ from highwater_pipeline.checks.findings import (
     count_by_run,
     findings_of,
     kept,
-    shown,
-    text,
 )
 from highwater_pipeline.checks.traces import deleted_topics, events_of
 from highwater_pipeline.tables import RECORDS, Tables
@@ -28,7 +27,6 @@ from highwater_pipeline.tables import RECORDS, Tables
 INVARIANT = "I1"
 ACKNOWLEDGEMENT = [*PLACE, "process", "line", "operation", "value"]
 NO_EPOCH = -1
-NOBODY = "nobody traced it"
 
 
 def run(tables: Tables) -> CheckFrames:
@@ -54,18 +52,18 @@ def run(tables: Tables) -> CheckFrames:
     lacking = kept(_lacking(_with_epochs(acknowledged, held, appended), begun))
     findings = findings_of(
         _with_appends(lacking, appended),
+        Wording.SUCCESSOR_LACKS,
         invariant=INVARIANT,
         offset="offset",
         broker="lacking.node",
         operation="operation",
-        message=text(
-            "{value} of leader_epoch {epoch} was acknowledged; appended there: {appends}; broker "
-            "{node} began leader_epoch {began} with a log that ended at {end_offset}",
-            value=shown("value"),
-            node="lacking.node",
-            began="lacking.epoch",
-            end_offset="lacking.offset",
-        ),
+        facts=[
+            "value",
+            "epoch",
+            "appends",
+            fn.col("lacking.epoch").alias("began"),
+            fn.col("lacking.offset").alias("end_offset"),
+        ],
     )
     return CheckFrames(findings, count_by_run(tables, acknowledged))
 
@@ -136,7 +134,7 @@ def _lacking(with_epochs: DataFrame, begun: DataFrame) -> DataFrame:
 
 
 def _with_appends(lacking: DataFrame, appended: DataFrame) -> DataFrame:
-    """Return the acknowledgements with appends: a text of the traced appends at their offset."""
+    """Return the acknowledgements with appends: who traced appends at their offset, or null."""
     traced = (
         lacking.select(*ACKNOWLEDGEMENT)
         .join(_appends(appended), PARTITION)
@@ -144,9 +142,8 @@ def _with_appends(lacking: DataFrame, appended: DataFrame) -> DataFrame:
         .groupBy(*ACKNOWLEDGEMENT)
         .agg(fn.sort_array(fn.collect_list("append")).alias("appends"))
     )
-    in_words = fn.transform("appends", _in_words)
-    words = traced.withColumn("appends", fn.array_join(in_words, ", "))
-    return lacking.join(words, ACKNOWLEDGEMENT, "left").fillna(NOBODY, ["appends"])
+    by = fn.transform("appends", lambda append: fn.struct(append.node, append.epoch))
+    return lacking.join(traced.withColumn("appends", by), ACKNOWLEDGEMENT, "left")
 
 
 def _appends(appended: DataFrame) -> DataFrame:
@@ -158,10 +155,6 @@ def _appends(appended: DataFrame) -> DataFrame:
 def _covers(append: str) -> Column:
     offset = fn.col("offset")
     return (fn.col(f"{append}.offset") <= offset) & (offset < fn.col(f"{append}.end_offset"))
-
-
-def _in_words(append: Column) -> Column:
-    return text("broker {node} in leader_epoch {epoch}", node=append.node, epoch=append.epoch)
 
 
 CHECK = Check("no leader lacks what older ones acknowledged (I1)", INVARIANT, run)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pyspark.sql import functions as fn
 
 from highwater_checker.invariants.truncations import CHECK as NAME
+from highwater_checker.wording import Wording
 from highwater_core.events import EventKind
 from highwater_pipeline.checks.findings import (
     Check,
     CheckFrames,
     count_by_run,
     findings_of,
-    text,
 )
 from highwater_pipeline.checks.traces import events_of
 from highwater_pipeline.tables import Tables
@@ -30,15 +30,12 @@ def run(tables: Tables) -> CheckFrames:
     followed = events_of(tables, EventKind.BECAME_FOLLOWER)
     findings = findings_of(
         truncated.where(fn.col("offset") < fn.col("high_watermark")),
+        Wording.CUT_BELOW_HIGH_WATERMARK,
         invariant=INVARIANT,
         topic=fn.coalesce("topic", fn.lit("")),
         partition=fn.coalesce("partition", fn.lit(-1)),
         offset="offset",
-        message=text(
-            "broker {node} cut its log to {offset}, below its high watermark {high_watermark}: "
-            "{reason}",
-            reason=fn.coalesce("reason", fn.lit("")),
-        ),
+        facts=["node", "high_watermark", "reason"],
     )
     looked_at = truncated.select("run_id").unionByName(followed.select("run_id"))
     return CheckFrames(findings, count_by_run(tables, looked_at))
