@@ -1,6 +1,7 @@
-"""The checks said again as SQL texts for DuckDB, which the tests hold the pipeline's against.
+"""The checks as SQL texts for DuckDB, which the tests hold the checker against as well.
 
-Written to be another opinion, not to be fast: where DuckDB takes long, the text may be the reason.
+Some are the pipeline's own texts, which Spark runs too. The others are said again in sql/, to be
+another opinion and not to be fast: where DuckDB takes long, the text may be the reason.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import duckdb
 
 from bench.pipeline.cost import Answer, Engine, Job
 from bench.pipeline.seven import LATENCIES
+from highwater_pipeline.checks import in_sql
+from highwater_pipeline.checks.in_sql import tables_of
 from highwater_pipeline.checks.registry import CHECKS
 from highwater_pipeline.tables import TABLES, Table
 
@@ -32,8 +35,33 @@ FROM sends GROUP BY run_id;
 
 CREATE VIEW examined AS SELECT run_id, acknowledged FROM percentiles;
 """
-SQL = {path.stem: path.read_text() for path in sorted(Path(__file__).with_name("sql").iterdir())}
+SPARKS_FUNCTIONS = """
+CREATE MACRO array_except(a, b) AS list_filter(a, lambda x: NOT list_contains(b, x));
+CREATE MACRO explode(a) AS unnest(a);
+CREATE MACRO get(a, place) AS a[place + 1];
+CREATE MACRO size(a) AS len(a);
+CREATE MACRO xxhash64(x) AS hash(x);
+"""
+"""What the pipeline's texts call that DuckDB names differently."""
+
+
+def in_views(text: str) -> str:
+    """Return statements that make views of the relations of a text of the pipeline's."""
+    relations = text.format(**{name: name for name in tables_of(text)})
+    return f"""{SPARKS_FUNCTIONS}
+CREATE VIEW findings AS {relations} SELECT * FROM findings;
+CREATE VIEW looked_at AS {relations} SELECT run_id FROM examined;
+CREATE VIEW examined AS
+SELECT u.run_id, count(l.run_id) FROM runs u LEFT JOIN looked_at l USING (run_id) GROUP BY ALL;
+"""  # noqa: S608
+
+
+SAID_AGAIN = {
+    path.stem: path.read_text() for path in sorted(Path(__file__).with_name("sql").iterdir())
+}
 """By the short name of the check that each says again."""
+SQL = SAID_AGAIN | {name: in_views(text) for name, text in in_sql.TEXTS.items()}
+"""By the check's short name, statements that create the views findings and examined."""
 TEXTS = {CHECKS[name].name: text for name, text in SQL.items()} | {LATENCIES: LATENCIES_TEXT}
 """By the check's name; there is none for the checks of looks."""
 

@@ -17,12 +17,11 @@ import polars as pl
 from bench.pipeline.cost import Answer, Engine, Job
 from bench.pipeline.seven import LATENCIES
 from highwater_core.events import EventKind
-from highwater_pipeline.checks import acknowledged_records, completeness, leader_uniqueness
 from highwater_pipeline.checks.evidence import OPERATION, PARTITION, REPLICA
-from highwater_pipeline.checks.leader_uniqueness import LEADERSHIP
-from highwater_pipeline.checks.replica_equality import REPLICA_EQUALITY
+from highwater_pipeline.checks.registry import CHECKS
 from highwater_pipeline.tables import EVENTS, OPERATIONS, RECORDS, REPLICAS, Table
 
+LEADERSHIP = [*PARTITION, "life", "leader_epoch"]
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 STOPPED = 3
 """The exit code of a process whose check took too long: polars cannot be interrupted."""
@@ -158,9 +157,9 @@ def _whole(scan: Scan) -> pl.LazyFrame:
 
 
 QUERIES: dict[str, Query] = {
-    acknowledged_records.CHECK.name: _acknowledged_records,
-    REPLICA_EQUALITY.name: _replica_equality,
-    leader_uniqueness.CHECK.name: _leader_uniqueness,
-    completeness.CHECK.name: _completeness,
+    CHECKS["acknowledged_records"].name: _acknowledged_records,
+    CHECKS["replica_equality"].name: _replica_equality,
+    CHECKS["leader_uniqueness"].name: _leader_uniqueness,
+    CHECKS["completeness"].name: _completeness,
     LATENCIES: _latencies,
 }

@@ -8,25 +8,18 @@ it, a window along each node's events and one along what leaders called committe
 
 from __future__ import annotations
 
-from highwater_pipeline.checks import (
-    acknowledged_records,
-    committed_before,
-    completeness,
-    leader_uniqueness,
-    reads,
-)
-from highwater_pipeline.checks.replica_equality import REPLICA_EQUALITY
+from highwater_pipeline.checks.registry import CHECKS
 
 LATENCIES = "latency percentiles of sends (M01)"
 """No check: a metric, of the seven all the same."""
 
 SEVEN = {
-    acknowledged_records.CHECK.name: "lost write",
-    REPLICA_EQUALITY.name: "divergence",
-    leader_uniqueness.CHECK.name: "leader uniqueness",
-    completeness.CHECK.name: "high watermark monotonic, by a window",
-    committed_before.CHECK.name: "high watermark monotonic, by a function",
-    reads.CHECK.name: "read above the high watermark",
+    CHECKS["acknowledged_records"].name: "lost write",
+    CHECKS["replica_equality"].name: "divergence",
+    CHECKS["leader_uniqueness"].name: "leader uniqueness",
+    CHECKS["completeness"].name: "high watermark monotonic, by a window",
+    CHECKS["committed_before"].name: "high watermark monotonic, by a function",
+    CHECKS["reads"].name: "read above the high watermark",
     LATENCIES: "acknowledgement latency percentiles",
 }
 """By the name here, what it stands for."""

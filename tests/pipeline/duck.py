@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from bench.pipeline.in_duckdb import SQL
+Row = tuple[Any, ...]
 
 
-def opinion(
-    name: str, tables: Mapping[str, pa.Table], *wanted: str
-) -> dict[str, list[tuple[Any, ...]]]:
-    """Return the rows of the wanted relations that a check's text creates, each sorted.
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A relation's rows, in no order, and the names of their columns."""
+
+    columns: tuple[str, ...]
+    rows: list[Row]
+
+    def by_name(self) -> Iterator[dict[str, Any]]:
+        """Yield each row's cells by their columns' names."""
+        return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
+
+
+def query(text: str, tables: Mapping[str, pa.Table], *wanted: str) -> list[Relation]:
+    """Run the text's statements, and return the wanted relations.
 
     The tables go by their own names (arrow_tables of frames.py makes them).
     """
-    return query(SQL[name], tables, *wanted)
-
-
-def query(
-    text: str, tables: Mapping[str, pa.Table], *wanted: str
-) -> dict[str, list[tuple[Any, ...]]]:
-    """Run the text's statements, then return each wanted relation's rows, sorted."""
     with duckdb.connect() as connection:
         for name, rows in tables.items():
             connection.register(name, rows)
         connection.execute(text)
-        return {
-            name: sorted(connection.execute(f"SELECT * FROM {name}").fetchall())  # noqa: S608
-            for name in wanted
-        }
+        return [_relation(connection, name) for name in wanted]
+
+
+def _relation(connection: duckdb.DuckDBPyConnection, name: str) -> Relation:
+    found = connection.execute(f"SELECT * FROM {name}")  # noqa: S608
+    columns = tuple(each[0] for each in found.description or ())
+    return Relation(columns, found.fetchall())

@@ -5,18 +5,19 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
+from bench.pipeline.in_duckdb import SAID_AGAIN
 from highwater_pipeline import judging
-from highwater_pipeline.checks import high_watermarks, truncations
+from highwater_pipeline.checks import high_watermarks
 from highwater_pipeline.checks.idle import Idleness
+from highwater_pipeline.checks.in_sql import TEXTS, tables_of
 from highwater_pipeline.checks.registry import CHECKS
-from highwater_pipeline.checks.replica_equality import HIGH_WATERMARKS_ARE_HELD
 from highwater_pipeline.judging import Judgement, judge, verdicts
-from highwater_pipeline.tables import REPLICAS, RUNS, Row
+from highwater_pipeline.tables import REPLICAS, RUNS, TABLES, Row
 from tests.pipeline.frames import tables_from_rows
 
 ALL = "one leader per leader epoch (I7)"
 IDLE = high_watermarks.CHECK.name
-FOLLOWERS = truncations.CHECK.name
+FOLLOWERS = CHECKS["truncations"].name
 
 
 @pytest.mark.parametrize(
@@ -82,11 +83,19 @@ def test_few_findings_are_shown_and_all_are_counted(
     ]
     runs = [{"run_id": run_id} for run_id in ("a", "b", "c")]
     judged = judge(
-        HIGH_WATERMARKS_ARE_HELD, tables_from_rows(spark, {RUNS: runs, REPLICAS: replicas})
+        CHECKS["high_watermarks_are_held"],
+        tables_from_rows(spark, {RUNS: runs, REPLICAS: replicas}),
     )
     assert judged.examined == {"a": 2, "b": 2, "c": 0}
     assert judged.found == {"a": 2, "b": 2}
     assert [(row["run_id"], row["partition"]) for row in judged.shown] == [("a", 1), ("a", 2)]
+
+
+def test_every_text_is_of_a_check_and_is_said_once() -> None:
+    assert set(TEXTS) | set(SAID_AGAIN) <= set(CHECKS)
+    assert not set(TEXTS) & set(SAID_AGAIN)
+    tables = {table.name for table in TABLES}
+    assert {name for text in TEXTS.values() for name in tables_of(text)} <= tables
 
 
 def test_every_check_has_a_name_of_its_own() -> None:

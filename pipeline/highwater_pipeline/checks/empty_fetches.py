@@ -111,4 +111,4 @@ def _told_before_by_another(probes: DataFrame, answered: DataFrame) -> DataFrame
     return probes.join(earlier, [*same, before], "left_semi")
 
 
-CHECK = Check(NAME, INVARIANT, run)
+CHECK = Check(NAME, run)

@@ -100,16 +100,7 @@ def held_records(tables: Tables) -> DataFrame:
 def whole_replicas(tables: Tables) -> DataFrame:
     """Return the rows of REPLICAS whose log decoded and that a verdict needs.
 
+    It needs those with a high watermark: see ingest.replica_logs.asked_of.
     No check looks whether every assigned replica was read: verdicts require that.
     """
-    return asked_replicas(tables).where(fn.col("damage").isNull())
-
-
-def damaged_replicas(tables: Tables) -> DataFrame:
-    """Return the rows of REPLICAS whose log did not decode and that a verdict needs."""
-    return asked_replicas(tables).where(fn.col("damage").isNotNull())
-
-
-def asked_replicas(tables: Tables) -> DataFrame:
-    """Return the rows of REPLICAS that a verdict needs: see ingest.replica_logs.asked_of."""
-    return tables[REPLICAS].where(fn.col("high_watermark") >= 0)
+    return tables[REPLICAS].where(fn.col("damage").isNull() & (fn.col("high_watermark") >= 0))

@@ -34,12 +34,10 @@ class CheckFrames:
 class Check:
     """A check by its name in highwater_checker.
 
-    invariant: the invariant that it checks; its findings may name a special case of it.
     run: returns frames that Spark computes later; it only reads the tables.
     """
 
     name: str
-    invariant: str
     run: Callable[[Tables], CheckFrames]
 
 

@@ -136,4 +136,4 @@ def _in_one_incarnation(tables: Tables) -> DataFrame:
     return incarnations.where("number = 1").select(*STAY)
 
 
-CHECK = Check(NAME, INVARIANT, run)
+CHECK = Check(NAME, run)

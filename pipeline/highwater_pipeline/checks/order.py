@@ -108,4 +108,4 @@ def _findings(
     )
 
 
-CHECK = Check("records lie in the order of sends", "realtime-send", run)
+CHECK = Check("records lie in the order of sends", run)

@@ -186,4 +186,4 @@ def _last_incarnations(tables: Tables) -> DataFrame:
     )
 
 
-CHECK = Check(NAME, INVARIANT, run)
+CHECK = Check(NAME, run)

@@ -4,38 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from highwater_checker.invariants.truncations import CHECK as TRUNCATIONS
 from highwater_pipeline.checks import (
     acknowledged_records,
     committed_before,
     completeness,
-    duplicates,
     empty_fetches,
     high_watermarks,
-    inconsistent_offsets,
-    isr,
-    leader_uniqueness,
     order,
     reads,
     replica_equality,
     successors,
-    truncations,
 )
 from highwater_pipeline.checks.findings import Check
+from highwater_pipeline.checks.in_sql import check_in_sql
 
 CHECKS: Mapping[str, Check] = {
     "completeness": completeness.CHECK,
-    "segments_decode": replica_equality.SEGMENTS_DECODE,
+    "segments_decode": check_in_sql("segments_decode", "segments decode"),
     "acknowledged_records": acknowledged_records.CHECK,
     "successors": successors.CHECK,
-    "duplicates": duplicates.CHECK,
+    "duplicates": check_in_sql("duplicates", "what was sent once is there once"),
     "order": order.CHECK,
-    "inconsistent_offsets": inconsistent_offsets.CHECK,
+    "inconsistent_offsets": check_in_sql(
+        "inconsistent_offsets", "one offset is one record to everyone"
+    ),
     "reads": reads.CHECK,
-    "replica_equality": replica_equality.REPLICA_EQUALITY,
-    "high_watermarks_are_held": replica_equality.HIGH_WATERMARKS_ARE_HELD,
-    "leader_uniqueness": leader_uniqueness.CHECK,
-    "truncations": truncations.CHECK,
-    "isr": isr.CHECK,
+    "replica_equality": replica_equality.CHECK,
+    "high_watermarks_are_held": check_in_sql(
+        "high_watermarks_are_held", "log start <= HW <= LEO (I4)"
+    ),
+    "leader_uniqueness": check_in_sql("leader_uniqueness", "one leader per leader epoch (I7)"),
+    "truncations": check_in_sql("truncations", TRUNCATIONS),
+    "isr": check_in_sql("isr", "the ISR is within the assignment (I6)"),
     "high_watermarks": high_watermarks.CHECK,
     "committed_before": committed_before.CHECK,
     "empty_fetches": empty_fetches.CHECK,

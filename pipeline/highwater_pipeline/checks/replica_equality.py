@@ -1,4 +1,4 @@
-"""I3, I4: logs decode, replicas hold equal batches below the high watermark, and hold all of it."""
+"""I3: replicas hold equal batches from the highest log start to the lowest high watermark."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ from highwater_checker.wording import Wording
 from highwater_pipeline.checks.evidence import (
     PARTITION,
     REPLICA,
-    asked_replicas,
-    damaged_replicas,
     whole_replicas,
 )
 from highwater_pipeline.checks.findings import (
     Check,
     CheckFrames,
-    count_by_run,
     findings_of,
     kept,
     sum_by_run,
@@ -27,31 +24,7 @@ from highwater_pipeline.tables import RECORDS, Tables
 BATCH = ["base_offset", "next_offset", "leader_epoch", "batch_crc"]
 
 
-def run_segments_decode(tables: Tables) -> CheckFrames:
-    """Find replicas whose log did not decode, though their brokers had stopped cleanly (I3)."""
-    findings = findings_of(
-        damaged_replicas(tables),
-        Wording.DAMAGED,
-        invariant="I3",
-        facts=[fn.col("broker").alias("node"), "damage"],
-    )
-    return CheckFrames(findings, count_by_run(tables, asked_replicas(tables)))
-
-
-def run_high_watermarks_are_held(tables: Tables) -> CheckFrames:
-    """Find replicas whose log ends below their high watermark (I4: HW <= LEO)."""
-    replicas = whole_replicas(tables)
-    findings = findings_of(
-        replicas.where(fn.col("log_end_offset") < fn.col("high_watermark")),
-        Wording.ENDS_BELOW_HIGH_WATERMARK,
-        invariant="I4",
-        offset="log_end_offset",
-        facts=[fn.col("broker").alias("node"), "high_watermark"],
-    )
-    return CheckFrames(findings, count_by_run(tables, replicas))
-
-
-def run_replica_equality(tables: Tables) -> CheckFrames:
+def run(tables: Tables) -> CheckFrames:
     """Compare each partition's replicas with the one on its lowest broker, batch by batch.
 
     The first difference of each is found, from the highest log start to the lowest high watermark;
@@ -150,6 +123,4 @@ def _pairs(batches: DataFrame, replicas: DataFrame) -> DataFrame:
     return expected.join(found, [*REPLICA, "reference", "number"], "full_outer")
 
 
-SEGMENTS_DECODE = Check("segments decode", "I3", run_segments_decode)
-REPLICA_EQUALITY = Check("replicas are byte-equal (I3)", "I3", run_replica_equality)
-HIGH_WATERMARKS_ARE_HELD = Check("log start <= HW <= LEO (I4)", "I4", run_high_watermarks_are_held)
+CHECK = Check("replicas are byte-equal (I3)", run)

@@ -1,0 +1,35 @@
+-- I7: an epoch's leader is another one than its first event names, or an epoch was written twice.
+-- Events are in the order of their files' names, then as each node wrote them. Each life of a
+-- topic, which its id tells, has its epochs; deleted topics without ids are left out.
+WITH gone AS (
+  SELECT run_id, topic FROM {events} WHERE kind = 'topic_deleted'
+  UNION
+  SELECT run_id, explode(deleted) FROM {events} WHERE kind = 'topics_changed'
+), examined AS (
+  SELECT e.run_id, e.topic, e.partition, e.leader_epoch, e.kind, e.seq,
+    CASE WHEN e.kind = 'became_leader' THEN e.node ELSE e.leader END AS leader,
+    CASE WHEN e.node < 1000 THEN 'broker-' ELSE 'controller-' END
+      || e.node || '-' || e.incarnation || '.jsonl' AS file,
+    CASE WHEN g.topic IS NULL THEN '' ELSE e.topic_id END AS life
+  FROM {events} e LEFT JOIN gone g ON g.run_id = e.run_id AND g.topic = e.topic
+  WHERE e.kind IN ('became_leader', 'leader_elected')
+    AND e.topic IS NOT NULL AND e.partition IS NOT NULL AND e.leader_epoch IS NOT NULL
+    AND (g.topic IS NULL OR e.topic_id <> '')
+), led AS (
+  SELECT *, first_value(leader) OVER (
+    PARTITION BY run_id, topic, partition, life, leader_epoch ORDER BY file, seq
+  ) AS first
+  FROM examined
+  WHERE leader IS NOT NULL
+), findings AS (
+  SELECT run_id, 'I7' AS invariant, topic, partition, 'TWO_LEADERS' AS wording,
+    first, leader, leader_epoch
+  FROM led
+  WHERE leader <> first
+  UNION ALL
+  SELECT run_id, 'I7', topic, partition, 'WRITTEN_TWICE', NULL, NULL, leader_epoch
+  FROM examined
+  WHERE kind = 'leader_elected'
+  GROUP BY run_id, topic, partition, life, leader_epoch
+  HAVING count(*) > 1
+)
