@@ -50,7 +50,7 @@ from highwater_pipeline.campaign.tables import DATA_VERSION, SCHEDULES
 from highwater_pipeline.ingest.decoding import Row
 from highwater_simulator.generate import Family
 from highwater_simulator.search import Chunk, Kind, schedules_of, total
-from tests.pipeline import command
+from tests.pipeline.command import highwater_without_java
 
 WITHIN_S = 300
 
@@ -76,11 +76,6 @@ def numbers_in(spark: SparkSession, store: Path) -> list[int]:
     rows = read_rows(spark, store, SCHEDULES, "c").select("number", "group").collect()
     assert all(row["group"] == row["number"] // 4 for row in rows)
     return sorted(row["number"] for row in rows)
-
-
-def highwater(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run the command where there is no Java."""
-    return command.highwater(*arguments, cwd=cwd, within_s=WITHIN_S, JAVA_HOME=str(cwd / "nowhere"))
 
 
 # ---------------------------------------------------------------- what is run
@@ -316,8 +311,8 @@ def opened(store: Path, name: str, asked: Settings) -> Settings:
 def test_one_process_at_a_time_runs_a_campaign(tmp_path: Path) -> None:
     command = ("campaign", "--seeds", "1", "--store", "tables", "--name")
     with open_campaign(tmp_path / "tables", "c", settings()):
-        second = highwater(*command, "c", cwd=tmp_path)
-        another = highwater(*command, "d", cwd=tmp_path)
+        second = highwater_without_java(*command, "c", cwd=tmp_path)
+        another = highwater_without_java(*command, "d", cwd=tmp_path)
     assert second.returncode == 2
     assert "campaign c is being run: another process is at work in " in second.stderr
     assert "wait until it has ended" in second.stderr
@@ -452,7 +447,7 @@ def test_a_digest_is_of_modules_as_of_packages(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_done_is_said(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
-    done = highwater("campaign", "--seeds", "1", *arguments, cwd=tmp_path)
+    done = highwater_without_java("campaign", "--seeds", "1", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr

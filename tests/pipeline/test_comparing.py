@@ -30,7 +30,7 @@ from highwater_pipeline.metrics.confidence import FASTER, NOT_SHOWN, SLOWER, TOO
 from highwater_pipeline.report.comparisons import page_of_comparison
 from highwater_pipeline.report.pages import write_page
 from highwater_pipeline.tables import EVENTS, FAULTS, OPERATIONS, RUNS, Row, Tables
-from tests.pipeline.command import highwater
+from tests.pipeline.command import highwater, highwater_without_java
 from tests.pipeline.comparing_rows import run_of, store_of
 from tests.pipeline.frames import tables_from_rows
 from tests.pipeline.run_folders import clean_run
@@ -370,7 +370,7 @@ def pipeline(*arguments: str, cwd: Path, **environment: str) -> subprocess.Compl
 def test_what_cannot_be_compared_is_said_before_spark_starts(
     tmp_path: Path, arguments: tuple[str, ...], says: str
 ) -> None:
-    done = pipeline(*arguments, cwd=tmp_path, JAVA_HOME=str(tmp_path / "no-java"))
+    done = highwater_without_java("pipeline", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("highwater: ")
     assert says in done.stderr

@@ -177,12 +177,15 @@ def by(request: pytest.FixtureRequest, spark: SparkSession) -> SparkSession | No
     return spark if request.param else None
 
 
+ODD = "a b=c%2F'é[1]"
+
+
 @pytest.fixture(scope="module")
 def ingested(
     by: SparkSession | None, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Ingested:
     root, store = tmp_path_factory.mktemp("runs"), tmp_path_factory.mktemp("store")
-    folders = [clean_run(root / "clean").path]
+    folders = [clean_run(root / name).path for name in ("clean", ODD)]
     for break_it in BROKEN:
         folder = clean_run(root / break_it.__name__)
         break_it(folder)
@@ -401,7 +404,7 @@ def test_documents_that_are_wrong_are_in_quarantine_and_tell_nothing(ingested: I
 
 def test_the_report_tells_of_every_folder(ingested: Ingested) -> None:
     report, root = ingested.report, ingested.root
-    names = ["clean", *(break_it.__name__ for break_it in BROKEN)]
+    names = ["clean", ODD, *(break_it.__name__ for break_it in BROKEN)]
     assert report.run_ids == tuple(names)
     assert report.runs[0].rows == CLEAN_ROWS
     assert {run.run_id: run.why for run in report.runs if run.taken is Taken.REFUSED} == {
@@ -421,7 +424,7 @@ def test_the_report_tells_of_every_folder(ingested: Ingested) -> None:
         "not copied": 1,
     }
     first, second, *refused = str(report).splitlines()
-    count = len(BROKEN) + 1
+    count = len(BROKEN) + 2
     assert first.startswith(f"{count} ingested, 3 refused; rows: {count} runs, ")
     assert second == (
         "quarantined: 2 not JSON, 1 not copied, 1 not finished, 1 torn, 4 unexpected, 6 wrong"
@@ -466,13 +469,10 @@ def test_only_runs_that_changed_are_taken_in_again(
 
 
 def test_a_run_may_have_any_name_that_a_folder_has(
-    by: SparkSession | None, spark: SparkSession, tmp_path: Path
+    by: SparkSession | None, ingested: Ingested
 ) -> None:
-    name = "a b=c%2F'é[1]"
-    folder = clean_run(tmp_path / name).path
-    store = tmp_path / "store"
-    for taken in (Taken.INGESTED, Taken.UNCHANGED):
-        (run,) = ingest(by, [folder], store).runs
-        assert (run.run_id, run.taken) == (name, taken)
-    for table, rows in rows_in(spark, store).items():
-        assert {row["run_id"] for row in rows} == ({name} if rows else set()), table
+    assert {table: len(ingested.of(ODD, table)) for table in TABLES} == {
+        table: len(ingested.of("clean", table)) for table in TABLES
+    }
+    (run,) = ingest(by, [ingested.root / ODD], ingested.store).runs
+    assert (run.run_id, run.taken) == (ODD, Taken.UNCHANGED)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from highwater_pipeline.locking import InUse, reading, writing
-from tests.pipeline.command import highwater
+from tests.pipeline.command import highwater_without_java
 
 HOLDS_UNTIL_KILLED = """
 import sys
@@ -92,12 +92,7 @@ def test_a_store_is_not_read_while_runs_are_taken_in(
     with writing(store):
         pass
     with lock(store):
-        done = highwater(
-            *("pipeline", *arguments, "--store", "tables"),
-            cwd=tmp_path,
-            within_s=WITHIN_S,
-            JAVA_HOME=str(tmp_path / "nowhere"),
-        )
+        done = highwater_without_java("pipeline", *arguments, "--store", "tables", cwd=tmp_path)
     assert done.returncode == 2
     says = "another process is at work in tables: wait until it has ended, or take another --store"
     assert (says in done.stderr) is is_refused

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from highwater_checker.verdict import EXIT_CODES, Outcome
-from tests.pipeline.command import highwater
+from tests.pipeline.command import highwater, highwater_without_java
 from tests.pipeline.run_folders import clean_run
 
 WITHIN_S = 900
@@ -46,23 +46,29 @@ def test_a_run_becomes_a_report_and_is_taken_in_once(tmp_path: Path) -> None:
     assert (tmp_path / "runs" / "pipeline" / "report.html").read_text() == page
 
 
-@pytest.mark.parametrize("case", ["no java", "old java", "no run"])
-def test_what_cannot_be_done_is_said_with_what_to_do(tmp_path: Path, case: str) -> None:
-    java = tmp_path / "jdk" / "bin" / "java"
-    environment = {}
+def test_without_a_run_it_ends_though_spark_starts_meanwhile(tmp_path: Path) -> None:
     (tmp_path / "run-1").mkdir()
-    if case != "no run":
-        environment["JAVA_HOME"] = str(tmp_path / "jdk")
-    if case == "old java":
+    done = pipeline_run("run-1", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "none of these folders is a run" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("is_there", [False, True], ids=["no java", "old java"])
+def test_without_a_java_that_will_do_it_says_what_to_install(
+    tmp_path: Path, is_there: bool
+) -> None:
+    java = tmp_path / "jdk" / "bin" / "java"
+    (tmp_path / "run-1").mkdir()
+    said = "install a JRE"
+    if is_there:
         java.parent.mkdir(parents=True)
         java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
         java.chmod(0o755)
-    done = pipeline_run("run-1", cwd=tmp_path, **environment)
+        said = f'Spark needs Java 17 or newer; {java} is openjdk version "11.0.2"'
+    done = highwater_without_java(
+        "pipeline", "run", "run-1", cwd=tmp_path, java_home=tmp_path / "jdk"
+    )
     assert done.returncode == 2
-    said = {
-        "no java": "install a JRE",
-        "old java": "Spark needs Java 17 or newer; " + str(java) + ' is openjdk version "11.0.2"',
-        "no run": "none of these folders is a run",
-    }
-    assert said[case] in done.stderr
+    assert said in done.stderr
     assert "Traceback" not in done.stderr
