@@ -43,13 +43,15 @@ Rows = Iterable[Mapping[str, Any]]
 
 
 def tables_from_rows(spark: SparkSession, given: Mapping[Table, Rows]) -> Tables:
-    """Return every table, with the rows that are given of some."""
+    """Return every table, with the rows that are given of some, as read_tables has small ones."""
     by_name = {table.name: rows for table, rows in given.items()}
     return Tables(
         {
             table.name: spark.createDataFrame(
                 [tuple(row.get(name) for name in table.columns) for row in rows], table.schema
             )
+            .coalesce(1)
+            .cache()
             for table in TABLES
             for rows in (by_name.get(table.name, ()),)
         }
