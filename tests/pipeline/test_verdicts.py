@@ -1,24 +1,32 @@
-"""What may be idle is the same to the judge of a run's files and to the pipeline's tables."""
+"""The judge of a run's files and the pipeline's tables say the same of runs in both worlds."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from highwater.project import project_root
+from highwater.report.screen import Screen
+from highwater.run_folder import RunFolder
+from highwater.runs.plans.in_simulator import run_in_simulator
+from highwater_chaos.plan import decode_plan
 from highwater_checker.idle import LONG_NS, hidden_for_long
 from highwater_checker.looks import Look, encode_look
 from highwater_checker.probes import NO_ANSWER, Probe, encode_probe
 from highwater_checker.run_folder.documents import FINAL_LOOK, PROMISES, Promises
 from highwater_core.ids import NodeId, Offset
-from highwater_pipeline.analysis import analyse
+from highwater_pipeline.analysis import Analysis, analyse
+from highwater_pipeline.checks import acknowledged_records
 from highwater_pipeline.checks.idle import HIDDEN_FOR_LONG
-from highwater_pipeline.ingest import ingest
+from highwater_pipeline.ingest import documents, ingest
 from highwater_pipeline.tables import read_tables
 from highwater_wire.kafka.record_batch import build_batch
 from tests.pipeline.duck import query
@@ -26,6 +34,8 @@ from tests.pipeline.frames import Run, arrow_tables
 from tests.support.evidence_makers import look, replica
 from tests.support.run_on_disk import broker, segment, write, write_run
 
+PLAN = project_root() / "tests" / "scenarios" / "leader_killed.json"
+SIMULATED = ("simulated", "unwatched", "large")
 LOST = "lost-record"
 MANY = 5
 """Checks that have nothing to examine in an empty run."""
@@ -123,19 +133,39 @@ def looked(folder: Path, *looks: Look) -> None:
     write(folder / FINAL_LOOK.name, FINAL_LOOK.encode(looks[-1]))
 
 
-def test_the_judge_and_the_tables_say_the_same_of_runs_with_idle_checks(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    """Give one analysis of all runs here: to plan its queries takes longer than to run them."""
+    root = tmp_path_factory.mktemp("runs")
     folders = []
     for name, (change, _) in RUNS.items():
-        folders.append(write_run(tmp_path / name))
+        folders.append(write_run(root / name))
         change(folders[-1])
-    folders.append(tmp_path / "empty")
+    folders.append(root / "empty")
     write(folders[-1] / "topology.json", b"{}")
-    ingest(None, folders, tmp_path / "store")
-    found = analyse(read_tables(spark, tmp_path / "store", are_small=True))
+    simulated, unwatched, large = simulated_runs(root)
+    ingest(None, [*folders, simulated, unwatched], root / "store")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(documents, "JUDGED_MAX_BYTES", 0)
+        ingest(None, [large], root / "store")
+    return analyse(read_tables(spark, root / "store", are_small=True))
+
+
+def simulated_runs(root: Path) -> tuple[Path, Path, Path]:
+    """Return three folders of one run in the simulator: whole, and two without what it saw."""
+    folder = RunFolder(root / "simulated")
+    with Screen() as screen:
+        ended = run_in_simulator(decode_plan(PLAN.read_bytes()), folder, screen)
+    assert ended.verdict.outcome == "pass"
+    unwatched, large = (shutil.copytree(folder.path, root / name) for name in SIMULATED[1:])
+    for each in (unwatched, large):
+        (each / "watched.json").unlink()
+    return folder.path, unwatched, large
+
+
+def test_the_judge_and_the_tables_say_the_same_of_runs_with_idle_checks(found: Analysis) -> None:
     judged = {row["run_id"]: (row["judged"], row["reasons"]) for row in found.runs.rows}
-    by_tables = {row["run_id"]: row for row in found.verdicts}
+    by_tables = {row["run_id"]: row for row in found.verdicts if row["run_id"] not in SIMULATED}
     expected = {name: outcome for name, (_, outcome) in RUNS.items()} | {"empty": "unknown"}
     for name, outcome in expected.items():
         said = judged[name], by_tables[name]
@@ -145,6 +175,26 @@ def test_the_judge_and_the_tables_say_the_same_of_runs_with_idle_checks(
     }
     assert by_tables["empty"]["vacuous_checks"] > MANY
     assert {row["run_id"] for row in found.findings.rows} == {LOST}
+
+
+def test_a_verdict_is_the_judges_and_of_large_runs_the_tables(found: Analysis) -> None:
+    told = {
+        row["run_id"]: (row["outcome"], row["by_tables"], row["reasons"], row["quarantined"])
+        for row in found.verdicts
+        if row["run_id"] in SIMULATED
+    }
+    assert told == {
+        "simulated": ("pass", "pass", "", 0),
+        "unwatched": ("unknown", "pass", "segments decode: watched.json is missing", 0),
+        "large": ("pass", "pass", "", 0),
+    }
+    acknowledged = [
+        (row["examined"], row["found"])
+        for row in found.examined
+        if row["run_id"] in SIMULATED and row["check"] == acknowledged_records.CHECK.name
+    ]
+    assert len(acknowledged) == len(SIMULATED)
+    assert all(examined > 0 and not wrong for examined, wrong in acknowledged)
 
 
 def states() -> st.SearchStrategy[Look]:
