@@ -8,10 +8,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import msgspec
-
 from highwater_adapters.client_process import ClientProcess, run_client
-from highwater_client.running_load import LoadJob, RunningLoad
+from highwater_client.load_job import BadJob, decode_job
+from highwater_client.running_load import RunningLoad
 
 
 def main(arguments: list[str]) -> int:
@@ -19,8 +18,8 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write("usage: python -m highwater_client JOB.json\n")
         return 2
     try:
-        job = msgspec.json.decode(Path(arguments[0]).read_bytes(), type=LoadJob)
-    except (OSError, msgspec.DecodeError) as error:
+        job = decode_job(Path(arguments[0]).read_bytes())
+    except (OSError, BadJob) as error:
         sys.stderr.write(f"{arguments[0]}: {error}\n")
         return 2
 

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from highwater_chaos.plan import Topic, Workload
+from highwater_chaos.plan import Topic
 from highwater_checker.history import HistoryEvent, OperationType, process_name
 from highwater_client.admin import Admin
 from highwater_client.consumer import Consumer
+from highwater_client.load_job import LoadJob
 from highwater_client.load_settings import consumer_settings, producer_settings
 from highwater_client.producer import Producer
 from highwater_core.errors import ErrorCode
-from highwater_core.ids import Endpoint
 from highwater_core.ports import Rng, Transport
 from highwater_core.runtime import Queue, Runtime
 
@@ -25,22 +25,6 @@ CREATE_WITHIN_MS = 30_000
 READ_WITHIN_MS = 30_000
 TELL_EVERY_MS = 200
 POLL_MS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class LoadJob:
-    """What the process is to do. history_folder: where each client writes its history.
-
-    Units: start_ns is the machine's monotonic clock at the run's start. incarnation: which of
-    the clients this is, from 1; the topics are there from the second on.
-    """
-
-    bootstrap: tuple[Endpoint, ...]
-    workload: Workload
-    seed: int
-    start_ns: int
-    history_folder: str
-    incarnation: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ from highwater_checker.run_folder.documents import (
 from highwater_checker.run_folder.evidence import Evidence, read_evidence
 from highwater_checker.run_folder.names import INTENTS, PROBES
 from highwater_checker.verdict import Outcome, Requirement, judge
-from highwater_client.running_load import LoadJob
+from highwater_client.load_job import LoadJob
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind

@@ -19,6 +19,7 @@ from highwater_checker.probes import Probe, encode_probe
 from highwater_checker.run_folder.documents import (
     FINAL_LOOK,
     PROMISES,
+    PromisedProducer,
     PromisedTopic,
     Promises,
 )
@@ -130,11 +131,9 @@ PLAN = {
     "title": "a kill",
     "seed": 7,
     "commit": "abc",
-    "workload": {"producers": [{"acks": 1, "max_in_flight": 5}]},
     "expected": {"verdict": "fail", "planted": "no_fsync"},
 }
 TOPOLOGY = {"brokers": 2, "controllers": 1, "preset": "fenced", "session_timeout_ms": 6000}
-LOAD = {"workload": {"producers": [{"acks": -1, "max_in_flight": 1}]}}
 CLOCK = {"start_monotonic_ns": 12, "start_wall_ns": START_WALL_NS}
 SEGMENT = (batch(0, "a", None, leader_epoch=2), batch(2, b"\xff", "d", leader_epoch=2))
 
@@ -162,8 +161,8 @@ class Folder:
 def clean_run(path: Path) -> Folder:
     """Write a whole run in which nothing is wrong."""
     folder = Folder(path)
-    documents = (PLAN, TOPOLOGY, LOAD, CLOCK, {"outcome": "pass", "checks": [], "requirements": []})
-    names = ("plan.json", "topology.json", "load.json", "clock.json", "verdict.json")
+    documents = (PLAN, TOPOLOGY, CLOCK, {"outcome": "pass", "checks": [], "requirements": []})
+    names = ("plan.json", "topology.json", "clock.json", "verdict.json")
     for name, document in zip(names, documents, strict=True):
         folder.write(name, json.dumps(document, indent=2).encode())
     folder.write("history/p0.jsonl", lines(map(encode, operations("p0", "send", 3))))
@@ -208,6 +207,10 @@ def in_sync_alone(folder: Folder) -> None:
 
 def all_of_them(folder: Folder) -> None:
     asked(folder, isr=(0,), topics=(PromisedTopic("t", 1, 2),))
+
+
+def weak_producer(folder: Folder) -> None:
+    asked(folder, topics=(PromisedTopic("t", 1, 2),), producers=(PromisedProducer("p0", 1, 5),))
 
 
 def unseen_end(folder: Folder) -> None:

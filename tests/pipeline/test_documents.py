@@ -9,15 +9,17 @@ import pytest
 from highwater_pipeline.ingest.documents import read_documents
 from highwater_pipeline.ingest.inventory import take_inventory
 
+KEPT = '{"seed": 1, "commit": "kept"}'
+
 
 @pytest.mark.parametrize(
     ("build", "plan", "commit"),
     [
-        ('{"commit": "ran"}', '{"commit": "kept"}', "ran"),
-        ('{"commit": ""}', '{"commit": "kept"}', "kept"),
-        ("", '{"commit": "kept"}', "kept"),
+        ('{"commit": "ran"}', KEPT, "ran"),
+        ('{"commit": ""}', KEPT, "kept"),
+        ("", KEPT, "kept"),
         ('{"commit": "ran"}', "", "ran"),
-        ("", "{}", None),
+        ("", '{"seed": 1}', None),
     ],
     ids=["both", "no checkout", "plan alone", "build alone", "neither"],
 )
@@ -31,3 +33,19 @@ def test_a_run_is_of_the_code_that_ran(
     documents = read_documents(take_inventory(tmp_path))
     assert documents.row["commit"] == commit
     assert documents.wrong == ()
+
+
+@pytest.mark.parametrize(
+    ("plan", "why"),
+    [
+        ("{", "not JSON: Input data was truncated"),
+        ('{"seed": 1, "format": 0}', "wrong: plan.json: format 0 is not 2"),
+        ('{"seed": 1, "more": 0}', "wrong: plan.json: Object contains unknown field `more`"),
+    ],
+    ids=["no JSON", "of another format", "of another structure"],
+)
+def test_what_is_no_plan_is_told_and_tells_nothing(tmp_path: Path, plan: str, why: str) -> None:
+    (tmp_path / "plan.json").write_text(plan)
+    documents = read_documents(take_inventory(tmp_path))
+    assert [(file, wrong.reason) for file, wrong in documents.wrong] == [("plan.json", why)]
+    assert "title" not in documents.row

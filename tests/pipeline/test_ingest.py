@@ -55,6 +55,7 @@ from tests.pipeline.run_folders import (
     clean_run,
     in_sync_alone,
     unseen_end,
+    weak_producer,
 )
 
 Row = dict[str, Any]
@@ -117,11 +118,10 @@ def empty_files(folder: Folder) -> None:
 def bad_documents(folder: Folder) -> None:
     folder.write("plan.json", b'{"title": ')
     folder.write("clock.json", b'{"start_wall_ns": "noon"}')
-    folder.write("load.json", b"[]")
 
 
 def only_plan(folder: Folder) -> None:
-    for name in ("load.json", "clock.json", "verdict.json", "topology.json"):
+    for name in ("clock.json", "verdict.json", "topology.json"):
         (folder.path / name).unlink()
 
 
@@ -141,6 +141,7 @@ BROKEN: tuple[Callable[[Folder], None], ...] = (
     all_of_them,
     unseen_end,
     another_topic,
+    weak_producer,
     empty_files,
     bad_documents,
     only_plan,
@@ -218,8 +219,6 @@ def as_the_checker_reads(folder: Path) -> Run:
     return Run(
         run_id=folder.name,
         history=[event for lines in lines_of("history/*.jsonl") for event in decode(lines)],
-        acks={"p0": -1},
-        max_in_flight={"p0": 1},
         replicas=logs,
         events=[event for lines in lines_of("trace/*.jsonl") for event in decode_events(lines)],
         looks=[msgspec.json.decode(line, type=_Look) for line in snapshots],
@@ -277,9 +276,8 @@ def test_incarnations_have_the_settings_of_their_client_others_none(ingested: In
         rows = ingested.of(run, OPERATIONS)
         return {(row["process"], row["acks"], row["max_in_flight"]) for row in rows}
 
-    assert settings("clean") == {("p0", -1, 1), ("p0.2", -1, 1), ("c0", None, None)}
-    assert settings(only_plan) == {("p0", 1, 5), ("p0.2", 1, 5), ("c0", None, None)}
-    assert settings(bad_documents) == {("p0", None, None), ("p0.2", None, None), ("c0", None, None)}
+    assert settings(weak_producer) == {("p0", 1, 5), ("p0.2", 1, 5), ("c0", None, None)}
+    assert settings("clean") == {("p0", None, None), ("p0.2", None, None), ("c0", None, None)}
 
 
 def quarantined(ingested: Ingested, run: Callable[[Folder], None]) -> list[tuple[str, int, str]]:
@@ -395,7 +393,6 @@ def test_a_run_with_nothing_but_a_folder_is_a_row_of_runs(ingested: Ingested) ->
 def test_documents_that_are_wrong_are_in_quarantine_and_tell_nothing(ingested: Ingested) -> None:
     assert quarantined(ingested, bad_documents) == [
         ("clock.json", -1, "wrong: Expected `int | null`, got `str` - at `$.start_wall_ns`"),
-        ("load.json", -1, "wrong: Expected `object`, got `array`"),
         ("plan.json", -1, "not JSON: Input data was truncated"),
     ]
     (run,) = ingested.of(bad_documents, RUNS)
@@ -418,7 +415,7 @@ def test_the_report_tells_of_every_folder(ingested: Ingested) -> None:
     assert report.quarantined == {
         "torn": 1,
         "not JSON": 2,
-        "wrong": 6,
+        "wrong": 5,
         "not finished": 1,
         "unexpected": 4,
         "not copied": 1,

@@ -8,7 +8,8 @@ from typing import Any
 
 from highwater_chaos.plan import Consumer, Producer, Topic, Workload
 from highwater_checker.history import HistoryEvent, sends_of
-from highwater_client.running_load import LoadJob, LoadReport, RunningLoad
+from highwater_client.load_job import LoadJob
+from highwater_client.running_load import LoadReport, RunningLoad
 from highwater_core.ids import TopicPartition
 from highwater_core.ports import Rng, Transport
 from highwater_core.runtime import Queue, Runtime

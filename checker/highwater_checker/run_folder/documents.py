@@ -90,56 +90,6 @@ class RunTopology:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedTopology:
-    """The nodes of a plan, by its own spelling."""
-
-    brokers: Int32 | None = None
-    controllers: Int32 | None = None
-    preset: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunProducer:
-    """How a producer asked: acks as in its requests, -1 is all; its requests at a time."""
-
-    acks: Int32 | None = None
-    max_in_flight: Int32 | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunWorkload:
-    """Of the clients, the producers: p0, p1, ... in this order."""
-
-    producers: tuple[RunProducer, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class RunLoad:
-    """What the clients' containers were given; of it, the workload."""
-
-    workload: RunWorkload | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """Of what a plan expects, the planted bug: "" for none."""
-
-    planted: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RunPlan:
-    """Of a run's plan, what tells the run from others. commit: of the code that it was kept of."""
-
-    title: str | None = None
-    seed: Int64 | None = None
-    commit: str | None = None
-    topology: PlannedTopology = PlannedTopology()
-    workload: RunWorkload = RunWorkload()
-    expected: Expected | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class RunBuild:
     """commit: of the checkout, ending in "-dirty" where files differ from it; "" without one."""
 
@@ -228,9 +178,8 @@ WATCHED: Document[CheckResult] = Document("watched.json", CheckResult)
 """What was checked while the run went on: the simulator's invariants after every event."""
 EXCUSED: Document[tuple[Excused, ...]] = Document("excused.json", tuple[Excused, ...])
 TOPOLOGY: Document[RunTopology] = Document(names.TOPOLOGY, RunTopology)
-PLAN: Document[RunPlan] = Document(names.PLAN, RunPlan)
-"""Read here; the whole plan, of which this is a part, is written by its own package, chaos."""
-LOAD: Document[RunLoad] = Document(names.LOAD, RunLoad)
+PLAN: Document[msgspec.Raw] = Document(names.PLAN, msgspec.Raw)
+"""As highwater_chaos.plan encodes and decodes it, which alone knows what is in it."""
 BUILD: Document[RunBuild] = Document(names.BUILD, RunBuild)
 CLOCK: Document[RunStart] = Document(names.CLOCK, RunStart)
 VERDICT: Document[Verdict] = Document(names.VERDICT, Verdict)
@@ -238,7 +187,6 @@ VERDICT: Document[Verdict] = Document(names.VERDICT, Verdict)
 DOCUMENTS: tuple[Document[Any], ...] = (
     TOPOLOGY,
     PLAN,
-    LOAD,
     BUILD,
     CLOCK,
     VERDICT,

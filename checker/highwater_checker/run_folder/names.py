@@ -4,7 +4,6 @@ from __future__ import annotations
 
 TOPOLOGY = "topology.json"
 PLAN = "plan.json"
-LOAD = "load.json"
 BUILD = "build.json"
 CLOCK = "clock.json"
 STEPS = "steps.json"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeVar
 
+from highwater_chaos.plan import BadPlan, Plan, PlanTopology, decode_plan
 from highwater_checker.history import client_of
 from highwater_checker.judging import judge_run
 from highwater_checker.run_folder import names
@@ -16,7 +17,6 @@ from highwater_checker.run_folder.documents import (
     BUILD,
     CLOCK,
     FINAL_LOOK,
-    LOAD,
     PLAN,
     PROMISES,
     TOPOLOGY,
@@ -25,8 +25,6 @@ from highwater_checker.run_folder.documents import (
     Document,
     Promises,
     RunBuild,
-    RunLoad,
-    RunPlan,
     RunTopology,
 )
 from highwater_pipeline.ingest.inventory import Inventory
@@ -64,9 +62,8 @@ class Documents:
 def read_documents(inventory: Inventory) -> Documents:
     """Return what a run's small files tell."""
     wrong: list[tuple[str, Wrong]] = []
-    plan = _read(inventory, PLAN, wrong)
+    plan = _read_plan(inventory, wrong)
     topology = _read(inventory, TOPOLOGY, wrong)
-    load = _read(inventory, LOAD, wrong)
     build = _read(inventory, BUILD, wrong)
     clock = _read(inventory, CLOCK, wrong)
     verdict = _read(inventory, VERDICT, wrong)
@@ -84,7 +81,7 @@ def read_documents(inventory: Inventory) -> Documents:
         "saw_the_end": final_look is not None or _looks_stand_for_it(inventory, promises),
         **_judged(inventory),
     }
-    return Documents(row, _promised(promises) or _producers(load, plan), tuple(wrong))
+    return Documents(row, _producers(promises), tuple(wrong))
 
 
 def _judged(inventory: Inventory) -> Row:
@@ -107,30 +104,38 @@ def _read(
     return None
 
 
-def _of_plan(plan: RunPlan | None) -> Row:
+def _read_plan(inventory: Inventory, wrong: list[tuple[str, Wrong]]) -> Plan | None:
+    text = _read(inventory, PLAN, wrong)
+    try:
+        return None if text is None else decode_plan(bytes(text), PLAN.name)
+    except BadPlan as error:
+        wrong.append((PLAN.name, Wrong(-1, f"wrong: {error}", None)))
+    return None
+
+
+def _of_plan(plan: Plan | None) -> Row:
     if plan is None:
         return {}
-    planted = "" if plan.expected is None else plan.expected.planted
-    return {"title": plan.title, "seed": plan.seed, "planted": planted}
+    return {"title": plan.title, "seed": plan.seed, "planted": plan.planted}
 
 
-def _commit(build: RunBuild | None, plan: RunPlan | None) -> str | None:
+def _commit(build: RunBuild | None, plan: Plan | None) -> str | None:
     """Return the commit of the code that ran, else of that which the plan was kept of."""
     if build is not None and build.commit:
         return build.commit
-    return None if plan is None else plan.commit
+    return None if plan is None else plan.commit or None
 
 
-def _of_topology(topology: RunTopology | None, plan: RunPlan | None) -> Row:
-    told = topology or (plan or RunPlan()).topology
-    row: Row = {
-        "preset": told.preset,
-        "brokers": told.brokers,
-        "controllers": told.controllers,
-    }
+def _of_topology(topology: RunTopology | None, plan: Plan | None) -> Row:
+    """Return the nodes that there were, else those that were planned."""
     if topology is not None:
-        row["world"] = "sim" if topology.session_timeout_ms is None else "docker"
-    return row
+        world = "sim" if topology.session_timeout_ms is None else "docker"
+        return {**_nodes_of(topology, topology.preset), "world": world}
+    return {} if plan is None else _nodes_of(plan.topology, plan.topology.preset.value)
+
+
+def _nodes_of(told: RunTopology | PlanTopology, preset: str | None) -> Row:
+    return {"preset": preset, "brokers": told.brokers, "controllers": told.controllers}
 
 
 def _looks_stand_for_it(inventory: Inventory, promises: Promises | None) -> bool:
@@ -153,18 +158,7 @@ def _of_promises(promises: Promises | None) -> Row:
     }
 
 
-def _promised(promises: Promises | None) -> dict[str, Settings]:
+def _producers(promises: Promises | None) -> dict[str, Settings]:
     """Return the settings of the producers that promises.json names, by client."""
     producers = () if promises is None else promises.producers
     return {each.client: Settings(each.acks, each.max_in_flight) for each in producers}
-
-
-def _producers(load: RunLoad | None, plan: RunPlan | None) -> dict[str, Settings]:
-    """Return the settings of p0, p1, ...: of what the clients were told, else of the plan."""
-    workload = None if load is None else load.workload
-    if workload is None:
-        workload = (plan or RunPlan()).workload
-    return {
-        f"p{number}": Settings(producer.acks, producer.max_in_flight)
-        for number, producer in enumerate(workload.producers)
-    }

@@ -10,7 +10,7 @@ import pytest
 
 from highwater.runs.plans.load_process import LoadFailed, LoadProcess
 from highwater_chaos.plan import Workload
-from highwater_client.running_load import LoadJob
+from highwater_client.load_job import LoadJob
 from highwater_core.ids import Endpoint
 
 WITHIN_S = 30.0

@@ -13,7 +13,8 @@ from highwater.runs.plans import load_process
 from highwater.runs.stock.libraries import ClientKind
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Workload
-from highwater_client.running_load import LoadJob, LoadReport
+from highwater_client.load_job import LoadJob
+from highwater_client.running_load import LoadReport
 
 
 class TheClients:

@@ -39,7 +39,7 @@ from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import FINAL_LOOK, PROMISES, REQUIREMENTS, TOPOLOGY
 from highwater_checker.run_folder.names import INTENTS, PROBES
 from highwater_checker.verdict import Requirement
-from highwater_client.running_load import LoadJob
+from highwater_client.load_job import LoadJob
 from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
 

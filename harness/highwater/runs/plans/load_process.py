@@ -22,9 +22,10 @@ import msgspec
 from highwater.errors import HarnessError
 from highwater.faults.done import NotDone, prove
 from highwater.runs.stock.libraries import ClientKind
-from highwater_checker.history import incarnation_of
+from highwater_checker.history import incarnation_of, process_name
 from highwater_checker.run_folder.histories import torn_histories
-from highwater_client.running_load import LoadJob, LoadReport
+from highwater_client.load_job import LoadJob, encode_job
+from highwater_client.running_load import LoadReport
 
 _DECODER = msgspec.json.Decoder(LoadReport)
 _QUIT_WITHIN_S = 10.0
@@ -146,10 +147,9 @@ class _Incarnation:
     def __init__(self, job: LoadJob, folder: Path, kind: ClientKind) -> None:
         self.number = job.incarnation
         self.latest = LoadReport()
-        suffix = "" if job.incarnation == 1 else f".{job.incarnation}"
-        path = folder / f"load{suffix}.json"
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(job), indent=2))
-        self._log_path = folder / "logs" / f"clients{suffix}.log"
+        path = folder / job.file_name
+        path.write_bytes(encode_job(job))
+        self._log_path = folder / "logs" / f"{process_name('clients', job.incarnation)}.log"
         self._log: IO[bytes] = self._log_path.open("wb")
         self._process = subprocess.Popen(  # noqa: S603 - this interpreter, a module of ours
             [sys.executable, "-m", *_program(kind), str(path)],

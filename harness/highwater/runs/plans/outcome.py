@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from highwater.report.failover import Gap
 from highwater.report.page import write_report
 from highwater.report.picture import Fault, RunPicture, draw
@@ -13,8 +15,7 @@ from highwater.run_folder import RunFolder
 from highwater.runs.plans.leader_changes import LeaderChange
 from highwater_chaos.plan import Plan, encode_plan
 from highwater_checker.judging import judge_evidence
-from highwater_checker.run_folder import names
-from highwater_checker.run_folder.documents import VERDICT
+from highwater_checker.run_folder.documents import PLAN, VERDICT
 from highwater_checker.run_folder.evidence import read_evidence
 from highwater_checker.verdict import Verdict
 from highwater_core.ids import TopicPartition
@@ -38,7 +39,7 @@ class PlanResult:
 
 
 def write_plan(folder: RunFolder, plan: Plan) -> None:
-    folder.write_bytes(names.PLAN, encode_plan(plan))
+    folder.write(PLAN, msgspec.Raw(encode_plan(plan)))
 
 
 def conclude(

@@ -8,11 +8,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import msgspec
-
 from highwater.runs.stock.libraries import ClientKind, library_of
 from highwater.runs.stock.load import StockLoad
-from highwater_client.running_load import LoadJob
+from highwater_client.load_job import BadJob, decode_job
 
 
 def main(arguments: list[str]) -> int:
@@ -21,8 +19,8 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"usage: python -m highwater.runs.stock {{{','.join(kinds)}}} JOB.json\n")
         return 2
     try:
-        job = msgspec.json.decode(Path(arguments[1]).read_bytes(), type=LoadJob)
-    except (OSError, msgspec.DecodeError) as error:
+        job = decode_job(Path(arguments[1]).read_bytes())
+    except (OSError, BadJob) as error:
         sys.stderr.write(f"{arguments[1]}: {error}\n")
         return 2
     StockLoad(job, library_of(ClientKind(arguments[0]))).run(sys.stdin)
