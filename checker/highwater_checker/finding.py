@@ -4,6 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from highwater_core.events import TraceEvent
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Traced:
+    """Which event of a run it is: of a node's start, the event with this number in its trace."""
+
+    node: int
+    incarnation: int
+    seq: int
+
+    @classmethod
+    def of(cls, event: TraceEvent) -> Traced:
+        return cls(event.node, event.incarnation, event.seq)
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -23,6 +38,8 @@ class Finding:
     around: tuple[str, ...] = ()
     rows: tuple[int, ...] = ()
     """Of the catalogue of historical bugs, those that explain it."""
+    traced: tuple[Traced, ...] = ()
+    """The events of the traces that show it, of a finding that traces tell."""
 
     def __str__(self) -> str:
         """Return rule, place, operation and message in one line."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.finding import CheckResult, Finding, Traced
 from highwater_checker.lives import Life, Lives
 from highwater_checker.wording import Wording
 from highwater_core.events import EventKind, TraceEvent
@@ -60,64 +60,76 @@ class _Committed:
             if event.kind in _TELLS_ISR:
                 self._told.setdefault(_epoch(event), []).append(event)
 
-    def before(self, leader_epoch: int) -> tuple[int, int]:
-        """Return up to where leaders of older epochs had committed, and the epoch of the last."""
-        older = (
-            (event.offset, epoch)
-            for epoch, told in self._told.items()
-            if epoch < leader_epoch
-            for event in told
-            if event.kind is EventKind.HIGH_WATERMARK_ADVANCED and event.offset is not None
-        )
-        return max(older, default=(0, -1))
+    def before(self, leader_epoch: int) -> TraceEvent | None:
+        """Return the highest high watermark that leaders of older epochs told, None without one."""
+        older = (told for epoch, told in self._told.items() if epoch < leader_epoch)
+        return _highest(event for told in older for event in told)
 
-    def before_cut(self, cut: TraceEvent) -> tuple[int, int]:
-        """Return the same, or what was committed in the cut's own epoch before it if that is more.
+    def before_cut(self, cut: TraceEvent) -> TraceEvent | None:
+        """Return the same, or that of the cut's own epoch before the cut if it is higher.
 
-        (0, -1) if the log was then no ISR member's.
+        None if the log was then no ISR member's.
         """
         epoch = _epoch(cut)
         told = self._told.get(epoch, [])
         earlier = [event for event in told if event.ts_ns < cut.ts_ns] or told[:1]
         if not earlier or cut.node not in earlier[-1].detail["isr"]:
-            return 0, -1
-        own = (
-            (event.offset, epoch)
-            for event in earlier
-            if event.kind is EventKind.HIGH_WATERMARK_ADVANCED and event.offset is not None
-        )
-        return max((self.before(epoch), *own))
+            return None
+        before = self.before(epoch)
+        return _highest(earlier if before is None else (before, *earlier))
+
+
+def _highest(events: Iterable[TraceEvent]) -> TraceEvent | None:
+    """Return the event with the highest high watermark, of equal ones that of the newest epoch."""
+    advanced = (event for event in events if event.kind is EventKind.HIGH_WATERMARK_ADVANCED)
+    told = (event for event in advanced if event.offset is not None)
+    return max(told, key=lambda event: (event.offset, _epoch(event)), default=None)
 
 
 def _leads_without(
     at: TopicPartition, event: TraceEvent, committed: _Committed
 ) -> Iterator[Finding]:
-    end_offset, epoch = committed.before(_epoch(event))
-    if event.offset is not None and event.offset < end_offset:
+    told = committed.before(_epoch(event))
+    if told is None or told.offset is None or event.offset is None:
+        return
+    if event.offset < told.offset:
         what = Wording.BEGAN_WITHOUT.filled(
             broker=event.node,
             leader_epoch=event.leader_epoch,
             offset=event.offset,
-            epoch=epoch,
-            end_offset=end_offset,
+            epoch=_epoch(told),
+            end_offset=told.offset,
         )
-        yield Finding("I4", what, at.topic, at.partition, event.offset, event.node)
+        yield _finding("I4", what, at, event, event.offset, told)
 
 
 def _cuts_off(at: TopicPartition, event: TraceEvent, committed: _Committed) -> Iterator[Finding]:
-    end_offset, epoch = committed.before_cut(event)
-    held = min(end_offset, int(event.detail["from_offset"]))
-    if event.offset is None or event.offset >= held:
+    told = committed.before_cut(event)
+    if told is None or told.offset is None or event.offset is None:
+        return
+    if event.offset >= min(told.offset, int(event.detail["from_offset"])):
         return
     what = Wording.CUT_OFF_COMMITTED.filled(
         broker=event.node,
         leader_epoch=event.leader_epoch,
         from_offset=event.detail["from_offset"],
         offset=event.offset,
-        epoch=epoch,
-        end_offset=end_offset,
+        epoch=_epoch(told),
+        end_offset=told.offset,
     )
-    yield Finding("I11", what, at.topic, at.partition, event.offset, event.node)
+    yield _finding("I11", what, at, event, event.offset, told)
+
+
+def _finding(
+    invariant: str,
+    what: str,
+    at: TopicPartition,
+    event: TraceEvent,
+    offset: int,
+    told: TraceEvent,
+) -> Finding:
+    traced = Traced.of(event), Traced.of(told)
+    return Finding(invariant, what, at.topic, at.partition, offset, event.node, traced=traced)
 
 
 def _by_life(events: Sequence[TraceEvent]) -> dict[Life, list[TraceEvent]]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.finding import CheckResult, Finding, Traced
 from highwater_checker.lives import Life, Lives
 from highwater_checker.wording import Wording
 from highwater_core.events import EventKind, TraceEvent
-from highwater_core.ids import TopicPartition
 
 
 def check_leader_uniqueness(events: Sequence[TraceEvent]) -> CheckResult:
@@ -19,8 +18,8 @@ def check_leader_uniqueness(events: Sequence[TraceEvent]) -> CheckResult:
     Source: docs/explanation/replication.md, "Invariants", I7.
     """
     lives = Lives(events)
-    leaders: dict[tuple[Life, int], int] = {}
-    elected: dict[Life, list[int]] = {}
+    leaders: dict[tuple[Life, int], tuple[int, TraceEvent]] = {}
+    elected: dict[tuple[Life, int], list[TraceEvent]] = {}
     findings: list[Finding] = []
     examined = 0
     for event in events:
@@ -35,29 +34,25 @@ def check_leader_uniqueness(events: Sequence[TraceEvent]) -> CheckResult:
             continue
         examined += 1
         if event.kind is EventKind.LEADER_ELECTED:
-            elected.setdefault(life, []).append(event.leader_epoch)
-        first = leaders.setdefault((life, event.leader_epoch), leader)
+            elected.setdefault((life, event.leader_epoch), []).append(event)
+        first, told = leaders.setdefault((life, event.leader_epoch), (leader, event))
         if first != leader:
-            findings.append(_two_leaders(event, first, leader))
-    for (at, _), epochs in elected.items():
-        findings.extend(_repeats(at, epochs))
+            findings.append(_two_leaders(told, first, event, leader))
+    findings += [_repeated(events) for _, events in sorted(elected.items()) if len(events) > 1]
     return CheckResult("one leader per leader epoch (I7)", examined, tuple(findings))
 
 
-def _two_leaders(event: TraceEvent, first: int, second: int) -> Finding:
-    return Finding(
-        invariant="I7",
-        message=Wording.TWO_LEADERS.filled(
-            first=first, leader=second, leader_epoch=event.leader_epoch
-        ),
-        topic=event.topic or "",
-        partition=event.partition if event.partition is not None else -1,
-    )
+def _two_leaders(told: TraceEvent, first: int, event: TraceEvent, second: int) -> Finding:
+    what = Wording.TWO_LEADERS.filled(first=first, leader=second, leader_epoch=event.leader_epoch)
+    return _finding(what, (told, event))
 
 
-def _repeats(at: TopicPartition, epochs: list[int]) -> list[Finding]:
-    repeated = sorted({epoch for epoch in epochs if epochs.count(epoch) > 1})
-    return [
-        Finding("I7", Wording.WRITTEN_TWICE.filled(leader_epoch=epoch), at.topic, at.partition)
-        for epoch in repeated
-    ]
+def _repeated(events: Sequence[TraceEvent]) -> Finding:
+    what = Wording.WRITTEN_TWICE.filled(leader_epoch=events[0].leader_epoch)
+    return _finding(what, events)
+
+
+def _finding(message: str, events: Sequence[TraceEvent]) -> Finding:
+    topic, partition = events[0].topic or "", events[0].partition
+    at = -1 if partition is None else partition
+    return Finding("I7", message, topic, at, traced=tuple(map(Traced.of, events)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from highwater_checker.contents import one_of_each_partition
-from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.finding import CheckResult, Finding, Traced
 from highwater_checker.history import Acknowledged
 from highwater_checker.lives import deleted_topics
 from highwater_checker.segments import ReplicaLog
@@ -94,15 +94,25 @@ def _at(appended: Iterable[TraceEvent], offset: int) -> Iterator[TraceEvent]:
 def _finding(
     ack: Acknowledged, epoch: int | None, appended: Iterable[TraceEvent], lacking: TraceEvent
 ) -> Finding:
+    appends = tuple(_at(appended, ack.offset))
     message = Wording.SUCCESSOR_LACKS.filled(
         value=ack.value,
         epoch=epoch,
-        appends=[(each.node, _epoch(each)) for each in _at(appended, ack.offset)],
+        appends=[(each.node, _epoch(each)) for each in appends],
         broker=lacking.node,
         began=_epoch(lacking),
         end_offset=lacking.offset,
     )
-    return Finding("I1", message, ack.topic, ack.partition, ack.offset, lacking.node, ack.operation)
+    return Finding(
+        "I1",
+        message,
+        ack.topic,
+        ack.partition,
+        ack.offset,
+        lacking.node,
+        ack.operation,
+        traced=tuple(map(Traced.of, (*appends, lacking))),
+    )
 
 
 def _epoch(event: TraceEvent) -> int:

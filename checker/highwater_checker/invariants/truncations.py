@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.finding import CheckResult, Finding, Traced
 from highwater_checker.wording import Wording
 from highwater_core.events import EventKind, TraceEvent
 
@@ -38,6 +38,7 @@ def check_truncations(events: Iterable[TraceEvent]) -> CheckResult:
                     event.topic or "",
                     -1 if event.partition is None else event.partition,
                     event.offset,
+                    traced=(Traced.of(event),),
                 )
             )
     return CheckResult(CHECK, examined, tuple(findings))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from highwater_checker.history import (
@@ -20,22 +19,14 @@ from highwater_checker.history import (
     process_name,
     sends_of,
 )
-from highwater_checker.run_folder.lines import read_lines
+from highwater_checker.run_folder import names
+from highwater_checker.run_folder.lines import EvidenceLine, evidence_lines, read_lines
 from highwater_core.json_lines import DamagedLines
 
 Histories = Mapping[str, Sequence[HistoryEvent]]
 """By process, ascending."""
 _PROCESS = re.compile(r"[^.]+(\.[0-9]+)?")
 """See highwater_checker.history.process_name."""
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryLine:
-    """A line of a history: its file in the folder of histories, its number from 1, its text."""
-
-    file: str
-    line: int
-    text: str
 
 
 def read_history(path: Path, unread: list[str] | None = None) -> list[HistoryEvent]:
@@ -54,29 +45,28 @@ def read_histories(
 
 
 def lines_of_operations(
-    history_folder: Path, operations: Collection[str]
-) -> dict[str, list[HistoryLine]]:
+    run_folder: Path, operations: Collection[str]
+) -> dict[str, list[EvidenceLine]]:
     """Return the histories' lines of each operation, as HistoryEvent.operation names it.
 
     Of operations that no history has, and of lines that cannot be read, there are none.
     """
-    found: dict[str, list[HistoryLine]] = {}
+    history_folder = run_folder / names.HISTORY
+    found: dict[str, list[EvidenceLine]] = {}
     for process in _processes_in(history_folder):
         if not any(operation.startswith(f"{process}'s ") for operation in operations):
             continue
-        path = _history_of(history_folder, process)
-        for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-            operation = _operation_of(line)
+        for told in evidence_lines(run_folder, _history_of(history_folder, process)):
+            operation = _operation_of(told)
             if operation in operations:
-                told = HistoryLine(path.name, number, line.decode(errors="replace"))
                 found.setdefault(operation, []).append(told)
     return found
 
 
-def _operation_of(line: bytes) -> str:
+def _operation_of(line: EvidenceLine) -> str:
     """Return the operation that the line tells of, "" if it cannot be read."""
     try:
-        return next((event.operation for event in decode([line])), "")
+        return next((event.operation for event in decode([line.text.encode()])), "")
     except DamagedLines:
         return ""
 

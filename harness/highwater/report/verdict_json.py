@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.run_folder import names
-from highwater_checker.run_folder.histories import HistoryLine, lines_of_operations
+from highwater_checker.run_folder.histories import lines_of_operations
+from highwater_checker.run_folder.lines import EvidenceLine, lines_of_events
 from highwater_checker.verdict import Outcome, Requirement, Verdict
 
 
@@ -17,7 +19,8 @@ class JudgedFinding:
 
     run: the name of the run's folder, which runs in different folders may share.
     folder: the whole path of the run's folder.
-    evidence: the lines of the operation in the run's histories.
+    evidence: the lines of the operation in the run's histories, and those of the traced events that
+    show it.
     around: what each replica holds from three records before the offset to three after it.
     rows: of the catalogue of historical bugs, those that explain it.
     """
@@ -32,7 +35,7 @@ class JudgedFinding:
     partition: int | None
     offset: int | None
     operation: str | None
-    evidence: tuple[HistoryLine, ...]
+    evidence: tuple[EvidenceLine, ...]
     around: tuple[str, ...]
     rows: tuple[int, ...]
 
@@ -66,15 +69,21 @@ def judged_run(folder: Path, verdict: Verdict) -> JudgedRun:
     """Return the verdict of the folder's run; the lines of evidence are read from the folder."""
     folder = folder.resolve()
     found = [(check, finding) for check in verdict.checks for finding in check.findings]
-    operations = {finding.operation for _, finding in found}
-    lines = lines_of_operations(folder / names.HISTORY, operations)
+    of_operations = lines_of_operations(folder, {finding.operation for _, finding in found})
+    of_events = lines_of_events(folder, {each for _, finding in found for each in finding.traced})
+
+    def lines_of(finding: Finding) -> Iterator[EvidenceLine]:
+        yield from of_operations.get(finding.operation, ())
+        for event in finding.traced:
+            yield from of_events.get(event, ())
+
     return JudgedRun(
         run=folder.name,
         folder=str(folder),
         outcome=verdict.outcome,
         reasons=verdict.reasons,
         findings=tuple(
-            _judged_finding(folder, check, finding, tuple(lines.get(finding.operation, ())))
+            _judged_finding(folder, check, finding, tuple(lines_of(finding)))
             for check, finding in found
         ),
         checks=tuple(
@@ -87,7 +96,7 @@ def judged_run(folder: Path, verdict: Verdict) -> JudgedRun:
 
 
 def _judged_finding(
-    folder: Path, check: CheckResult, finding: Finding, lines: tuple[HistoryLine, ...]
+    folder: Path, check: CheckResult, finding: Finding, lines: tuple[EvidenceLine, ...]
 ) -> JudgedFinding:
     return JudgedFinding(
         run=folder.name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from highwater.cli import make_app
+from highwater_core.events import EventKind
+from highwater_core.traces import decode_events, encode_event
 from tests.support.run_on_disk import segment, write_run
 
 
@@ -63,7 +66,7 @@ def test_a_finding_in_json_names_its_run_place_and_lines_of_evidence(runs: dict[
     assert (lost["invariant"], lost["node"], lost["topic"]) == ("I1", "broker-1", "t")
     assert (lost["partition"], lost["offset"]) == (0, 0)
     history = (runs["failed"] / "history" / "p0.jsonl").read_text().splitlines()
-    assert [line["file"] for line in lost["evidence"]] == ["p0.jsonl", "p0.jsonl"]
+    assert [line["file"] for line in lost["evidence"]] == ["history/p0.jsonl"] * 2
     for line in lost["evidence"]:
         assert line["text"] == history[line["line"] - 1]
     told_by_lines = [json.loads(line["text"]) for line in lost["evidence"]]
@@ -71,6 +74,29 @@ def test_a_finding_in_json_names_its_run_place_and_lines_of_evidence(runs: dict[
         ("invoke", 0),
         ("ok", 0),
     ]
+
+
+def test_a_finding_of_traces_names_the_lines_of_its_events(runs: dict[str, Path]) -> None:
+    trace = runs["passed"] / "trace" / "broker-1-1.jsonl"
+    (first,) = decode_events(trace.read_bytes().splitlines())
+    cut = {"from_offset": 1, "high_watermark": 1, "reason": "to the high watermark"}
+    told = (
+        first,
+        replace(first, seq=1, kind=EventKind.LOG_TRUNCATED, detail=cut),
+        replace(first, seq=2, kind=EventKind.BECAME_LEADER, detail={"isr": [1], **cut}),
+    )
+    trace.write_bytes(b"".join(encode_event(event) + b"\n" for event in told))
+    (judged,) = judged_as_json(runs["passed"])
+    evidence = {
+        each["invariant"]: [(line["file"], line["line"]) for line in each["evidence"]]
+        for each in judged["findings"]
+    }
+    assert evidence == {
+        "I7": [("trace/broker-0-1.jsonl", 1), ("trace/broker-1-1.jsonl", 3)],
+        "I11": [("trace/broker-1-1.jsonl", 2)],
+    }
+    (finding,) = (each for each in judged["findings"] if each["invariant"] == "I11")
+    assert finding["evidence"][0]["text"] == trace.read_text().splitlines()[1]
 
 
 def test_what_is_not_known_of_a_finding_is_null_in_json(runs: dict[str, Path]) -> None:
