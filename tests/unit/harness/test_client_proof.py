@@ -65,7 +65,7 @@ def test_a_client_is_answered_before_and_after_and_not_while_it_acts() -> None:
     done = cut_from_clients([brokers.asked(0), brokers.asked(1)], None, brokers.cut)
     assert done.proof.startswith("canaries; ")
     for name in ("broker 0", "broker 1"):
-        assert f"questions of a client to {name}, no answer" in done.proof
+        assert f"requests of a client to {name}, no answer" in done.proof
     assert (
         done.revert() == "healed; broker 0 answers a client again; broker 1 answers a client again"
     )
@@ -75,7 +75,7 @@ def test_a_client_is_answered_before_and_after_and_not_while_it_acts() -> None:
     ("brokers", "says", "steps"),
     [
         (Brokers(never=[1]), "clients cannot reach broker 1 anyway", []),
-        (Brokers(always=[1]), "questions of a client to broker 1 were answered", ["cut", "back"]),
+        (Brokers(always=[1]), "requests of a client to broker 1 were answered", ["cut", "back"]),
     ],
     ids=["unreachable before", "answered while it acts"],
 )

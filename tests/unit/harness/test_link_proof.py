@@ -115,8 +115,8 @@ def test_the_pace_is_that_of_all_streams_of_a_pipe_in_bits_of_whole_packets() ->
     [
         (Asked(kbit_per_s=500), 1_000.0, 500.0, 50, None),
         (Asked(kbit_per_s=500), 1_000.0, 300.0, 50, None),
-        (Asked(kbit_per_s=500), 1_000.0, 560.0, 50, "more than there is"),
-        (Asked(kbit_per_s=500), 1_000.0, 240.0, 50, "too little"),
+        (Asked(kbit_per_s=500), 1_000.0, 560.0, 50, "more than the line should"),
+        (Asked(kbit_per_s=500), 1_000.0, 240.0, 50, "less than canaries should"),
         (Asked(kbit_per_s=500), 550.0, 500.0, 50, "too little was sent"),
         (Asked(kbit_per_s=500), 1_000.0, 0.0, 3, "only 3 canaries"),
         (Asked(kbit_per_s=500, lost_percent=50), 1_000.0, 250.0, 50, None),

@@ -37,12 +37,12 @@ from highwater.faults.links.watch import OUTSIDE, LinkWatch
 from highwater.faults.together import TOGETHER_S, Together
 
 LEASE_NS = 30_000_000_000
-"""How long a fault without end lasts if nobody renews it."""
+"""How long the rules of a fault without end last if nobody renews them."""
 RENEW_S = 8.0
 LEAST_LEAD_NS = 600_000_000
-"""From a call until the rules are loaded, at least: helpers start, and canaries go before it."""
+"""The least time from a call until the rules are loaded: helpers start, and canaries are sent."""
 LEAD_PER_START = 1.6
-"""The lead is so many times the slowest of the recent starts of helpers."""
+"""The lead is this many times the slowest of the recent starts of helpers."""
 RECENT_STARTS = 4
 TICK_NS = 10_000_000
 """The kernel counts timeouts in ticks, of 10 ms at most (CONFIG_HZ=100)."""
@@ -53,10 +53,10 @@ LONGEST_LEAD_NS = 5_000_000_000
 class LinkFault:
     """One fault on links.
 
-    name: no other fault of the run has it.
-    directions: those whose packets it acts on.
-    does: what becomes of the packets.
-    for_ns: how long it lasts, from when the rules are loaded; None until it is healed.
+    name: unique among the faults of the run.
+    directions: the directions on whose packets it acts.
+    does: whether packets are lost, held back or limited in bandwidth, and by how much.
+    for_ns: how long it lasts, from when the rules are loaded; None: until it is healed.
     """
 
     name: str
@@ -73,9 +73,9 @@ class LinkFault:
 class _Active:
     """A fault that was begun and not healed. Times are CLOCK_MONOTONIC.
 
-    until_ns: when it ends as planned; None until it is healed.
-    ends_ns: by node, until when it surely acts there.
-    gone_ns: by node, from when on it surely does not.
+    until_ns: when it ends as planned; None: when it is healed.
+    ends_ns: by node, the time until which it certainly acts there.
+    gone_ns: by node, the time from which on it certainly does not act there.
     """
 
     fault: LinkFault
@@ -88,7 +88,8 @@ class _Active:
 class _Request:
     """A fault to begin or to heal.
 
-    outcome: its proof, or why there is none; None before, and where there was nothing to do.
+    outcome: the proof, or the error that prevented one. None until the request is done, and for a
+        request that had nothing to change.
     """
 
     fault: LinkFault
@@ -109,11 +110,11 @@ class LinkFaults:
     ) -> None:
         """Begin with no faults.
 
-        addresses: the nodes by their addresses; any other address is outside the cluster.
-        clock_ns: CLOCK_MONOTONIC.
-        is_up: whether the node's container runs. A node that does not run has no rules, and no
-            canaries.
-        pause: waits so many seconds for other threads to join a change.
+        addresses: the node ids by address. Any other address is outside the cluster.
+        clock_ns: returns CLOCK_MONOTONIC.
+        is_up: returns whether the node's container runs. A node that does not run has no rules,
+            and sends no canaries.
+        pause: waits for this many seconds, so that other threads can join a change.
         """
         self._namespaces = namespaces
         self._queues = PacketQueues(namespaces)
@@ -129,7 +130,8 @@ class LinkFaults:
     def try_out(self, *, with_queues: bool = False) -> None:
         """Load and remove rules in every node's namespace, and learn how long that takes.
 
-        with_queues: whether packets are to be held back; then that each node can is tried too.
+        with_queues: whether faults of the run will hold packets back. If so, a packet queue is
+            tried at each node too.
 
         Raises:
             NotInNamespace: a helper does not run here.
@@ -154,12 +156,12 @@ class LinkFaults:
     def apply(self, fault: LinkFault) -> Proof:
         """Begin the fault, and return the proof that it acts.
 
-        A node that is down gets the rules by tell_again, once it was started.
+        A node that is down gets the rules from tell_again after it was started.
 
         Raises:
             NotInNamespace: a node could not be reached; the fault is not active.
-            NotProven: canaries do not show the fault, or none goes along any of its directions.
-                The fault stays active, and must be healed.
+            NotProven: canaries do not show the fault, or no canary can be sent along any of its
+                directions. The fault stays active, and must be healed.
         """
         proof = self._ask(_Request(fault, heals=False))
         if proof is None:
@@ -198,9 +200,9 @@ class LinkFaults:
             self._tell([node for node in targets if self._is_up(node)])
 
     def tell_again(self, node: int) -> bool:
-        """Load the rules of a node that was started again, which lost them with its namespace.
+        """Load the rules of a restarted node again: it lost them with its network namespace.
 
-        Returns whether there were any.
+        Returns whether it has any.
 
         Raises:
             NotInNamespace: the node could not be reached.
@@ -218,9 +220,9 @@ class LinkFaults:
 
     @property
     def lead_ns(self) -> int:
-        """How long it takes from a call until the rules are loaded, ns, by the latest changes.
+        """The time from a call until the rules are loaded, ns, estimated from the latest changes.
 
-        While links are slow it takes longer: the canaries sent before must have arrived.
+        It is longer while links are slow: the canaries sent before the change must arrive first.
         """
         asked = round(LEAD_PER_START * max(self._starts_ns, default=0))
         held_ns = (
@@ -233,7 +235,7 @@ class LinkFaults:
     # ------------------------------------------------------------ together
 
     def _ask(self, request: _Request) -> Proof | None:
-        """Do the request together with those of the same moment, and return its proof."""
+        """Do the request, in one change with other threads' requests, and return its proof."""
         self._together.ask(request)
         if isinstance(request.outcome, Exception):
             raise request.outcome
@@ -280,7 +282,7 @@ class LinkFaults:
         faults = [each.fault for each in requests]
         targets = [n for n in dict.fromkeys(n for each in faults for n in each.targets) if up[n]]
         incarnations = {node: self._namespaces.incarnation(node) for node in targets}
-        # Who was started since, and is not told again yet, has no rules.
+        # A node that was restarted since its rules were loaded has none until tell_again.
         before = before.without({n for n in targets if self._told.get(n) != incarnations[n]})
         watched = {each.name: self._watched(each, up) for each in faults}
         directions = [direction for found in watched.values() for direction in found]
@@ -301,7 +303,7 @@ class LinkFaults:
         shown_before = watch.before(reports, before, apply_at_ns)
         shown = watch.after(reports, self._state(), applied_ns)
         if not is_as_asked(shown):
-            # Perhaps a helper was late: look once more, for longer, at what should still hold.
+            # Perhaps a helper was late: measure the links once more, for longer.
             until_ns = self._clock_ns() + 2 * self.lead_ns + watch.watch_ns
             shown = watch.after(watch.run(until_ns, {}, 0), self._state(), {})
         for each in requests:
@@ -349,7 +351,10 @@ class LinkFaults:
         reports: Mapping[int, Report],
         requests: Iterable[_Request],
     ) -> None:
-        """Note when each node's rules end: kernel and queue count from when they got them."""
+        """Note when each node's rules end.
+
+        The kernel counts from when it got the rules, and the queue from when it got its effects.
+        """
         for each in requests:
             active, fault = self._active.get(each.fault.name), each.fault
             if active is None or fault.for_ns is None:
@@ -367,7 +372,7 @@ class LinkFaults:
                 active.gone_ns[node] = at_ns + fault.for_ns + TICK_NS
 
     def _watched(self, fault: LinkFault, up: Mapping[int, bool]) -> list[Direction]:
-        """Return the fault's directions between nodes that run; no canaries come from outside."""
+        """Return the fault's directions that canaries can take: between nodes that run."""
         return [
             each
             for each in fault.directions
@@ -389,7 +394,7 @@ class LinkFaults:
         self._told |= incarnations
 
     def _tell_reachable(self, nodes: Iterable[int]) -> None:
-        """Load the rules of those nodes that can be reached, after a change that failed."""
+        """Load the rules of the nodes that can be reached, after a change that failed."""
         for node in nodes:
             if self._is_up(node):
                 with contextlib.suppress(NotInNamespace):
@@ -399,7 +404,7 @@ class LinkFaults:
         return node_change(state, node, at_ns, has_queue=self._queues.is_at(node))
 
     def _state(self) -> State:
-        """Return the drops and holds of all active faults, in the order of their beginnings."""
+        """Return the drops and holds of all active faults, in the order in which faults began."""
         lease_ns = self._clock_ns() + LEASE_NS
         drops: list[Drop] = []
         holds: list[Hold] = []
@@ -420,7 +425,7 @@ class LinkFaults:
 
 
 _NOTHING_HELD: Mapping[str, object] = {"pipe": 1, "lasts_ns": 0, "latency_ns": 0}
-"""An effect without duration: it shows whether a packet queue listens."""
+"""An effect that ends at once. Sending it shows whether a packet queue listens."""
 
 
 def _errors(reports: Mapping[int, Report]) -> str:

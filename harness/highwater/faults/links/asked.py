@@ -1,4 +1,4 @@
-"""What all active faults together ask of a link's packets at a moment. Pure."""
+"""How all active faults together should treat a link's packets at a given time. Pure."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from highwater.faults.links.rules import Direction, Drop, Hold, Narrow, Slow
 
 NEVER_NS = 1 << 62
 LATE_NS = 50_000_000
-"""A packet may go on so much later than its latency: the program that held it had to be woken."""
+"""How much later than its latency a packet may go on: the program that holds it must wake up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to become of the packets of one direction.
+    """How the active faults should treat the packets of one direction.
 
-    lost_percent: the share that is lost.
-    latency_ms: how much later a packet arrives.
-    jitter_ms: how much later than that, at most.
-    kbit_per_s: the bandwidth, of IP packets; None when nothing limits it.
-    slow_until_ns: when the latency ends, and packets that wait go on. CLOCK_MONOTONIC.
+    lost_percent: the share of packets that is lost.
+    latency_ms: by how much a packet is delayed at least.
+    jitter_ms: by how much more than latency_ms a packet may be delayed.
+    kbit_per_s: the bandwidth, counted in IP packets; None when nothing limits it.
+    slow_until_ns: when the latency ends and waiting packets go on. CLOCK_MONOTONIC.
     """
 
     lost_percent: int = 0
@@ -32,7 +32,7 @@ class Asked:
 
     @property
     def travel_ns(self) -> int:
-        """How long a packet may be under way, at most, on a line whose bandwidth is not limited."""
+        """The longest time that a packet takes on a line whose bandwidth is not limited."""
         longest_ms = self.latency_ms + self.jitter_ms
         return longest_ms * 1_000_000 + LATE_NS if longest_ms else 0
 
@@ -45,24 +45,27 @@ class State:
     holds: Sequence[Hold] = ()
 
     def at_node(self, node: int) -> State:
-        """Return those that act at the node, on packets that arrive or that leave for clients."""
+        """Return the drops and holds that act at the node.
+
+        They act on packets that arrive there, or that leave it for clients.
+        """
         return State(
             [each for each in self.drops if each.direction.target == node],
             [each for each in self.holds if each.direction.target == node],
         )
 
     def without(self, nodes: Collection[int]) -> State:
-        """Return those that act at other nodes than these."""
+        """Return the drops and holds that act at other nodes than these."""
         return State(
             [each for each in self.drops if each.direction.target not in nodes],
             [each for each in self.holds if each.direction.target not in nodes],
         )
 
     def asked_of(self, direction: Direction, at_ns: int) -> tuple[Asked, int]:
-        """Return what is asked of packets that are sent at that time, and until when that holds.
+        """Return how packets sent at that time should be treated, and until when that holds.
 
-        Packets are lost where they arrive. So a packet that is sent shortly before a loss ends, and
-        arrives later, is not lost.
+        Packets are dropped at the node where they arrive. So a packet that is sent shortly before a
+        loss ends, and arrives after its end, is not lost.
         """
         asked = Asked()
         steady_until_ns = NEVER_NS
@@ -84,7 +87,10 @@ class State:
         return asked, min([steady_until_ns, *ends_ns])
 
     def sure_from(self, direction: Direction, at_ns: int) -> int:
-        """Return from when on, at or after that time, it is known what is asked of packets."""
+        """Return the first time, at_ns or later, when it is certain which drops act.
+
+        While a drop ends there is a time when nobody knows whether it still acts.
+        """
         unsure = (
             drop.gone_ns
             for drop in self.drops

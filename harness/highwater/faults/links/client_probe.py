@@ -1,7 +1,7 @@
-"""A client that asks one broker again and again: the canary of the clients' plane.
+"""A client that sends requests to one broker again and again: the canary of the clients' plane.
 
-UDP canaries go between nodes only; the clients' machine sends none. So a real client asks
-for the APIs that are served, which any broker answers at once, over a new connection each time.
+UDP canaries are sent between nodes only, not from the clients' machine. So a real client sends
+ApiVersions requests, which any broker answers at once, each over a new connection.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PAUSE_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One question. Units: CLOCK_MONOTONIC nanoseconds."""
+    """One request and whether it was answered. Units: CLOCK_MONOTONIC nanoseconds."""
 
     begun_ns: int
     ended_ns: int
@@ -31,7 +31,7 @@ class Attempt:
 
 
 class ClientProbe:
-    """Asks from a thread while its context lasts.
+    """Sends requests from a thread while its context lasts.
 
     >>> with ClientProbe(lambda: asks(cluster.external_endpoint(0))) as probe:
     ...     isolate()

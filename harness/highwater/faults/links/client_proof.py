@@ -1,6 +1,6 @@
 """Proves a cut between brokers and clients: a client is answered before, not during, and after.
 
-Canaries go between nodes only. That brokers are cut off from clients, a real client shows.
+Canaries go between nodes only. So a real client must show that brokers are cut off from clients.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ ANSWERS_AGAIN_WITHIN_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class AskedBroker:
-    """A broker that a client asks.
+    """A broker to which a client sends requests.
 
-    asks: asks once, and returns whether the broker answered.
-    why_not: returns what else may keep the broker from answering clients now, "" when nothing may.
+    asks: sends one request, and returns whether the broker answered it.
+    why_not: returns what else may keep the broker from answering clients now, "" when nothing does.
     answers_harness: returns whether the broker answers the harness on the control plane, which no
         fault cuts.
     """
@@ -41,12 +41,12 @@ def cut_from_clients(
     """Cut these brokers off from clients; the proofs of the cut and of its end name each broker.
 
     for_ns: how long the cut acts; None until it is taken back.
-    cut: does it; what it raises is raised here.
+    cut: makes the cut; its errors are passed on.
 
     Raises:
-        NotDone: clients cannot reach a broker even before the cut, or reach it still.
-        NeverHappened: no client asked while the cut acted. The revert raises it when clients are
-            not answered again.
+        NotDone: clients cannot reach a broker even before the cut, or still reach it during it.
+        NeverHappened: no client sent a request while the cut acted. The revert raises it when
+            clients are not answered again.
     """
     if not brokers:
         return cut()
@@ -60,7 +60,7 @@ def cut_from_clients(
             end_ns = NEVER_NS if for_ns is None else acted_ns + for_ns
             met = [_await_silence(probes[name], name, acted_ns, end_ns) for name in probes]
         except BaseException:
-            done.revert()  # what is not seen to act must not act unseen
+            done.revert()  # a cut that is not proven must not go on
             raise
 
     def revert() -> str:
@@ -77,7 +77,12 @@ def _await_answer_before(broker: AskedBroker) -> None:
 
 
 def _await_silence(probe: ClientProbe, name: str, acted_ns: int, end_ns: int) -> str:
-    """Return how many questions were asked while the cut acted, once there was one."""
+    """Wait for a request while the cut acts, and return in words that none was answered.
+
+    Raises:
+        NotDone: the broker answered one.
+        NeverHappened: no request was sent in time.
+    """
     attempts: list[Attempt] = eventually(
         lambda: probe.between(acted_ns, end_ns),
         within=ASKS_WITHIN_S,
@@ -85,13 +90,13 @@ def _await_silence(probe: ClientProbe, name: str, acted_ns: int, end_ns: int) ->
     )
     answered = sum(each.answered for each in attempts)
     prove(
-        not answered, f"{answered} of {len(attempts)} questions of a client to {name} were answered"
+        not answered, f"{answered} of {len(attempts)} requests of a client to {name} were answered"
     )
-    return f"{len(attempts)} questions of a client to {name}, no answer"
+    return f"{len(attempts)} requests of a client to {name}, no answer"
 
 
 def _await_answer_again(broker: AskedBroker) -> str:
-    """Return that a client is answered again, or what else keeps the broker from answering."""
+    """Wait for an answer, and return in words that it came, or what else prevents one."""
 
     def seen() -> str:
         return f"{broker.name} answers a client again" if broker.asks() else broker.why_not()

@@ -4,9 +4,9 @@ A program of its own, in the faults image: it imports the standard library alone
 task, JSON, from its argument, and writes its report, JSON, to standard output. Times are
 CLOCK_MONOTONIC nanoseconds, which every container of one machine shares.
 
-Canaries are UDP datagrams that carry their direction and when they were sent. UDP, since rules drop
-by port whatever the protocol and a node listens on TCP alone; each direction of a link is seen by
-itself, which no TCP handshake can show.
+Canaries are UDP datagrams that carry their direction and the time when they were sent. The rules
+drop packets of a port in every protocol, and nodes listen on TCP alone, so UDP ports are free for
+canaries. They also show each direction of a link by itself, which a TCP handshake cannot.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import time
 from typing import Any
 
 CANARY_PORT = 9099
-"""Where canaries arrive that come from a plane's port, as a server's answers do."""
+"""The port to which canaries go that, like a server's answers, come from a plane's port."""
 DATAGRAM_BYTES = 2048
 RECEIVE_BUFFER_BYTES = 1 << 20
 QUEUE_ADDRESS = "\0highwater-queue"
-"""Where packet_queue.py listens."""
+"""The socket on which packet_queue.py listens."""
 SENT_WITHIN_NS = 4_000_000
-"""Less than what proof.py leaves out around a change (SETTLE_NS)."""
+"""Must be less than the time around a change that proof.py leaves out (SETTLE_NS)."""
 QUEUE_WITHIN_NS = 10_000_000_000
 
 
@@ -42,19 +42,19 @@ def main(task: dict[str, Any]) -> dict[str, Any]:
         until_ns: when the task ends.
         least_ns: how long the task takes at least, should it begin late.
         apply_at_ns: when the change is made.
-        script: nft's text to load then; may be left out.
-        queue: what packet_queue.py is told just before; may be left out.
+        script: nft's text to load at apply_at_ns; may be left out.
+        queue: the effects that packet_queue.py is sent just before; may be left out.
         show: the table to list; may be left out.
     The report's keys:
-        opened_ns, closed_ns: from when until when canaries were received.
+        opened_ns, closed_ns: when receiving canaries began, and when it ended.
         loading_ns, applied_ns: just before and just after nft ran, None without a script.
         error: nft's error or the queue's, "" without one.
         sent: when each canary was sent, by name.
         received: when each canary that arrived was sent, by name.
-        arrived: when each of those arrived, in the same order.
+        arrived: when each of the received canaries arrived, in the same order.
         shown_before, shown: nft's list of the table at the beginning and at the end.
-        queue_ready_ns: when packet_queue.py listened.
-        told_ns: just before packet_queue.py was told.
+        queue_ready_ns: when packet_queue.py was first seen to listen.
+        told_ns: just before packet_queue.py was sent its effects.
     """
     shown_before = show(task.get("show"))
     sockets = {port: _socket(port) for port in task["ports"]}
@@ -82,8 +82,8 @@ def main(task: dict[str, Any]) -> dict[str, Any]:
 class _Change:
     """The change of a task: the packet queue gets its effects, then the script is loaded.
 
-    In this order no packet gets to a queue that has no effect for it, and packets that the queue
-    lets go at the end of a fault are not overtaken.
+    In this order the queue has an effect for every packet that it gets, and no packet overtakes
+    those that the queue lets go at the end of a fault.
     """
 
     def __init__(self, task: dict[str, Any]) -> None:
@@ -101,7 +101,7 @@ class _Change:
         return self._script is None
 
     def go_on(self, now_ns: int) -> None:
-        """Do that part of the change which can be done now."""
+        """Do the part of the change that can be done now."""
         if self._script is None:
             return
         if self._told is not None and self._queue is None:
@@ -120,7 +120,7 @@ class _Change:
     def _tell(self) -> str:
         """Send the queue its effects; return its error, "" when there is none.
 
-        A queue that has ended need not get an empty list.
+        Where there are no effects and the queue has ended, nothing is sent.
         """
         if self._queue is None and not self._told:
             return ""
@@ -194,9 +194,9 @@ def _socket(port: int) -> socket.socket:
 
 
 def _send(sender: socket.socket, canary: dict[str, Any], sent: dict[str, list[int]]) -> None:
-    """Send the canary, and note when that was, unless it is not known well enough.
+    """Send the canary, and note when it was sent, unless that time is too uncertain.
 
-    On a busy machine another process may run between the look at the clock and the sending.
+    On a busy machine another process may run between reading the clock and sending.
     """
     for _ in range(canary["times"]):
         at_ns = time.monotonic_ns()

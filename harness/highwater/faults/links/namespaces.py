@@ -1,5 +1,7 @@
-"""Runs the faults image in nodes' network namespaces: for a second, or as long as a fault; with
-NET_ADMIN and nothing else."""
+"""Runs the faults image in nodes' network namespaces: for a second, or as long as a fault lasts.
+
+The containers have NET_ADMIN and no other capability.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,9 @@ from highwater.faults.helpers import begin_helper, run_helper
 IN_NAMESPACE = "in_namespace.py"
 PACKET_QUEUE = "packet_queue.py"
 PROGRAMS = "/highwater/faults/links"
-"""Where the image has them."""
+"""The folder of the programs in the image."""
 ALREADY_GOING = 409
-"""What the engine answers when it removes a container already."""
+"""The engine's status code when it is removing the container already."""
 
 R = TypeVar("R")
 
@@ -68,7 +70,7 @@ class Namespaces:
     def __init__(
         self, engine: docker.DockerClient, image: str, run: RunLabels, names: Mapping[int, str]
     ) -> None:
-        """Take the nodes' containers by node id."""
+        """names: the nodes' containers by node id."""
         self._engine = engine
         self._image = image
         self._run = run
@@ -114,10 +116,10 @@ class Namespaces:
             said = f"{output[-200:]!r} {errors[-300:]!r}"
             raise NotInNamespace(f"{name}: the helper ended with {code}: {said}") from error
 
-    # ------------------------------------------------------------ as long as a fault
+    # ------------------------------------------------------------ programs that go on
 
     def begin(self, node: int, program: str) -> str:
-        """Start a program that goes on by itself, and return its container.
+        """Start a program that runs until it ends by itself, and return its container.
 
         Raises:
             NotInNamespace: the program does not run.
@@ -156,7 +158,7 @@ class Namespaces:
                 raise NotInNamespace(f"a helper stays: {_why(error)}") from error
 
     def incarnation(self, node: int) -> str:
-        """Return a name of the node's network namespace; each start of a node has another one.
+        """Return a name of the node's network namespace. Each start of a node makes a new one.
 
         Raises:
             NotInNamespace: the node has no container, or the engine does not say.

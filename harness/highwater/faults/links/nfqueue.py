@@ -1,10 +1,11 @@
-"""The kernel's queue of packets for a program: netfilter's messages, and who sends packets there.
+"""The kernel's queue of packets for a program: netfilter's messages, and the rule that fills it.
 
-The table that sends marked packets to the queue belongs to the socket that made it (flag owner):
-the kernel removes it when its process ends, even by SIGKILL, and until then its rule passes packets
-on if nobody listens (bypass). nft itself has no queue where the kernel lacks CONFIG_NFT_QUEUE; the
-target NFQUEUE is iptables', which nf_tables takes too. Part of the faults image: it imports the
-standard library alone.
+The table that sends marked packets to the queue belongs to the socket that made it (flag owner).
+The kernel removes the table when that socket's process ends, even by SIGKILL. Until then its rule
+passes packets on if nobody listens (bypass).
+nft itself has no queue where the kernel lacks CONFIG_NFT_QUEUE. So the rule uses iptables' target
+NFQUEUE, which nf_tables accepts too.
+Part of the faults image: it imports the standard library alone.
 Source: linux/netfilter/nfnetlink_queue.h, nf_tables.h, nf_tables_compat.h, xt_NFQUEUE.h.
 """
 
@@ -18,12 +19,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 TABLE = "highwater_queue"
-"""Of family ip."""
+"""A table of family ip."""
 PRIORITY = -150
-"""Of its chains: after the marks are set, before anything is dropped. A cut drops what was held."""
+"""The priority of the table's chains: after packets are marked, and before any are dropped.
+
+So a cut also drops the packets that the queue held and lets go.
+"""
 NUMBER = 1
 LONGEST = 65_536
-"""So many packets wait at most; the kernel drops what comes then."""
+"""How many packets may wait; the kernel drops those beyond that."""
 ACCEPT, DROP = 1, 0
 
 _NETFILTER = 12
@@ -35,7 +39,7 @@ _PACKET, _VERDICT, _CONFIG = 0, 1, 2
 _ERROR = 2
 _IPV4 = 2
 _ARRIVING, _LEAVING = ("arriving", 1), ("leaving", 3)
-"""Chains with the number of their hook: input, output."""
+"""The chains, each with the number of its hook: input, output."""
 _NESTED = 0x8000
 _BYPASS = 1
 _GSO = 4
@@ -43,11 +47,11 @@ _COPIED_BYTES = 4
 _NO_ENOBUFS = 5
 _OPTIONS_OF_NETLINK = 270
 _RECEIVE_BUFFER_BYTES = 16 << 20
-"""What comes while the program is not running waits here; the kernel drops what has no room."""
+"""Packets wait in this buffer while the program waits for a core; the kernel drops the excess."""
 _FORCE_RECEIVE_BUFFER = 33
-"""Beyond the host's limit, with NET_ADMIN. Source: socket(7), SO_RCVBUFFORCE."""
+"""Sets a buffer beyond the host's limit; needs NET_ADMIN. Source: socket(7), SO_RCVBUFFORCE."""
 _PER_ROUND = 256
-"""Packets that are read before verdicts are given."""
+"""How many packets are read before verdicts are given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,7 @@ class PacketQueue:
 
 
 def packets_in(content: bytes) -> Iterator[Packet]:
-    """Yield the packets of what the kernel wrote."""
+    """Yield the packets in the messages that the kernel wrote."""
     at = 0
     while at + 20 <= len(content):
         length, kind = struct.unpack_from("=IH", content, at)
@@ -111,7 +115,8 @@ def packets_in(content: bytes) -> Iterator[Packet]:
 def _packet(attributes: bytes) -> Packet:
     """Return the packet of a message.
 
-    Attributes: 1 number and hook, 3 mark, 10 the beginning of it, 13 its whole length if cut.
+    Attributes: 1 number and hook, 3 mark, 10 the packet's first bytes, 13 its whole length if only
+    those are here.
     """
     number = mark = size = at = 0
     while at + 4 <= len(attributes):
@@ -146,7 +151,7 @@ def _make_room(receiving: socket.socket) -> None:
 
 
 def _ask(kernel: socket.socket, messages: bytes, answers: int) -> None:
-    """Send messages of which so many are acknowledged.
+    """Send messages, and wait until the kernel has acknowledged `answers` of them.
 
     Raises:
         OSError: the kernel refused one.
@@ -165,7 +170,10 @@ def _ask(kernel: socket.socket, messages: bytes, answers: int) -> None:
 
 
 def _settings() -> Iterator[bytes]:
-    """Yield what makes the queue: bound; its length and GSO; the first bytes of each packet."""
+    """Yield the messages that make the queue.
+
+    They bind it, set its length and GSO, and have each packet's first bytes passed to the program.
+    """
     flags = _REQUEST | _ACK
     yield _message(_OF_QUEUES, _CONFIG, flags, _attribute(1, struct.pack(">BxH", 1, _IPV4)), NUMBER)
     longest = _u32(3, LONGEST) + _u32(4, _GSO) + _u32(5, _GSO)
@@ -175,7 +183,7 @@ def _settings() -> Iterator[bytes]:
 
 
 def _table() -> bytes:
-    """Return the transaction that makes the table with a chain and a rule for each way."""
+    """Return the transaction that makes the table, with a chain and its rule for each way."""
     flags = _REQUEST | _ACK | _CREATE
     owner = 2
     parts = [
@@ -201,12 +209,12 @@ def _chain(name: str, hook: int) -> bytes:
 
 
 def _rule(chain: str) -> bytes:
-    """Return "whatever has a mark goes to the queue, or on if nobody listens"."""
+    """Return the rule that sends marked packets to the queue, or on if nobody listens."""
     no_mark = _nested(3, _attribute(1, bytes(4)))
     to_queue = struct.pack("=HHHH", NUMBER, 1, _BYPASS, 0)
     expressions = (
-        _expression("meta", _u32(1, 1) + _u32(2, 3))  # register 1 is the mark
-        + _expression("cmp", _u32(1, 1) + _u32(2, 1) + no_mark)  # it is not
+        _expression("meta", _u32(1, 1) + _u32(2, 3))  # load the mark into register 1
+        + _expression("cmp", _u32(1, 1) + _u32(2, 1) + no_mark)  # go on if it is not 0
         + _expression("target", _text(1, "NFQUEUE") + _u32(2, 3) + _attribute(3, to_queue))
     )
     return _text(1, TABLE) + _text(2, chain) + _nested(4, expressions)
@@ -217,7 +225,7 @@ def _expression(name: str, content: bytes) -> bytes:
 
 
 def _message(of: int, kind: int, flags: int, body: bytes, number: int = 0) -> bytes:
-    """Return a message; number: of the queue, or the subsystem that a batch is of."""
+    """Return a message. number: the queue's, or the subsystem to which a batch belongs."""
     head = struct.pack("=IHHII", 20 + len(body), of << 8 | kind, flags, 0, 0)
     return head + struct.pack(">BBH", _IPV4, 0, number) + body
 

@@ -1,4 +1,4 @@
-"""What a node gets when the faults on its links change: nft rules and queue effects. Pure."""
+"""The nft rules and queue effects for a node whose links' faults change. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class NodeChange:
     """The change at one node.
 
     script: nft's text, which replaces all rules of ours.
-    queue: the effects for its packet queue, which replace the earlier; None without a queue.
+    queue: the effects for its packet queue, which replace the earlier ones; None without a queue.
     """
 
     script: str
@@ -34,7 +34,7 @@ def node_change(state: State, node: int, at_ns: int, *, has_queue: bool) -> Node
 
 
 def _told(holds: Iterable[Hold], at_ns: int) -> Told:
-    """Return the effects that last beyond at_ns, once each, as packet_queue takes them."""
+    """Return the effects that last beyond at_ns, once each, in the form that packet_queue reads."""
     told: list[dict[str, object]] = []
     for hold in holds:
         if hold.until_ns <= at_ns:

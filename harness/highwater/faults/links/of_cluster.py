@@ -32,7 +32,7 @@ from highwater_chaos import faults as f
 LONGEST_LATENCY_MS = 10_000
 """Latency and jitter together; canaries are not awaited for longer."""
 LEAST_KBIT_PER_S, MOST_KBIT_PER_S = 32, 10_000
-"""What canaries can show: below it too few arrive, above it they are too many to send."""
+"""Bandwidths that canaries can show: below them too few arrive, above them too many must go."""
 UNTOLD = f"inet {UNTOLD_TABLE}"
 CLIENTS_UNSEEN = "clients are behind the engine's proxy, where their end is not seen"
 
@@ -199,7 +199,7 @@ class ClusterLinks:
         try:
             proof = half_open(helpers, here, PLANE_PORTS[fault.plane], self._up())
         except BaseException:
-            revert()  # what is not seen to act must not act unseen
+            revert()  # a fault that is not proven must not go on
             raise
         return Done(None, str(proof), revert)
 
@@ -295,7 +295,7 @@ class ClusterLinks:
         return self._cluster.status(node) in UP
 
     def _renew(self, links: LinkFaults) -> None:
-        """Renew leases until the end; an error is told and must not end it, or faults would end."""
+        """Renew leases until `end`. An error is reported and stops nothing: faults would end."""
         while not self._is_over.wait(RENEW_S):
             try:
                 links.renew()
@@ -306,10 +306,10 @@ class ClusterLinks:
 
 
 def _slow(name: str, latency_ms: int, jitter_ms: int) -> Slow:
-    """Return what holds packets back.
+    """Return the latency as a link's fault.
 
     Raises:
-        NotDone: canaries could not show it.
+        NotDone: canaries cannot show such a latency.
     """
     shown = 0 < latency_ms + jitter_ms <= LONGEST_LATENCY_MS
     prove(shown, f"canaries show 1 to {LONGEST_LATENCY_MS} ms alone")

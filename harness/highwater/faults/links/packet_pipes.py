@@ -1,9 +1,10 @@
 """When each packet of a slow or narrow link goes on. Pure: no kernel, no clock.
 
-A pipe is one direction of a link as it arrives at a node. Its packets stay in order: with jitter a
-packet waits longer, and never overtakes, as on the simulator's links. Packets that wait when the
-last effect on their pipe ends go on at once. Part of the faults image: it imports the
-standard library alone. Times are CLOCK_MONOTONIC nanoseconds.
+A pipe is one direction of a link, at the node where its packets arrive. Its packets stay in order:
+jitter makes a packet wait longer, and never lets it overtake, as on the simulator's links. Packets
+that wait when the last effect on their pipe ends go on at once.
+Part of the faults image: it imports the standard library alone. Times are CLOCK_MONOTONIC
+nanoseconds.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 BUFFER_NS = 250_000_000
-"""A packet that would wait longer for a narrow line is dropped, so that TCP slows down."""
+"""The longest wait for a narrow line. A packet that would wait longer is dropped, to slow TCP."""
 NEVER_NS = 1 << 62
 _NS_PER_BYTE_AT_1_KBIT = 8_000_000
 
@@ -23,8 +24,8 @@ _NS_PER_BYTE_AT_1_KBIT = 8_000_000
 class Effect:
     """A latency or a bandwidth of one pipe, until a time; the other of the two is None.
 
-    jitter_ns: how much longer than latency_ns a packet waits, at most.
-    seed: of the jitter; the same packets wait equally long.
+    jitter_ns: by how much longer than latency_ns a packet may wait.
+    seed: the jitter's seed. With one seed the same packets wait equally long.
     """
 
     pipe: int
@@ -39,9 +40,9 @@ class Effect:
 class _Pipe:
     """The packets of one pipe.
 
-    held: those that wait, in order: when each goes on, and its number.
-    free_ns: when the line has sent all of them.
-    ready_ns: when the last of them has waited for its latency.
+    held: the packets that wait, in order: when each goes on, and its number.
+    free_ns: when the line has sent all packets that arrived.
+    ready_ns: when the last packet that arrived has waited for its latency.
     """
 
     held: deque[tuple[int, int]] = field(default_factory=deque)
@@ -78,7 +79,7 @@ class Pipes:
         return True
 
     def due(self, now_ns: int) -> list[int]:
-        """Return the packets that go on now, each once; those of one pipe in their order."""
+        """Return the packets that go on now, each once. Packets of one pipe keep their order."""
         found: list[int] = []
         for pipe, line in self._pipes.items():
             is_over = self._end_ns(pipe, now_ns) <= now_ns

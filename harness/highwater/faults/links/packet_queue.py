@@ -1,9 +1,9 @@
 """Holds a node's packets back: runs in its network namespace as long as a link is slow or narrow.
 
 A program of its own, in the faults image: it imports the standard library, and modules that do so.
-Marks decide which packets it gets (rules.py), and packet_pipes when each goes on. It gets effects
-over a socket whose name exists in this network namespace only. It ends by itself, LINGER_NS after
-its last effect, and with it ends the rule that sends packets here.
+It gets the packets that have a mark (rules.py), and packet_pipes decides when each goes on. It gets
+effects over a socket whose name exists in this network namespace only. It ends by itself, LINGER_NS
+after its last effect. With it ends the rule that sends packets here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LONGEST_MESSAGE = 1 << 17
 def main() -> None:
     """Hold packets until LINGER_NS after the last effect.
 
-    Where the kernel has no such queue, every message with effects is answered with that error.
+    Where the kernel has no queue for packets, every message with effects gets its error as answer.
     """
     with (
         socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener,
@@ -89,7 +89,7 @@ class _Holding:
             self._queue.decide(ACCEPT, self._pipes.due(now_ns))
 
     def _hear(self, teller: socket.socket) -> None:
-        """Replace all effects by those of the message, and answer."""
+        """Replace all effects by those in the message, and answer it."""
         message = teller.recv(LONGEST_MESSAGE)
         if not message:
             self._selector.unregister(teller)
@@ -103,7 +103,7 @@ class _Holding:
 
 
 def effect_of(told: dict[str, Any], now_ns: int) -> Effect:
-    """Return the effect of these fields: Effect's, with lasts_ns instead of until_ns."""
+    """Return the effect. told: Effect's fields, with lasts_ns instead of until_ns."""
     return Effect(until_ns=now_ns + told.pop("lasts_ns"), **told)
 
 

@@ -17,7 +17,7 @@ from highwater.faults.links.namespaces import PACKET_QUEUE, Namespaces
 class _Queue:
     """A queue that was begun.
 
-    incarnation: the node's then. A node that was started again has another network namespace.
+    incarnation: the node's when the queue began. A restarted node has another network namespace.
     """
 
     container: str
@@ -36,7 +36,7 @@ class PacketQueues:
         return node in self._queues
 
     def begin(self, nodes: Collection[int]) -> None:
-        """Begin the queues of these nodes that do not run in the nodes' present namespaces.
+        """Begin queues at those of these nodes that have none in their present namespace.
 
         Raises:
             NotInNamespace: a queue does not run.

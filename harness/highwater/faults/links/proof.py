@@ -1,4 +1,4 @@
-"""What canaries measure, and whether that is what the active faults ask for. Pure."""
+"""Loss, delay and pace that canaries measure, compared with what the active faults ask. Pure."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from highwater.faults.links.rules import ALWAYS, Lose, Narrow, Slow
 
 LEAST_CANARIES = 10
 SETTLE_NS = 5_000_000
-"""Canaries that are sent so close to a change of the rules are not counted."""
+"""Canaries that are sent within this time of a change of the rules are not counted."""
 SIGMAS = 4
 END_NS = 20_000_000
-"""By so much the end of a latency is uncertain: it counts from when the queue got the effect."""
+"""How uncertain the end of a latency is: it is counted from when the queue got the effect."""
 LEAST_OF_BANDWIDTH, MOST_OF_BANDWIDTH = 0.5, 1.1
-"""Canaries may have this share of a narrow line's bandwidth; the nodes' packets have the rest."""
+"""The share of a narrow line's bandwidth that canaries may get; the nodes' packets get the rest."""
 LEAST_OFFERED = 1.25
-"""Canaries must be sent at so many times the bandwidth, to show that there is no more of it."""
+"""Canaries must be sent at this many times the bandwidth, to show that the line has no more."""
 LEAST_PACED = 4
 IP_UDP_BYTES = 28
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What became of the canaries of one stream that were sent within one time.
+    """The loss and delay of one stream's canaries that were sent within some time.
 
-    name: the stream's.
-    asked: what the active faults ask of its direction.
-    sent, received: how many were sent, and how many of those arrived.
+    name: the stream's name.
+    asked: how the active faults should treat its packets.
+    sent, received: how many canaries were sent, and how many of them arrived.
     median_ms: the median of their delays; None when none arrived.
     early: how many arrived earlier than the latency allows.
     """
@@ -72,9 +72,9 @@ def measure(
     begin_ns: int,
     end_ns: int,
 ) -> Measured:
-    """Count the canaries that were sent in [begin_ns, end_ns), and time those that arrived.
+    """Count the canaries that were sent in [begin_ns, end_ns), and measure their delays.
 
-    arrived_ns: when each canary that arrived did, by when it was sent.
+    arrived_ns: when each canary arrived, by when it was sent; without those that did not arrive.
     """
     sent = _between(sent_ns, begin_ns, end_ns)
     delays_ns = {at_ns: arrived_ns[at_ns] - at_ns for at_ns in sent if at_ns in arrived_ns}
@@ -90,7 +90,7 @@ def measure(
 def problem_with(measured: Measured) -> str | None:
     """Return why the canaries do not show what the faults ask for, None when they do.
 
-    On a narrow line canaries may be lost, and may wait: problem_with_pace judges those.
+    On a narrow line canaries may be lost, and may wait: problem_with_pace judges such lines.
     """
     asked = measured.asked
     if measured.sent < LEAST_CANARIES:
@@ -106,7 +106,7 @@ def problem_with(measured: Measured) -> str | None:
 
 
 def is_asked_for(does: Lose | Slow | Narrow, asked: Asked) -> bool:
-    """Return whether the fault is part of what is asked of packets; else it has ended."""
+    """Return whether asked includes the fault; if not, the fault has ended."""
     match does:
         case Lose(percent=percent):
             return asked.lost_percent >= percent
@@ -144,8 +144,8 @@ class Stream:
 class Paced:
     """The pace of all canaries of one pipe, in kbit/s of IP packets.
 
-    offered_kbit_per_s: at which they were sent.
-    kbit_per_s: at which they arrived.
+    offered_kbit_per_s: the pace at which they were sent.
+    kbit_per_s: the pace at which they arrived.
     packets: how many arrived.
     """
 
@@ -191,9 +191,9 @@ def problem_with_pace(paced: Paced) -> str | None:
         return f"{paced}: too little was sent to show it"
     passing = asked * (1 - paced.asked.lost_percent / 100)
     if paced.kbit_per_s > MOST_OF_BANDWIDTH * passing:
-        return f"{paced}: more than there is"
+        return f"{paced}: more than the line should let through"
     if paced.kbit_per_s < LEAST_OF_BANDWIDTH * passing:
-        return f"{paced}: too little"
+        return f"{paced}: less than canaries should get"
     return None
 
 

@@ -1,7 +1,8 @@
 """Breaks connections between nodes: the kernel destroys them at one end.
 
-The other end gets a reset, or does not. The kernels' lists prove it. A broken connection is gone at
-both ends. A half-open one is gone at one end and established at the other.
+The other end of a broken connection gets a reset; that of a half-open one gets none. The kernels'
+lists of connections prove both. A broken connection is gone at both ends. A half-open one is gone
+at one end and established at the other.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from highwater.faults.links.namespaces import Namespaces
 PROGRAM = "tcp_in_namespace.py"
 GONE_WITHIN_S = 5.0
 UNTOLD_MS = 30_000
-"""How long the other end of a half-open connection gets no reset, whatever it sends."""
+"""How long the other end of a half-open connection gets no reset, even if it sends data."""
 
 Connection = tuple[str, int, str, int]
 """This side's address and port, then the peer's."""
@@ -35,11 +36,11 @@ class Report(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Connections that are broken, as the nodes at which they were destroyed saw them."""
+    """Connections that are broken, as listed by the nodes at which they were destroyed."""
 
     connections: tuple[Connection, ...]
     seen_at_both_ends: int
-    """How many; the other ends of the rest are nodes that do not run, or clients."""
+    """How many of them; the other ends of the rest are nodes that do not run, or clients."""
 
     def __str__(self) -> str:
         said = ", ".join(f"{a}:{p} - {b}:{q}" for a, p, b, q in self.connections)
@@ -49,7 +50,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class HalfOpened:
-    """Connections that one end has forgotten, as that end saw them."""
+    """Connections that one end has forgotten, as they were listed there."""
 
     connections: tuple[Connection, ...]
 
@@ -65,8 +66,9 @@ def break_connections(
     ports: Collection[int],
     node_at: Mapping[str, int],
 ) -> Broken:
-    """Break each node's connections with its peers in which either port is one of these.
+    """Break each node's connections with its peers that use one of the ports at either end.
 
+    peers: by node, the addresses of its peers.
     node_at: the nodes that run, by address.
 
     Raises:
@@ -92,13 +94,15 @@ def half_open(
     ports: Collection[int],
     node_at: Mapping[str, int],
 ) -> HalfOpened:
-    """Have each node forget its connections with its peers in which either port is one of these.
+    """Have each node forget its connections with its peers that use one of the ports at either end.
 
-    What peers send on these connections is lost for UNTOLD_MS; after that a reset answers it.
+    Data that peers send on these connections is lost for UNTOLD_MS; after that, a reset answers.
+    peers, node_at: as in break_connections.
 
     Raises:
         NotInNamespace: a node could not be reached.
-        NotDone: there was no such connection, or one is not gone here and established there.
+        NotDone: there was no such connection, or one is not gone at the node, or is not established
+            at the peer.
     """
     gone = _destroy(namespaces, peers, ports, untold_ms=UNTOLD_MS)
     others = {node_at[peer] for _, _, peer, _ in gone if peer in node_at}
@@ -118,10 +122,11 @@ def _destroy(
     *,
     untold_ms: int,
 ) -> tuple[Connection, ...]:
-    """Return the connections that were there and are gone now, as the nodes saw them.
+    """Destroy the connections at the nodes, and return them as the nodes listed them.
 
     Raises:
-        NotInNamespace, NotDone: there is none, or one is still there.
+        NotInNamespace: a node could not be reached.
+        NotDone: there was no such connection, the kernel does not break any, or one is still there.
     """
     tasks = {
         node: _task(

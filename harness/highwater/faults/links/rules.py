@@ -2,8 +2,9 @@
 
 Packets are dropped at the node where they arrive, so their source needs no rules. Only packets to
 clients are dropped where they leave, since the clients' machine has no rules.
-A plane is known by the server's port, and either end may be the server: source -> target on
-`replication` are the source's requests to the target's port 9093, and its answers from its own.
+A plane is recognised by the server's port, and either end may be the server. So the packets of
+source -> target on `replication` are the source's requests to the target's port 9093, and the
+answers that the source sends from its own port 9093.
 The elements of nft's sets end by themselves, so a rule that is not renewed ends.
 Packets that are held back are marked with the number of their pipe. The mark sends them to the
 node's packet queue (packet_queue.py), if one runs.
@@ -27,9 +28,9 @@ from highwater.faults.links.in_namespace import CANARY_PORT
 
 TABLE = "highwater"
 ARRIVING, LEAVING = "arriving", "leaving"
-"""The table's chains; before each, another chain marks the packets to hold back."""
+"""The table's chains that drop. Before each of them a chain marks the packets to hold back."""
 _MARKING_PRIORITY = -200
-"""Of the chains that mark: before the queue's (nfqueue.PRIORITY); the chains that drop are last."""
+"""Chains that mark come before the queue's (nfqueue.PRIORITY); chains that drop come last."""
 PLANE_PORTS: Mapping[str, tuple[int, ...]] = {
     "client": (CLIENT_PORT, EXTERNAL_PORT),
     "replication": (REPLICATION_PORT,),
@@ -38,7 +39,7 @@ PLANE_PORTS: Mapping[str, tuple[int, ...]] = {
 }
 ALWAYS = 100
 ALL_PORTS = 0
-"""As a direction's port: everything, whatever the protocol."""
+"""As a direction's port: all packets of all protocols."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -47,8 +48,8 @@ class Direction:
 
     source: the address.
     target: the node.
-    port: the server's; ALL_PORTS for all packets.
-    leaves: the packets go the other way, from the node to the address.
+    port: the server's port; ALL_PORTS for all packets.
+    leaves: whether the packets go the other way, from the node to the address.
     """
 
     source: str
@@ -57,7 +58,7 @@ class Direction:
     leaves: bool = False
 
     def covers(self, other: Direction) -> bool:
-        """Return whether all of the other direction's packets are of this one."""
+        """Return whether all packets of the other direction belong to this one as well."""
         return self == other or (self.port == ALL_PORTS and self == replace(other, port=ALL_PORTS))
 
 
@@ -66,9 +67,9 @@ class Drop:
     """A share of a direction's packets, in percent, that is dropped until a time.
 
     Times are CLOCK_MONOTONIC.
-    until_ns: until then packets are surely dropped.
-    gone_ns: from then on none is. Between the two nobody knows, for the kernel counts from when it
-        took the rules, and that lies between the start and the end of nft.
+    until_ns: the time until which packets are certainly dropped.
+    gone_ns: the time from which on certainly none is dropped. Between the two it is uncertain: the
+        kernel counts from when it took the rules, which lies between the start and the end of nft.
     """
 
     direction: Direction
@@ -88,7 +89,7 @@ class Lose:
 class Slow:
     """Packets arrive later, by latency_ms and up to jitter_ms more, in their order.
 
-    seed: of the jitter.
+    seed: the jitter's seed.
     """
 
     latency_ms: int
@@ -123,12 +124,12 @@ def pipe_of(direction: Direction) -> int:
 
 
 def script(drops: Iterable[Drop], now_ns: int, holds: Iterable[Hold] = ()) -> str:
-    """Return nft's script that makes these a target's only rules of ours, in one transaction.
+    """Return nft's script that replaces all our rules at a target by these, in one transaction.
 
-    Drops of different shares act one after the other; of two with the same share the longer counts.
+    Drops of different shares act one after the other. Of two with the same share the longer counts.
     Where no drop and no hold lasts beyond now_ns, the script removes our table. Else the chains
-    stay: if a chain went, the kernel would drop the packets that are held back. A set without rules
-    stays until the table goes, and its elements end by themselves.
+    stay: the kernel drops packets that are held back when their chain is removed. A set without
+    rules stays until the table is removed, and its elements end by themselves.
     """
     by_set: dict[_Set, dict[Direction, int]] = {}
     for drop in drops:
@@ -192,7 +193,7 @@ def _timeout(end_ns: int, now_ns: int) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Set:
-    """One of nft's sets, with its rules: the drops of one share, chain and kind of element."""
+    """One of nft's sets, with its rules: drops of equal share, chain and kind of element."""
 
     percent: int
     leaves: bool

@@ -28,10 +28,10 @@ class Proof:
     """What was measured around a change of the rules.
 
     applied_ns: when the last node's rules were loaded, CLOCK_MONOTONIC.
-    before: the streams of canaries before the change, without those of too few canaries.
-    after: all streams of canaries after it, in the same order.
-    paced: the narrow lines after it.
-    unmeasured: how many directions no canary went along, since an end does not run or is outside.
+    before: the streams of canaries before the change, without streams of too few canaries.
+    after: all streams of canaries after the change, in the same order.
+    paced: the narrow lines after the change.
+    unmeasured: how many directions had no canaries, since an end does not run or is outside.
     """
 
     applied_ns: int
@@ -59,13 +59,13 @@ def prove_links(
 ) -> Proof:
     """Return the proof that these canaries give.
 
-    does: what the fault does to packets; None after it was healed.
-    before, shown: what became of the canaries before the change, and after it.
+    does: the fault's effect on packets; None after it was healed.
+    before, shown: loss, delay and pace of the canaries before the change, and after it.
     unmeasured: how many of the fault's directions have no canaries.
 
     Raises:
-        NotProven: canaries do not show what all active faults ask for, before the change or after
-            it; or there are no canaries to show that the fault acts.
+        NotProven: before the change or after it, canaries do not show what all active faults ask
+            for; or the fault begins and has no canaries that could show it.
     """
     if does is not None and not canaries:
         raise NotProven(f"no canary goes along any of {unmeasured} directions: {NO_CANARIES}")
@@ -99,6 +99,6 @@ def is_as_asked(shown: Shown) -> bool:
 
 
 def _pipe(canary: Canary) -> Pipe:
-    """Return the canary's pipe; number 0, which is nobody's, for a direction of all ports."""
+    """Return the canary's pipe. For a direction of all ports its number is 0, which no pipe has."""
     at = canary.direction
     return at.target, 0 if at.port == ALL_PORTS else pipe_of(at)

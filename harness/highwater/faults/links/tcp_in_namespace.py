@@ -4,8 +4,9 @@ A program of its own, in the faults image: it imports the standard library alone
 task, JSON, from its argument, and writes its report, JSON, to standard output.
 
 The kernel destroys a connection as for `ss -K`: the node's program gets ECONNABORTED, and the peer
-gets a reset. For a half-open connection nft drops all resets of the connection for a time, after
-which the kernel ends the rule: that of its end, and those that answer what the peer sends.
+gets a reset. For a half-open connection nft drops the connection's resets for a time: the one that
+the kernel sends when it destroys the connection, and those that answer the peer's data. The kernel
+ends that rule by itself.
 Source: sock_diag(7), linux/inet_diag.h.
 """
 
@@ -31,13 +32,13 @@ _SOCK_DIAG = 4
 _BY_FAMILY, _DESTROY = 20, 21
 _REQUEST_ACK, _DUMP = 5, 0x301
 _ERROR, _DONE = 2, 3
-# Established, both FIN_WAITs, CLOSE_WAIT, LAST_ACK, CLOSING: what a program still holds.
+# Established, both FIN_WAITs, CLOSE_WAIT, LAST_ACK, CLOSING: a program may still hold these.
 STATES = sum(1 << number for number in (1, 4, 5, 8, 9, 11))
 _ESTABLISHED = 1
 _HEADER = struct.Struct("=IHHII")
 _REQUEST = struct.Struct("=BBBxI")
 _ID = struct.Struct("!HH16s16s4s8s")
-"""Ports and addresses in the network's order; interface and cookie are passed back as they came."""
+"""Ports and addresses in network byte order; interface and cookie are passed back unchanged."""
 _POLL_S = 0.05
 
 Connection = tuple[str, int, str, int]
@@ -48,15 +49,15 @@ def main(task: dict[str, Any]) -> dict[str, Any]:
     """Do the task.
 
     The task's keys:
-        of: the connections, as a list of {peer, ports}: those with the address in which either port
-            is one of the ports.
+        of: which connections, as a list of {peer, ports}: connections with the address peer that
+            use one of the ports at either end.
         break: whether to break them.
         untold_ms: how long resets to the peers are dropped; 0: not at all.
-        gone: connections to wait for until they are gone.
+        gone: connections of which the task waits until they are gone.
         within_s: how long to wait.
     The report's keys:
         found: the connections that were there at the beginning.
-        established: those of them that were not being closed.
+        established: the found connections that were not being closed.
         left: the connections that should be gone, and are not.
         error: why the kernel does not break a connection, "" when it does.
     """
@@ -87,7 +88,7 @@ def main(task: dict[str, Any]) -> dict[str, Any]:
 def untold(connections: Iterable[Connection], for_ms: int) -> str:
     """Return nft's script that drops the resets of these connections for a time.
 
-    The resets of other connections that are dropped already stay dropped for their own times.
+    Other connections whose resets are dropped already keep their own times.
     """
     elements = ", ".join(
         f"{peer} . {port} . {peer_port} timeout {for_ms}ms"
@@ -110,7 +111,7 @@ def untold(connections: Iterable[Connection], for_ms: int) -> str:
 
 
 class _Connection(NamedTuple):
-    """One in the kernel's list; socket_id is how the kernel tells it from others."""
+    """One connection in the kernel's list. socket_id: the kernel's identification of it."""
 
     family: int
     socket_id: bytes
@@ -154,7 +155,7 @@ def _answers(kernel: socket.socket) -> Iterator[bytes]:
     """Yield the content of each message of a dump.
 
     Raises:
-        OSError: the kernel does not answer the question.
+        OSError: the kernel refuses the request.
     """
     while True:
         data = kernel.recv(1 << 16)
@@ -170,7 +171,7 @@ def _answers(kernel: socket.socket) -> Iterator[bytes]:
 
 
 def _text(family: int, address: bytes) -> str:
-    """Return the address; one of IPv4 that a socket of IPv6 has, as IPv4's."""
+    """Return the address as text; an IPv4 address of an IPv6 socket in IPv4's form."""
     if family == socket.AF_INET:
         return socket.inet_ntop(family, address[:4])
     mapped = IPv6Address(address).ipv4_mapped

@@ -1,4 +1,4 @@
-"""Canaries along links around a change of rules: who sends how many to whom, and what arrives."""
+"""Canaries along links around a change of rules: how many go where, and how many arrive when."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from highwater.faults.links.proof import (
 from highwater.faults.links.rules import ALL_PORTS, Canary, Direction, canaries_of, pipe_of
 
 WATCH_NS = 300_000_000
-"""How long canaries are sent after a change, besides the time that they travel."""
+"""How long canaries are sent after a change, in addition to the time that they travel."""
 CANARY_EVERY_NS = 5_000_000
 NEVER_NS = 1 << 62
 OFFERED = 2.0
-"""Canaries are sent at so many times the bandwidth of a narrow line."""
+"""Canaries are sent at this many times the bandwidth of a narrow line."""
 LEAST_BYTES, MOST_BYTES = 80, 1_400
 """The size of a canary's datagram; its name and its time fit into the least."""
 OUTSIDE = -1
-"""An address that is no node's."""
+"""Stands for the node where an address belongs to none."""
 
 _Within = Callable[[Canary], tuple[int, int]]
-"""Returns from when to when the canaries of a stream are counted."""
+"""Returns when counting the canaries of a stream begins, and when it ends."""
 Pipe = tuple[int, int]
-"""A target, and its number of the pipe."""
+"""A target node, and the number of the pipe there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What became of canaries.
+    """The loss, delay and pace of canaries.
 
-    measured: by stream.
-    paced: by narrow line, of all its streams together.
+    measured: loss and delay, by stream.
+    paced: pace, by narrow line, of all its streams together.
     """
 
     measured: Mapping[Canary, Measured]
@@ -65,8 +65,8 @@ class LinkWatch:
         """Choose the canaries.
 
         node_at: the nodes by address.
-        directions: between nodes, along which canaries go.
-        before, after: what acts before and after the change.
+        directions: the directions between nodes along which canaries go.
+        before, after: the drops and holds that act before and after the change.
         apply_at_ns: when the change is made, CLOCK_MONOTONIC.
         """
         self._namespaces = namespaces
@@ -120,7 +120,7 @@ class LinkWatch:
         return self._namespaces.run(tasks)
 
     def before(self, reports: Mapping[int, Report], state: State, end_ns: int) -> Shown:
-        """Return what became of the canaries before the change."""
+        """Return loss, delay and pace of the canaries before the change. state: as of then."""
 
         def until(canary: Canary) -> tuple[int, int]:
             return 0, end_ns
@@ -130,7 +130,7 @@ class LinkWatch:
     def after(
         self, reports: Mapping[int, Report], state: State, applied_ns: Mapping[int, int]
     ) -> Shown:
-        """Return what became of the canaries after the change.
+        """Return loss, delay and pace of the canaries after the change. state: as of then.
 
         applied_ns: when each target's rules were loaded; empty: before all canaries.
         """
@@ -138,7 +138,7 @@ class LinkWatch:
         def since(canary: Canary) -> tuple[int, int]:
             began_ns = applied_ns.get(canary.direction.target, 0)
             waits, now = self._asked[canary]
-            # In their order, packets wait behind those that wait for longer from before.
+            # Packets keep their order, so they may wait behind earlier ones with a longer latency.
             behind_ns = waits.travel_ns if began_ns and now.travel_ns else 0
             return began_ns + behind_ns, NEVER_NS
 
@@ -156,9 +156,9 @@ class LinkWatch:
     def _measured(
         self, reports: Mapping[int, Report], state: State, within: _Within
     ) -> dict[Canary, Measured]:
-        """Measure each stream while both ends took part and the faults stayed the same.
+        """Measure each stream while both its ends took part and the faults stayed the same.
 
-        Canaries that could not arrive within that time are not counted.
+        Canaries that were sent too late to arrive within that time are not counted.
         """
         found = {}
         for canary in self.canaries:
@@ -204,7 +204,7 @@ class LinkWatch:
     def _seen(
         self, canary: Canary, reports: Mapping[int, Report]
     ) -> tuple[Sequence[int], Mapping[int, int]]:
-        """Return when canaries were sent, and when each that arrived did, by when it was sent."""
+        """Return when canaries were sent; and when each arrived, if it did, by when it was sent."""
         receiver = reports[canary.direction.target]
         received, arrived = (
             receiver.received.get(canary.name, ()), receiver.arrived.get(canary.name, ()),
@@ -217,7 +217,7 @@ class LinkWatch:
         return Stream(self._load(canary)[0], sent, tuple(arrived.values()))
 
     def _load(self, canary: Canary) -> tuple[int, int]:
-        """Return the bytes of the canary's datagram, and how many are sent at once."""
+        """Return the bytes of the canary's datagrams, and how many of them are sent at once."""
         narrow = [asked.kbit_per_s for asked in self._asked[canary] if asked.kbit_per_s is not None]
         if not narrow:
             return LEAST_BYTES, 1
@@ -231,7 +231,7 @@ class LinkWatch:
 
 
 def _waits_ns(asked: tuple[Asked, Asked]) -> int:
-    """Return how long canaries may be under way behind those that were sent before the change."""
+    """Return how long canaries may travel behind earlier ones, sent before the change."""
     narrow = any(each.kbit_per_s is not None for each in asked)
     return sum(each.travel_ns for each in asked) + (BUFFER_NS + LATE_NS if narrow else 0)
 

@@ -1,8 +1,9 @@
-"""What a plan's words for links mean in a cluster of containers. Pure.
+"""The directions between containers that a plan's words for links mean. Pure.
 
-The same as in the simulator: "any" is every node, on the client plane the clients too; a link of
-a node with itself is none. Clients are on the harness's machine: all of them are one address, and
-the harness's own questions, on the control plane, come from there too and are never dropped.
+They mean the same as in the simulator. "any" is every node, and on the client plane the clients
+too. A node has no link with itself.
+All clients are on the harness's machine and so have one address. The harness's own requests, on the
+control plane, come from that address too, and are never dropped.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from highwater.faults.links.rules import ALL_PORTS, PLANE_PORTS, Direction
 from highwater_chaos import faults as f
 
 CLIENTS = -1
-"""The harness's machine, where a plan's clients are: no node."""
+"""Stands for the harness's machine, where a plan's clients run, among the ids of nodes."""
 
 
 def directions_of(
@@ -25,7 +26,7 @@ def directions_of(
 ) -> tuple[Direction, ...]:
     """Return the directions that the fault acts on, each once.
 
-    addresses: of the nodes and of CLIENTS.
+    addresses: the addresses of the nodes and of CLIENTS.
 
     Raises:
         NotDone: there is no such link now.
@@ -44,7 +45,7 @@ def directions_of(
 def silenced_to_zookeeper(
     directions: Iterable[Direction], addresses: Mapping[int, str]
 ) -> int | None:
-    """Return the only node whose packets to ZooKeeper these are; None if it is not one node."""
+    """Return the node whose packets to ZooKeeper go in these directions; None if not just one's."""
     silenced = {each.source for each in directions if each.target == ZOOKEEPER}
     nodes = [node for node, address in addresses.items() if address in silenced]
     return nodes[0] if len(nodes) == 1 else None
@@ -59,10 +60,10 @@ def from_zookeeper(addresses: Mapping[int, str]) -> tuple[Direction, ...]:
 def around(fault: f.Isolate, find: Find, addresses: Mapping[int, str]) -> tuple[Direction, ...]:
     """Return the directions between the node and all others, both ways.
 
-    With the other nodes they are of all ports, with the clients of the clients' plane.
+    Between nodes they have all ports; between the node and clients, the clients' plane alone.
 
     Raises:
-        NotDone: the words mean nobody now.
+        NotDone: the words mean no node now.
     """
     node = found(find, fault.node)
     others = [each for each in addresses if each not in (node, CLIENTS)]
@@ -89,7 +90,7 @@ def with_clients(node: int, addresses: Mapping[int, str]) -> tuple[Direction, ..
 def apart_from_clients(
     directions: Iterable[Direction], addresses: Mapping[int, str]
 ) -> tuple[int, ...]:
-    """Return the nodes to which one of these directions leads from the clients."""
+    """Return the targets of those of these directions that come from the clients."""
     found = (each.target for each in directions if each.source == addresses[CLIENTS])
     return tuple(dict.fromkeys(found))
 
@@ -97,10 +98,10 @@ def apart_from_clients(
 def nodes_and_peers(
     fault: f.ResetConnections | f.HalfOpen, find: Find, addresses: Mapping[int, str]
 ) -> dict[int, list[str]]:
-    """Return between whom connections break: the addresses of the peers, by node.
+    """Return the nodes at which connections break, each with the addresses of its peers.
 
-    The node is the link's target; on a link with the clients it is whichever end is a node. Two
-    nodes stand together once.
+    The node is the link's target, or the end that is a node where the other end is the clients.
+    Each pair of nodes is returned once.
 
     Raises:
         NotDone: there is no such link now.
