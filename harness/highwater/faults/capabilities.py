@@ -1,7 +1,7 @@
-"""Which means of doing faults work here: each is tried on a scratch container before it is said.
+"""Which means of doing faults work here, found by trying each on a scratch container.
 
-Nothing is told from versions or names: the freezer freezes, a helper joins a namespace, the kernel
-takes the rules and ends them at their time.
+Nothing is concluded from versions or names: the freezer must freeze, a helper must join a
+namespace, and the kernel must accept rules and end them at their time.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def probe(say: Callable[[str], None] = lambda text: None) -> dict[Means, Tried]:
 
 @dataclass(frozen=True, slots=True)
 class _Scratch:
-    """A container of the node image that does nothing, without any network but its own."""
+    """A container of the node image that does nothing, and has no network but its loopback."""
 
     engine: docker.DockerClient
     run: RunLabels
@@ -160,7 +160,7 @@ def _scratch(engine: docker.DockerClient, say: Callable[[str], None]) -> Iterato
 
 
 def _try_all(scratch: _Scratch) -> dict[Means, Tried]:
-    """Try each in the order of Means; what needs a helper is not tried without one."""
+    """Try the means in the order of Means; those that need a helper only where helpers work."""
     tried = {Means.ENGINE: Tried(Means.ENGINE)}
     for means, trial in _TRIALS.items():
         joined = tried.get(Means.NAMESPACE)
@@ -182,7 +182,7 @@ def _try(means: Means, trial: _Trial, scratch: _Scratch) -> Tried:
 _HOW = (
     APIError, ImageBuildFailed, NeverHappened, NotDone, NotInNamespace, NotProven, _Fails,
 )  # fmt: skip
-"""How a means may fail."""
+"""The errors with which a means may fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ def _freeze(scratch: _Scratch) -> None:
     paused = scratch.status()
     scratch.engine.api.unpause(scratch.name)
     if (paused, after := scratch.status()) != ("paused", "running"):
-        raise _Fails(f"it is {paused} when paused and {after} afterwards")
+        raise _Fails(f"the container is {paused} when paused and {after} afterwards")
 
 
 def _make_a_disk(scratch: _Scratch) -> None:
@@ -206,7 +206,7 @@ def _make_a_disk(scratch: _Scratch) -> None:
     make_disks(scratch.engine, scratch.run, image, [scratch.name])
     size_bytes = size_of_disk(scratch.engine, scratch.run.run_id, scratch.name)
     if size_bytes != DISK_BYTES:
-        raise _Fails(f"one of {DISK_BYTES} bytes has {size_bytes}")
+        raise _Fails(f"a volume of {DISK_BYTES} bytes has {size_bytes}")
 
 
 def _join(scratch: _Scratch) -> None:
@@ -217,7 +217,7 @@ def _drop_for_a_time(scratch: _Scratch) -> None:
     rules = script([Drop(_NOBODY, ALWAYS, _DROPPED_MS * 1_000_000)], now_ns=0)
     shown = _load(scratch, rules, watched_ms=_WATCHED_MS)
     if _NOBODY.source in shown:
-        raise _Fails(f"what was to last {_DROPPED_MS} ms is there after {_WATCHED_MS} ms")
+        raise _Fails(f"a rule for {_DROPPED_MS} ms is still there after {_WATCHED_MS} ms")
 
 
 def _drop_a_share(scratch: _Scratch) -> None:
@@ -227,7 +227,7 @@ def _drop_a_share(scratch: _Scratch) -> None:
 
 
 def _load(scratch: _Scratch, rules: str, watched_ms: int) -> str:
-    """Load the rules, and return nft's list of them after that time; they are removed then."""
+    """Load the rules, and return nft's list of them watched_ms later; then remove them."""
     watched_ns = watched_ms * 1_000_000
     task = Task(least_ns=watched_ns, script=rules, show=OUR_TABLE)
     shown = scratch.help_with(task).shown

@@ -1,4 +1,4 @@
-"""What doing a fault comes to: its proof and the way back, or why it was not done."""
+"""The result of doing a fault: its proof and its revert, or why it was not done."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 Find = Callable[[str], int | None]
-"""Returns the id of the node that a plan's words mean now, None when none is that."""
+"""Returns the id of the node that a plan's words ("leader of t-0") mean now, None when no node."""
 
 
 def _nothing() -> str:
@@ -21,13 +21,13 @@ def _at_once() -> bool:
 class Done:
     """A fault that acts.
 
-    node: the node that it acts on; None where there are several. Of a cut on the zookeeper plane,
-        the node that ZooKeeper no longer hears.
+    node: the node that it acts on; None where there are several. For a cut on the zookeeper plane
+        it is the node that ZooKeeper no longer hears.
     proof: how the fault is seen to act, in words.
-    revert: takes it back, and returns how it is seen to be gone. It does no harm when it is called
-        twice, or after the node was started again.
-    acted_ns: from when on the fault acts, CLOCK_MONOTONIC; None: since it was begun.
-    later: returns what came of the fault after its proof, "" when there is nothing to add.
+    revert: undoes the fault, and returns in words how it is seen to be gone. It does no harm when
+        it is called twice, or after the node was started again.
+    acted_ns: when the fault began to act, CLOCK_MONOTONIC; None: as soon as it was begun.
+    later: returns, in words, the effects of the fault after its proof; "" when there are none.
     has_acted: returns whether the fault has had its effect so far. A fail-point waits to be hit,
         and a crash loop needs a second kill.
     """
@@ -45,10 +45,10 @@ class NotDone(Exception):
 
 
 def prove(is_so: bool, otherwise: str) -> None:
-    """Go on only if it is so.
+    """Return if the condition holds.
 
     Raises:
-        NotDone: it is not.
+        NotDone: it does not; the message is `otherwise`.
     """
     if not is_so:
         raise NotDone(otherwise)
@@ -61,7 +61,7 @@ def found(find: Find, words: str) -> int:
     """Return the node that the words mean now.
 
     Raises:
-        NotDone: none is that.
+        NotDone: they mean no node now.
     """
     node = find(words)
     if node is None:

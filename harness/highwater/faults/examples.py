@@ -1,6 +1,6 @@
-"""Faults of every kind that containers can do, for what tries or measures them all.
+"""Faults of every kind that containers can do, for tests and benches that try all kinds.
 
-For the full disk the cluster is brought up with sized disks.
+For the full disk the cluster needs sized disks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ EXAMPLES: tuple[f.Fault, ...] = tuple(example for row in ROWS for example in row
 
 
 def example_name(fault: f.Fault) -> str:
-    """Return the name of the example's kind, with what tells it from others of the kind."""
+    """Return the name of the example's kind, with the fields in which it differs from others."""
     is_emptied = isinstance(fault, f.Kill) and fault.disk is f.DiskAtStart.EMPTY
     is_stopped = isinstance(fault, f.Pause) and fault.by is f.PauseBy.SIGSTOP
     return f.fault_name(fault) + "_and_empty" * is_emptied + "_by_sigstop" * is_stopped

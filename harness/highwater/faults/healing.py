@@ -1,12 +1,12 @@
-"""Takes back all faults in a run's containers, whoever left them there.
+"""Undoes all faults in a run's containers, also those that a killed harness left.
 
-It reads labels, the engine and the kernel, and no record of what was done. So it works after a
-harness was killed, and does no harm when it is done again. In the baseline
+It reads labels, the engine and the kernel, and no record of faults. So it works after a harness was
+killed, and does no harm when it is done again. In the baseline
 - every node of the topology runs, is not paused, and has no process that is stopped (SIGSTOP);
 - every node is in the run's network under its name and address;
 - every node has no nft rules of ours, no ballast on its disk, and no fail-point for its next start;
 - no helper is left, and the sized disks are held.
-Nodes do not tell which fail-points are armed: all are disarmed, and the node must answer.
+Nodes do not report which fail-points are armed: all are disarmed, and the node must answer.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HEAL_WITHIN_S = 30.0
 OUR_TABLE = f"inet {TABLE}"
 FULL = "its disk is full of ballast"
 GONE = "its container is gone"
-"""No healing brings it back: its volume may be gone too."""
+"""Healing cannot bring such a node back: its volume may be gone too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class NodeSeen:
     """The state of one node, as the engine reports it.
 
     container: running, paused, exited, created or dead; "gone" when it was removed.
-    address: in the run's network; "" when the node is not in it.
-    names: by which others find the node in the network.
+    address: the node's address in the run's network; "" when the node is not in it.
+    names: the names by which others find the node in the network.
     stopped: how many of its processes are stopped by SIGSTOP; 0 unless the container runs.
     """
 
@@ -60,14 +60,14 @@ class NodeSeen:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What a node is when nothing is done to it."""
+    """A node's name, address and state when no fault acts on it."""
 
     name: str
     address: str
     may_be_stopped: bool = False
 
     def wrong_with(self, seen: NodeSeen) -> list[str]:
-        """Return in what the node differs from its baseline, in words."""
+        """Return each difference between the node and its baseline, in words."""
         if seen.container == "gone":
             return [GONE]
         wrong = []
@@ -93,7 +93,7 @@ class Baseline:
 
 
 def wrong_with_rules(table: str) -> list[str]:
-    """Return in words what nft's list of our table shows; nothing when there is no table."""
+    """Return in words whether our table in nft's list has rules; nothing when there is no table."""
     if not table:
         return []
     acting = "elements = {" in table
@@ -102,8 +102,11 @@ def wrong_with_rules(table: str) -> list[str]:
 
 @dataclass(slots=True)
 class NodeHealed:
-    """What was found at a node and done about it, each once; left is what is wrong still.
+    """The healing of one node, in words, each fact once.
 
+    found: the differences from its baseline that were found.
+    done: the steps that were taken.
+    left: the differences that are still there.
     rules: nft's list of our table as it was found, "" when there was none.
     """
 
@@ -117,7 +120,11 @@ class NodeHealed:
 
 @dataclass(slots=True)
 class Healed:
-    """A run after healing. helpers: how many were removed; left: what is wrong with no node."""
+    """A run after healing.
+
+    helpers: how many helpers were removed.
+    left: problems that belong to no node.
+    """
 
     run: str
     nodes: list[NodeHealed]
@@ -126,7 +133,7 @@ class Healed:
 
     @property
     def problems(self) -> list[str]:
-        """What is not as it was, in words; nothing when all is well."""
+        """All differences from the baseline that are still there, in words."""
         return [*self.left, *(f"{node.name}: {what}" for node in self.nodes for what in node.left)]
 
 
@@ -135,23 +142,23 @@ def heal(
 ) -> Healed:
     """Undo all that faults may have left in the run, and look whether it is as it was.
 
-    Again and again, since what a harness that was just killed had asked the engine for may still
-    come. Without start_stopped a node that does not run is as it should be.
+    Tries again and again: requests that a harness sent to the engine just before it was killed may
+    still be carried out. Without start_stopped, nodes that do not run count as in order.
 
     Raises:
         NoSuchRun: nothing of the run is in the engine.
     """
     work = _Healing(cluster, start_stopped)
-    with contextlib.suppress(NeverHappened):  # what is left tells it
+    with contextlib.suppress(NeverHappened):  # then `left` is not empty
         eventually(work.pass_once, within=within_s, what="all is as it was")
     return work.healed
 
 
 def baseline_problems(cluster: Cluster, *, in_namespaces: bool = True) -> list[str]:
-    """Return in what the run is not as it was made, in words; nothing is changed.
+    """Return each difference between the run and its baseline, in words; nothing is changed.
 
-    in_namespaces: whether nodes' network namespaces are looked into too, by helpers; where no
-    image of theirs can be made, no helper was there to leave anything.
+    in_namespaces: whether helpers look into the nodes' network namespaces too. Where the helpers'
+        image cannot be made, no helper can have left anything there.
 
     Raises:
         NoSuchRun: nothing of the run is in the engine.
@@ -179,7 +186,7 @@ class _Healing:
         self.healed = Healed(cluster.run_id, nodes)
 
     def pass_once(self) -> bool:
-        """Undo what is seen to be wrong; return whether nothing is left that one could undo."""
+        """Undo the differences that are seen; return whether none is left that can be undone."""
         self.healed.left = self._make_namespaces()
         self._remove_helpers()
         self._at_each(self._mend)
@@ -206,7 +213,7 @@ class _Healing:
         if seen.container == "paused":
             self._cluster.unpause(node.node)
             _note(node.done, ["unpaused"])
-            seen = self._look_at(node.node)  # what was stopped before it was paused shows now
+            seen = self._look_at(node.node)  # shows processes that were stopped before the pause
             _note(node.found, at.wrong_with(seen))
         if seen.stopped:
             name = self._cluster.container_name(node.node)
@@ -229,7 +236,7 @@ class _Healing:
         node.left = at.wrong_with(self._look_at(node.node)) + rules_left
 
     def _disarm(self, node: NodeHealed, seen: NodeSeen) -> None:
-        """Disarm the node's fail-points, if it has any: now, or before it starts."""
+        """Disarm the node's fail-points: in the running node and in its file for the next start."""
         if seen.container == "gone" or node.node not in self._cluster.node_ids:
             return
         for_start = self._wrong_with_start(node)
@@ -270,7 +277,7 @@ class _Healing:
         except NotFound:
             return NodeSeen("gone")
         place = about["NetworkSettings"]["Networks"].get(self._cluster.network_name) or {}
-        # A container that does not run has no address but the one that it is to have.
+        # A container that does not run has only the address that it will have when it runs.
         address = place.get("IPAddress") or (place.get("IPAMConfig") or {}).get("IPv4Address")
         names = tuple(place.get("Aliases") or ())
         status = str(about["State"]["Status"])
@@ -283,7 +290,7 @@ class _Healing:
         return states.count(STOPPED_STATE)
 
     def _in_namespace(self, node: int, script: str | None) -> Report | None:
-        """Load the script, and return what is in the namespace; None where there is none."""
+        """Load the script, and return the report with nft's lists; None if the node is down."""
         if self._namespaces is None or self._look_at(node).container != "running":
             return None
         task = Task(script=script, show=OUR_TABLE)
@@ -294,7 +301,7 @@ class _Healing:
     def _make_namespaces(self) -> list[str]:
         if self._namespaces is not None:
             return []
-        # Under the labels that the run has: a helper of ours must not make another its owner.
+        # Helpers get the run's own labels, so that the run's owner stays the same.
         runs = find_runs(self._engine, self._cluster.run_id)
         if not runs:
             raise NoSuchRun(f"nothing is left of {self._cluster.run_id}")
@@ -316,7 +323,7 @@ class _Healing:
             try:
                 self._engine.api.remove_container(helper, v=True, force=True)
             except NotFound:
-                continue  # it went by itself
+                continue  # it ended by itself
             except APIError as error:
                 self.healed.left.append(f"a helper stays: {error.explanation or error}")
                 continue
@@ -331,7 +338,7 @@ class _Healing:
 
 
 def _noting_errors(work: Callable[[NodeHealed], None], node: NodeHealed) -> None:
-    """Do the node's work; what the engine refuses is left, and does not stop the others'."""
+    """Do the work at the node; its errors go to node.left and do not stop the other nodes' work."""
     try:
         work(node)
     except APIError as error:

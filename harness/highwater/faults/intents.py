@@ -14,13 +14,13 @@ import msgspec
 class IntentLog:
     """Appends one line per step of a fault's life, each synced to the disk before it returns.
 
-    Phases, by a fault's number: intended, then acting (with its proof) or not_done; reverting,
-    then reverted or not_reverted. A fault whose last phase is intended, acting or reverting may
-    act still.
+    The phases of a fault, which has a number, are: intended, then acting (with its proof) or
+    not_done; reverting, then reverted or not_reverted. A fault whose last phase is intended, acting
+    or reverting may still act.
     """
 
     def __init__(self, path: Path, now_ns: Callable[[], int]) -> None:
-        """Open the file, and cut off half a line at its end: its step was not begun.
+        """Open the file, and cut off a torn line at its end: that line's step was not begun.
 
         now_ns: returns the run's time.
         """

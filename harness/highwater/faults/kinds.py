@@ -1,4 +1,4 @@
-"""What containers do of each kind of fault and how, or why they cannot. One row a kind.
+"""How containers do each kind of fault, or why they cannot. One row a kind.
 
 A new kind is a class in highwater_chaos.faults, one row here, and the function that does it, in one
 of the rooms. docs/reference/faults.md, `highwater faults` and the bench of faults read the rows.
@@ -27,7 +27,7 @@ F = TypeVar("F", bound=f.Fault)
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """What does the faults of one run. clients: None where the run has none."""
+    """The objects that do the faults of one run. clients: None where the run has none."""
 
     nodes: NodeFaults
     clients: Clients | None
@@ -39,7 +39,7 @@ class Rooms:
 
 
 Do = Callable[[Rooms, str, F, Find], Done]
-"""Does a fault, given its name, which no other fault of the run has.
+"""Does a fault. The name is unique among the faults of the run.
 
 Raises NotDone, NotInNamespace, NotProven, NeverHappened or OSError (of which APIError is one) when
 the fault was not done, or is not seen to act.
@@ -54,14 +54,14 @@ class Kind(Generic[F]):
     do: the function that does it.
     needs: the means without which it cannot be done.
     better_with: means that it uses where they work.
-    mechanism: what does it, in words.
+    mechanism: how it is done, in words.
     proof: how it is seen to act, in words.
     ends: what ends it if the harness dies, in words.
-    examples: faults of the kind for whatever tries or measures all kinds. They are for a cluster of
-        three brokers with sized disks, a controller and no topics. None needs a workload in order
+    examples: faults of the kind, for tests and benches that try all kinds. They suit a cluster of
+        three brokers with sized disks, one controller and no topics. None needs a workload in order
         to act, and each lasts until it is taken back.
-    no_example: why such a cluster is not enough.
-    has_lead: whether it is begun some time before it is to act, so that links are seen before.
+    no_example: why there is none for such a cluster.
+    has_lead: whether it is begun some time before it acts, so that links are measured before.
     unsupported: why containers cannot do any fault of the kind; then needs and all words are empty.
     refuses: returns why containers cannot do this very fault, "" when they can.
     """
@@ -109,11 +109,11 @@ _STAYS_DOWN = "never: the node stays down until it is started"
 _UNTIL_HEALED = "never: highwater heal, or the reaper with the whole run"
 _STAYS = "never: what an operator did stays"
 _TIMEOUT = "the kernel's timeout: at its time, or 30 s after it was last renewed"
-_HELD = f"{_TIMEOUT}; should the helper die before, its rule goes with it and packets pass"
-_FROM_OTHERS = "; on the clients' plane those of the other nodes show it, to the same port"
+_HELD = f"{_TIMEOUT}; if the helper dies before, its rule goes with it and packets pass"
+_FROM_OTHERS = "; on the clients' plane the other nodes send canaries, to the same port"
 _POINT = "SetFailPoint over the node's control port, and a file on its volume for starts"
 
-# No row table but the last is annotated: so each row is checked against its own class of faults.
+# Only the last table is annotated, so that each row is checked against its own class of faults.
 _PROCESSES = (
     Kind(
         fault=f.Kill,
@@ -129,7 +129,7 @@ _PROCESSES = (
         fault=f.Terminate,
         do=lambda rooms, name, fault, find: rooms.nodes.terminate(fault, find),
         needs=(Means.ENGINE,),
-        mechanism="SIGTERM by the engine, SIGKILL if that is not heard",
+        mechanism="SIGTERM by the engine, SIGKILL if the node does not end",
         proof="the exit code, which is recorded",
         ends=_STAYS_DOWN,
         examples=(f.Terminate("broker-1"),),
@@ -149,14 +149,14 @@ _PROCESSES = (
         do=lambda rooms, name, fault, find: rooms.nodes.crash_again_and_again(fault, find),
         needs=(Means.ENGINE,),
         mechanism="SIGKILL and start by the engine, again and again, by the harness's clock",
-        proof="the exit code is 137, each time; how often it was is told at the end",
-        ends="the harness's end is its end; a node that is down stays down until it is started",
+        proof="the exit code is 137, each time; the number of kills is reported at the end",
+        ends="it ends with the harness; a node that is down stays down until it is started",
         examples=(f.CrashLoop("broker-1", times=3, every_ms=100),),
     ),
     _unsupported(
         f.PowerLoss,
-        "what a container wrote is in the page cache of its host, which lives on; there is no "
-        "lazyfs to lose it",
+        "a container's writes are in the page cache of its host, which lives on; there is no "
+        "lazyfs to lose them",
     ),
     Kind(
         fault=f.CrashAt,
@@ -193,10 +193,10 @@ _LINKS = (
         fault=f.Cut,
         do=lambda rooms, name, fault, find: rooms.links.cut(name, fault, find),
         needs=(Means.TIMED_DROPS,),
-        mechanism="nft drops what arrives from the address, by the plane's port, in the receiver's "
-        "network namespace",
+        mechanism="nft drops packets that arrive from the address, by the plane's port, in the "
+        "receiver's network namespace",
         proof="UDP canaries on each direction between nodes: all arrive before, none during, all "
-        "after; on the clients' plane a client too that brokers answer before, not during, and "
+        "after; on the clients' plane also a client, which brokers answer before, not during, and "
         "again after",
         ends=_TIMEOUT,
         examples=(f.Cut("broker-0", "broker-1", "replication"),),
@@ -207,8 +207,8 @@ _LINKS = (
         do=_isolate,
         needs=(Means.ENGINE,),
         better_with=(Means.TIMED_DROPS,),
-        mechanism="nft drops all that arrives from the other nodes, at both ends, and the clients' "
-        "plane with the harness's machine; without helpers the engine takes it off the network",
+        mechanism="nft drops all packets between the node and the other nodes, and those of the "
+        "clients' plane; without helpers the engine takes the node off the network",
         proof="UDP canaries from and to each node, and a client that a broker answers before, not "
         "during, and again after; without helpers the control port does not answer",
         ends=f"{_TIMEOUT}; without helpers never",
@@ -219,7 +219,7 @@ _LINKS = (
         fault=f.LossyLink,
         do=lambda rooms, name, fault, find: rooms.links.lose(name, fault, find),
         needs=(Means.TIMED_DROPS, Means.SHARES),
-        mechanism="as cut, a share at random (numgen)",
+        mechanism="as cut, but nft drops a random share (numgen)",
         proof="UDP canaries on each direction: the share that is lost, within four sigma"
         + _FROM_OTHERS,
         ends=_TIMEOUT,
@@ -230,9 +230,10 @@ _LINKS = (
         fault=f.SlowLink,
         do=lambda rooms, name, fault, find: rooms.links.slow(name, fault, find),
         needs=(Means.QUEUE,),
-        mechanism="nft marks what arrives from the address, by the plane's port; the kernel's "
-        "queue hands it to a helper in the receiver's network namespace (NFQUEUE with bypass), "
-        "which holds it back, in its order",
+        mechanism="nft marks packets that arrive from the address, by the plane's port; the "
+        "kernel's queue hands them to a helper in the receiver's network namespace (NFQUEUE with "
+        "bypass), "
+        "which holds packets back, in their order",
         proof="UDP canaries on each direction: none arrives earlier, the median at most 50 ms "
         "later than asked; none is late before and after" + _FROM_OTHERS,
         ends=_HELD,
@@ -243,8 +244,8 @@ _LINKS = (
         fault=f.LimitBandwidth,
         do=lambda rooms, name, fault, find: rooms.links.narrow(name, fault, find),
         needs=(Means.QUEUE,),
-        mechanism="as slow_link; the helper lets packets go at that pace, counted as IP, and "
-        "drops what would wait for more than 250 ms",
+        mechanism="as slow_link; the helper lets packets go at the bandwidth, counted as IP, and "
+        "drops packets that would wait for more than 250 ms",
         proof="UDP canaries of twice the bandwidth: they arrive at 50 to 110 % of it, for "
         "the nodes' packets share it; all arrive before and after" + _FROM_OTHERS,
         ends=_HELD,
@@ -257,7 +258,7 @@ _LINKS = (
         needs=(Means.RESETS,),
         mechanism="the kernel destroys the connections at one end (sock_diag), by a helper "
         "in the network namespace",
-        proof="the connections are no more in the kernel's list, at both ends",
+        proof="the connections are gone from the kernels' lists, at both ends",
         ends="at once: the nodes connect again",
         examples=(f.ResetConnections("broker-1", "zookeeper", "zookeeper"),),
     ),
@@ -267,9 +268,9 @@ _LINKS = (
         needs=(Means.RESETS, Means.TIMED_DROPS),
         mechanism="as reset_connections, at the target, where nft drops the resets of these "
         "connections for 30 s; not on the clients' plane",
-        proof="the connections are no more in the target's kernel's list, and established in the "
-        "source's",
-        ends="the kernel's timeout after 30 s; then the source is told when it sends",
+        proof="the connections are gone from the target's list in the kernel, and established in "
+        "the source's",
+        ends="the kernel's timeout after 30 s; then the source gets a reset when it sends",
         examples=(f.HalfOpen("broker-1", "zookeeper", "zookeeper"),),
         refuses=lambda fault: CLIENTS_UNSEEN if fault.plane == "client" else "",
     ),
@@ -290,19 +291,19 @@ _ZOOKEEPER = (
         do=lambda rooms, name, fault, find: rooms.links.lose_zookeeper_connection(fault, find),
         needs=(Means.RESETS,),
         mechanism="as reset_connections, at the node's end",
-        proof="the connection is no more in the kernel's list, at both ends",
+        proof="the connection is gone from the kernels' lists, at both ends",
         ends="at once: the node connects again within its session",
         examples=(f.LoseZooKeeperConnection("broker-1"),),
     ),
     _unsupported(
         f.LoseZooKeeperReply,
-        "a reply is told from a ping by its content, which rules do not read",
+        "only its content tells a reply from a ping, and rules do not read content",
     ),
     Kind(
         fault=f.SlowZooKeeper,
         do=lambda rooms, name, fault, find: rooms.links.slow_zookeeper(name, fault),
         needs=(Means.QUEUE,),
-        mechanism="as slow_link, what comes from ZooKeeper at each node",
+        mechanism="as slow_link, for packets from ZooKeeper, at each node",
         proof="as slow_link",
         ends=_HELD,
         examples=(f.SlowZooKeeper(delay_ms=50),),
@@ -313,7 +314,8 @@ _ZOOKEEPER = (
         do=lambda rooms, name, fault, find: rooms.zookeeper.pause(),
         needs=(Means.ENGINE,),
         mechanism="the engine's freezer (cgroups)",
-        proof="the engine says paused, and no answer; then one, and how many sessions are there",
+        proof="the engine says paused, and ZooKeeper does not answer; afterwards it answers, and "
+        "how many sessions it kept is reported",
         ends=_UNTIL_HEALED,
         examples=(f.PauseZooKeeper(),),
     ),
@@ -322,7 +324,8 @@ _ZOOKEEPER = (
         do=lambda rooms, name, fault, find: rooms.zookeeper.stop(),
         needs=(Means.ENGINE,),
         mechanism="the engine kills ZooKeeper's container, and starts it on the same data",
-        proof="its exit code and no answer; then one, and how many sessions are there",
+        proof="its exit code, and ZooKeeper does not answer; afterwards it answers, and how many "
+        "sessions it kept is reported",
         ends=_UNTIL_HEALED,
         examples=(f.RestartZooKeeper(),),
     ),
@@ -335,8 +338,8 @@ _DISKS_AND_CLOCKS = (
         needs=(Means.SIZED_DISKS,),
         mechanism="a ballast file on a volume in memory of 64 MiB, by a helper; the brokers of a "
         "plan that fills a disk have such volumes for their data alone",
-        proof="a page more meets ENOSPC; afterwards one is written; and how often the node's "
-        "trace tells of it",
+        proof="writing one more page fails with ENOSPC, and succeeds afterwards; how often the "
+        "node's trace reports a full disk is added",
         ends=_UNTIL_HEALED,
         examples=(f.DiskFull("broker-1"),),
     ),
@@ -346,8 +349,8 @@ _DISKS_AND_CLOCKS = (
         fault=f.FlipBit,
         do=lambda rooms, name, fault, find: rooms.nodes.flip_bit(fault, find),
         needs=(Means.ENGINE,),
-        mechanism="as kill; then a helper on the volume flips it, in a file and at a place drawn "
-        "at random among the kind's",
+        mechanism="as kill; then a helper on the volume flips a bit at a random place of a random "
+        "file of the kind",
         proof="the exit code is 137, and the file's digest before and after",
         ends="never: what flipped stays, and the node is down until it is started",
         examples=(f.FlipBit("broker-1", f.FileKind.LOG),),
@@ -389,7 +392,7 @@ _OPERATORS_AND_STRANGERS = (
         do=lambda rooms, name, fault, find: rooms.topics.give_up_moving(fault),
         needs=(Means.ENGINE,),
         mechanism="AlterPartitionReassignments without a target, to whichever broker answers",
-        proof="the broker's answer; that no replica is being moved is one, too",
+        proof="the broker's answer, which may be that no replica is being moved",
         ends=_STAYS,
         examples=(f.GiveUpMoving("kept"),),
     ),
@@ -398,7 +401,7 @@ _OPERATORS_AND_STRANGERS = (
         do=lambda rooms, name, fault, find: rooms.topics.elect_preferred(fault),
         needs=(Means.ENGINE,),
         mechanism="ElectLeaders to whichever broker answers",
-        proof="the broker's answer; that the preferred replica leads already is one, too",
+        proof="the broker's answer, which may be that the preferred replica already leads",
         ends=_STAYS,
         examples=(f.ElectPreferred("kept"),),
     ),

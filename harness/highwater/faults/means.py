@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Means(StrEnum):
-    """What a fault may need; DOES says what each is."""
+    """Means that faults may need; DOES describes each."""
 
     ENGINE = "engine"
     FREEZER = "freezer"
@@ -25,9 +25,9 @@ DOES: Mapping[Means, str] = {
     Means.SIZED_DISKS: "the engine makes volumes in memory that have a size",
     Means.NAMESPACE: "a helper joins a network namespace, with NET_ADMIN and nothing else",
     Means.TIMED_DROPS: "nft drops by a set whose elements the kernel takes out at their time",
-    Means.SHARES: "nft drops a share at random (numgen)",
-    Means.RESETS: "the kernel destroys a connection that is asked for (sock_diag)",
-    Means.QUEUE: "a helper holds packets back (NFQUEUE with bypass, a table that goes with it)",
+    Means.SHARES: "nft drops a random share of packets (numgen)",
+    Means.RESETS: "the kernel destroys a connection on request (sock_diag)",
+    Means.QUEUE: "a helper holds packets back (NFQUEUE with bypass; its table ends with it)",
 }
 
 IN_A_NAMESPACE = frozenset(

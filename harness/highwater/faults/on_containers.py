@@ -33,7 +33,7 @@ _FAILED = (
     APIError, ImageBuildFailed, NeverHappened, NodeUnreachable, NotDone, NotInNamespace, NotProven,
     OSError,
 )  # fmt: skip
-"""How doing a fault, or taking it back, may fail."""
+"""The errors with which doing a fault, or taking it back, may fail."""
 
 R = TypeVar("R")
 
@@ -44,7 +44,7 @@ class ContainerFaults:
     def __init__(
         self, cluster: Cluster, intents: IntentLog, clients: Clients | None = None
     ) -> None:
-        """clients: those of the run, if it has any that may be killed."""
+        """clients: the run's clients; None if it has none that may be killed."""
         self._cluster = cluster
         self._intents = intents
         nodes = NodeFaults(cluster, self._start_node)
@@ -62,10 +62,10 @@ class ContainerFaults:
         self._problems: list[str] = []
 
     def get_ready(self, faults: Iterable[f.Fault]) -> None:
-        """Make what these faults need, so that none of them waits for it.
+        """Make the images and helpers that these faults need, so that none of them waits for them.
 
         Raises:
-            ImageBuildFailed, NotInNamespace, NotProven: they cannot be done here.
+            ImageBuildFailed, NotInNamespace, NotProven: the faults cannot be done here.
         """
         kinds = [KINDS[type(fault)] for fault in faults]
         if any(kind.is_on_links for kind in kinds):
@@ -77,18 +77,18 @@ class ContainerFaults:
                 self._intents.write(0, "no_helpers", why=why_not)
 
     def lead_ms(self, fault: f.Fault) -> int:
-        """Return how long before the fault is to act it must be begun."""
+        """Return how much earlier than it is to act the fault must be begun, ms."""
         return self._rooms.links.lead_ms if KINDS[type(fault)].has_lead else 0
 
     def heard(self, event: TraceEvent) -> None:
-        """Take in what a node traced, from any thread: fail-points are seen to be hit by it."""
+        """Take in a node's trace event, from any thread: it may report a hit of a fail-point."""
         self._rooms.points.heard(event)
 
     def apply(self, fault: f.Fault, find: Find) -> Done:
-        """Do it, and return how it is taken back.
+        """Do the fault, and return its proof and its revert.
 
         Raises:
-            NotDone: it was not done, or not seen to act.
+            NotDone: the fault was not done, or is not seen to act.
         """
         number = self._intents.begin(fault)
         try:
@@ -102,18 +102,19 @@ class ContainerFaults:
         return replace(done, revert=partial(self._revert, number))
 
     def _start_node(self, node: int) -> None:
-        """Start a stopped node with what acts on it: its fail-points, and its links' faults.
+        """Start a stopped node, and give it its fail-points and the rules of its links' faults.
 
         Raises:
-            APIError, NotInNamespace: it was not.
+            APIError: the engine refused.
+            NotInNamespace: the rules could not be loaded.
         """
         self._rooms.points.before_start(node)
         self._cluster.start_node(node)
-        # A network namespace of its own, without our rules.
+        # The start made a new network namespace, which has no rules of ours.
         self._rooms.links.tell_again(node)
 
     def _revert(self, number: int) -> str:
-        """Take the fault back, once; what went wrong is returned by heal_all."""
+        """Undo the fault, once, and return how it is seen to be gone; heal_all returns errors."""
         with self._lock:
             done = self._acting.pop(number, None)
         if done is None:
@@ -129,10 +130,10 @@ class ContainerFaults:
         return seen
 
     def heal_all(self) -> list[str]:
-        """Take every fault back that acts, the last first; return what went wrong, now or before.
+        """Undo every fault that acts, the last first; return all errors, earlier ones too.
 
-        Whoever a fault ended runs afterwards, even if that end was not proven. Whatever one part
-        of it raises, the others are tried.
+        Every node that a fault ended runs afterwards, even if its end was not proven. An error in
+        one part of the healing does not keep the other parts from being tried.
         """
         self._try("renewing links did not end", self._rooms.links.end)
         for number in sorted(self._acting, reverse=True):
@@ -148,9 +149,9 @@ class ContainerFaults:
         return self._problems
 
     def _try(self, otherwise: str, part: Callable[[], R]) -> R | None:
-        """Return what a part of the healing does; None if it raised, which is one of the problems.
+        """Return the result of a part of the healing; if it raises, note the problem, return None.
 
-        Of any kind: a bug here must not leave faults behind.
+        Errors of all types are noted: a bug in one part must not leave other faults behind.
         """
         try:
             return part()
@@ -160,5 +161,5 @@ class ContainerFaults:
 
 
 def _named(error: Exception) -> str:
-    """Return the error's text, with its type if it is none that is expected."""
+    """Return the error's text, with its type if it is not one of the expected types."""
     return str(error) if isinstance(error, _FAILED) else repr(error)

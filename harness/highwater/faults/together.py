@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 TOGETHER_S = 0.1
-"""Requests that come within this time, or while others are being done, are done together."""
+"""How long a request waits for others. Those that come meanwhile are done together with it."""
 
 R = TypeVar("R")
 
 
 class Together(Generic[R]):
-    """Requests that wait; the first thread to get the lock does those of all threads."""
+    """Requests that wait; the first thread to get the lock does the requests of all threads."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class Together(Generic[R]):
 
         do: does each of the requests once, and raises nothing; called with the lock held.
         doing: the lock.
-        pause: waits so many seconds.
+        pause: waits for this many seconds.
         """
         self._do = do
         self._doing = doing

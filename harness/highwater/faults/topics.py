@@ -1,4 +1,4 @@
-"""What a plan's operator does to topics, through whichever broker answers; proven by the answer."""
+"""An operator's work on topics in a plan, through any broker that answers; the answer proves it."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from highwater_wire.kafka.messages import (
 )
 
 ADMIN_WITHIN_S = 5.0
-"""As long as the simulator's operator tries."""
+"""How long requests are tried; the simulator's operator tries as long."""
 _CALL_S = 2.5
 _RETRY_S = 0.1
 _PASSING = (ErrorCode.INVALID_REPLICATION_FACTOR,)
-"""Too few brokers live: more may come."""
+"""Answers that may change: too few brokers live now, and more may start."""
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ def _of_partition(
 
 
 def _stays(proof: str) -> Done:
-    """Return that an operator's work is done: nobody takes it back."""
+    """Return the result of an operator's work, which is never undone."""
     return Done(None, proof, lambda: "what an operator did stays")
 
 
@@ -91,7 +91,7 @@ class TopicWork:
         )
         path = znodes.topic_path(fault.topic)
         if error is not ErrorCode.NONE:
-            # A creation that did not end in time goes on.
+            # A creation goes on after the request has timed out.
             prove(self._exists(path), f"{fault.topic} is not created: {error.name}")
         proof = f"{error.name}{'' if error is ErrorCode.NONE else f', and {path} is there'}"
         if fault.records:
@@ -121,10 +121,10 @@ class TopicWork:
         return _stays(proof)
 
     def move(self, fault: f.MoveReplicas) -> Done:
-        """Have the partition's replicas moved; that takes its time.
+        """Have the partition's replicas moved; the move goes on after the return.
 
         Raises:
-            NotDone: no broker answered that it has begun.
+            NotDone: no broker answered that the move has begun.
         """
         replicas = tuple(NodeId(broker) for broker in fault.replicas)
         return self._reassign(TopicPartition(fault.topic, fault.partition), replicas)
@@ -133,7 +133,7 @@ class TopicWork:
         """Have the partition's reassignment given up.
 
         Raises:
-            NotDone: no broker answered that it is.
+            NotDone: no broker answered that it is given up.
         """
         nothing = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
         return self._reassign(TopicPartition(fault.topic, fault.partition), None, nothing)
@@ -142,7 +142,7 @@ class TopicWork:
         """Have the partition's preferred replica elected.
 
         Raises:
-            NotDone: no broker answered that it leads.
+            NotDone: no broker answered that the preferred replica leads.
         """
         at = TopicPartition(fault.topic, fault.partition)
         preferred = int(ElectionType.PREFERRED)
@@ -207,9 +207,9 @@ class TopicWork:
         error_of: Callable[[Any], ErrorCode],
         *wanted: ErrorCode,
     ) -> ErrorCode:
-        """Ask brokers in turn, and return the answer.
+        """Send the request to brokers in turn, and return the error code of an answer.
 
-        It is the first that is wanted or not retriable; when the time is over, the last one.
+        It is the first code that is wanted or not retriable, or the last one when the time is over.
         """
         deadline, error = time.monotonic() + ADMIN_WITHIN_S, ErrorCode.REQUEST_TIMED_OUT
         for endpoint in self._endpoints(deadline):
@@ -254,7 +254,7 @@ class TopicWork:
     def _write_some(self, topic: str, values: list[bytes]) -> str:
         """Write the values to the present leader, and remove each that it acknowledged.
 
-        Returns why some are left, "" when none is.
+        Returns why some values are left, "" when none is.
         """
         leadership = leaderships(look_at(self._cluster)).get(TopicPartition(topic, 0))
         if leadership is None:

@@ -24,7 +24,7 @@ from highwater_core.ids import Endpoint, NodeId
 PROVEN_WITHIN_S = 10.0
 ANSWERS_WITHIN_S = 30.0
 SILENT_FOR_S = 0.3
-"""A server that runs answers much sooner."""
+"""How long a stopped server must not answer. A running server answers much sooner."""
 _SOCKET_TIMEOUT_S = 5.0
 _SECRET = 0xB3415C00
 _PASSWORD_BYTES = 16
@@ -105,8 +105,8 @@ class ZooKeeperFaults:
         """End the node's session.
 
         Raises:
-            NotDone: it has none now.
-            NeverHappened, OSError: it is not seen to be over.
+            NotDone: the node has no session now.
+            NeverHappened, OSError: the session is not seen to be over.
         """
         path = znode_of(self._cluster, node)
         session_id = self._owners().get(path)
@@ -147,7 +147,7 @@ class ZooKeeperFaults:
             self._stops += 1
             try:
                 if self._cluster.exit_code(ZOOKEEPER) is None:
-                    # Not asked to: it takes seconds to stop, and is to be gone from now on.
+                    # Not by SIGTERM: the server would take seconds to end.
                     self._cluster.kill(ZOOKEEPER)
                 code = self._cluster.exit_code(ZOOKEEPER)
                 prove(code is not None and self._word("ruok") == "", "ZooKeeper answers still")
@@ -213,7 +213,7 @@ class ZooKeeperFaults:
             what="ZooKeeper serves",
             state=lambda: self._cluster.logs(ZOOKEEPER, tail=5),
         )
-        # A node may have left meanwhile, so how many are there is told, not asked for.
+        # A node may have left meanwhile, so the count is reported, not required.
         sessions = set(before.values())
         kept = sessions & set(self._owners().values())
         return f"serves, and has {len(kept)} of {len(sessions)} sessions from before"

@@ -165,7 +165,7 @@ def test_a_delay_is_over_after_its_count_of_hits_and_not_armed_again_by_a_start(
     cluster: FakeCluster, faults: FailPointFaults
 ) -> None:
     done = faults.arm(f.DelayAt("broker-1", HERE, 10, count=2), 1)
-    assert done.later() == "no hit was heard of"
+    assert done.later() == "no hit was reported"
     faults.heard(hit(FailPointAction.DELAY))
     faults.heard(hit(FailPointAction.DELAY, ELSEWHERE))
     cluster.container["Status"] = "exited"

@@ -1,4 +1,4 @@
-"""Disks of a fixed size that are full for a time: one ballast each, for all faults that last."""
+"""Disks of a fixed size that are full for a time: one ballast a disk, shared by all its faults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FullDisks:
         self._may_have_ended = may_have_ended
         self._lock = threading.Lock()
         self._lasting: dict[int, int] = {}
-        """How many faults keep a node's disk full; 0: there may be ballast of one that failed."""
+        """By node, how many faults keep its disk full; 0: a failed fault may have left ballast."""
 
     def fill(self, node: int) -> Done:
         """Fill the node's disk; of several such faults the last to be reverted makes room.

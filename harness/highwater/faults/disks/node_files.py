@@ -21,9 +21,9 @@ def read_node_file(cluster: Cluster, node: int, name: str) -> bytes:
 
 
 def newest_trace(cluster: Cluster, node: int) -> list[bytes]:
-    """Return the lines that a node's newest incarnation left, none when it did not get so far.
+    """Return the trace lines of a node's newest incarnation; none when it wrote no trace.
 
-    The last one may be torn.
+    The last line may be torn.
     """
     try:
         incarnation = int(read_node_file(cluster, node, "incarnation"))

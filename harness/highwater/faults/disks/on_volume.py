@@ -1,8 +1,8 @@
 """Runs beside a node, on its volumes: empties a disk, flips a bit, fills a disk and makes room.
 
-A program of its own: it imports the standard library alone, and the harness gives its text to
-whatever python3 a helper has. It reads its task, JSON, from its argument, and writes its report,
-JSON, to standard output.
+A program of its own: it imports the standard library alone, and the harness passes its text to the
+python3 of a helper. It reads its task, JSON, from its argument, and writes its report, JSON, to
+standard output.
 """
 
 from __future__ import annotations
@@ -20,19 +20,23 @@ from pathlib import Path
 from typing import Any
 
 BALLAST = ".ballast"
-"""What fills a disk. No partition's name, so that no broker takes it for one."""
+"""The file that fills a disk. Its name is no partition's, so that no broker takes it for one."""
 PROBE = ".probe"
 PAGE_BYTES = 4_096
 _BLOCKS_BYTES = (1 << 20, PAGE_BYTES)
 
 
 def main(task: dict[str, Any]) -> dict[str, Any]:
-    """Do the task: its keys are do (one of WORK) and that one's arguments; return its report."""
+    """Do the task, and return its report. Its keys are do (one of WORK) and its arguments."""
     return WORK[task.pop("do")](**task)
 
 
 def empty(folder: str) -> dict[str, Any]:
-    """Remove all that the folder has; files: how many there were, left: what is still there."""
+    """Remove all files of the folder.
+
+    files: how many there were.
+    left: the names of files that are still there.
+    """
     files = len(_files(folder))
     for entry in list(Path(folder).iterdir()):
         if entry.is_dir() and not entry.is_symlink():
@@ -43,9 +47,10 @@ def empty(folder: str) -> dict[str, Any]:
 
 
 def flip(folder: str, suffixes: list[str]) -> dict[str, Any]:
-    """Flip one bit of one file whose path ends so, each file and each of its bits alike likely.
+    """Flip a random bit of a random file whose path ends with one of the suffixes.
 
-    path is "" when no such file has a byte; before and after are SHA-256 of the whole file.
+    path: the file's; "" when no such file has a byte.
+    before, after: SHA-256 of the whole file.
     """
     paths = [
         path
@@ -71,10 +76,11 @@ def flip(folder: str, suffixes: list[str]) -> dict[str, Any]:
 
 
 def fill(folder: str, most_bytes: int) -> dict[str, Any]:
-    """Take all the room that the folder's disk has, and see that a page more is refused.
+    """Fill the folder's disk, and see that one more page is refused.
 
-    A disk of more than most_bytes is left alone: it is nobody's to fill. refused is the name of
-    the error (ENOSPC), "" when a page could still be written; ballast_bytes: how much was taken.
+    A disk of more than most_bytes is left alone: it may be the host's own.
+    refused: the name of the error (ENOSPC); "" when a page could still be written.
+    ballast_bytes: the size of the ballast file.
     """
     about = os.statvfs(folder)
     size_bytes = about.f_blocks * about.f_frsize
@@ -84,15 +90,17 @@ def fill(folder: str, most_bytes: int) -> dict[str, Any]:
         for block_bytes in _BLOCKS_BYTES:
             block = bytes(block_bytes)
             while not _refusal(ballast, block):
-                pass  # a block that fits in part is written in part, and the next is refused
+                pass  # the last block may be written in part; the next one is refused
         taken = ballast.tell()
     return {"refused": _try_page(folder), "ballast_bytes": taken, "size_bytes": size_bytes}
 
 
 def make_room(folder: str) -> dict[str, Any]:
-    """Undo fill: refused_before tells whether the disk was full until now, refused whether it is.
+    """Undo fill.
 
     ballast: whether there was any.
+    refused_before: the error of writing a page before the ballast was removed, "" for none.
+    refused: the same, afterwards.
     """
     ballast = Path(folder) / BALLAST
     is_there, before = ballast.exists(), _try_page(folder)
@@ -123,7 +131,7 @@ def _digest(path: Path) -> str:
 
 
 def _try_page(folder: str) -> str:
-    """Return the name of the error that a page of a new file meets, "" when it is written."""
+    """Write a page to a new file; return the name of the error, "" when it is written."""
     path = Path(folder) / PROBE
     try:
         with path.open("wb", buffering=0) as probe:

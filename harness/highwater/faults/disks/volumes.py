@@ -1,7 +1,7 @@
 """Works on nodes' disks by short-lived helpers on their volumes, and judges their reports.
 
-A disk is the node's data folder, all that its file system port sees. Traces and the count of starts
-are the harness's evidence: they lie outside the folder and stay, as in the simulator.
+A disk is the node's data folder: its file system port sees nothing else. Traces and the count of
+starts are the harness's evidence. They lie outside the folder and stay, as in the simulator.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Looked(msgspec.Struct, frozen=True):
 
 
 def empty_disk(cluster: Cluster, node: int) -> str:
-    """Remove everything from a stopped node's disk, and return what the listing showed.
+    """Remove everything from a stopped node's disk, and return the proof, from a listing.
 
     Raises:
         NotDone: something is still there, or the helper failed.
@@ -66,7 +66,7 @@ def empty_disk(cluster: Cluster, node: int) -> str:
 
 
 def flip_bit(cluster: Cluster, node: int, kind: FileKind) -> str:
-    """Flip one bit of one file of the kind on a stopped broker's disk, and return which.
+    """Flip one bit of one file of the kind on a stopped broker's disk, and return file and digests.
 
     Raises:
         NotDone: no file of the kind has a byte, its digest did not change, or the helper failed.
@@ -80,7 +80,7 @@ def flip_bit(cluster: Cluster, node: int, kind: FileKind) -> str:
 
 
 def fill_disk(cluster: Cluster, node: int) -> str:
-    """Take all the room on a broker's disk of a fixed size, and return what was refused then.
+    """Fill a broker's disk of a fixed size, and return the proof: the error of one more write.
 
     Raises:
         NotDone: the disk has no size of its own, is not full, or the helper failed.
@@ -95,7 +95,7 @@ def fill_disk(cluster: Cluster, node: int) -> str:
 
 
 def make_room(cluster: Cluster, node: int) -> str:
-    """Undo fill_disk, and return what a write met before and meets now.
+    """Undo fill_disk, and return in words whether writes failed before, and succeed now.
 
     Raises:
         NotDone: the disk is still full, or the helper failed.
@@ -103,14 +103,14 @@ def make_room(cluster: Cluster, node: int) -> str:
     """
     room = _ask(cluster, node, _RoomMade, do="make_room")
     prove(not room.refused, f"the disk of node {node} takes no page: {room.refused}")
-    # What the node frees meanwhile (old segments, files renamed over) is room again, as on any
-    # disk that is full.
+    # Space that the node frees meanwhile (old segments, replaced files) can be written again, as on
+    # any full disk.
     before = "full until now" if room.refused_before == _FULL else "not quite full any more"
     return f"{before}; a page is written again"
 
 
 def has_ballast(cluster: Cluster, node: int) -> bool:
-    """Return whether something of ours fills the node's disk.
+    """Return whether our ballast is on the node's disk.
 
     Raises:
         NotDone: the helper failed.

@@ -14,11 +14,11 @@ class Clients(Protocol):
     """A run's clients; both calls raise NotDone."""
 
     def kill(self) -> str:
-        """End them with SIGKILL, and return how that was seen."""
+        """End the clients with SIGKILL, and return the proof in words."""
         ...
 
     def start_again(self) -> str:
-        """Start their next incarnation if they do not run, and return how that was seen."""
+        """Start the clients' next incarnation if they do not run, and return the proof in words."""
         ...
 
 

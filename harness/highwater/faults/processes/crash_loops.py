@@ -1,6 +1,6 @@
-"""Kills a node again each time it was started, in a thread of its own, and counts the kills.
+"""Starts a node and kills it again, several times, in a thread of its own, and counts the kills.
 
-The first kill is done, and proven, before the loop begins; the last start is the loop's end.
+The first kill is done, and proven, before the loop begins. The loop ends with a start.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class CrashLoop:
         start: Callable[[], object],
         wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
     ) -> None:
-        """kill: raises NotDone when the node does not run or did not end by it.
+        """kill: raises NotDone when the node does not run, or did not end by SIGKILL.
 
         wait: returns whether the event was set within the seconds.
         """
@@ -45,7 +45,7 @@ class CrashLoop:
         self._thread.start()
 
     def end(self) -> str:
-        """End the loop, and return how often the node was killed; a second call returns the same.
+        """End the loop, and return how often the node was killed. A second call returns the same.
 
         Raises:
             NotDone: a kill or a start was refused, or the node ended in another way.

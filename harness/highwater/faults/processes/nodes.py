@@ -29,7 +29,7 @@ class NodeFaults:
     """The faults of one cluster's nodes; calls for different nodes may come at the same time.
 
     Every fault raises NotDone when the node does not run or the fault is not seen to act,
-    NeverHappened when the latter takes too long, and APIError when the engine refuses.
+    NeverHappened when its proof takes too long, and APIError when the engine refuses.
     """
 
     def __init__(self, cluster: Cluster, start: Callable[[int], None]) -> None:
@@ -39,16 +39,16 @@ class NodeFaults:
         self._lock = threading.Lock()
         self._cut_off: dict[int, None] = {}
         self._ended: dict[int, None] = {}
-        """Nodes that were ended here, and perhaps not started since."""
+        """Nodes that a fault ended, and that were perhaps not started since."""
         self._stopped: dict[int, None] = {}
-        """Nodes that were stopped here, and have not gone on since."""
+        """Nodes whose processes a fault stopped, and that have not gone on since."""
         self._goes_on_later: dict[int, None] = {}
-        """Of them, those whose stop was reverted while they were frozen."""
+        """The stopped nodes whose stop was reverted while they were frozen."""
 
     # ------------------------------------------------------------ ends
 
     def kill(self, fault: f.Kill, find: Find) -> Done:
-        """End the node with SIGKILL, and empty its disk if that is asked for."""
+        """End the node with SIGKILL, and empty its disk if the fault says so."""
         node = self._running(fault.node, find)
         proof = self._kill(node)
         if fault.disk is f.DiskAtStart.EMPTY:
@@ -74,7 +74,7 @@ class NodeFaults:
         """Return the node that the words mean now.
 
         Raises:
-            NotDone: none is that, or it does not run.
+            NotDone: they mean no node, or it does not run.
         """
         node = found(find, words)
         status = self._cluster.status(node)
@@ -160,8 +160,8 @@ class NodeFaults:
     def ways_back(self) -> tuple[Callable[[], str], ...]:
         """Return functions that bring back every node which a fault stopped or ended.
 
-        First those that let processes go on, then those that start nodes. A fault that was not
-        proven counts too.
+        Functions that let processes go on come first, then functions that start nodes. Faults that
+        were not proven count too.
         """
         go_on = (partial(self.go_on, node) for node in tuple(self._stopped))
         start = (partial(self.start, node) for node in tuple(self._ended))
@@ -179,7 +179,7 @@ class NodeFaults:
         return self._cluster.status(node)
 
     def go_on(self, node: int) -> str:
-        """Let the processes of a stopped node go on; if it is frozen, when it is unpaused."""
+        """Let the processes of a stopped node go on; if the node is frozen, once it is unpaused."""
         status = self._cluster.status(node)
         if status == "paused":
             self._goes_on_later[node] = None

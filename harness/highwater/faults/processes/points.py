@@ -1,9 +1,9 @@
 """Fail-points of nodes: armed by the nodes' own RPC, and for their next start by a file.
 
-A point stays armed through its node's restarts until it is hit or taken back, as in the simulator;
-a node that a point ended is started again after its time. That a point is armed is the node's
-answer. That it was hit is told by the node's trace, live for delays; of a node that is gone, by
-the trace that it left: a fail-point's exit is its last event.
+A point stays armed through its node's restarts until it is hit or taken back, as in the simulator.
+A node that a point ended is started again after its time.
+The node's answer proves that a point is armed. Its trace proves that the point was hit: for delays
+the live trace, and for exits the trace on the ended node's volume, whose last event is the hit.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FAILED = (APIError, NotDone, NotInNamespace, OSError)
 
 @dataclass(slots=True, eq=False)
 class ArmedPoint:
-    """One fault's point at one node. hits: how many the node's trace has so far."""
+    """One fault's point at one node. hits: how often the node's trace reports a hit so far."""
 
     node: int
     request: SetFailPointRequest
@@ -64,20 +64,20 @@ class ArmedPoint:
         """Return how often the point was hit, in words."""
         if self.request.action is FailPointAction.EXIT:
             return "hit: the node died there" if self.hits else "never hit: nobody died there"
-        return f"hit {self.hits} times" if self.hits else "no hit was heard of"
+        return f"hit {self.hits} times" if self.hits else "no hit was reported"
 
 
 @dataclass(slots=True)
 class _OfNode:
-    """A node's points. wrote_file: whether its volume has a start file of ours."""
+    """A node's points. wrote_file: whether we wrote a start file to its volume."""
 
     armed: list[ArmedPoint] = field(default_factory=list)
     wrote_file: bool = False
     judged: str = ""
-    """The time, by the engine, of the node's end that was looked at last."""
+    """When the node ended last, by the engine, of the ends whose cause was looked for."""
 
     def requests(self) -> dict[str, SetFailPointRequest]:
-        """Return what the next start arms: of each point the newest request that was not hit."""
+        """Return the requests that the next start arms: by point, the newest that was not hit."""
         return {each.request.name: each.request for each in self.armed if not each.hits}
 
 
@@ -91,7 +91,7 @@ class FailPointFaults:
         self._lock = threading.RLock()
         self._nodes: dict[int, _OfNode] = {}
         self._to_start: dict[int, float | None] = {}
-        """Nodes that a point ended, and when (monotonic) they are started; None: not before end."""
+        """Nodes that a point ended, and when to start them, monotonic seconds; None: at end()."""
         self._watch: threading.Thread | None = None
         self._is_over = threading.Event()
         self._problems: dict[str, None] = {}
@@ -135,7 +135,7 @@ class FailPointFaults:
                 return armed.told()
             armed.is_over = True
             of_node.armed.remove(armed)
-            # One fault's end is not the end of another at the same point.
+            # Another fault at the same point stays armed.
             off = SetFailPointRequest(armed.request.name, FailPointAction.OFF)
             try:
                 error = self._ask(armed.node, of_node.requests().get(armed.request.name, off))
@@ -149,10 +149,10 @@ class FailPointFaults:
         return self._cluster.status(node) in UP
 
     def _ask(self, node: int, request: SetFailPointRequest) -> ErrorCode:
-        """Return NONE.
+        """Send the request to the node, and return its answer, which is NONE.
 
         Raises:
-            NotDone: another answer, or none.
+            NotDone: the node is down, gave another answer, or gave none.
         """
         prove(self._is_up(node), f"node {node} is down")
         error = set_fail_point(self._cluster.control_endpoint(node), request)
@@ -160,7 +160,7 @@ class FailPointFaults:
         return error
 
     def before_start(self, node: int) -> None:
-        """Lay down, on a stopped node's volume, what it is to arm before its first step.
+        """Write to a stopped node's volume which points it arms when it starts.
 
         Raises:
             APIError: the engine refused.
@@ -177,7 +177,7 @@ class FailPointFaults:
     # ------------------------------------------------------------ hits
 
     def heard(self, event: TraceEvent) -> None:
-        """Take in what a node traced, from any thread."""
+        """Take in a node's trace event, from any thread."""
         if event.kind is EventKind.FAIL_POINT_HIT:
             with self._lock:
                 of_node = self._nodes.get(event.node)
@@ -186,9 +186,9 @@ class FailPointFaults:
                         self._delay_hit(armed)
 
     def _delay_hit(self, armed: ArmedPoint) -> None:
-        """Note the hit; from the first on no start arms the point again, as in the simulator."""
+        """Note the hit. After the first one no start arms the point again, as in the simulator."""
         armed.hits += 1
-        if armed.hits == armed.request.count:  # it has disarmed itself
+        if armed.hits == armed.request.count:  # then the node has disarmed the point
             armed.is_over = True
             self._nodes[armed.node].armed.remove(armed)
 
@@ -243,7 +243,7 @@ class FailPointFaults:
     # ------------------------------------------------------------ the end
 
     def end(self) -> list[str]:
-        """Start whom a point ended, remove what starts would arm; return what went wrong."""
+        """Start nodes that a point ended, and remove start files; return the errors in words."""
         self._is_over.set()
         if self._watch is not None:
             self._watch.join()
@@ -272,10 +272,10 @@ def points_of(node: int) -> tuple[str, ...]:
 def set_fail_point(
     endpoint: Endpoint, request: SetFailPointRequest, *, within_s: float = ANSWERS_WITHIN_S
 ) -> ErrorCode:
-    """Return a node's answer.
+    """Send the request to a node, and return its answer.
 
     Raises:
-        NotDone: there was none in time.
+        NotDone: no answer came in time.
     """
     try:
         return ask_once(endpoint, request, SetFailPointResponse, timeout_s=within_s).error
@@ -309,7 +309,7 @@ def armed_for_start(cluster: Cluster, node: int) -> list[str]:
 
 def last_event(cluster: Cluster, node: int) -> TraceEvent | None:
     """Return the last event that a node's newest incarnation left on its volume, if any."""
-    # A torn line at the end is left out; a trace is long, and its end is all that is asked for.
+    # The last line may be torn and is left out then; so the last two lines are enough.
     events = decode_events(newest_trace(cluster, node)[-2:])
     return events[-1] if events else None
 

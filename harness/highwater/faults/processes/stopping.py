@@ -1,8 +1,8 @@
 """Stops a container's processes by SIGSTOP, lets them go on by SIGCONT, and sees their states.
 
-The engine's own kill reaches a container's init alone, and stopping that changes nothing: a
-process of ours inside signals all the others. Unlike a container that is frozen, one whose
-processes are stopped is running to the engine.
+The engine's own kill signals a container's init alone, and stopping the init stops nothing else. So
+a process that the engine starts inside signals all the others. The engine reports a frozen
+container as paused, and one whose processes are stopped as running.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def stop_processes(engine: docker.DockerClient, name: str) -> None:
     """Send SIGSTOP to every process of the container but its init.
 
     Raises:
-        NotDone: there was none, or it was refused.
+        NotDone: there was no such process, or the signal was refused.
         docker.errors.APIError: the engine refused; it does while the container is frozen.
     """
     _signal_all(engine, name, "STOP")
