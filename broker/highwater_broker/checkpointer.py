@@ -22,6 +22,7 @@ from highwater_broker.roles import Offline
 from highwater_broker.settings import BrokerSettings
 from highwater_broker.turns import take_turn
 from highwater_core.config import Toggles
+from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint, FailPoints
 from highwater_core.ids import Offset
@@ -128,7 +129,7 @@ class Checkpointer:
                 await partition.log.flush()
             except LogRefused as refused:
                 all_went_well = False
-                self._logs.bad_input(str(partition.topic_partition), str(refused))
+                self._logs.refused(str(partition.topic_partition), refused)
         await self.write_recovery_points()
         return all_went_well
 
@@ -163,7 +164,7 @@ class Checkpointer:
                 while self._remove_some(partition, log_start_offset) == SEGMENTS_PER_TURN:
                     await self._runtime.sleep(0)
             except LogRefused as refused:
-                self._logs.bad_input(str(partition.topic_partition), str(refused))
+                self._logs.refused(str(partition.topic_partition), refused)
 
     def _remove_some(self, partition: Partition, log_start_offset: Offset) -> int:
         if partition.log_start_offset < log_start_offset:
@@ -195,13 +196,18 @@ class Checkpointer:
     async def _write(
         self, checkpoint: OffsetCheckpoint, offsets: Mapping[Partition, Offset]
     ) -> LogRefused | None:
-        """Write the partitions' offsets; return why the disk refused to."""
+        """Write the partitions' offsets; return why the disk refused to.
+
+        In a folder that failed the checkpoints stay as they are, for the next start.
+        """
+        if self._logs.is_failed:
+            return LogRefused(ErrorCode.KAFKA_STORAGE_ERROR, "the log folder has failed")
         entries = self._logs.entries_of_unopened(checkpoint)
         entries.update((each.topic_partition, offset) for each, offset in offsets.items())
         try:
             is_news = await checkpoint.write(entries)
         except LogRefused as refused:
-            self._logs.bad_input(checkpoint.name, str(refused))
+            self._logs.refused(checkpoint.name, refused)
             return refused
         if is_news:
             self._trace.emit(
@@ -222,9 +228,9 @@ class Checkpointer:
                 partition.log.close()
             except LogRefused as refused:
                 is_clean = False
-                self._logs.bad_input(str(partition.topic_partition), str(refused))
+                self._logs.refused(str(partition.topic_partition), refused)
         if is_clean:
             try:
                 await write_clean_shutdown_marker(self._files)
             except OSError as error:
-                self._logs.bad_input(CLEAN_SHUTDOWN_MARKER, str(error))
+                self._logs.refused(CLEAN_SHUTDOWN_MARKER, error)

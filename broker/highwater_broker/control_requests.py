@@ -25,8 +25,8 @@ from highwater_core.messages import (
 )
 from highwater_core.runtime import Event, Future, Queue, Runtime, TimedOut
 
-RETRY_REFUSED_MS = 1_000
-"""How long after the last command those that the disk refused are tried again."""
+ANNOUNCE_REFUSED_MS = 1_000
+"""How long after the last command the controller is asked to repeat those the disk refused."""
 
 
 class ControlRequests:
@@ -49,7 +49,8 @@ class ControlRequests:
         self._replicas = replicas
         self._snapshot = snapshot
         self._fail_points = fail_points
-        self._queue: Queue[tuple[BrokerCommand, Future[CommandResponse]]] = runtime.queue()
+        self._queue: Queue[tuple[BrokerCommand | None, Future[CommandResponse]]] = runtime.queue()
+        """None stands for the log folder's failure."""
 
     async def handle(self, request: ControlRequest) -> ControlResponse:
         """Return the response, for a command once it was carried out in its turn."""
@@ -64,15 +65,22 @@ class ControlRequests:
                 return self._fail_points.answer(request)
         return refusal(request, ErrorCode.NOT_CONTROLLER)
 
+    def folder_failed(self) -> None:
+        """Take the folder's replicas out of service, between two commands."""
+        self._queue.put((None, self._runtime.future()))
+
     async def run(self) -> None:
         await self._registered.wait()
         while True:
             try:
                 request, answer = await self._queue.get(
-                    RETRY_REFUSED_MS if self._replicas.has_refused else None
+                    ANNOUNCE_REFUSED_MS if self._replicas.has_refused else None
                 )
             except TimedOut:
-                await self._replicas.retry_refused()
+                self._replicas.announce_refused()
+                continue
+            if request is None:
+                self._replicas.fail_folder()
                 continue
             await self._fail_points.reach(FailPoint.BEFORE_COMMAND)
             answer.set(await self._replicas.carry_out(request))

@@ -20,6 +20,8 @@ from highwater_broker.isr_writer import IsrWriter, make_isr_writer
 from highwater_broker.kafka_api.dispatcher import KafkaApi
 from highwater_broker.kafka_api.seams import KafkaApiSettings
 from highwater_broker.log.storage_identity import StorageIdentity
+from highwater_broker.log_folder_announcer import LogFolderAnnouncer
+from highwater_broker.log_folder_health import LogFolderHealth
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.partition_context import PartitionContext
 from highwater_broker.purgatory import Purgatory
@@ -86,16 +88,11 @@ class BrokerNode:
             self._notifier,
             points,
         )
-        logs = ReplicaLogs(
-            ports.files,
-            trace,
-            settings.broker_id,
-            settings.cluster_id,
-            self._topics.log_config,
-            points,
-            storage,
-            self._registration.names,
+        self._announcer = LogFolderAnnouncer(settings.broker_id, runtime, self._session)
+        self._folder_health = LogFolderHealth(
+            settings, runtime, trace, ports.files, self._folder_failed
         )
+        logs = self._replica_logs(storage)
         self._fetchers = FetcherRegistry(self._fetcher_context(), self._scope)
         self._replicas = ReplicaManager(
             self._partition_context(),
@@ -106,6 +103,7 @@ class BrokerNode:
             self._fetchers,
             lambda: self._registration.broker_epoch,
             self._write_recovery_points,
+            self._announcer.changed,
         )
         self._checkpointer = Checkpointer(
             settings, self._toggles, runtime, trace, ports.files, logs, self._replicas, points
@@ -131,6 +129,19 @@ class BrokerNode:
         ports = self._ports
         return StorageIdentity(ports.files, ports.rng.stream("storage id"), ports.boot_id)
 
+    def _replica_logs(self, storage: StorageIdentity | None) -> ReplicaLogs:
+        return ReplicaLogs(
+            self._ports.files,
+            self._ports.trace,
+            self._settings.broker_id,
+            self._settings.cluster_id,
+            self._topics.log_config,
+            self.fail_points,
+            storage,
+            self._registration.names,
+            self._folder_health.suspect,
+        )
+
     def _partition_context(self) -> PartitionContext:
         return PartitionContext(
             broker_id=self._settings.broker_id,
@@ -141,6 +152,7 @@ class BrokerNode:
             quotas=self._quotas,
             wake=self._purgatory.check,
             propose_isr=self._isr_writer.submit,
+            disk_refused=self._folder_health.suspect,
             registered_epoch=self._registered_epoch,
         )
 
@@ -178,6 +190,9 @@ class BrokerNode:
     async def _write_recovery_points(self) -> None:
         await self._checkpointer.write_recovery_points()
 
+    def _folder_failed(self) -> None:
+        self._control.folder_failed()
+
     def _apply_settings(self, topic: str | None) -> None:
         if topic is None:
             quotas, of_brokers = self._quotas, self._topics.of_brokers
@@ -208,6 +223,8 @@ class BrokerNode:
         self._scope.spawn("TopicSettings", self._topics.run())
         self._scope.spawn("IsrWriter", self._isr_writer.run())
         self._scope.spawn("IsrChangeNotifier", self._notifier.run())
+        self._scope.spawn("LogFolderHealth", self._folder_health.run())
+        self._scope.spawn("LogFolderAnnouncer", self._announcer.run())
         self._checkpointer.start(self._scope)
         await self._stop_requested.wait()
         await self._shut_down()

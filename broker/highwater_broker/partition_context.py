@@ -67,6 +67,8 @@ class PartitionContext:
     """Purgatory.check: something that requests may wait for has changed."""
     propose_isr: Callable[[ProposingPartition], None]
     """Hands a partition that holds a new proposal to the ISR writer."""
+    disk_refused: Callable[[], None]
+    """Has the disk looked at that refused something."""
     registered_epoch: Callable[[NodeId], BrokerEpoch | None]
     """The broker epoch of a live broker, None for one that is not known to live."""
 

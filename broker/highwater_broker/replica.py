@@ -249,6 +249,9 @@ class Replica:
         before = self.log_end_offset, self._high_watermark, self.log.recovery_point
         try:
             truncate()
+        except LogRefused:
+            self._context.disk_refused()
+            raise
         finally:  # one that the disk refused may have gone part of its way
             if (self.log_start_offset, self.log_end_offset) != (start_offset, before[0]):
                 self._after_truncation(*before, reason)
@@ -329,3 +332,5 @@ class Replica:
 
     def _refuse(self, request: str, error: ErrorCode, **detail: object) -> None:
         self._trace(EventKind.REQUEST_REFUSED, None, request=request, error=error.name, **detail)
+        if error is ErrorCode.KAFKA_STORAGE_ERROR:
+            self._context.disk_refused()

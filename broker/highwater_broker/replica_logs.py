@@ -77,6 +77,7 @@ class ReplicaLogs:
         fail_points: FailPoints,
         storage: StorageIdentity | None = None,
         registers: Callable[[StorageId], Awaitable[bool]] | None = None,
+        suspect: Callable[[], None] = lambda: None,
     ) -> None:
         self._files = files
         self._trace = trace
@@ -89,6 +90,10 @@ class ReplicaLogs:
         """Returns whether the broker is registered with the contents, else begins to register so.
 
         Without it no loss is ever registered, and a log that lost batches stays closed."""
+        self._suspect = suspect
+        """Has the disk looked at that refused something."""
+        self.is_failed = False
+        """Whether the disk serves no more: nothing is written until the broker starts again."""
         self._epochs_are_known = False
         """Whether epoch files tell what this broker wrote: see `Recovery.inspect`."""
         self._checkpoints_are_durable = True
@@ -136,7 +141,7 @@ class ReplicaLogs:
         try:
             await self._files.sync_folder("")
         except OSError as error:
-            self.bad_input("data folder", str(error))
+            self.refused("data folder", error)
             return False
         return True
 
@@ -146,7 +151,7 @@ class ReplicaLogs:
         try:
             await self._storage.note_opened()
         except OSError as error:
-            self.bad_input(STORAGE_IDENTITY, str(error))
+            self.refused(STORAGE_IDENTITY, error)
 
     async def _open_at_start(self, key: TopicPartition, *, clean: bool) -> HostedLog | None:
         """Return what is in the partition's folder, None where the disk refuses to say.
@@ -157,7 +162,7 @@ class ReplicaLogs:
         try:
             metadata = read_partition_metadata(self._files, partition_folder(key))
         except OSError as error:
-            self.bad_input(str(key), str(error))
+            self.refused(str(key), error)
             return None
         if metadata.problem:
             self.bad_input(str(key), metadata.problem)
@@ -167,7 +172,7 @@ class ReplicaLogs:
                 await self._storage.renew()
             log = await self._recover(key, recovery)
         except LogRefused as refused:
-            self.bad_input(str(key), str(refused))
+            self.refused(str(key), refused)
             return None
         return self._hosted(key, log, metadata.topic_id)
 
@@ -272,7 +277,7 @@ class ReplicaLogs:
     @property
     def are_all_open(self) -> bool:
         """Whether every log that there is here was opened: nobody knows what others hold."""
-        return not self._unopened
+        return not (self._unopened or self.is_failed)
 
     def entries_of_unopened(self, checkpoint: OffsetCheckpoint) -> dict[TopicPartition, Offset]:
         """Return what the checkpoint says of logs that no replica has, to be written again.
@@ -331,7 +336,7 @@ class ReplicaLogs:
         try:
             await self._files.sync_many([metadata_path(each) for each in folders], folders)
         except OSError as error:
-            self.bad_input(f"the topic ids of {len(keys)} partitions", str(error))
+            self.refused(f"the topic ids of {len(keys)} partitions", error)
             return False
         return True
 
@@ -340,7 +345,7 @@ class ReplicaLogs:
         try:
             await self._files.sync_folder("")
         except OSError as error:
-            self.bad_input("data folder", str(error))
+            self.refused("data folder", error)
 
     async def delete_strays(self, topics: Iterable[str], may_go_on: MayGoOn) -> bool:
         """Remove what was set aside of topics that are now known to be gone.
@@ -383,7 +388,7 @@ class ReplicaLogs:
                 if is_gone(stray, folder):
                     self._remove_folder(folder)
         except OSError as error:
-            self.bad_input("strays", str(error))
+            self.refused("strays", error)
         return True
 
     def _remove_folder(self, folder: str) -> None:
@@ -391,7 +396,12 @@ class ReplicaLogs:
         try:
             self._files.remove(folder)
         except OSError as error:
-            self.bad_input(folder, str(error))
+            self.refused(folder, error)
+
+    def refused(self, where: str, error: Exception) -> None:
+        """Trace what the disk refused, and have it looked at."""
+        self.bad_input(where, str(error))
+        self._suspect()
 
     def bad_input(self, where: str, what: str) -> None:
         self._trace.emit(EventKind.BAD_INPUT_MET, where=where, what=what)

@@ -20,6 +20,7 @@ from highwater_broker.logic.command_faults import find_faults, without
 from highwater_broker.logic.command_fencing import (
     NO_COMMAND,
     CommandNumber,
+    InitCommands,
     KnownReplica,
     Verdict,
     came_late,
@@ -29,7 +30,7 @@ from highwater_broker.logic.command_fencing import (
     judge_stop_replica,
     number_of,
 )
-from highwater_broker.logic.refused_commands import RefusedCommands, together
+from highwater_broker.logic.refused_replicas import RefusedReplicas
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.partition import Partition
 from highwater_broker.partition_context import PartitionContext
@@ -43,7 +44,6 @@ from highwater_core.config import Toggles, UnlistedPartitions
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import (
-    NO_BROKER_EPOCH,
     NO_CONTROLLER_EPOCH,
     NO_TOPIC_ID,
     BrokerEpoch,
@@ -80,6 +80,7 @@ class ReplicaManager:
         fetchers: FetcherRegistry,
         own_broker_epoch: Callable[[], BrokerEpoch],
         write_recovery_points: Callable[[], Awaitable[None]],
+        announce: Callable[[], None],
     ) -> None:
         self._context = context
         self._toggles: Toggles = context.toggles
@@ -92,13 +93,14 @@ class ReplicaManager:
         self._fetchers = fetchers
         self._own_broker_epoch = own_broker_epoch
         self._write_recovery_points = write_recovery_points
+        self._announce = announce
+        """Tells the controller that the log folder has changed."""
         self._partitions: dict[TopicPartition, Partition] = {}
         self.controller_epoch: ControllerEpoch = NO_CONTROLLER_EPOCH
         self._last_command = NO_COMMAND
         """The latest in its controller's order, of those that were carried out."""
-        self._last_init = NO_CONTROLLER_EPOCH, NO_BROKER_EPOCH
-        """Of whom, and to which registration, the last init command was that was carried out."""
-        self._refused = RefusedCommands()
+        self._inits = InitCommands()
+        self._refused = RefusedReplicas()
         self.commanded = ports.runtime.event()
         """Set once a LeaderAndIsr was carried out: from then on checkpoints may be written."""
 
@@ -253,7 +255,7 @@ class ReplicaManager:
                 accepted.append((started[key], command))
             else:
                 errors[key] = ErrorCode.KAFKA_STORAGE_ERROR
-                self._refused.keep(request, command)
+                self._refused.keep(key, number_of(request))
         if has_created:
             await self._logs.sync()
         for leader in request.live_leaders:
@@ -269,7 +271,8 @@ class ReplicaManager:
             await self._write_recovery_points()
             if self._fence(request) is not ErrorCode.NONE:
                 return None
-        is_first_init = request.is_init and self._is_first_init(request)
+        own_broker_epoch = self._own_broker_epoch()
+        is_first_init = self._inits.is_first(request, own_broker_epoch, self._toggles)
         if is_first_init and not await self._drop_unlisted(request):
             return None
         self.commanded.set()
@@ -300,18 +303,28 @@ class ReplicaManager:
 
     @property
     def has_refused(self) -> bool:
-        """Whether `retry_refused` has something to do."""
-        return bool(self._refused)
+        """Whether `announce_refused` has something to do."""
+        return self._refused.is_news and not self._logs.is_failed
 
-    async def retry_refused(self) -> None:
-        """Carry out again the commands to partitions that the disk refused to start.
+    def announce_refused(self) -> None:
+        """Have the controller command again what the disk refused to start, once."""
+        self._refused.take_news()
+        self._announce()
 
-        The controller does not repeat them: it takes a refused partition for a commanded one.
-        """
-        refused = self._refused.all()
-        for request in together(refused.values()):
-            await self.carry_out(request)
-        self._refused.drop_same(refused)  # what was fenced meanwhile
+    def has_failed(self, topic_partition: TopicPartition) -> bool:
+        """Return whether the broker has a replica in a folder that failed."""
+        return self._refused.has_failed(topic_partition)
+
+    def fail_folder(self) -> None:
+        """Take all replicas out of service: nothing of them is read or written any more."""
+        self._logs.is_failed = True
+        failed = self.partitions()
+        self._refused.fail(each.topic_partition for each in failed)
+        for partition in failed:
+            self._take_out(partition, partition.leader_epoch, is_deleted=False)
+            partition.log.let_go()
+        self._fetchers.drop_idle()
+        self._announce()
 
     def _judge(
         self, command: LeaderAndIsrPartition, number: CommandNumber, *, is_late: bool
@@ -319,7 +332,7 @@ class ReplicaManager:
         """Judge it for its partition; what the disk refused is still to be done, and not late."""
         if not can_be_hosted(command.topic_partition):
             return Verdict.REFUSE, ErrorCode.INVALID_TOPIC_EXCEPTION
-        if self._refused.has_later(command.topic_partition, number):
+        if self._logs.is_failed or self._refused.has_later(command.topic_partition, number):
             return Verdict.REFUSE, ErrorCode.KAFKA_STORAGE_ERROR
         partition = self._partitions.get(command.topic_partition)
         known = _known(partition) if partition else None
@@ -355,19 +368,6 @@ class ReplicaManager:
             found[key].topic_id = topic_id
         return found
 
-    def _is_first_init(self, request: LeaderAndIsrRequest) -> bool:
-        """Return whether it is not a copy of one that was carried out already.
-
-        There is one for each (controller epoch, broker epoch). A copy that comes late lists less
-        than what this broker has been given since.
-        """
-        is_fenced = self._toggles.broker_epoch and request.broker_epoch != NO_BROKER_EPOCH
-        registration = request.broker_epoch if is_fenced else self._own_broker_epoch()
-        init = request.controller_epoch, registration
-        is_first = init != self._last_init
-        self._last_init = init
-        return is_first
-
     async def _drop_unlisted(self, request: LeaderAndIsrRequest) -> bool:
         """Give up what the controller does not know to be here: it lists all in its first command.
 
@@ -395,8 +395,10 @@ class ReplicaManager:
             work = PARTITIONS_PER_TURN if command.delete_partition else 1  # hundreds of files
             if not await self._may_go_on(request, number * work):
                 return None
-            self._refused.drop(command.topic_partition, number_of(request))
             errors[command.topic_partition] = self._stop_replica(command, deleted)
+            is_gone = command.delete_partition and not errors[command.topic_partition]
+            let_go = self._refused.drop if is_gone else self._refused.stop
+            let_go(command.topic_partition, number_of(request))
         self._fetchers.drop_idle()
         return errors
 
@@ -405,6 +407,8 @@ class ReplicaManager:
 
         A folder may be left of it, which the disk refused to open or to delete.
         """
+        if self._logs.is_failed:
+            return ErrorCode.KAFKA_STORAGE_ERROR
         partition = self._partitions.get(command.topic_partition)
         if partition is None:
             if not command.delete_partition:
@@ -426,26 +430,29 @@ class ReplicaManager:
         try:
             self._logs.delete_leftover(command.topic_partition, topic_id, deleted)
         except OSError as error:
-            self._logs.bad_input(str(command.topic_partition), str(error))
+            self._logs.refused(str(command.topic_partition), error)
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 
     def _remove(self, partition: Partition, epoch: LeaderEpoch, *, is_deleted: bool) -> ErrorCode:
         """Take the replica out of service, and its folder away or aside."""
-        key = partition.topic_partition
-        self._fetchers.remove(key)
-        del self._partitions[key]
-        partition.stop(epoch)
-        partition.trace(EventKind.REPLICA_STOPPED, deleted=is_deleted)
+        self._take_out(partition, epoch, is_deleted=is_deleted)
         try:
             if is_deleted:
                 partition.log.delete()
             else:
                 partition.log.set_aside()
         except (OSError, LogRefused) as error:
-            self._logs.bad_input(str(key), str(error))
+            self._logs.refused(str(partition.topic_partition), error)
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
+
+    def _take_out(self, partition: Partition, epoch: LeaderEpoch, *, is_deleted: bool) -> None:
+        key = partition.topic_partition
+        self._fetchers.remove(key)
+        del self._partitions[key]
+        partition.stop(epoch)
+        partition.trace(EventKind.REPLICA_STOPPED, deleted=is_deleted)
 
     async def _update_metadata(
         self, request: UpdateMetadataRequest

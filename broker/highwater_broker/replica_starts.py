@@ -39,7 +39,7 @@ class ReplicaStarts:
                 config = self._topics.log_config(key.topic)
                 created[key] = await self._logs.create(key, topic_id, config)
             except (OSError, LogRefused) as error:
-                self._logs.bad_input(str(key), str(error))
+                self._logs.refused(str(key), error)
         refused = await self.write_topic_ids({key: created[key].topic_id for key in created})
         for key in refused:
             self._let_go(key, created.pop(key))
@@ -56,7 +56,7 @@ class ReplicaStarts:
             try:
                 self._logs.write_topic_id(key, topic_ids[key])
             except OSError as error:
-                self._logs.bad_input(str(key), str(error))
+                self._logs.refused(str(key), error)
             else:
                 written.append(key)
         if written and not await self._logs.sync_topic_ids(written):
@@ -67,4 +67,4 @@ class ReplicaStarts:
         try:
             hosted.log.close()
         except LogRefused as error:
-            self._logs.bad_input(str(key), str(error))
+            self._logs.refused(str(key), error)

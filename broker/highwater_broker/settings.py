@@ -97,6 +97,10 @@ class BrokerSettings:
     request_wait_max_ms: int = 300_000
     """No client's request waits longer, whatever its timeout or max.wait says. Not in Kafka."""
 
+    log_folder_probe_attempts: int = 3
+    """How many probes in a row a disk must refuse, once it has refused something, for its folder to
+    have failed."""
+    log_folder_probe_interval_ms: int = 500
     high_watermark_checkpoint_interval_ms: int = 5_000
     log_flush_interval_ms: int = 10_000
     log_retention_check_interval_ms: int = 30_000
@@ -145,7 +149,11 @@ class BrokerSettings:
             raise ValueError(str(error)) from error
 
     def _check_connections(self) -> None:
-        for name in ("socket_request_max_bytes", "connections_max_idle_ms"):
+        for name in (
+            "socket_request_max_bytes",
+            "connections_max_idle_ms",
+            "log_folder_probe_attempts",
+        ):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
         for name in ("queued_max_request_bytes", "max_connections", "max_connections_per_ip"):

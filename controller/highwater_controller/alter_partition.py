@@ -100,13 +100,15 @@ def _find_refusal(term: Term, sender: NodeId, item: AlterPartitionItem) -> Error
 
 
 def _find_ineligible(term: Term, item: AlterPartitionItem, isr: tuple[NodeId, ...]) -> ErrorCode:
-    """Refuse members that join although they are dead, shut down or of another registration.
+    """Refuse members that join although they are dead, shut down or of another registration, or
+    although their disk refuses the replica.
 
     A member whose registration the leader does not know may be of an earlier one: it is refused.
     Those that are in the ISR already may stay: the controller itself removes them when they die.
     """
     if not term.toggles.isr_join_checks_broker_epoch:
         return ErrorCode.NONE
+    electable = term.context.electable_for(item.topic_partition)
     for member in item.new_isr:
         if member.broker_id in isr:
             continue
@@ -114,7 +116,7 @@ def _find_ineligible(term: Term, item: AlterPartitionItem, isr: tuple[NodeId, ..
             member.broker_epoch != NO_BROKER_EPOCH
             and member.broker_epoch == term.context.broker_epoch(member.broker_id)
         )
-        if member.broker_id not in term.context.electable() or not is_current:
+        if member.broker_id not in electable or not is_current:
             return ErrorCode.INELIGIBLE_REPLICA
     return ErrorCode.NONE
 

@@ -70,6 +70,8 @@ class ControllerContext:
     leaderships: dict[TopicPartition, VersionedLeadership] = field(default_factory=dict)
     partition_states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
     replica_states: dict[Replica, ReplicaState] = field(default_factory=dict)
+    failed_replicas: set[Replica] = field(default_factory=set)
+    """Those that the disks of their live brokers refuse, as far as the brokers have answered so."""
     topics_to_delete: dict[str, None] = field(default_factory=dict)
     """In the order in which their deletion was asked for."""
     deletions_after_reassignment: dict[str, None] = field(default_factory=dict)
@@ -99,10 +101,27 @@ class ControllerContext:
             for broker in sorted(brokers, key=lambda broker: broker.broker_id)
         }
         self.shutting_down &= set(self.live_brokers)
+        self.failed_replicas = {
+            each for each in self.failed_replicas if each.broker_id in self.live_brokers
+        }
 
     def electable(self) -> frozenset[NodeId]:
         """Return the live brokers that do not shut down."""
         return frozenset(self.live_brokers) - self.shutting_down
+
+    def electable_for(self, partition: TopicPartition) -> frozenset[NodeId]:
+        """Return those of them whose disks do not refuse their replica of the partition."""
+        return self.electable().difference(self.failed_of(partition))
+
+    def failed_of(self, partition: TopicPartition) -> tuple[NodeId, ...]:
+        """Return the live brokers whose disks refuse their replica of the partition."""
+        if not self.failed_replicas:
+            return ()
+        return tuple(
+            broker
+            for broker in self.assignments.get(partition, ())
+            if Replica(partition, broker) in self.failed_replicas
+        )
 
     def broker_epoch(self, broker_id: NodeId) -> BrokerEpoch | None:
         broker = self.live_brokers.get(broker_id)
@@ -164,6 +183,7 @@ class ControllerContext:
         for partition in self.partitions_of(topic):
             for broker in self.assignments.pop(partition):
                 self.replica_states.pop(Replica(partition, broker), None)
+                self.failed_replicas.discard(Replica(partition, broker))
             self.reassignments.pop(partition, None)
             self.leaderships.pop(partition, None)
             self.partition_states.pop(partition, None)
@@ -190,7 +210,11 @@ class ControllerContext:
         return None if known is None else known.leadership.leader
 
     def has_live_leader(self, partition: TopicPartition) -> bool:
-        return self.leader_of(partition) in self.live_brokers
+        """Return whether it has a leader that is live, and whose disk does not refuse it."""
+        leader = self.leader_of(partition)
+        return leader in self.live_brokers and (
+            Replica(partition, leader) not in self.failed_replicas
+        )
 
     def partitions_on(self, broker_id: NodeId) -> list[TopicPartition]:
         return sorted(

@@ -21,6 +21,8 @@ from highwater_controller.controller_events import (
     ControllerZnodeChanged,
     DeletionsRequested,
     IsrChangesNotified,
+    LeaderAndIsrAnswered,
+    LogFolderEventsNotified,
     PartitionStateChanged,
     PreferredElectionsWritten,
     ReassignmentsWritten,
@@ -39,6 +41,11 @@ from highwater_controller.patience import GaveUp
 from highwater_controller.reassignment import advance_reassignments
 from highwater_controller.reassignment_requests import list_reassignments, on_reassignments_written
 from highwater_controller.settings import ControllerSettings
+from highwater_controller.storage_failures import (
+    on_leader_and_isr_answered,
+    on_log_folder_events,
+    tells_of_disks,
+)
 from highwater_controller.store import ControllerStore, TermEpoch, TermOver
 from highwater_controller.term import Term
 from highwater_controller.topic_changes import (
@@ -188,6 +195,12 @@ class Controller:
                 await on_deletions_requested(term)
             case IsrChangesNotified():
                 await on_isr_changes_notified(term)
+            case LogFolderEventsNotified():
+                await on_log_folder_events(term)
+            case LeaderAndIsrAnswered():
+                await on_leader_and_isr_answered(
+                    term, event.broker_id, event.request, event.response
+                )
             case StopReplicaAnswered():
                 await on_stop_replica_answered(term, event.broker_id, event.request, event.response)
                 self._maybe_retry_later(term)
@@ -304,6 +317,8 @@ class Controller:
             return
         if isinstance(command, LeaderAndIsrRequest):
             self.term.waits.leader_answered(broker_id, command, response)
+            if tells_of_disks(self.term.context, broker_id, response):
+                self._events.put(LeaderAndIsrAnswered(broker_id, command, response))
         elif isinstance(command, StopReplicaRequest) and any(
             item.delete_partition for item in command.partitions
         ):

@@ -14,6 +14,7 @@ from highwater_core.messages import (
     CommandResponse,
     ControllerCommand,
     ControlResponse,
+    LeaderAndIsrRequest,
     StopReplicaRequest,
 )
 from highwater_core.ports import CoordinationEvent
@@ -86,6 +87,20 @@ class IsrChangesNotified:
 
 
 @dataclass(frozen=True, slots=True)
+class LogFolderEventsNotified:
+    """Brokers have announced that log folders of theirs failed, or are well again."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsrAnswered:
+    """Only answers that tell of disks which refuse replicas, or no longer do."""
+
+    broker_id: NodeId
+    request: LeaderAndIsrRequest
+    response: CommandResponse
+
+
+@dataclass(frozen=True, slots=True)
 class StopReplicaAnswered:
     broker_id: NodeId
     request: StopReplicaRequest
@@ -118,6 +133,8 @@ ControllerEvent = (
     | RebalanceDue
     | RefusedDeletionsDue
     | IsrChangesNotified
+    | LogFolderEventsNotified
+    | LeaderAndIsrAnswered
     | StopReplicaAnswered
     | ClientRequestsDue
     | RequestReceived
@@ -134,6 +151,7 @@ _BY_PATH: dict[str, ControllerEvent] = {
     znodes.PREFERRED_REPLICA_ELECTION: PreferredElectionsWritten(),
     znodes.CONFIG_CHANGES: ConfigsChanged(),
     znodes.ISR_CHANGE_NOTIFICATION: IsrChangesNotified(),
+    znodes.LOG_DIR_EVENT_NOTIFICATION: LogFolderEventsNotified(),
 }
 
 

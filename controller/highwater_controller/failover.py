@@ -19,6 +19,7 @@ from highwater_controller.renouncing import renounce_lost
 from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.request_batch import RequestBatch
 from highwater_controller.state_reader import read_brokers, read_topic_names, read_topics
+from highwater_controller.storage_failures import delete_log_folder_events
 from highwater_controller.term import Term
 from highwater_controller.topic_deletion import load_deletions, resume_deletions
 from highwater_core.events import EventKind
@@ -36,6 +37,7 @@ async def fail_over(term: Term) -> None:
     """
     context = term.context
     await delete_notifications(term)
+    await delete_log_folder_events(term)
     await load_config_changes(term)
     context.set_live((await read_brokers(term)).values())
     await read_topics(term, await read_topic_names(term))

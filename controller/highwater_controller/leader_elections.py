@@ -106,7 +106,7 @@ def _find_fault(term: Term, at: TopicPartition, election_type: ElectionType) -> 
     if is_led and context.leader_of(at) == preferred:
         return Refused(ErrorCode.ELECTION_NOT_NEEDED, "its preferred replica leads already")
     known = context.leaderships.get(at)
-    is_able = preferred in context.electable()
+    is_able = preferred in context.electable_for(at)
     if known is None or not is_able or preferred not in known.leadership.isr:
         return _NOT_ELECTED[ElectionType.PREFERRED]
     return None

@@ -115,11 +115,12 @@ async def _elect_first(
 
     Left out are those whose state turns out to exist: they are elected like all others.
     """
-    assignments, electable = term.context.assignments, term.context.electable()
+    context = term.context
     found: dict[TopicPartition, Outcome] = {}
     changes: dict[TopicPartition, LeadershipChange] = {}
     for partition in partitions:
-        decision = elect_initial(assignments[partition], electable)
+        electable = context.electable_for(partition)
+        decision = elect_initial(context.assignments[partition], electable)
         if isinstance(decision, NoLeader):
             found[partition] = decision
         else:
@@ -133,7 +134,7 @@ async def _elect_first(
     for (partition, leadership), partition_epoch in zip(first, written, strict=True):
         if partition_epoch is not None:
             known = VersionedLeadership(leadership, partition_epoch)
-            term.context.leaderships[partition] = known
+            context.leaderships[partition] = known
             trace_election(term, partition, known, changes[partition], Selector.INITIAL)
             found[partition] = leadership.isr
     return found
@@ -248,7 +249,7 @@ def _decide(
     A first election that meets a state is one after a leader's death; any other needs a state.
     """
     assigned = term.context.assignments[partition]
-    electable = term.context.electable()
+    electable = term.context.electable_for(partition)
     if before is None:
         is_first = selector is Selector.INITIAL
         return elect_initial(assigned, electable) if is_first else NoLeader("it has no state")

@@ -255,7 +255,7 @@ def _may_go(
         return True
     if context.partition_state(at) is not PartitionState.ONLINE:
         return False
-    electable = context.electable()
+    electable = context.electable_for(at)
     return may_complete(target, leadership.isr, electable) or (
         least_left is not None and may_give_up(target, leadership.isr, electable, least_left)
     )
@@ -276,8 +276,9 @@ async def _lead_without_removed(term: Term, at: TopicPartition) -> bool:
             return None
         is_led = context.partition_state(at) is PartitionState.ONLINE
         leader = before.leader
-        if is_led and not (leader in target and leader in context.electable()):
-            elected = elect_reassign(target, before.isr, context.electable())
+        electable = context.electable_for(at)
+        if is_led and not (leader in target and leader in electable):
+            elected = elect_reassign(target, before.isr, electable)
             if isinstance(elected, NoLeader):
                 return None
             leader = elected.leader

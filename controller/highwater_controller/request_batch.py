@@ -212,6 +212,7 @@ class RequestBatch:
             assigned_replicas=context.assignments[partition],
             partition_epoch=known.partition_epoch,
             topic_id=self._topic_id(partition),
+            failed_replicas=context.failed_of(partition),
         )
 
     def _stop_epoch(self, partition: TopicPartition) -> LeaderEpoch:

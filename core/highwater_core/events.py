@@ -42,6 +42,8 @@ class EventKind(StrEnum):
     LEADER_ELECTED = "leader_elected"  # [leader, isr, unclean, selector, trigger]
     ISR_WRITTEN = "isr_written"  # [leader, isr, partition_epoch, trigger] by the controller
     REPLICAS_RENOUNCED = "replicas_renounced"  # out of ISR, ELR, lead [lost, leader, isr, elr]
+    LOG_FOLDERS_CHANGED = "log_folders_changed"  # [brokers] they announced it: commanded anew
+    REPLICAS_FAILED = "replicas_failed"  # [broker, partitions] its disk refuses them
     WRITE_CONFLICTED = "write_conflicted"  # [path] a conditional write met another version
     REASSIGNMENT_BEGUN = "reassignment_begun"  # [replicas, adding, removing] written, nobody told
     REASSIGNMENT_COMPLETED = "reassignment_completed"  # [replicas, removed] written
@@ -72,6 +74,7 @@ class EventKind(StrEnum):
     ISR_CHANGED = "isr_changed"  # [isr, partition_epoch] as the leader adopted it
     FETCHER_STARTED = "fetcher_started"  # offset: where it fetches from [leader]
     FETCHER_STOPPED = "fetcher_stopped"
+    LOG_FOLDER_FAILED = "log_folder_failed"  # [what] its replicas are out of service
     CHECKPOINT_WRITTEN = "checkpoint_written"  # [file, entries]
 
 

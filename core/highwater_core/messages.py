@@ -136,6 +136,8 @@ class PartitionMetadata:
     assigned_replicas: tuple[NodeId, ...]
     partition_epoch: PartitionEpoch
     topic_id: TopicId = NO_TOPIC_ID
+    failed_replicas: tuple[NodeId, ...] = ()
+    """Whose brokers live and whose disks refuse the replica (KIP-112)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,10 @@ REASSIGN_PARTITIONS = "/admin/reassign_partitions"
 PREFERRED_REPLICA_ELECTION = "/admin/preferred_replica_election"
 ISR_CHANGE_NOTIFICATION = "/isr_change_notification"
 ISR_CHANGE_PREFIX = "isr_change_"
+LOG_DIR_EVENT_NOTIFICATION = "/log_dir_event_notification"
+LOG_DIR_EVENT_PREFIX = "log_dir_event_"
+LOG_DIR_FAILED = 1
+"""The only event of log folders that there is in Kafka: look again which replicas are there."""
 TOPIC_CONFIGS = "/config/topics"
 BROKER_CONFIGS = "/config/brokers"
 CONFIG_CHANGES = "/config/changes"
@@ -46,6 +50,7 @@ PERSISTENT_PATHS: tuple[str, ...] = (
     TOPICS,
     DELETE_TOPICS,
     ISR_CHANGE_NOTIFICATION,
+    LOG_DIR_EVENT_NOTIFICATION,
     TOPIC_CONFIGS,
     BROKER_CONFIGS,
     CONFIG_CHANGES,
@@ -181,6 +186,18 @@ class PartitionsZnode:
     """/isr_change_notification/isr_change_N and the preferred election's admin znode."""
 
     partitions: list[PartitionName]
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirEventZnode:
+    """/log_dir_event_notification/log_dir_event_N: a broker's log folders have changed (KIP-112).
+
+    event: LOG_DIR_FAILED; there is no other.
+    """
+
+    broker: Id
+    event: int = LOG_DIR_FAILED
     version: int = 1
 
 

@@ -153,6 +153,16 @@ class Disk:
             self.faults.mend(operation)
             self._maybe_recover()
 
+    def die(self) -> None:
+        """Refuse every operation with EIO; what the page cache and the disk hold stays."""
+        self._ail().die()
+
+    def revive(self) -> None:
+        """Undo die: the same disk, or what was saved from it, is there again."""
+        if self.faults is not None:
+            self.faults.revive()
+            self._maybe_recover()
+
     def slow_down(self, delay_ms: int = 0, factor: int = 1) -> None:
         """Let every sync that begins from now on take factor times as long and delay_ms more."""
         self._ail().slow_down(delay_ms, factor)

@@ -35,6 +35,7 @@ class DiskFaults:
         """How many files and folders a full disk lets be created."""
         self._rng = rng
         self._failing: dict[DiskOperation, _Failing] = {}
+        self._is_dead = False
         self._delay_ns = 0
         self._factor = 1
 
@@ -43,6 +44,7 @@ class DiskFaults:
         return (
             self.free_bytes is None
             and not self._failing
+            and not self._is_dead
             and (self._delay_ns, self._factor) == (0, 1)
         )
 
@@ -59,6 +61,13 @@ class DiskFaults:
     def mend(self, operation: DiskOperation) -> None:
         self._failing.pop(operation, None)
 
+    def die(self) -> None:
+        """Have every operation fail from now on."""
+        self._is_dead = True
+
+    def revive(self) -> None:
+        self._is_dead = False
+
     def slow_down(self, delay_ms: int, factor: int) -> None:
         self._delay_ns, self._factor = delay_ms * _NS_PER_MS, factor
 
@@ -70,6 +79,8 @@ class DiskFaults:
         Raises:
             OSError: EIO.
         """
+        if self._is_dead:
+            raise OSError(errno.EIO, "input/output error", path)
         failing = self._failing.get(operation)
         if failing is None or failing.within not in path:
             return

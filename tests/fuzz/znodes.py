@@ -39,6 +39,7 @@ FOLDERS = (
     "/config/changes",
     "/admin/delete_topics",
     "/isr_change_notification",
+    "/log_dir_event_notification",
     "/brokers/topics/orders/partitions",
     "/highwater/controllers",
 )

@@ -32,10 +32,16 @@ class Cluster:
         self.client: SimulatedClient = world.client("client-0")
         self.sent = 0
 
-    def run(self, story: Callable[[Cluster], Coroutine[Any, Any, None]]) -> None:
-        """Run the story, then hold the replicas and the history to what was promised."""
+    def run(
+        self, story: Callable[[Cluster], Coroutine[Any, Any, None]], *, retention: bool = False
+    ) -> None:
+        """Run the story, then hold the replicas and the history to what was promised.
+
+        retention: replicas' logs need not have one start.
+        """
         self.world.run(story(self), STORY_WITHIN_MS)
-        assert verify(self.world, self.client.history, ORDERS, self.world.brokers) == []
+        history, brokers = self.client.history, self.world.brokers
+        assert verify(self.world, history, ORDERS, brokers, retention=retention) == []
 
     async def begin(self, records: int = 20) -> None:
         """Start all nodes, create the topic, write, and wait until all is replicated."""

@@ -332,7 +332,7 @@ def test_a_power_loss_around_retention_loses_nothing_that_was_on_the_disk(
             await c.full_isr()
         c.client.history.clear()  # of the rest, what no disk had may be gone
 
-    cluster.run(story)
+    cluster.run(story, retention=True)
 
 
 def recovery_point(world: World, broker_id: int) -> int:

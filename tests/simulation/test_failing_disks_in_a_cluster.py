@@ -208,8 +208,8 @@ def test_broker_on_a_failing_disk_stops_cleanly_but_leaves_no_marker(
 def test_replica_that_the_disk_refused_to_create_is_created_when_it_is_well(
     fault: str, make_cluster: MakeCluster
 ) -> None:
-    """The controller does not repeat its command; the broker carries it out again itself."""
-    cluster = make_cluster()
+    """The broker has the controller command it again; its folder has not failed so soon."""
+    cluster = make_cluster(broker_settings={"log_folder_probe_attempts": 100})
 
     async def story(c: Cluster) -> None:
         await c.begin(5)

@@ -223,5 +223,6 @@ class Surroundings:
             quotas=ReplicationQuotas(runtime),
             wake=wake,
             propose_isr=lambda _: None,
+            disk_refused=lambda: None,
             registered_epoch=lambda _: None,
         )

@@ -38,10 +38,18 @@ def find_bad_epochs(world: World, at: TopicPartition) -> list[str]:
 
 
 def verify(
-    world: World, history: Iterable[HistoryEvent], at: TopicPartition, broker_ids: Iterable[int]
+    world: World,
+    history: Iterable[HistoryEvent],
+    at: TopicPartition,
+    broker_ids: Iterable[int],
+    *,
+    retention: bool = False,
 ) -> list[str]:
-    """Return every problem of a partition whose replicas should be equal by now."""
-    logs = [read_replica(world, broker_id, at) for broker_id in broker_ids]
+    """Return every problem of a partition whose replicas should be equal by now.
+
+    retention: their logs need not have one start.
+    """
+    logs = [read_replica(world, each, at, retention=retention) for each in broker_ids]
     acknowledged = [
         send
         for send in sends_of(history).acknowledged

@@ -207,6 +207,7 @@ def _write_partition_metadata(value: PartitionMetadata) -> pb.PartitionMetadata:
         zk_version=value.partition_epoch,
         assigned_replicas=value.assigned_replicas,
         topic_id=value.topic_id,
+        failed_replicas=value.failed_replicas,
     )
 
 
@@ -219,6 +220,7 @@ def _read_partition_metadata(message: pb.PartitionMetadata) -> PartitionMetadata
         assigned_replicas=read_ids(message.assigned_replicas),
         partition_epoch=PartitionEpoch(message.zk_version),
         topic_id=TopicId(message.topic_id),
+        failed_replicas=read_ids(message.failed_replicas),
     )
 
 

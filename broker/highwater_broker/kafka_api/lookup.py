@@ -35,7 +35,12 @@ class PartitionLookup:
         return self._metadata.topic_of(topic_id)
 
     def error_when_absent(self, topic_partition: TopicPartition) -> ErrorCode:
-        """Return NOT_LEADER_OR_FOLLOWER for a partition that others host: look for it there."""
+        """Return NOT_LEADER_OR_FOLLOWER for a partition that others host: look for it there.
+
+        KAFKA_STORAGE_ERROR says the same of one that this broker's disk failed to keep (KIP-112).
+        """
+        if self._partitions.has_failed(topic_partition):
+            return ErrorCode.KAFKA_STORAGE_ERROR
         topic, number = topic_partition.topic, topic_partition.partition
         if self._metadata.partition(topic, number) is not None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER

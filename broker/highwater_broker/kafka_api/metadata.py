@@ -112,7 +112,9 @@ class MetadataHandler:
     def _partition(self, known: PartitionMetadata) -> MetadataPartition:
         is_led = self._metadata.is_alive(known.leader)
         offline = tuple(
-            replica for replica in known.assigned_replicas if not self._metadata.is_alive(replica)
+            replica
+            for replica in known.assigned_replicas
+            if replica in known.failed_replicas or not self._metadata.is_alive(replica)
         )
         return MetadataPartition(
             error=ErrorCode.NONE if is_led else ErrorCode.LEADER_NOT_AVAILABLE,

@@ -31,6 +31,10 @@ class Partitions(Protocol):
 
     def get(self, topic_partition: TopicPartition) -> Partition | None: ...
 
+    def has_failed(self, topic_partition: TopicPartition) -> bool:
+        """Return whether the partition's replica here is in a log folder that failed."""
+        ...
+
 
 class Controller(Protocol):
     """Calls the active controller, whichever it is; CallFailed when none answers in time."""

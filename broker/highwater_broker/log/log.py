@@ -462,12 +462,21 @@ class Log:
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR; the log is closed.
         """
-        self._is_closed = True
-        self._retired.take_all()
-        segments, self._segments = self._segments, []
+        segments = self._end()
         with refusing(self.folder):
             for segment in segments:
                 segment.close()
+
+    def let_go(self) -> None:
+        """Close the log without a word to the disk, which has failed or is to lose it."""
+        for segment in self._end():
+            segment.let_go()
+
+    def _end(self) -> list[Segment]:
+        self._is_closed = True
+        self._retired.take_all()
+        segments, self._segments = self._segments, []
+        return segments
 
     def delete(self) -> None:
         """Close the log and remove its folder.
@@ -477,11 +486,7 @@ class Log:
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR; the log is closed.
         """
-        self._is_closed = True
-        self._retired.take_all()
-        segments, self._segments = self._segments, []
-        for segment in segments:
-            segment.let_go()
+        self.let_go()
         deleted_folder = self._rename_aside(DELETE_SUFFIX)
         with refusing(deleted_folder):
             self._files.remove(deleted_folder)

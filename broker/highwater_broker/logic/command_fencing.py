@@ -24,7 +24,12 @@ from highwater_core.ids import (
     NodeId,
     TopicId,
 )
-from highwater_core.messages import BrokerCommand, LeaderAndIsrPartition, StopReplicaPartition
+from highwater_core.messages import (
+    BrokerCommand,
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    StopReplicaPartition,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,29 @@ def came_late(command: CommandNumber, last: CommandNumber) -> bool:
     broker that has just started nothing is late: there the broker epoch fences.
     """
     return command <= last
+
+
+class InitCommands:
+    """Which init command was carried out last: of which controller, to which registration."""
+
+    def __init__(self) -> None:
+        self._last = NO_CONTROLLER_EPOCH, NO_BROKER_EPOCH
+
+    def is_first(
+        self, request: LeaderAndIsrRequest, own_broker_epoch: BrokerEpoch, toggles: Toggles
+    ) -> bool:
+        """Return whether it is an init command, and no copy of one that was carried out already.
+
+        There is one for each (controller epoch, broker epoch). A copy that comes late lists less
+        than what this broker has been given since.
+        """
+        if not request.is_init:
+            return False
+        is_fenced = toggles.broker_epoch and request.broker_epoch != NO_BROKER_EPOCH
+        init = request.controller_epoch, request.broker_epoch if is_fenced else own_broker_epoch
+        is_first = init != self._last
+        self._last = init
+        return is_first
 
 
 def judge_leader_and_isr(

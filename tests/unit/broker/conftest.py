@@ -99,6 +99,7 @@ class Bench:
             quotas=self.quotas,
             wake=self.woken.append,
             propose_isr=self.proposed.append,
+            disk_refused=lambda: None,
             registered_epoch=self.registered.get,
         )
         partition = Partition(

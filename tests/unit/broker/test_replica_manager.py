@@ -80,6 +80,7 @@ class Broker:
             quotas=bench.quotas,
             wake=bench.woken.append,
             propose_isr=bench.proposed.append,
+            disk_refused=lambda: None,
             registered_epoch=bench.registered.get,
         )
 
@@ -99,7 +100,12 @@ class Broker:
             bench.fetchers(),
             lambda: self.own_epoch,
             write_recovery_points,
+            self._announce,
         )
+        self.announcements = 0
+
+    def _announce(self) -> None:
+        self.announcements += 1
 
     def carry_out(self, request: BrokerCommand) -> CommandResponse:
         answers: list[CommandResponse] = []
@@ -111,10 +117,6 @@ class Broker:
         self.bench.kernel.run_for(500)
         (answer,) = answers
         return answer
-
-    def retry_refused(self) -> None:
-        self.bench.runtime.scope("retry").spawn("retry", self.manager.retry_refused())
-        self.bench.kernel.run_for(500)
 
     def role(self, key: TopicPartition = T0) -> tuple[str, int] | None:
         partition = self.manager.get(key)
@@ -359,7 +361,7 @@ def test_commands_of_every_kind_tell_what_is_late(make_broker: Callable[..., Bro
     assert broker.carry_out(late).partition_errors == ((T0, E.INCONSISTENT_TOPIC_ID),)
 
 
-def test_a_replica_that_the_disk_does_not_let_replace_is_replaced_by_the_next_attempt(
+def test_a_replica_that_the_disk_does_not_let_replace_is_replaced_by_the_next_command(
     make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = make_broker()
@@ -374,8 +376,11 @@ def test_a_replica_that_the_disk_does_not_let_replace_is_replaced_by_the_next_at
         assert answer.partition_errors == ((T0, E.KAFKA_STORAGE_ERROR),)
         assert broker.role() is None
     assert broker.manager.has_refused
-    broker.retry_refused()
-    assert broker.role() == ("leader", 0)
+    broker.manager.announce_refused()
+    assert broker.announcements == 1
+    assert not broker.manager.has_refused, "it is announced once"
+    broker.carry_out(lisr(replace(command(ME, 1), topic_id=ID_B), number=8))
+    assert broker.role() == ("leader", 1)
     assert len(list_strays(broker.bench.ports.files)) == 1
 
 
@@ -410,18 +415,47 @@ def test_a_late_copy_does_not_take_the_place_of_a_command_that_the_disk_refused(
     broker = broker_without_room(late)
     broker.carry_out(late)
     assert broker.role() is None
-    broker.retry_refused()
-    assert broker.role() == ("leader", 4)
-    assert not broker.manager.has_refused
+    broker.carry_out(lisr(command(ME, 4), number=7))
+    assert broker.role() == ("leader", 4), "the controller got no answer, and sent it again"
 
 
-def test_a_stop_ends_the_attempts_at_a_command_that_the_disk_refused(
+def test_a_stop_makes_late_what_the_disk_refused_before(
     broker_without_room: Callable[..., Broker],
 ) -> None:
-    broker = broker_without_room()
-    assert broker.manager.has_refused
-    broker.carry_out(stop(4, delete=True, number=8))
-    assert not broker.manager.has_refused
+    broker = broker_without_room(stop(4, delete=False, number=8))
+    broker.carry_out(lisr(command(ME, 4), number=7))
+    assert broker.role() is None
+    assert broker.manager.has_refused, "the controller has yet to be told to look again"
+    broker.carry_out(lisr(command(TWO, 4), number=9))
+    assert broker.role() == ("follower", 4)
+
+
+def test_a_deletion_forgets_what_the_disk_refused_before(
+    broker_without_room: Callable[..., Broker],
+) -> None:
+    broker = broker_without_room(stop(4, delete=True, number=8))
+    broker.carry_out(lisr(command(TWO, 5), number=9))
+    assert broker.role() == ("follower", 5)
+
+
+def test_a_folder_that_failed_takes_its_replicas_out_of_service(
+    make_broker: Callable[..., Broker],
+) -> None:
+    broker = make_broker()
+    broker.carry_out(lisr(command(ME, 0), number=1))
+    partition = broker.manager.get(T0)
+    assert partition is not None
+    broker.manager.fail_folder()
+    assert broker.announcements == 1
+    assert broker.role() is None
+    assert broker.manager.has_failed(T0)
+    assert partition.append(b"", 1, 0).error is E.NOT_LEADER_OR_FOLLOWER
+    refused = ((T0, E.KAFKA_STORAGE_ERROR),)
+    assert broker.carry_out(lisr(command(ME, 1), number=2)).partition_errors == refused
+    assert broker.carry_out(stop(1, delete=False, number=3)).partition_errors == refused
+    assert broker.carry_out(stop(1, delete=True, number=4)).partition_errors == refused
+    assert broker.bench.ports.files.exists(str(T0)), "its folder stays as it is"
+    assert not broker.manager.has_refused, "nothing of it is possible before the next start"
 
 
 def test_strays_are_deleted_once_a_full_update_leaves_their_topic_out(

@@ -17,7 +17,7 @@ from highwater_broker.log.epoch_file import EpochFile
 from highwater_broker.log.storage_identity import StorageIdentity
 from highwater_broker.logic.command_fencing import NO_COMMAND, CommandNumber, KnownReplica
 from highwater_broker.logic.epoch_cache import EpochCache
-from highwater_broker.logic.refused_commands import RefusedCommands
+from highwater_broker.logic.refused_replicas import RefusedReplicas
 from highwater_broker.replica_logs import HostedLog
 from highwater_broker.replica_manager import ReplicaManager
 from highwater_broker.replication_quotas import Throttling
@@ -181,7 +181,7 @@ def high_watermark_after_a_repeat(bench: Any) -> object:
         _partitions={T0: leader},
         _context=bench.context,
         _toggles=TOGGLES,
-        _refused=RefusedCommands(),
+        _refused=RefusedReplicas(),
         _logs=bench.logs,
     )
     ReplicaManager._judge(manager, bench.command(ME, 1, (ME,)), NO_COMMAND, is_late=False)

@@ -112,6 +112,7 @@ class Bench:
             quotas=ReplicationQuotas(self.runtime),
             wake=lambda key: None,
             propose_isr=self.proposed.append,
+            disk_refused=lambda: None,
             registered_epoch={TWO: TWOS_EPOCH, THREE: TWOS_EPOCH}.get,
         )
         self.partition = Partition(

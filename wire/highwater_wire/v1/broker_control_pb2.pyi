@@ -314,6 +314,7 @@ class PartitionMetadata(_message.Message):
     ZK_VERSION_FIELD_NUMBER: _builtins.int
     ASSIGNED_REPLICAS_FIELD_NUMBER: _builtins.int
     TOPIC_ID_FIELD_NUMBER: _builtins.int
+    FAILED_REPLICAS_FIELD_NUMBER: _builtins.int
     leader: _builtins.int
     """The leading broker's id; -1 when there is none, -2 when the topic is being deleted: the
     receiver then forgets the partition.
@@ -336,6 +337,10 @@ class PartitionMetadata(_message.Message):
     def assigned_replicas(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The assigned replicas' ids, the preferred leader first."""
 
+    @_builtins.property
+    def failed_replicas(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The ids of those assigned replicas that live and whose disks refuse the replica."""
+
     def __init__(
         self,
         *,
@@ -346,10 +351,11 @@ class PartitionMetadata(_message.Message):
         zk_version: _builtins.int = ...,
         assigned_replicas: _abc.Iterable[_builtins.int] | None = ...,
         topic_id: _builtins.str = ...,
+        failed_replicas: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["topic_partition", b"topic_partition"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assigned_replicas", b"assigned_replicas", "isr", b"isr", "leader", b"leader", "leader_epoch", b"leader_epoch", "topic_id", b"topic_id", "topic_partition", b"topic_partition", "zk_version", b"zk_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assigned_replicas", b"assigned_replicas", "failed_replicas", b"failed_replicas", "isr", b"isr", "leader", b"leader", "leader_epoch", b"leader_epoch", "topic_id", b"topic_id", "topic_partition", b"topic_partition", "zk_version", b"zk_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,60 @@
+"""Finds out whether a log folder has failed once its disk has refused something.
+
+Source: KIP-112. Deviation: in Kafka the first error is a failure. Here what the disk refuses is
+refused to whoever asked, and tried again; the folder has failed once it also refused several probes
+in a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from highwater_broker.log.folder_probe import probe_folder
+from highwater_broker.settings import BrokerSettings
+from highwater_core.events import EventKind
+from highwater_core.ports import FileSystem, Trace
+from highwater_core.runtime import Runtime
+
+
+class LogFolderHealth:
+    """Probes the folder whenever it is suspected; says once that it has failed."""
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        runtime: Runtime,
+        trace: Trace,
+        files: FileSystem,
+        on_failed: Callable[[], None],
+    ) -> None:
+        self._settings = settings
+        self._runtime = runtime
+        self._trace = trace
+        self._files = files
+        self._on_failed = on_failed
+        self._suspected = runtime.event()
+
+    def suspect(self) -> None:
+        """Take note that the disk refused something."""
+        self._suspected.set()
+
+    async def run(self) -> None:
+        """Return once the folder has failed."""
+        while True:
+            await self._suspected.wait()
+            refused = await self._probe()
+            if refused is not None:
+                self._trace.emit(EventKind.LOG_FOLDER_FAILED, what=str(refused))
+                self._on_failed()
+                return
+            self._suspected.clear()
+
+    async def _probe(self) -> OSError | None:
+        """Return what the last of all probes met, None once one of them went well."""
+        refused = await probe_folder(self._files)
+        for _ in range(1, self._settings.log_folder_probe_attempts):
+            if refused is None:
+                break
+            await self._runtime.sleep(self._settings.log_folder_probe_interval_ms)
+            refused = await probe_folder(self._files)
+        return refused

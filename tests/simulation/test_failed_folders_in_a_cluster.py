@@ -1,0 +1,176 @@
+"""Stories of brokers whose log folder fails while they serve: KIP-112.
+
+A folder has failed once its disk refuses a few probes in a row. Its replicas lead no more and leave
+the ISRs; the broker stays, and has them again after a restart on a sound disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from highwater_core import znodes
+from highwater_core.config import Preset
+from highwater_core.events import EventKind
+from highwater_core.ids import TopicPartition
+from highwater_simulator.world import World
+
+ORDERS = TopicPartition("orders", 0)
+OFTEN = {"log_flush_interval_ms": 500, "high_watermark_checkpoint_interval_ms": 300}
+
+Cluster = Any
+"""The conftest's."""
+
+
+MakeCluster = Callable[..., Cluster]
+
+
+def isr(world: World) -> tuple[int, ...]:
+    state = world.partition_state(ORDERS)
+    return () if state is None else tuple(state.isr)
+
+
+async def failed(c: Cluster, broker_id: int, others: tuple[int, ...]) -> None:
+    """Have the broker's disk fail, and wait until others lead and are the whole ISR."""
+    c.world.brokers[broker_id].disk.die()
+    await c.world.eventually(
+        lambda: sorted(isr(c.world)) == sorted(others) and c.leader() in others,
+        30_000,
+        "an ISR without the failed replica, and a leader in it",
+    )
+
+
+async def restarted(c: Cluster, broker_id: int) -> None:
+    c.world.kill(broker_id)
+    c.world.brokers[broker_id].disk.heal()
+    c.world.start(broker_id)
+
+
+@pytest.mark.parametrize("preset", list(Preset))
+@pytest.mark.parametrize("is_leader", [True, False])
+def test_a_failed_folder_costs_its_replicas_and_not_the_broker(
+    is_leader: bool, preset: Preset, make_cluster: MakeCluster
+) -> None:
+    cluster = make_cluster(preset=preset, broker_settings=OFTEN)
+
+    async def story(c: Cluster) -> None:
+        await c.begin()
+        victim = c.leader() if is_leader else c.follower()
+        others = tuple(each for each in c.world.brokers if each != victim)
+        await failed(c, victim, others)
+        assert c.world.handle(victim).is_running
+        assert c.world.hosted(victim, ORDERS) is None
+        await c.send(5)
+        announced = f"{znodes.LOG_DIR_EVENT_NOTIFICATION}/"
+        assert [each for each in c.world.zookeeper.dump() if each.startswith(announced)] == []
+        await restarted(c, victim)
+        await c.full_isr()
+        await c.send(5)
+        await c.full_isr()
+
+    cluster.run(story)
+    told = cluster.world.trace.events(EventKind.LOG_FOLDER_FAILED, EventKind.REPLICAS_FAILED)
+    assert [event.kind for event in told] == [
+        EventKind.LOG_FOLDER_FAILED,
+        EventKind.REPLICAS_FAILED,
+    ]
+
+
+def test_what_nobody_writes_is_no_failure_and_a_short_one_neither(
+    make_cluster: MakeCluster,
+) -> None:
+    cluster = make_cluster(broker_settings={**OFTEN, "log_folder_probe_interval_ms": 2_000})
+
+    async def story(c: Cluster) -> None:
+        await c.begin()
+        victim = c.leader()
+        c.world.brokers[victim].disk.die()
+        await c.client.send("orders", 0, "refused", 1_000)
+        await c.world.sleep(1_000)
+        c.world.brokers[victim].disk.heal()
+        await c.world.sleep(6_000)
+        assert c.leader() == victim
+        await c.send(5)
+        await c.full_isr()
+
+    cluster.run(story)
+    assert cluster.world.trace.events(EventKind.LOG_FOLDER_FAILED) == []
+
+
+def test_the_last_member_of_an_isr_leads_again_after_its_restart(
+    make_cluster: MakeCluster,
+) -> None:
+    cluster = make_cluster(broker_settings=OFTEN)
+
+    async def story(c: Cluster) -> None:
+        await c.begin()
+        victim = c.leader()
+        others = [each for each in c.world.brokers if each != victim]
+        for each in others:
+            c.world.kill(each)
+        await c.world.eventually(lambda: isr(c.world) == (victim,), 30_000, "an ISR of one")
+        await c.send(3)
+        c.world.brokers[victim].disk.die()
+        await c.world.eventually(lambda: c.leader() == -1, 30_000, "no leader")
+        assert isr(c.world) == (victim,)
+        await c.start_dead()
+        await c.world.sleep(2_000)
+        assert c.leader() == -1, "nobody else has the last records"
+        await restarted(c, victim)
+        await c.full_isr()
+        await c.send(3)
+
+    cluster.run(story)
+
+
+def test_a_new_controller_learns_of_failed_folders(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(broker_settings=OFTEN)
+
+    async def story(c: Cluster) -> None:
+        await c.begin()
+        victim = c.leader()
+        others = tuple(each for each in c.world.brokers if each != victim)
+        controller = c.controller()
+        c.world.kill(controller)
+        c.world.brokers[victim].disk.die()
+        await c.client.send("orders", 0, "refused", 1_000)
+        await failed(c, victim, others)
+        c.world.start(controller)
+        await c.world.eventually(lambda: c.world.active_controller() is not None, 30_000, "one")
+        again = c.controller()
+        c.world.kill(again)
+        await c.world.eventually(
+            lambda: c.world.active_controller() not in (None, again), 30_000, "the other"
+        )
+        await c.world.sleep(1_000)
+        assert c.leader() in others
+        await c.send(3)
+        await restarted(c, victim)
+        c.world.start(again)
+        await c.full_isr()
+
+    cluster.run(story)
+
+
+def test_a_broker_that_stops_on_a_failed_folder_leaves_no_marker(
+    make_cluster: MakeCluster,
+) -> None:
+    cluster = make_cluster(broker_settings=OFTEN)
+
+    async def story(c: Cluster) -> None:
+        await c.begin()
+        victim = c.follower()
+        handle = c.world.brokers[victim]
+        await failed(c, victim, tuple(each for each in c.world.brokers if each != victim))
+        handle.disk.heal()
+        checkpoint = bytes(handle.disk.content("replication-offset-checkpoint") or b"")
+        c.world.request_stop(victim)
+        await c.world.eventually(lambda: not handle.is_running, 30_000, "a stop")
+        assert handle.disk.content(".kafka_cleanshutdown") is None
+        assert bytes(handle.disk.content("replication-offset-checkpoint") or b"") == checkpoint
+        c.world.start(victim)
+        await c.full_isr()
+
+    cluster.run(story)
