@@ -462,9 +462,8 @@ class Log:
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR; the log is closed.
         """
-        segments = self._end()
         with refusing(self.folder):
-            for segment in segments:
+            for segment in self._end():
                 segment.close()
 
     def let_go(self) -> None:
@@ -487,9 +486,8 @@ class Log:
             LogRefused: KAFKA_STORAGE_ERROR; the log is closed.
         """
         self.let_go()
-        deleted_folder = self._rename_aside(DELETE_SUFFIX)
-        with refusing(deleted_folder):
-            self._files.remove(deleted_folder)
+        with refusing(self.folder):
+            self._files.remove(rename_aside(self._files, self.folder, DELETE_SUFFIX))
 
     def set_aside(self) -> str:
         """Close the log, rename its folder to a stray's, and return its new name.
@@ -498,8 +496,5 @@ class Log:
             LogRefused: KAFKA_STORAGE_ERROR; the log is closed.
         """
         self.close()
-        return self._rename_aside(STRAY_SUFFIX)
-
-    def _rename_aside(self, suffix: str) -> str:
         with refusing(self.folder):
-            return rename_aside(self._files, self.folder, suffix)
+            return rename_aside(self._files, self.folder, STRAY_SUFFIX)
