@@ -33,6 +33,7 @@ class LogFolderHealth:
         self._files = files
         self._on_failed = on_failed
         self._suspected = runtime.event()
+        self.has_failed = False
 
     def suspect(self) -> None:
         """Take note that the disk refused something."""
@@ -45,6 +46,7 @@ class LogFolderHealth:
             refused = await self._probe()
             if refused is not None:
                 self._trace.emit(EventKind.LOG_FOLDER_FAILED, what=str(refused))
+                self.has_failed = True
                 self._on_failed()
                 return
             self._suspected.clear()

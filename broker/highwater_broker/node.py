@@ -290,6 +290,11 @@ class BrokerNode:
         """What this broker tells clients, likewise."""
         return self._metadata
 
+    @property
+    def has_failed_folder(self) -> bool:
+        """Whether its log folder has failed since its start."""
+        return self._folder_health.has_failed
+
     def snapshot(self) -> NodeSnapshot:
         """Return this broker's state at this moment."""
         tasks = Counter(task.name for task in self._scope.tasks())

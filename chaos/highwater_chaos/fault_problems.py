@@ -26,7 +26,7 @@ _BOUNDS: Mapping[str, Bounds] = {
     "min_insync_replicas": (1, None),
 }
 """Of a fault's numbers, by their fields."""
-_OF_DISKS = (f.PowerLoss, f.DiskFull, f.DiskErrors, f.SlowDisk, f.FlipBit)
+_OF_DISKS = (f.PowerLoss, f.DiskFull, f.DiskErrors, f.FailFolder, f.SlowDisk, f.FlipBit)
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 

@@ -19,6 +19,7 @@ from highwater_chaos.operator_work import ElectPreferred as ElectPreferred
 from highwater_chaos.operator_work import GiveUpMoving as GiveUpMoving
 from highwater_chaos.operator_work import MoveReplicas as MoveReplicas
 from highwater_chaos.operator_work import ThrottleReplication as ThrottleReplication
+from highwater_chaos.strange import Strange as Strange
 
 ANY = "any"
 PLANES = ("client", "replication", "control", "zookeeper")
@@ -297,6 +298,18 @@ class DiskErrors(FaultBase, frozen=True, tag="disk_errors"):
     for_ms: int | None = None
 
 
+class FailFolder(FaultBase, frozen=True, tag="fail_folder"):
+    """EIO from every operation in the broker's log folder: nothing is lost, nothing can be reached.
+
+    After for_ms the folder is sound, and the broker is started again.
+    """
+
+    phrase = "fail the log folder of {node}"
+    lasting = ", sound after {for_ms} ms, and the broker started again"
+    node: str
+    for_ms: int | None = None
+
+
 class SlowDisk(FaultBase, frozen=True, tag="slow_disk"):
     """Every sync takes longer."""
 
@@ -350,29 +363,6 @@ class KillClient(FaultBase, frozen=True, tag="kill_client"):
 
 
 # ---------------------------------------------------------------- strangers
-class Strange(StrEnum):
-    """What a client may ask that no sound client asks; nobody else may suffer from it."""
-
-    SAME_PARTITION_AGAIN = "same_partition_again"
-    """A fetch that names one partition many times and waits; then its connection ends."""
-    SEVERAL_BATCHES = "several_batches"
-    """One produce of several batches for one partition, which claim 2^31 - 1 records each."""
-    FORGED_COUNT = "forged_count"
-    """Such batches, one a request."""
-    FORGED_TIMESTAMPS = "forged_timestamps"
-    """A record at the end of time, which is then looked up."""
-    LONG_NAMES = "long_names"
-    """DescribeConfigs of resources with names that fill a string."""
-    LONG_VALUES = "long_values"
-    """CreateTopics with a value that fills a string, and with brokers that there are not."""
-    EXTREME_CONFIGS = "extreme_configs"
-    """A topic with a configuration at its least or largest valid value, then a record."""
-    NAMES_IN_ZOOKEEPER = "names_in_zookeeper"
-    """A topic of a name that no broker would take, written into ZooKeeper."""
-    TRANSACTIONS_AND_GROUPS = "transactions_and_groups"
-    """A transactional produce, and questions for coordinators that there are not."""
-    MANY_ASSIGNMENTS = "many_assignments"
-    """CreateTopics with more assignments than a znode holds."""
 
 
 class StrangeRequests(FaultBase, frozen=True, tag="strange_requests"):
@@ -409,6 +399,7 @@ Fault = (
     | RestartZooKeeper
     | DiskFull
     | DiskErrors
+    | FailFolder
     | SlowDisk
     | FlipBit
     | ClockJump

@@ -160,7 +160,9 @@ def _out_by_themselves(fault: f.Fault, names: Sequence[str], number: int) -> set
             return {_node(fault.node, number)}
         case f.DelayAt() if fault.delay_ms >= OUT_BY_DELAY_MS:
             return {_node(fault.node, number)}
-        case f.DiskFull() | f.DiskErrors() | f.SlowDisk():  # it may stop, or leave the ISR
+        case (
+            f.DiskFull() | f.DiskErrors() | f.FailFolder() | f.SlowDisk()
+        ):  # it may stop, or leave the ISR
             return {_node(fault.node, number)}
         case f.RestartZooKeeper():
             return set(names)

@@ -36,6 +36,8 @@ _BROKER_SETTINGS: Mapping[str, Bounds] = {
     "max_connections_per_ip": (1, None),
     "high_watermark_checkpoint_interval_ms": (1, None),
     "log_flush_interval_ms": (1, None),
+    "log_folder_probe_attempts": (1, None),
+    "log_folder_probe_interval_ms": (1, None),
     "log_retention_check_interval_ms": (1, None),
     "controlled_shutdown_attempts": (1, None),
     "controlled_shutdown_timeout_ms": (1, None),

@@ -200,7 +200,7 @@ MUST_HOLD = MayBreak(rows=())
 
 INVARIANTS: tuple[str, ...] = (
     *(f"I{number}" for number in range(1, 19)),
-    *(f"L{number}" for number in range(1, 11)),
+    *(f"L{number}" for number in range(1, 12)),
 )
 
 # Under v3 these may break, by the rows of the catalogue whose trigger must then be in the trace.

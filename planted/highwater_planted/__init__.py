@@ -13,6 +13,7 @@ from highwater_planted import (
     commitment,
     configs,
     controllers,
+    folders,
     isr,
     jobs,
     late,
@@ -37,6 +38,7 @@ PLANTED: dict[str, PlantedBug] = {
         *jobs.BUGS,
         *configs.BUGS,
         *transitions.BUGS,
+        *folders.BUGS,
     )
 }
 

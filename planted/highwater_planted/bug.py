@@ -28,6 +28,8 @@ class FaultFamily(StrEnum):
     """Nodes that lose what was not synced."""
     LOST_DISK = "lost_disk"
     """Brokers started again on an empty disk."""
+    FAILED_FOLDER = "failed_folder"
+    """Brokers whose log folders refuse everything."""
     TOPICS = "topics"
     """Topics deleted and created again."""
     NONE = "none"

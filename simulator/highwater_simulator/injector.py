@@ -222,6 +222,8 @@ class FaultInjector:
         match fault:
             case f.Kill() | f.PowerLoss() | f.FlipBit():
                 return self._end(fault, node, acted)
+            case f.FailFolder():
+                return self._fail_folder(fault, node)
             case f.CrashLoop():
                 return self._crash_again_and_again(fault, node)
             case f.Terminate():
@@ -245,6 +247,26 @@ class FaultInjector:
         if self._faults.end(fault, node, is_running=is_running):
             acted()
         return functools.partial(self._start, node)
+
+    def _fail_folder(self, fault: f.FailFolder, node: int) -> Revert | None:
+        mend = self._faults.apply(fault, node)
+        if mend is None:
+            return None
+
+        def mend_and_start_again() -> None:
+            mend()
+            if self._world.has_failed_folder(node):
+                self._world.kill(node)
+            self._start(node)
+
+        return mend_and_start_again
+
+    def start_again_on_sound_folders(self, core: Core) -> None:
+        """Do what an operator does once failed log folders are sound: restart their brokers."""
+        for node in core.brokers:
+            if self._world.has_failed_folder(node):
+                self._world.kill(node)
+                self._start(node)
 
     def _crash_again_and_again(self, fault: f.CrashLoop, node: int) -> Revert | None:
         """Kill the node; each start is followed by the next kill, until they are done or it ends.

@@ -48,12 +48,17 @@ class Core:
 
 
 def extend_core(world: World, core: Core) -> Core:
-    """Return the core with an ISR member of each partition: without one nobody may lead it."""
+    """Return the core with an ISR member of each partition: without one nobody may lead it.
+
+    One whose log folder has failed is about to leave the ISR, if others are in it.
+    """
     brokers = list(core.brokers)
     for at in partitions_of(world):
         leadership = world.partition_state(at)
-        if leadership is not None and not any(int(b) in brokers for b in leadership.isr):
-            brokers.extend(int(broker) for broker in leadership.isr[:1])
+        isr = [] if leadership is None else [int(broker) for broker in leadership.isr]
+        able = [broker for broker in isr if not world.has_failed_folder(broker)] or isr
+        if able and not any(broker in brokers for broker in able):
+            brokers.append(able[0])
     return Core(tuple(sorted(brokers)), core.controllers)
 
 
@@ -96,6 +101,23 @@ def missing(world: World, core: Core) -> Iterator[Missing]:
             yield from _folders_left_over(world, broker, assigned)
             yield from _fetchers(broker, snapshot)
             yield from _topics_left_over(world, broker, assigned)
+
+
+def held_by_failed_folders(world: World, core: Core) -> Iterator[Missing]:
+    """Yield L11: each lead, and each place in an ISR, of a replica in a failed log folder.
+
+    The last member of an ISR stays in it: nobody else is known to hold what is committed.
+    """
+    failed = [broker for broker in core.brokers if world.has_failed_folder(broker)]
+    for at in partitions_of(world) if failed else ():
+        leadership = world.partition_state(at)
+        if leadership is None or _is_being_deleted(world, at.topic):
+            continue
+        if leadership.leader in failed:
+            yield Missing("L11", f"its leader's log folder has failed: {leadership.leader}", at)
+        members = [int(broker) for broker in leadership.isr]
+        if len(members) > 1 and any(broker in failed for broker in members):
+            yield Missing("L11", f"of the ISR {members} the log folders of {failed} failed", at)
 
 
 HighWatermarks = Mapping[tuple[int, TopicPartition, TopicId], int]

@@ -233,6 +233,22 @@ def _flipped_identities(plan: Plan, draw: Draw, given: Given) -> Plan:
     return _with_steps(plan, flipped_identity(targets, broker, at_ms))
 
 
+def _failed_folders(plan: Plan, draw: Draw, given: Given) -> Plan:
+    """A log folder fails while its broker serves; perhaps whoever is to act on that dies, too."""
+    if not draw.chance(0.15):
+        return plan
+    at = f"{plan.workload.topics[0].name}-0"
+    broker = draw.of((f"leader of {at}", f"follower of {at}", "broker-0"))
+    at_ms = draw.between(0, plan.quiet_after_ms // 2)
+    steps = [Step(at_ms, f.FailFolder(broker, draw.of((None, 700, 1_500, 3_000))))]
+    also = draw.of((None, "active controller", f"leader of {at}", f"last follower of {at}"))
+    if also is not None:
+        steps.append(Step(at_ms + draw.of((50, 300, 900)), f.Kill(also, draw.of((200, 1_500)))))
+    # Often the first refusal is a failure, as in Kafka.
+    probes = {"log_folder_probe_attempts": draw.of((1, 1, 3)), "log_folder_probe_interval_ms": 100}
+    return _with_steps(_with_settings(plan, probes), steps)
+
+
 _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "file answers": _file_answers,
     "many in sync": _many_in_sync,
@@ -247,6 +263,7 @@ _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "moved replicas": _moved_replicas,
     "throttled": _throttled,
     "several fetchers": _several_fetchers,
+    "failed folders": _failed_folders,
 }
 """By the name of its random stream."""
 

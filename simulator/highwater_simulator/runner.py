@@ -204,6 +204,10 @@ class PlanRun:
         core = liveness.extend_core(self.world, self._planned_core())
         self.injector.heal(core)
         self.world.trace.note("plan", "healed", core=[*core.brokers, *core.controllers])
+        self._await(
+            lambda: next(liveness.held_by_failed_folders(self.world, core), None), SETTLE_WITHIN_MS
+        )
+        self.injector.start_again_on_sound_folders(core)
         self.world.kernel.run_for(WRITE_ON_MS)
         self.load.stop_writing()
         return core

@@ -395,6 +395,11 @@ class World:
         node = self.broker_node(broker_id)
         return None if node is None else node.replicas.get(topic_partition)
 
+    def has_failed_folder(self, broker_id: int) -> bool:
+        """Return whether the broker runs and has taken its log folder for failed."""
+        node = self.broker_node(broker_id)
+        return node is not None and node.has_failed_folder
+
     def active_controller(self) -> int | None:
         """Return the one controller that acts, None when there is none or more than one."""
         active = [

@@ -176,6 +176,8 @@ class WorldFaults:
                     functools.partial(disk.fail, operation, percent),
                     functools.partial(disk.mend, operation),
                 )
+            case f.FailFolder():
+                return begin(("log folder", node), disk.die, disk.revive)
             case f.SlowDisk(delay_ms=delay_ms):
                 slow_down = functools.partial(disk.slow_down, delay_ms)
                 return begin(("slow disk", node), slow_down, disk.speed_up)

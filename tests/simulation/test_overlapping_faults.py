@@ -70,6 +70,7 @@ PAIRS = {
     "restart zookeeper": (f.RestartZooKeeper(), f.RestartZooKeeper(), None),
     "disk full": (f.DiskFull("broker-1"), f.DiskFull("broker-1"), 1),
     "disk errors": (disk_errors(100), disk_errors(10), 1),
+    "fail folder": (f.FailFolder("broker-1"), f.FailFolder("broker-1"), 1),
     "slow disk": (f.SlowDisk("broker-1", 20), f.SlowDisk("broker-1", 300), 1),
     "clock rate": (f.ClockRate("broker-1", 100_000), f.ClockRate("broker-1", -100_000), 1),
     "cut": (f.Cut(*LINK[:2], REPLICATION), f.Cut(*LINK[:2], REPLICATION), None),

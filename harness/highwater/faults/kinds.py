@@ -344,6 +344,7 @@ _DISKS_AND_CLOCKS = (
         examples=(f.DiskFull("broker-1"),),
     ),
     _unsupported(f.DiskErrors, "no file system between a node and its volume refuses operations"),
+    _unsupported(f.FailFolder, "no file system between a node and its volume refuses operations"),
     _unsupported(f.SlowDisk, "no file system between a node and its volume slows operations down"),
     Kind(
         fault=f.FlipBit,

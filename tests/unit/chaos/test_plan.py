@@ -67,6 +67,7 @@ FIELDS = {
     "restart_zookeeper": {"for_ms"},
     "disk_full": {"node", "for_ms"},
     "disk_errors": {"node", "operation", "percent", "for_ms"},
+    "fail_folder": {"node", "for_ms"},
     "slow_disk": {"node", "delay_ms", "for_ms"},
     "flip_bit": {"node", "file", "for_ms"},
     "clock_jump": {"node", "by_ms"},

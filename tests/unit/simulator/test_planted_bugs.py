@@ -68,6 +68,7 @@ from highwater_simulator.zookeeper import ZooKeeper
 from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 from highwater_wire.kafka.record_batch import build_batch, split_batches
 
+from .folder_probes import FOLDERS
 from .job_probes import JOBS
 from .later_probes import LATER
 
@@ -640,6 +641,7 @@ EXPECTED: dict[str, tuple[Probe, object, object]] = {
     "deleted_log_reused": (log_end_of_a_topic_created_again, 0, 1),
     **LATER,
     **JOBS,
+    **FOLDERS,
 }
 
 
