@@ -7,14 +7,12 @@ LeaderAndIsr).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 
-from highwater_broker.log.checkpoints import (
-    CLEAN_SHUTDOWN_MARKER,
-    OffsetCheckpoint,
-    write_clean_shutdown_marker,
-)
+from highwater_broker.log.checkpoints import OffsetCheckpoint
 from highwater_broker.log.record_batch import LogRefused, NoSpaceLeft
+from highwater_broker.log_folders import LogFolders
 from highwater_broker.partition import Partition
 from highwater_broker.replica_logs import ReplicaLogs
 from highwater_broker.replica_manager import ReplicaManager
@@ -22,12 +20,17 @@ from highwater_broker.roles import Offline
 from highwater_broker.settings import BrokerSettings
 from highwater_broker.turns import take_turn
 from highwater_core.config import Toggles
-from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint, FailPoints
-from highwater_core.ids import Offset
-from highwater_core.ports import FileSystem, Trace
+from highwater_core.ids import Offset, TopicPartition
+from highwater_core.ports import Trace
 from highwater_core.runtime import Runtime, TaskScope
+
+CheckpointOf = Callable[[ReplicaLogs], OffsetCheckpoint]
+"""One of the three, of a folder."""
+_HIGH_WATERMARKS: CheckpointOf = attrgetter("high_watermarks")
+_RECOVERY_POINTS: CheckpointOf = attrgetter("recovery_points")
+_LOG_STARTS: CheckpointOf = attrgetter("log_starts")
 
 SEGMENTS_PER_TURN = 8
 """How many of a log are removed, three files each, before others run."""
@@ -42,8 +45,7 @@ class Checkpointer:
         toggles: Toggles,
         runtime: Runtime,
         trace: Trace,
-        files: FileSystem,
-        logs: ReplicaLogs,
+        logs: LogFolders,
         replicas: ReplicaManager,
         fail_points: FailPoints,
     ) -> None:
@@ -51,7 +53,6 @@ class Checkpointer:
         self._toggles = toggles
         self._runtime = runtime
         self._trace = trace
-        self._files = files
         self._logs = logs
         self._replicas = replicas
         self._fail_points = fail_points
@@ -117,21 +118,21 @@ class Checkpointer:
             if self._toggles.checkpoint_every_hosted_partition
             or not isinstance(partition.role, Offline)
         }
-        await self._write(self._logs.high_watermarks, listed)
+        await self._write(_HIGH_WATERMARKS, listed)
         await self._fail_points.reach(FailPoint.AFTER_HIGH_WATERMARK_CHECKPOINT)
 
-    async def flush(self) -> bool:
-        """Sync every log, then write what that made safe; return whether all went well."""
+    async def flush(self) -> set[TopicPartition]:
+        """Sync every log, then write what that made safe; return those the disk refused."""
         await self._fail_points.reach(FailPoint.BEFORE_LOG_FLUSH)
-        all_went_well = True
+        unflushed: set[TopicPartition] = set()
         for partition in self._replicas.partitions():
             try:
                 await partition.log.flush()
             except LogRefused as refused:
-                all_went_well = False
-                self._logs.refused(str(partition.topic_partition), refused)
+                unflushed.add(partition.topic_partition)
+                self._logs.refused(partition.topic_partition, refused)
         await self.write_recovery_points()
-        return all_went_well
+        return unflushed
 
     async def write_log_starts(self) -> bool:
         """Write where each log starts, then remove the segments that lie below; return whether
@@ -148,7 +149,7 @@ class Checkpointer:
 
     async def _write_log_starts_once(self) -> LogRefused | None:
         starts = self._log_starts()
-        refused = await self._write(self._logs.log_starts, starts)
+        refused = await self._write(_LOG_STARTS, starts)
         if refused is None:
             await self._remove_retired(starts)
         return refused
@@ -164,7 +165,7 @@ class Checkpointer:
                 while self._remove_some(partition, log_start_offset) == SEGMENTS_PER_TURN:
                     await self._runtime.sleep(0)
             except LogRefused as refused:
-                self._logs.refused(str(partition.topic_partition), refused)
+                self._logs.refused(partition.topic_partition, refused)
 
     def _remove_some(self, partition: Partition, log_start_offset: Offset) -> int:
         if partition.log_start_offset < log_start_offset:
@@ -189,25 +190,36 @@ class Checkpointer:
             for each, point in points.items()
             if self._replicas.get(each.topic_partition) is each  # not another topic's by now
         }
-        if await self._write(self._logs.recovery_points, now) is None:
+        if await self._write(_RECOVERY_POINTS, now) is None:
             for partition, count in due.items():
                 partition.checkpointed(count)
 
     async def _write(
-        self, checkpoint: OffsetCheckpoint, offsets: Mapping[Partition, Offset]
+        self, checkpoint_of: CheckpointOf, offsets: Mapping[Partition, Offset]
     ) -> LogRefused | None:
-        """Write the partitions' offsets; return why the disk refused to.
+        """Write the partitions' offsets, each folder's into the folder; return why one refused to.
 
         In a folder that failed the checkpoints stay as they are, for the next start.
         """
-        if self._logs.is_failed:
-            return LogRefused(ErrorCode.KAFKA_STORAGE_ERROR, "the log folder has failed")
-        entries = self._logs.entries_of_unopened(checkpoint)
+        refused: LogRefused | None = None
+        for folder in self._logs.sound():
+            here = {
+                partition: offset
+                for partition, offset in offsets.items()
+                if self._logs.home_of(partition.topic_partition) is folder
+            }
+            refused = await self._write_in(folder, checkpoint_of(folder), here) or refused
+        return refused
+
+    async def _write_in(
+        self, folder: ReplicaLogs, checkpoint: OffsetCheckpoint, offsets: Mapping[Partition, Offset]
+    ) -> LogRefused | None:
+        entries = folder.entries_of_unopened(checkpoint)
         entries.update((each.topic_partition, offset) for each, offset in offsets.items())
         try:
             is_news = await checkpoint.write(entries)
         except LogRefused as refused:
-            self._logs.refused(checkpoint.name, refused)
+            folder.refused(checkpoint.name, refused)
             return refused
         if is_news:
             self._trace.emit(
@@ -216,21 +228,20 @@ class Checkpointer:
         return None
 
     async def finish(self) -> None:
-        """Flush and close everything; leave the clean-shutdown marker if all of it worked.
+        """Flush and close everything; leave a clean-shutdown marker in each folder where it worked.
 
         There is none where a log could not be opened: it may be damaged, or an earlier process
         may have left parts of it in the page cache alone.
         """
         await self.write_high_watermarks()
-        is_clean = await self.flush() and self._logs.are_all_open
+        unclean = await self.flush()
         for partition in self._replicas.partitions():
             try:
                 partition.log.close()
             except LogRefused as refused:
-                is_clean = False
-                self._logs.refused(str(partition.topic_partition), refused)
-        if is_clean:
-            try:
-                await write_clean_shutdown_marker(self._files)
-            except OSError as error:
-                self._logs.refused(CLEAN_SHUTDOWN_MARKER, error)
+                unclean.add(partition.topic_partition)
+                self._logs.refused(partition.topic_partition, refused)
+        homes = [self._logs.home_of(key) for key in sorted(unclean)]
+        for folder in self._logs.sound():
+            if folder.are_all_open and folder not in homes:
+                await folder.write_clean_shutdown_marker()

@@ -49,8 +49,8 @@ class ControlRequests:
         self._replicas = replicas
         self._snapshot = snapshot
         self._fail_points = fail_points
-        self._queue: Queue[tuple[BrokerCommand | None, Future[CommandResponse]]] = runtime.queue()
-        """None stands for the log folder's failure."""
+        self._queue: Queue[tuple[BrokerCommand | str, Future[CommandResponse]]] = runtime.queue()
+        """A text is the name of a log folder that has failed."""
 
     async def handle(self, request: ControlRequest) -> ControlResponse:
         """Return the response, for a command once it was carried out in its turn."""
@@ -65,9 +65,9 @@ class ControlRequests:
                 return self._fail_points.answer(request)
         return refusal(request, ErrorCode.NOT_CONTROLLER)
 
-    def folder_failed(self) -> None:
+    def folder_failed(self, name: str) -> None:
         """Take the folder's replicas out of service, between two commands."""
-        self._queue.put((None, self._runtime.future()))
+        self._queue.put((name, self._runtime.future()))
 
     async def run(self) -> None:
         await self._registered.wait()
@@ -79,8 +79,8 @@ class ControlRequests:
             except TimedOut:
                 self._replicas.announce_refused()
                 continue
-            if request is None:
-                self._replicas.fail_folder()
+            if isinstance(request, str):
+                self._replicas.fail_folder(request)
                 continue
             await self._fail_points.reach(FailPoint.BEFORE_COMMAND)
             answer.set(await self._replicas.carry_out(request))

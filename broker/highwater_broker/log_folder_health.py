@@ -25,12 +25,14 @@ class LogFolderHealth:
         runtime: Runtime,
         trace: Trace,
         files: FileSystem,
-        on_failed: Callable[[], None],
+        name: str,
+        on_failed: Callable[[str], None],
     ) -> None:
         self._settings = settings
         self._runtime = runtime
         self._trace = trace
         self._files = files
+        self._name = name
         self._on_failed = on_failed
         self._suspected = runtime.event()
         self.has_failed = False
@@ -45,9 +47,9 @@ class LogFolderHealth:
             await self._suspected.wait()
             refused = await self._probe()
             if refused is not None:
-                self._trace.emit(EventKind.LOG_FOLDER_FAILED, what=str(refused))
+                self._trace.emit(EventKind.LOG_FOLDER_FAILED, folder=self._name, what=str(refused))
                 self.has_failed = True
-                self._on_failed()
+                self._on_failed(self._name)
                 return
             self._suspected.clear()
 

@@ -20,8 +20,10 @@ from highwater_broker.isr_writer import IsrWriter, make_isr_writer
 from highwater_broker.kafka_api.dispatcher import KafkaApi
 from highwater_broker.kafka_api.seams import KafkaApiSettings
 from highwater_broker.log.storage_identity import StorageIdentity
+from highwater_broker.log.subfolder import Subfolder
 from highwater_broker.log_folder_announcer import LogFolderAnnouncer
 from highwater_broker.log_folder_health import LogFolderHealth
+from highwater_broker.log_folders import LogFolders
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.partition_context import PartitionContext
 from highwater_broker.purgatory import Purgatory
@@ -47,7 +49,7 @@ from highwater_core.messages import (
     NodeSnapshot,
     TaskSnapshot,
 )
-from highwater_core.ports import CallFailed, CannotStart, Ports
+from highwater_core.ports import CallFailed, CannotStart, FileSystem, Ports
 from highwater_wire.kafka.messages import KafkaAnswer, KafkaRequest
 from highwater_wire.kafka.versions import VERSION_PROFILE
 
@@ -89,24 +91,22 @@ class BrokerNode:
             points,
         )
         self._announcer = LogFolderAnnouncer(settings.broker_id, runtime, self._session)
-        self._folder_health = LogFolderHealth(
-            settings, runtime, trace, ports.files, self._folder_failed
-        )
-        logs = self._replica_logs(storage)
+        self._folder_healths: list[LogFolderHealth] = []
+        self._logs = self._log_folders(storage)
         self._fetchers = FetcherRegistry(self._fetcher_context(), self._scope)
         self._replicas = ReplicaManager(
             self._partition_context(),
             ports,
-            logs,
+            self._logs,
             self._topics,
             self._metadata,
             self._fetchers,
             lambda: self._registration.broker_epoch,
             self._write_recovery_points,
-            self._announcer.changed,
+            self._announce_folders,
         )
         self._checkpointer = Checkpointer(
-            settings, self._toggles, runtime, trace, ports.files, logs, self._replicas, points
+            settings, self._toggles, runtime, trace, self._logs, self._replicas, points
         )
         self._control = ControlRequests(
             runtime, self._registration.registered, self._replicas, self.snapshot, points
@@ -129,17 +129,28 @@ class BrokerNode:
         ports = self._ports
         return StorageIdentity(ports.files, ports.rng.stream("storage id"), ports.boot_id)
 
-    def _replica_logs(self, storage: StorageIdentity | None) -> ReplicaLogs:
+    def _log_folders(self, storage: StorageIdentity | None) -> LogFolders:
+        files, names = self._ports.files, self._settings.log_folder_names
+        folders = [self._replica_logs(Subfolder(files, name), name, storage) for name in names]
+        return LogFolders(folders or [self._replica_logs(files, "", storage)], storage)
+
+    def _replica_logs(
+        self, files: FileSystem, name: str, storage: StorageIdentity | None
+    ) -> ReplicaLogs:
+        runtime, trace = self._ports.runtime, self._ports.trace
+        health = LogFolderHealth(self._settings, runtime, trace, files, name, self._folder_failed)
+        self._folder_healths.append(health)
         return ReplicaLogs(
-            self._ports.files,
-            self._ports.trace,
+            files,
+            trace,
             self._settings.broker_id,
             self._settings.cluster_id,
             self._topics.log_config,
             self.fail_points,
             storage,
             self._registration.names,
-            self._folder_health.suspect,
+            health.suspect,
+            name,
         )
 
     def _partition_context(self) -> PartitionContext:
@@ -152,7 +163,7 @@ class BrokerNode:
             quotas=self._quotas,
             wake=self._purgatory.check,
             propose_isr=self._isr_writer.submit,
-            disk_refused=self._folder_health.suspect,
+            disk_refused=self._logs.suspect,
             registered_epoch=self._registered_epoch,
         )
 
@@ -190,8 +201,17 @@ class BrokerNode:
     async def _write_recovery_points(self) -> None:
         await self._checkpointer.write_recovery_points()
 
-    def _folder_failed(self) -> None:
-        self._control.folder_failed()
+    def _folder_failed(self, name: str) -> None:
+        self._control.folder_failed(name)
+
+    def _announce_folders(self) -> None:
+        """Have the controller look again; stop once no named folder is left.
+
+        Deviation: in Kafka a broker without a sound folder halts, also one that has a single one.
+        """
+        self._announcer.changed()
+        if self._settings.log_folder_names and not self._logs.sound():
+            self._stop_requested.set()
 
     def _apply_settings(self, topic: str | None) -> None:
         if topic is None:
@@ -223,7 +243,8 @@ class BrokerNode:
         self._scope.spawn("TopicSettings", self._topics.run())
         self._scope.spawn("IsrWriter", self._isr_writer.run())
         self._scope.spawn("IsrChangeNotifier", self._notifier.run())
-        self._scope.spawn("LogFolderHealth", self._folder_health.run())
+        for health in self._folder_healths:
+            self._scope.spawn("LogFolderHealth", health.run())
         self._scope.spawn("LogFolderAnnouncer", self._announcer.run())
         self._checkpointer.start(self._scope)
         await self._stop_requested.wait()
@@ -292,8 +313,9 @@ class BrokerNode:
 
     @property
     def has_failed_folder(self) -> bool:
-        """Whether its log folder has failed since its start."""
-        return self._folder_health.has_failed
+        """Whether a log folder of its has failed."""
+        found_later = any(health.has_failed for health in self._folder_healths)
+        return found_later or self._logs.has_failed
 
     def snapshot(self) -> NodeSnapshot:
         """Return this broker's state at this moment."""

@@ -67,8 +67,8 @@ class PartitionContext:
     """Purgatory.check: something that requests may wait for has changed."""
     propose_isr: Callable[[ProposingPartition], None]
     """Hands a partition that holds a new proposal to the ISR writer."""
-    disk_refused: Callable[[], None]
-    """Has the disk looked at that refused something."""
+    disk_refused: Callable[[TopicPartition], None]
+    """Has the disk looked at that refused something of the partition."""
     registered_epoch: Callable[[NodeId], BrokerEpoch | None]
     """The broker epoch of a live broker, None for one that is not known to live."""
 

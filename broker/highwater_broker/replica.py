@@ -250,7 +250,7 @@ class Replica:
         try:
             truncate()
         except LogRefused:
-            self._context.disk_refused()
+            self._context.disk_refused(self.topic_partition)
             raise
         finally:  # one that the disk refused may have gone part of its way
             if (self.log_start_offset, self.log_end_offset) != (start_offset, before[0]):
@@ -333,4 +333,4 @@ class Replica:
     def _refuse(self, request: str, error: ErrorCode, **detail: object) -> None:
         self._trace(EventKind.REQUEST_REFUSED, None, request=request, error=error.name, **detail)
         if error is ErrorCode.KAFKA_STORAGE_ERROR:
-            self._context.disk_refused()
+            self._context.disk_refused(self.topic_partition)

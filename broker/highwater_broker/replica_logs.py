@@ -18,6 +18,7 @@ from highwater_broker.log.checkpoints import (
     metadata_path,
     read_partition_metadata,
     take_clean_shutdown_marker,
+    write_clean_shutdown_marker,
     write_partition_metadata,
 )
 from highwater_broker.log.folders import (
@@ -36,7 +37,7 @@ from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.log.recovery import Recovery
-from highwater_broker.log.storage_identity import STORAGE_IDENTITY, StorageIdentity
+from highwater_broker.log.storage_identity import StorageIdentity
 from highwater_broker.turns import PARTITIONS_PER_TURN
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
@@ -78,6 +79,7 @@ class ReplicaLogs:
         storage: StorageIdentity | None = None,
         registers: Callable[[StorageId], Awaitable[bool]] | None = None,
         suspect: Callable[[], None] = lambda: None,
+        name: str = "",
     ) -> None:
         self._files = files
         self._trace = trace
@@ -90,10 +92,14 @@ class ReplicaLogs:
         """Returns whether the broker is registered with the contents, else begins to register so.
 
         Without it no loss is ever registered, and a log that lost batches stays closed."""
-        self._suspect = suspect
+        self.suspect = suspect
         """Has the disk looked at that refused something."""
+        self.name = name
+        """Of a folder of its own; empty where it is the broker's only one."""
         self.is_failed = False
         """Whether the disk serves no more: nothing is written until the broker starts again."""
+        self.stopped_cleanly = False
+        """Whether the broker's last stop was a clean one; known once `claim` returned."""
         self._epochs_are_known = False
         """Whether epoch files tell what this broker wrote: see `Recovery.inspect`."""
         self._checkpoints_are_durable = True
@@ -103,17 +109,28 @@ class ReplicaLogs:
         self._unopened: dict[TopicPartition, None] = {}
         """Logs that the disk refused to open at the start, until a replica has them."""
 
-    async def load(self) -> list[HostedLog]:
-        """Open every log of the folder.
+    async def claim(self) -> bool:
+        """Make the folder this broker's; return whether it was already.
 
         Raises:
             WrongBrokerFolder: it is another broker's.
             OSError: the disk refused.
         """
-        await claim_folder(self._files, self._broker_id, self._cluster_id)
-        if self._storage is not None:
-            await self._storage.settle(stopped_cleanly=self._files.exists(CLEAN_SHUTDOWN_MARKER))
-            self._epochs_are_known = self._storage.were_opened  # before this start: it stays so
+        if self.name:
+            self._files.make_folder("")
+        was_ours = await claim_folder(self._files, self._broker_id, self._cluster_id)
+        self.stopped_cleanly = self._files.exists(CLEAN_SHUTDOWN_MARKER)
+        return was_ours
+
+    def take_epochs_as_known(self, are_known: bool) -> None:
+        self._epochs_are_known = are_known
+
+    async def load(self) -> list[HostedLog]:
+        """Open every log of the folder, which is claimed.
+
+        Raises:
+            OSError: the disk refused.
+        """
         self._checkpoints_are_durable = await self._sync_names()
         clean_shutdown = await take_clean_shutdown_marker(self._files)
         for folder in list_deleted_folders(self._files):
@@ -128,9 +145,21 @@ class ReplicaLogs:
                 continue
             hosted.append(opened)
             await self._fail_points.reach(FailPoint.DURING_LOG_RECOVERY)
-        if not self._unopened:
-            await self._note_opened()
         return hosted
+
+    def fail_at_start(self, error: OSError) -> None:
+        """Take note that the folder cannot be used: what is in it is not known."""
+        self.is_failed = True
+        self._trace.emit(EventKind.LOG_FOLDER_FAILED, folder=self.name, what=str(error))
+
+    def set_aside(self, hosted: HostedLog) -> None:
+        """Set a log aside as a stray: a later one of its partition is in another folder."""
+        key = str(hosted.topic_partition)
+        self.bad_input(key, f"{self.name} and another log folder have it")
+        try:
+            hosted.log.set_aside()
+        except LogRefused as error:
+            self.refused(key, error)
 
     async def _sync_names(self) -> bool:
         """Make durable what the checkpoints' names stand for; return whether the disk did.
@@ -144,14 +173,6 @@ class ReplicaLogs:
             self.refused("data folder", error)
             return False
         return True
-
-    async def _note_opened(self) -> None:
-        if self._storage is None:
-            return
-        try:
-            await self._storage.note_opened()
-        except OSError as error:
-            self.refused(STORAGE_IDENTITY, error)
 
     async def _open_at_start(self, key: TopicPartition, *, clean: bool) -> HostedLog | None:
         """Return what is in the partition's folder, None where the disk refuses to say.
@@ -279,6 +300,20 @@ class ReplicaLogs:
         """Whether every log that there is here was opened: nobody knows what others hold."""
         return not (self._unopened or self.is_failed)
 
+    def unopened(self) -> tuple[TopicPartition, ...]:
+        """Return the partitions whose logs the disk refused to open at the start."""
+        return tuple(self._unopened)
+
+    def has_folder_of(self, key: TopicPartition) -> bool:
+        return self._files.exists(partition_folder(key))
+
+    async def write_clean_shutdown_marker(self) -> None:
+        """Say that every log of the folder was flushed and closed."""
+        try:
+            await write_clean_shutdown_marker(self._files)
+        except OSError as error:
+            self.refused(CLEAN_SHUTDOWN_MARKER, error)
+
     def entries_of_unopened(self, checkpoint: OffsetCheckpoint) -> dict[TopicPartition, Offset]:
         """Return what the checkpoint says of logs that no replica has, to be written again.
 
@@ -401,7 +436,7 @@ class ReplicaLogs:
     def refused(self, where: str, error: Exception) -> None:
         """Trace what the disk refused, and have it looked at."""
         self.bad_input(where, str(error))
-        self._suspect()
+        self.suspect()
 
     def bad_input(self, where: str, what: str) -> None:
         self._trace.emit(EventKind.BAD_INPUT_MET, where=where, what=what)

@@ -14,8 +14,9 @@ from typing import Any
 from highwater_broker.become_follower import become_follower
 from highwater_broker.become_leader import become_leader
 from highwater_broker.fetcher_registry import FetcherRegistry
-from highwater_broker.log.folders import DeletedFolders, can_be_hosted
+from highwater_broker.log.folders import can_be_hosted
 from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.log_folders import Interrupted, LogFolders
 from highwater_broker.logic.command_faults import find_faults, without
 from highwater_broker.logic.command_fencing import (
     NO_COMMAND,
@@ -34,7 +35,7 @@ from highwater_broker.logic.refused_replicas import RefusedReplicas
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.partition import Partition
 from highwater_broker.partition_context import PartitionContext
-from highwater_broker.replica_logs import HostedLog, ReplicaLogs
+from highwater_broker.replica_logs import HostedLog
 from highwater_broker.replica_starts import ReplicaStarts
 from highwater_broker.roles import Stopped
 from highwater_broker.strays import remove_strays
@@ -74,7 +75,7 @@ class ReplicaManager:
         self,
         context: PartitionContext,
         ports: Ports,
-        logs: ReplicaLogs,
+        logs: LogFolders,
         topics: TopicSettings,
         metadata: MetadataCache,
         fetchers: FetcherRegistry,
@@ -304,7 +305,7 @@ class ReplicaManager:
     @property
     def has_refused(self) -> bool:
         """Whether `announce_refused` has something to do."""
-        return self._refused.is_news and not self._logs.is_failed
+        return self._refused.is_news
 
     def announce_refused(self) -> None:
         """Have the controller command again what the disk refused to start, once."""
@@ -315,12 +316,11 @@ class ReplicaManager:
         """Return whether the broker has a replica in a folder that failed."""
         return self._refused.has_failed(topic_partition)
 
-    def fail_folder(self) -> None:
-        """Take all replicas out of service: nothing of them is read or written any more."""
-        self._logs.is_failed = True
-        failed = self.partitions()
-        self._refused.fail(each.topic_partition for each in failed)
-        for partition in failed:
+    def fail_folder(self, name: str) -> None:
+        """Take the folder's replicas out of service: nothing there is read or written any more."""
+        failed = self._logs.fail(name)
+        self._refused.fail(failed)
+        for partition in [self._partitions[key] for key in failed if key in self._partitions]:
             self._take_out(partition, partition.leader_epoch, is_deleted=False)
             partition.log.let_go()
         self._fetchers.drop_idle()
@@ -332,7 +332,8 @@ class ReplicaManager:
         """Judge it for its partition; what the disk refused is still to be done, and not late."""
         if not can_be_hosted(command.topic_partition):
             return Verdict.REFUSE, ErrorCode.INVALID_TOPIC_EXCEPTION
-        if self._logs.is_failed or self._refused.has_later(command.topic_partition, number):
+        has_place = self._logs.may_start(command.topic_partition, is_new=command.is_new)
+        if not has_place or self._refused.has_later(command.topic_partition, number):
             return Verdict.REFUSE, ErrorCode.KAFKA_STORAGE_ERROR
         partition = self._partitions.get(command.topic_partition)
         known = _known(partition) if partition else None
@@ -402,12 +403,12 @@ class ReplicaManager:
         self._fetchers.drop_idle()
         return errors
 
-    def _stop_replica(self, command: StopReplicaPartition, deleted: DeletedFolders) -> ErrorCode:
+    def _stop_replica(self, command: StopReplicaPartition, deleted: Interrupted) -> ErrorCode:
         """Stop one replica and perhaps delete it; one that is not here is stopped already.
 
         A folder may be left of it, which the disk refused to open or to delete.
         """
-        if self._logs.is_failed:
+        if not self._logs.may_start(command.topic_partition, is_new=False):
             return ErrorCode.KAFKA_STORAGE_ERROR
         partition = self._partitions.get(command.topic_partition)
         if partition is None:
@@ -425,12 +426,12 @@ class ReplicaManager:
         partition.trace(EventKind.REPLICA_STOPPED, deleted=False)
         return ErrorCode.NONE
 
-    def _delete_leftover(self, command: StopReplicaPartition, deleted: DeletedFolders) -> ErrorCode:
+    def _delete_leftover(self, command: StopReplicaPartition, deleted: Interrupted) -> ErrorCode:
         topic_id = command.topic_id if self._toggles.topic_id else NO_TOPIC_ID
         try:
             self._logs.delete_leftover(command.topic_partition, topic_id, deleted)
         except OSError as error:
-            self._logs.refused(str(command.topic_partition), error)
+            self._logs.refused(command.topic_partition, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 
@@ -443,8 +444,9 @@ class ReplicaManager:
             else:
                 partition.log.set_aside()
         except (OSError, LogRefused) as error:
-            self._logs.refused(str(partition.topic_partition), error)
+            self._logs.refused(partition.topic_partition, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
+        self._logs.let_go(partition.topic_partition)
         return ErrorCode.NONE
 
     def _take_out(self, partition: Partition, epoch: LeaderEpoch, *, is_deleted: bool) -> None:

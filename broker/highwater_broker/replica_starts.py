@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from highwater_broker.log.record_batch import LogRefused
-from highwater_broker.replica_logs import HostedLog, ReplicaLogs
+from highwater_broker.log_folders import LogFolders
+from highwater_broker.replica_logs import HostedLog
 from highwater_broker.topic_settings import TopicSettings
 from highwater_broker.turns import take_turn
 from highwater_core.ids import NO_TOPIC_ID, TopicId, TopicPartition
@@ -21,7 +22,7 @@ from highwater_core.runtime import Runtime
 class ReplicaStarts:
     """Creates logs and writes topic ids; what the disk refuses is traced and left out."""
 
-    def __init__(self, runtime: Runtime, logs: ReplicaLogs, topics: TopicSettings) -> None:
+    def __init__(self, runtime: Runtime, logs: LogFolders, topics: TopicSettings) -> None:
         self._runtime = runtime
         self._logs = logs
         self._topics = topics
@@ -39,7 +40,7 @@ class ReplicaStarts:
                 config = self._topics.log_config(key.topic)
                 created[key] = await self._logs.create(key, topic_id, config)
             except (OSError, LogRefused) as error:
-                self._logs.refused(str(key), error)
+                self._logs.refused(key, error)
         refused = await self.write_topic_ids({key: created[key].topic_id for key in created})
         for key in refused:
             self._let_go(key, created.pop(key))
@@ -56,15 +57,14 @@ class ReplicaStarts:
             try:
                 self._logs.write_topic_id(key, topic_ids[key])
             except OSError as error:
-                self._logs.refused(str(key), error)
+                self._logs.refused(key, error)
             else:
                 written.append(key)
-        if written and not await self._logs.sync_topic_ids(written):
-            written = []
+        written = await self._logs.sync_topic_ids(written)
         return sorted(set(named) - set(written))
 
     def _let_go(self, key: TopicPartition, hosted: HostedLog) -> None:
         try:
             hosted.log.close()
         except LogRefused as error:
-            self._logs.refused(str(key), error)
+            self._logs.refused(key, error)

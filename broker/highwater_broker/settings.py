@@ -5,6 +5,7 @@ Each field is read from HIGHWATER_<FIELD> by highwater_core.settings.read_settin
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, fields
 
 from highwater_core.config import Overrides, Preset, resolve_toggles
@@ -20,6 +21,8 @@ from highwater_core.topic_configs import (
 
 MEBIBYTE = 1024 * 1024
 NO_LIMIT = -1
+_FOLDER_NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
+"""No partition's folder has such a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,9 @@ class BrokerSettings:
     """A broker whose event loop does not turn for so long, or for the session timeout if that is
     longer, ends with exit code 75."""
     data_folder: str = "/var/lib/highwater"
+    log_folders: str = ""
+    """Folders in data_folder that have the logs, each perhaps another disk, as in "d0,d1"; empty:
+    data_folder itself. One of them may fail; a broker all of whose named folders failed stops."""
     trace_path: str = ""
 
     client_host: str = "localhost"
@@ -141,6 +147,9 @@ class BrokerSettings:
         ):
             check_announced(name, *at)
         parse_networks(self.control_allowed_networks)
+        names = self.log_folder_names
+        if len(set(names)) < len(names) or not all(map(_FOLDER_NAME.fullmatch, names)):
+            raise ValueError(f"log_folders are to be different names, not {self.log_folders!r}")
         self._check_connections()
         try:
             parse_topic_config(self.topic_settings())
@@ -161,6 +170,17 @@ class BrokerSettings:
                 raise ValueError(f"{name} must be positive or -1, not {getattr(self, name)}")
         if NO_LIMIT != self.queued_max_request_bytes < self.socket_request_max_bytes:
             raise ValueError("queued_max_request_bytes is below socket_request_max_bytes")
+
+    @property
+    def log_folder_names(self) -> tuple[str, ...]:
+        """The named log folders; none where data_folder itself is the only one."""
+        return tuple(self.log_folders.split(",")) if self.log_folders else ()
+
+    @property
+    def log_folder_paths(self) -> tuple[str, ...]:
+        """All log folders, as whoever runs the broker sees them."""
+        names = self.log_folder_names
+        return tuple(f"{self.data_folder}/{name}" for name in names) or (self.data_folder,)
 
     @property
     def broker_id(self) -> NodeId:
@@ -202,6 +222,7 @@ class BrokerSettings:
         return (
             ("broker.id", str(self.node_id)),
             ("connections.max.idle.ms", str(self.connections_max_idle_ms)),
+            ("log.dirs", ",".join(self.log_folder_paths)),
             ("default.replication.factor", str(self.default_replication_factor)),
             ("max.connections", str(self.max_connections)),
             ("max.connections.per.ip", str(self.max_connections_per_ip)),

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from highwater_broker.log_folders import LogFolders
 from highwater_broker.metadata_cache import MetadataCache
-from highwater_broker.replica_logs import MayGoOn, ReplicaLogs
+from highwater_broker.replica_logs import MayGoOn
 from highwater_core.ids import NodeId, TopicPartition
 
 
 async def remove_strays(
-    logs: ReplicaLogs,
+    logs: LogFolders,
     metadata: MetadataCache,
     broker_id: NodeId,
     gone: Collection[str],

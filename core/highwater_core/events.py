@@ -74,7 +74,7 @@ class EventKind(StrEnum):
     ISR_CHANGED = "isr_changed"  # [isr, partition_epoch] as the leader adopted it
     FETCHER_STARTED = "fetcher_started"  # offset: where it fetches from [leader]
     FETCHER_STOPPED = "fetcher_stopped"
-    LOG_FOLDER_FAILED = "log_folder_failed"  # [what] its replicas are out of service
+    LOG_FOLDER_FAILED = "log_folder_failed"  # [folder, what] its replicas are out of service
     CHECKPOINT_WRITTEN = "checkpoint_written"  # [file, entries]
 
 

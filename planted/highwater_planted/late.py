@@ -60,7 +60,9 @@ def _begin_anew_on_a_repeat(
     verdict, error = _judge(self, command, number, is_late=is_late)
     if verdict is Verdict.ALREADY_APPLIED:
         again = self._partitions[command.topic_partition]
-        written = self._logs.high_watermarks.entries.get(command.topic_partition, Offset(0))
+        home = self._logs.home_of(command.topic_partition)
+        entries = {} if home is None else home.high_watermarks.entries
+        written = entries.get(command.topic_partition, Offset(0))
         again._high_watermark = min(again.high_watermark, max(again.log_start_offset, written))
     return verdict, error
 

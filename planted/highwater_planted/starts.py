@@ -98,9 +98,9 @@ def _keep_few(self: EpochCache, leader_epoch: LeaderEpoch, start_offset: Offset)
     return EpochCache((cache.entries[0], *cache.entries[-_MOST_EPOCHS + 1 :]))
 
 
-async def _say_that_all_went_well(self: Checkpointer) -> bool:
+async def _say_that_all_went_well(self: Checkpointer) -> set[TopicPartition]:
     await _flush(self)
-    return True
+    return set()
 
 
 async def _renew_once(self: StorageIdentity) -> None:

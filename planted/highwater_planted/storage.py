@@ -15,19 +15,20 @@ from highwater_broker.replica_logs import ReplicaLogs
 from highwater_core.ids import Offset, TopicId, TopicPartition
 from highwater_planted.bug import FaultFamily, PlantedBug, Replacement
 
-_write = Checkpointer._write
+_write = Checkpointer._write_in
 _read = OffsetCheckpoint.read
 _scan = Segment.scan
 
 
 async def _list_led_only(
     self: Checkpointer,
+    folder: ReplicaLogs,
     checkpoint: OffsetCheckpoint,
     offsets: Mapping[Partition, Offset],
 ) -> LogRefused | None:
     if checkpoint.name == HIGH_WATERMARK_CHECKPOINT:
         offsets = {each: offset for each, offset in offsets.items() if each.is_leader}
-    return await _write(self, checkpoint, offsets)
+    return await _write(self, folder, checkpoint, offsets)
 
 
 async def _write_no_high_watermarks(self: Checkpointer) -> None:
@@ -59,7 +60,7 @@ BUGS = (
         source="KAFKA-1647",
         breaks=("I15",),
         shows_under=(FaultFamily.NONE, FaultFamily.PROCESS),
-        replacements=(Replacement(Checkpointer, "_write", _list_led_only),),
+        replacements=(Replacement(Checkpointer, "_write_in", _list_led_only),),
     ),
     PlantedBug(
         name="checkpoint_skipped",

@@ -40,6 +40,7 @@ from highwater_core.ids import (
 from highwater_core.messages import BrokerEndpoints, PartitionMetadata, UpdateMetadataRequest
 from highwater_wire.kafka.messages import MetadataRequest
 from highwater_wire.kafka.versions import VERSION_PROFILE
+from tests.support.hosted import Hosted
 
 BOUND_S = 30
 """For a client that would wait for ever; those that fail at once take a part of a second."""
@@ -92,7 +93,7 @@ class Broker:
         api = KafkaApi(
             KafkaApiSettings(NODE, "test", VERSION_PROFILE.api_version_ranges()),
             cast(Any, SimpleNamespace(runtime=runtime, trace=SilentTrace())),
-            cast(Any, {}),
+            cast(Any, Hosted()),
             self._metadata,
             Purgatory(runtime),
             cast(Any, None),

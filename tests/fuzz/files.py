@@ -23,6 +23,7 @@ from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import LogRefused, split_batches
 from highwater_broker.log.storage_identity import StorageIdentity
+from highwater_broker.log_folders import LogFolders
 from highwater_broker.replica_logs import HostedLog, ReplicaLogs
 from highwater_core.events import TraceEvent
 from highwater_core.fail_points import BROKER_FAIL_POINTS, FailPoints
@@ -246,7 +247,7 @@ class _Start:
         logs = ReplicaLogs(
             self._files, trace, NodeId(0), "highwater", lambda _: CONFIG, points, storage
         )
-        return await logs.load()
+        return await LogFolders([logs], storage).load()
 
     def _check_reads(self) -> None:
         if self._reads.reads > READS_MAX:

@@ -64,6 +64,17 @@ def values_of(records: Records) -> list[bytes]:
     ]
 
 
+class Hosted(dict[TopicPartition, Any]):
+    """Partitions in place of a replica manager; those in `failed` are in a failed log folder."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failed: set[TopicPartition] = set()
+
+    def has_failed(self, key: TopicPartition) -> bool:
+        return key in self.failed
+
+
 class _NoFetchers:
     """Where a partition that follows is not fetched."""
 
@@ -223,6 +234,6 @@ class Surroundings:
             quotas=ReplicationQuotas(runtime),
             wake=wake,
             propose_isr=lambda _: None,
-            disk_refused=lambda: None,
+            disk_refused=lambda key: None,
             registered_epoch=lambda _: None,
         )

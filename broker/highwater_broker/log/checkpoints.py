@@ -191,8 +191,10 @@ class WrongBrokerFolder(CannotStart):
     """The folder belongs to another broker or cluster."""
 
 
-async def claim_folder(files: FileSystem, broker_id: NodeId, cluster_id: str) -> None:
+async def claim_folder(files: FileSystem, broker_id: NodeId, cluster_id: str) -> bool:
     """Write whose folder this is, or check that it is ours; do it before anything else.
+
+    Return whether it was ours already.
 
     An unreadable identity is written anew. Leftover temporary files are removed.
 
@@ -208,8 +210,9 @@ async def claim_folder(files: FileSystem, broker_id: NodeId, cluster_id: str) ->
     if set(ours) <= set(found):
         if any(found[key] != value for key, value in ours.items()):
             raise WrongBrokerFolder(f"folder of {found}, this is {ours}")
-        return
+        return True
     await write_durably(files, "", BROKER_IDENTITY, encode_properties(ours, "="))
+    return False
 
 
 async def take_clean_shutdown_marker(files: FileSystem) -> bool:

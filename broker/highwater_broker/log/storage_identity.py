@@ -10,6 +10,7 @@ without marker for a loss.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from highwater_broker.log.checkpoints import encode_properties, read_properties, write_durably
 from highwater_core.ids import NO_STORAGE_ID, StorageId
@@ -40,6 +41,8 @@ class StorageIdentity:
         """Whether the id was drawn by this process: nobody knows what the logs held before."""
         self.were_opened = False
         """Whether every log was opened before in this boot."""
+        self.folders_of_boot: tuple[str, ...] = ()
+        """The named log folders that were in use before in this boot."""
 
     async def settle(self, *, stopped_cleanly: bool) -> None:
         """Keep the stored id if nothing can have been lost since, else draw another one.
@@ -54,6 +57,8 @@ class StorageIdentity:
         stored = StorageId(found.get("storage.id", ""))
         is_same_boot = bool(self._boot_id) and found.get("boot.id") == self._boot_id
         is_whole = found.get("version") == _VERSION and (stopped_cleanly or is_same_boot)
+        if is_same_boot and found.get("log.folders"):
+            self.folders_of_boot = tuple(found["log.folders"].split(","))
         self.were_opened = is_same_boot and found.get("opened.boot.id") == self._boot_id
         if not _STORAGE_ID.fullmatch(stored) or not is_whole:
             await self.renew()
@@ -87,8 +92,21 @@ class StorageIdentity:
             self.were_opened = True
             await self._write(self.storage_id)
 
+    async def note_folders(self, names: Sequence[str]) -> None:
+        """Write down which named folders are in use in this boot, where that is not known.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        together = tuple(dict.fromkeys((*self.folders_of_boot, *names)))
+        if together != self.folders_of_boot:
+            self.folders_of_boot = together
+            await self._write(self.storage_id)
+
     async def _write(self, storage_id: StorageId) -> None:
         named = {"version": _VERSION, "boot.id": self._boot_id, "storage.id": storage_id}
         if self.were_opened:
             named["opened.boot.id"] = self._boot_id
+        if self.folders_of_boot:
+            named["log.folders"] = ",".join(self.folders_of_boot)
         await write_durably(self._files, "", STORAGE_IDENTITY, encode_properties(named, "="))

@@ -50,6 +50,9 @@ class Parts:
     def get(self, topic_partition):
         return None
 
+    def has_failed(self, topic_partition):
+        return False
+
 class Controller:
     """Says what is wrong with a topic, in the active controller's words."""
     async def call(self, request, response_type, timeout_ms):

@@ -99,7 +99,7 @@ class Bench:
             quotas=self.quotas,
             wake=self.woken.append,
             propose_isr=self.proposed.append,
-            disk_refused=lambda: None,
+            disk_refused=lambda key: None,
             registered_epoch=self.registered.get,
         )
         partition = Partition(

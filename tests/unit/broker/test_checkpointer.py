@@ -17,6 +17,7 @@ from highwater_broker.log.checkpoints import (
 )
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.segment import Segment
+from highwater_broker.log_folders import LogFolders
 from highwater_broker.partition import Partition
 from highwater_broker.replica_logs import ReplicaLogs
 from highwater_broker.settings import BrokerSettings
@@ -39,6 +40,7 @@ class Broker:
         config = self.partition.log.config
         logs = ReplicaLogs(files, trace, ME, "cluster", lambda topic: config, points)
         self.logs = logs
+        folders = LogFolders([logs], None)
         self.hosted = {T0: self.partition}
         hosted: Any = SimpleNamespace(
             partitions=lambda: tuple(self.hosted.values()),
@@ -52,8 +54,7 @@ class Broker:
             bench.toggles,
             bench.runtime,
             trace,
-            files,
-            logs,
+            folders,
             hosted,
             points,
         )

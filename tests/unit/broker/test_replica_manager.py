@@ -21,6 +21,7 @@ from highwater_broker.log.folders import (
     rename_aside,
 )
 from highwater_broker.log.log import Log
+from highwater_broker.log_folders import LogFolders
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.partition_context import PartitionContext
 from highwater_broker.replica_logs import ReplicaLogs
@@ -80,7 +81,7 @@ class Broker:
             quotas=bench.quotas,
             wake=bench.woken.append,
             propose_isr=bench.proposed.append,
-            disk_refused=lambda: None,
+            disk_refused=lambda key: None,
             registered_epoch=bench.registered.get,
         )
 
@@ -88,13 +89,13 @@ class Broker:
             bench.written_recovery_points += 1
 
         self.metadata = MetadataCache()
-        self.logs = ReplicaLogs(
+        self.folder = ReplicaLogs(
             bench.ports.files, trace, ME, "cluster", topics.log_config, bench.fail_points()
         )
         self.manager = ReplicaManager(
             context,
             bench.ports,
-            self.logs,
+            LogFolders([self.folder], None),
             topics,
             self.metadata,
             bench.fetchers(),
@@ -445,7 +446,7 @@ def test_a_folder_that_failed_takes_its_replicas_out_of_service(
     broker.carry_out(lisr(command(ME, 0), number=1))
     partition = broker.manager.get(T0)
     assert partition is not None
-    broker.manager.fail_folder()
+    broker.manager.fail_folder("")
     assert broker.announcements == 1
     assert broker.role() is None
     assert broker.manager.has_failed(T0)
@@ -869,7 +870,7 @@ def test_a_command_of_many_partitions_forgets_what_was_checkpointed_of_earlier_o
     make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = make_broker()
-    checkpoint = broker.logs.high_watermarks
+    checkpoint = broker.folder.high_watermarks
     scope = broker.bench.runtime.scope("checkpoint")
     scope.spawn("write", checkpoint.write(dict.fromkeys((*MANY, T0), Offset(9))))
     broker.bench.kernel.run_for(500)

@@ -19,6 +19,7 @@ from highwater_broker.log.folders import DELETE_SUFFIX
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.log.storage_identity import STORAGE_IDENTITY, StorageIdentity
+from highwater_broker.log_folders import LogFolders
 from highwater_broker.logic.epoch_cache import EpochCache
 from highwater_broker.replica_logs import HostedLog, ReplicaLogs
 from highwater_core.errors import ErrorCode
@@ -147,7 +148,7 @@ class Broker:
 
         async def load() -> list[HostedLog] | None:
             try:
-                return await logs.load()
+                return await LogFolders([logs], storage).load()
             except Died:
                 return None
 

@@ -27,7 +27,7 @@ from highwater_core.messages import BrokerEndpoints, PartitionMetadata, UpdateMe
 from highwater_core.ports import CallFailed, Ports
 from highwater_simulator.kernel import Kernel
 from highwater_wire.kafka.messages import ApiVersionRange
-from tests.support.hosted import HostedPartition, Surroundings
+from tests.support.hosted import Hosted, HostedPartition, Surroundings
 
 
 class ScriptedController:
@@ -95,7 +95,7 @@ class ApiWorld:
         self.metadata = MetadataCache()
         self.controller = ScriptedController()
         self.configs = ScriptedConfigs()
-        self.hosted: dict[TopicPartition, HostedPartition] = {}
+        self.hosted = Hosted()
         self._surroundings = Surroundings(self.runtime, self.trace, self.purgatory.check)
         self.quotas = self._surroundings.context.quotas
         self.settings = KafkaApiSettings(

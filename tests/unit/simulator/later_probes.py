@@ -107,8 +107,7 @@ def flush_on_a_failing_disk(bench: Any) -> object:
         TOGGLES,
         bench.runtime,
         bench.trace,
-        bench.files,
-        bench.logs,
+        bench.folders,
         SimpleNamespace(partitions=lambda: (partition,)),  # type: ignore[arg-type]
         bench.fail_points(),
     )
@@ -127,7 +126,7 @@ def high_watermark_of_a_started_replica(bench: Any) -> object:
     manager: Any = SimpleNamespace(
         _context=bench.context,
         _partitions={},
-        _logs=bench.logs,
+        _logs=bench.folders,
         _topics=SimpleNamespace(
             min_insync_replicas=lambda topic: 1, throttling=lambda key: Throttling()
         ),
@@ -182,7 +181,7 @@ def high_watermark_after_a_repeat(bench: Any) -> object:
         _context=bench.context,
         _toggles=TOGGLES,
         _refused=RefusedReplicas(),
-        _logs=bench.logs,
+        _logs=bench.folders,
     )
     ReplicaManager._judge(manager, bench.command(ME, 1, (ME,)), NO_COMMAND, is_late=False)
     return leader.high_watermark
@@ -254,7 +253,7 @@ LATER: dict[str, tuple[Probe, object, object]] = {
     "names_not_synced": (log_end_after_a_flush_and_a_power_loss, True, False),
     "epochs_synced_once": (epoch_after_two_flushes_and_a_power_loss, 2, 1),
     "epochs_forgotten": (epochs_of_five, [0, 1, 2, 3, 4], [0, 3, 4]),
-    "clean_stop_after_failed_flush": (flush_on_a_failing_disk, False, True),
+    "clean_stop_after_failed_flush": (flush_on_a_failing_disk, {T0}, set()),
     "loss_keeps_storage_id": (identity_after_a_loss, False, True),
     "starts_at_log_end": (high_watermark_of_a_started_replica, 0, 2),
     "fallen_recovery_point_kept": (recovery_point_after_a_cut, True, False),

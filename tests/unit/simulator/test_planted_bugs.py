@@ -22,6 +22,7 @@ from highwater_broker.log.checkpoints import HIGH_WATERMARK_CHECKPOINT, OffsetCh
 from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import stamp
+from highwater_broker.log_folders import LogFolders
 from highwater_broker.logic.command_fencing import KnownReplica
 from highwater_broker.logic.epoch_cache import EpochCache, EpochEnd, EpochStart
 from highwater_broker.partition import Partition
@@ -98,6 +99,7 @@ class Bench:
         self.logs = ReplicaLogs(
             self.files, self.trace, ME, "cluster", lambda topic: LogConfig(), self.fail_points()
         )
+        self.folders = LogFolders([self.logs], None)
         self.proposed: list[Partition] = []
         self.fetched: list[bool] = []
         self.registry: Any = SimpleNamespace(
@@ -113,7 +115,7 @@ class Bench:
             quotas=ReplicationQuotas(self.runtime),
             wake=lambda key: None,
             propose_isr=self.proposed.append,
-            disk_refused=lambda: None,
+            disk_refused=lambda key: None,
             registered_epoch={TWO: TWOS_EPOCH, THREE: TWOS_EPOCH}.get,
         )
         self.partition = Partition(
@@ -495,8 +497,7 @@ def checkpointed_of_a_follower(bench: Bench) -> object:
         toggles(),
         bench.runtime,
         bench.trace,
-        bench.files,
-        bench.logs,
+        bench.folders,
         SimpleNamespace(partitions=lambda: (bench.follow(),)),  # type: ignore[arg-type]
         bench.fail_points(),
     )

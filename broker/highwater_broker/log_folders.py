@@ -1,0 +1,276 @@
+"""A broker's log folders together: which of them has a replica, which has room, which has failed.
+
+A new replica goes to the folder with the fewest. What a failed folder holds is not known: a replica
+that is not new may be there, and is not made anew elsewhere.
+Source: KIP-112; Kafka's LogManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+from highwater_broker.log.folders import DeletedFolders
+from highwater_broker.log.log_config import LogConfig
+from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.log.storage_identity import STORAGE_IDENTITY, StorageIdentity
+from highwater_broker.replica_logs import HostedLog, MayGoOn, ReplicaLogs
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import TopicId, TopicPartition
+
+Interrupted = tuple[DeletedFolders, ...]
+"""What earlier deletions left, by folder."""
+
+
+class LogFolders:
+    """Every log of the broker, by the folder that it is in.
+
+    Invariant: no replica is in two folders that have not failed.
+    """
+
+    def __init__(self, folders: Sequence[ReplicaLogs], storage: StorageIdentity | None) -> None:
+        self._folders = tuple(folders)
+        self._storage = storage
+        self._homes: dict[TopicPartition, ReplicaLogs] = {}
+        self._counts = {id(folder): 0 for folder in folders}
+
+    # ------------------------------------------------------------ which are there
+
+    def sound(self) -> tuple[ReplicaLogs, ...]:
+        """Return the folders that serve."""
+        return tuple(folder for folder in self._folders if not folder.is_failed)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether any folder has failed."""
+        return any(folder.is_failed for folder in self._folders)
+
+    def fail(self, name: str) -> list[TopicPartition]:
+        """Take the folder for failed until the broker starts again; return what is in it."""
+        for folder in self._folders:
+            folder.is_failed |= folder.name == name
+        return sorted(key for key, home in self._homes.items() if home.name == name)
+
+    def home_of(self, key: TopicPartition) -> ReplicaLogs | None:
+        """Return the folder that has the replica, None where none is known to."""
+        return self._folders[0] if len(self._folders) == 1 else self._homes.get(key)
+
+    def may_start(self, key: TopicPartition, *, is_new: bool) -> bool:
+        """Return whether the replica is in a folder that serves, or may be made in one."""
+        home = self._homes.get(key)
+        if home is not None:
+            return not home.is_failed
+        return bool(self.sound()) and (is_new or not self.has_failed)
+
+    # ------------------------------------------------------------ start
+
+    async def load(self) -> list[HostedLog]:
+        """Open every log of every folder; a folder that the disk refuses has failed.
+
+        Ordering: the contents' id is settled before any log is opened.
+
+        Raises:
+            WrongBrokerFolder: a folder is another broker's.
+            OSError: the disk refused all folders, or to write down what is lost.
+        """
+        was_ours: dict[str, bool] = {}
+
+        async def claim(folder: ReplicaLogs) -> None:
+            was_ours[folder.name] = await folder.claim()
+
+        await self._do_in_each(claim)
+        await self._settle(was_ours)
+        hosted: dict[TopicPartition, HostedLog] = {}
+
+        async def load(folder: ReplicaLogs) -> None:
+            for found in await folder.load():
+                self._take_in(folder, found, hosted)
+
+        await self._do_in_each(load)
+        for folder in self.sound():
+            for key in folder.unopened():
+                self._put_home(key, folder)
+        if not self.has_failed and all(folder.are_all_open for folder in self._folders):
+            await self._note_opened()
+        return [hosted[key] for key in sorted(hosted)]
+
+    async def _do_in_each(self, do: Callable[[ReplicaLogs], Awaitable[None]]) -> None:
+        """Do it in each folder that serves; those that the disk refuses have failed, but not all.
+
+        Raises:
+            OSError: the last of them was refused, too.
+        """
+        for folder in self.sound():
+            try:
+                await do(folder)
+            except OSError as error:
+                folder.fail_at_start(error)
+                if not self.sound():
+                    raise
+
+    async def _settle(self, was_ours: Mapping[str, bool]) -> None:
+        """Find out whether something may be lost: of all folders, or of one for itself."""
+        storage = self._storage
+        if storage is None:
+            return
+        sound = self.sound()
+        await storage.settle(stopped_cleanly=all(each.stopped_cleanly for each in sound))
+        names = [folder.name for folder in sound if folder.name]
+        for folder in sound:
+            is_known = folder.stopped_cleanly or folder.name in storage.folders_of_boot
+            if folder.name and not (was_ours[folder.name] and is_known):
+                await storage.renew()
+        await storage.note_folders(names)
+        for folder in sound:
+            folder.take_epochs_as_known(storage.were_opened)  # before this start: it stays so
+
+    async def _note_opened(self) -> None:
+        if self._storage is None:
+            return
+        try:
+            await self._storage.note_opened()
+        except OSError as error:
+            self._folders[0].refused(STORAGE_IDENTITY, error)
+
+    def _take_in(
+        self, folder: ReplicaLogs, found: HostedLog, hosted: dict[TopicPartition, HostedLog]
+    ) -> None:
+        """Take a log in; of two of one partition, that which a later leader has written to.
+
+        One was made while the other's folder had failed. It is set aside as a stray.
+        """
+        key = found.topic_partition
+        other, home = hosted.get(key), self._homes.get(key)
+        if other is None or home is None:
+            hosted[key] = found
+            self._put_home(key, folder)
+            return
+        is_later = _progress(found) > _progress(other)
+        loser, its_folder = (other, home) if is_later else (found, folder)
+        its_folder.set_aside(loser)
+        if is_later:
+            hosted[key] = found
+            self._put_home(key, folder)
+
+    def _put_home(self, key: TopicPartition, folder: ReplicaLogs) -> None:
+        self.let_go(key)
+        self._homes[key] = folder
+        self._counts[id(folder)] += 1
+
+    def let_go(self, key: TopicPartition) -> None:
+        """Take note that the replica's folder was deleted or set aside."""
+        home = self._homes.pop(key, None)
+        if home is not None:
+            self._counts[id(home)] -= 1
+
+    # ------------------------------------------------------------ replicas
+
+    async def create(self, key: TopicPartition, topic_id: TopicId, config: LogConfig) -> HostedLog:
+        """Create the partition's folder where the fewest are, or open one that could not be opened.
+
+        Raises:
+            LogRefused, OSError: the disk refused.
+        """
+        sound = self.sound()
+        home = self._homes.get(key)
+        if home is None and sound:
+            home = min(sound, key=lambda each: self._counts[id(each)])
+        if home is None or home.is_failed:
+            raise LogRefused(ErrorCode.KAFKA_STORAGE_ERROR, f"{key}: its log folder has failed")
+        self._put_home(key, home)
+        try:
+            return await home.create(key, topic_id, config)
+        finally:
+            if not home.has_folder_of(key):
+                self.let_go(key)
+
+    async def forget_absent(self, keys: Iterable[TopicPartition]) -> None:
+        """Have no checkpoint list those that have no folder: see `ReplicaLogs.forget_absent`."""
+        for folder in self.sound():
+            await folder.forget_absent(keys)
+
+    def take_as_hosted(self, key: TopicPartition) -> None:
+        """From now on the replica itself says what the checkpoints list of it."""
+        home = self.home_of(key)
+        if home is not None:
+            home.take_as_hosted(key)
+
+    def write_topic_id(self, key: TopicPartition, topic_id: TopicId) -> None:
+        """Write the id of a partition that has a folder; `sync_topic_ids` comes next.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        self._homes[key].write_topic_id(key, topic_id)
+
+    async def sync_topic_ids(self, keys: Sequence[TopicPartition]) -> list[TopicPartition]:
+        """Return those whose ids survive a power loss."""
+        synced: list[TopicPartition] = []
+        for folder in self.sound():
+            here = [key for key in keys if self._homes.get(key) is folder]
+            if here and await folder.sync_topic_ids(here):
+                synced += here
+        return synced
+
+    async def sync(self) -> None:
+        """Make creations, removals and renames of partition folders durable."""
+        for folder in self.sound():
+            await folder.sync()
+
+    def interrupted_deletions(self) -> Interrupted:
+        """Return what earlier deletions left, for all that one command deletes."""
+        return tuple(folder.interrupted_deletions() for folder in self._folders)
+
+    def delete_leftover(
+        self, key: TopicPartition, topic_id: TopicId, interrupted: Interrupted
+    ) -> None:
+        """Delete what is left of a partition whose log is not open, in every folder that serves.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        for folder, deleted in zip(self._folders, interrupted, strict=True):
+            if not folder.is_failed:
+                folder.delete_leftover(key, topic_id, deleted)
+        home = self._homes.get(key)
+        if home is not None and not home.has_folder_of(key):
+            self.let_go(key)
+
+    async def delete_strays(self, topics: Iterable[str], may_go_on: MayGoOn) -> bool:
+        """Remove what was set aside of topics that are gone; see `ReplicaLogs.delete_strays`."""
+        names = list(topics)
+        for folder in self.sound():
+            if not await folder.delete_strays(names, may_go_on):
+                return False
+        return True
+
+    async def delete_strays_of_others(
+        self,
+        topics: Mapping[str, TopicId],
+        is_elsewhere: Callable[[TopicPartition], bool],
+        may_go_on: MayGoOn,
+    ) -> bool:
+        """Remove what was set aside of any topic but these; see `ReplicaLogs`."""
+        for folder in self.sound():
+            if not await folder.delete_strays_of_others(topics, is_elsewhere, may_go_on):
+                return False
+        return True
+
+    # ------------------------------------------------------------ what disks refuse
+
+    def suspect(self, key: TopicPartition) -> None:
+        """Have the disk looked at that refused something of the replica."""
+        for folder in self._of(key):
+            folder.suspect()
+
+    def refused(self, key: TopicPartition, error: Exception) -> None:
+        """Trace what the disk refused of the replica, and have it looked at."""
+        for folder in self._of(key)[:1]:
+            folder.refused(str(key), error)
+
+    def _of(self, key: TopicPartition) -> tuple[ReplicaLogs, ...]:
+        home = self._homes.get(key)
+        return self.sound() if home is None else (home,)
+
+
+def _progress(found: HostedLog) -> tuple[int, int]:
+    return found.log.epoch_cache.latest_epoch, found.log.log_end_offset
