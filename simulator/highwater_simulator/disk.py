@@ -153,14 +153,14 @@ class Disk:
             self.faults.mend(operation)
             self._maybe_recover()
 
-    def die(self) -> None:
-        """Refuse every operation with EIO; what the page cache and the disk hold stays."""
-        self._ail().die()
+    def die(self, folder: str = "") -> None:
+        """Refuse every operation in the folder, or at all, with EIO; nothing that it holds goes."""
+        self._ail().die(folder)
 
-    def revive(self) -> None:
-        """Undo die: the same disk, or what was saved from it, is there again."""
+    def revive(self, folder: str = "") -> None:
+        """Undo die: what was there can be reached again."""
         if self.faults is not None:
-            self.faults.revive()
+            self.faults.revive(folder)
             self._maybe_recover()
 
     def slow_down(self, delay_ms: int = 0, factor: int = 1) -> None:

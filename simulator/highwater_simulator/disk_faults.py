@@ -35,7 +35,8 @@ class DiskFaults:
         """How many files and folders a full disk lets be created."""
         self._rng = rng
         self._failing: dict[DiskOperation, _Failing] = {}
-        self._is_dead = False
+        self._dead: dict[str, None] = {}
+        """How the paths begin that nothing can be done with."""
         self._delay_ns = 0
         self._factor = 1
 
@@ -44,7 +45,7 @@ class DiskFaults:
         return (
             self.free_bytes is None
             and not self._failing
-            and not self._is_dead
+            and not self._dead
             and (self._delay_ns, self._factor) == (0, 1)
         )
 
@@ -61,12 +62,12 @@ class DiskFaults:
     def mend(self, operation: DiskOperation) -> None:
         self._failing.pop(operation, None)
 
-    def die(self) -> None:
-        """Have every operation fail from now on."""
-        self._is_dead = True
+    def die(self, folder: str) -> None:
+        """Have every operation in the folder fail from now on; "" is the whole disk."""
+        self._dead[f"{folder}/" if folder else ""] = None
 
-    def revive(self) -> None:
-        self._is_dead = False
+    def revive(self, folder: str) -> None:
+        self._dead.pop(f"{folder}/" if folder else "", None)
 
     def slow_down(self, delay_ms: int, factor: int) -> None:
         self._delay_ns, self._factor = delay_ms * _NS_PER_MS, factor
@@ -79,7 +80,7 @@ class DiskFaults:
         Raises:
             OSError: EIO.
         """
-        if self._is_dead:
+        if any(map(f"{path}/".startswith, self._dead)):
             raise OSError(errno.EIO, "input/output error", path)
         failing = self._failing.get(operation)
         if failing is None or failing.within not in path:

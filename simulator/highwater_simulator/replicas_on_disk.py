@@ -13,7 +13,7 @@ from highwater_simulator.world import World
 def read_replica(
     world: World, broker_id: int, at: TopicPartition, *, retention: bool = False
 ) -> ReplicaLog:
-    """Return the replica's log as its disk has it; all of it counts as committed.
+    """Return the replica's log as its disk has it, in any log folder; all counts as committed.
 
     retention: old segments may be gone; the log starts where its first segment does, else at 0.
 
@@ -24,7 +24,7 @@ def read_replica(
     segments = [
         (path, content)
         for path, content in files.items()
-        if path.startswith(f"{at}/") and path.endswith(LOG_SUFFIX)
+        if f"/{at}/" in f"/{path}" and path.endswith(LOG_SUFFIX)
     ]
     batches = batches_in(segments)
     names = [path.rpartition("/")[2] for path, _ in segments]

@@ -174,3 +174,103 @@ def test_a_broker_that_stops_on_a_failed_folder_leaves_no_marker(
         await c.full_isr()
 
     cluster.run(story)
+
+
+# ---------------------------------------------------------------- several folders
+
+
+TWO = {**OFTEN, "log_folders": "d0,d1"}
+
+
+async def two_topics(c: Cluster) -> tuple[TopicPartition, TopicPartition]:
+    """Start all, with a partition in each broker's first folder and one in its second."""
+    await c.begin()
+    other = TopicPartition("payments", 0)
+    await c.client.create_topic("payments", 1, 3, 3_000)
+    await c.world.eventually(
+        lambda: c.world.is_replicated(other, c.world.brokers), 30_000, "all replicas"
+    )
+    return ORDERS, other
+
+
+def folder_of(world: World, broker_id: int, at: TopicPartition) -> str:
+    names = ("d0", "d1")
+    return next(each for each in names if world.brokers[broker_id].disk.find(f"{each}/{at}"))
+
+
+@pytest.mark.parametrize("preset", list(Preset))
+def test_one_of_two_folders_fails_and_the_other_goes_on(
+    preset: Preset, make_cluster: MakeCluster
+) -> None:
+    cluster = make_cluster(preset=preset, broker_settings=TWO)
+
+    async def story(c: Cluster) -> None:
+        at, other = await two_topics(c)
+        victim = c.leader()
+        folder = folder_of(c.world, victim, at)
+        assert folder_of(c.world, victim, other) != folder
+        others = sorted(each for each in c.world.brokers if each != victim)
+        c.world.brokers[victim].disk.die(folder)
+        await c.client.send("orders", 0, "refused", 1_000)
+        await c.world.eventually(
+            lambda: sorted(isr(c.world)) == others and c.leader() in others, 30_000, "another"
+        )
+        assert c.world.is_replicated(other, c.world.brokers), "the other folder is sound"
+        await c.send(5)
+        later = TopicPartition("later", 0)
+        await c.client.create_topic("later", 1, 3, 3_000)
+        await c.world.eventually(
+            lambda: c.world.is_replicated(later, c.world.brokers), 30_000, "a new replica"
+        )
+        assert folder_of(c.world, victim, later) != folder, "new replicas go to the sound folder"
+        await restarted(c, victim)
+        await c.full_isr()
+        await c.send(5)
+
+    cluster.run(story)
+
+
+def test_a_folder_that_is_broken_at_the_start_costs_its_replicas_only(
+    make_cluster: MakeCluster,
+) -> None:
+    cluster = make_cluster(broker_settings=TWO)
+
+    async def story(c: Cluster) -> None:
+        at, other = await two_topics(c)
+        victim = c.follower()
+        c.world.kill(victim)
+        c.world.brokers[victim].disk.die(folder_of(c.world, victim, at))
+        c.world.start(victim)
+        await c.world.eventually(
+            lambda: c.world.is_replicated(other, c.world.brokers), 30_000, "the sound folder's"
+        )
+        await c.world.eventually(lambda: victim not in isr(c.world), 30_000, "an ISR without it")
+        assert c.world.hosted(victim, at) is None
+        await c.send(5)
+        await restarted(c, victim)
+        await c.full_isr()
+
+    cluster.run(story)
+
+
+def test_a_broker_all_of_whose_folders_failed_stops_and_returns(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(broker_settings=TWO)
+
+    async def story(c: Cluster) -> None:
+        _, other = await two_topics(c)
+        victim = c.leader()
+        handle = c.world.brokers[victim]
+        handle.disk.die("d0")
+        handle.disk.die("d1")
+        await c.client.send("orders", 0, "refused", 1_000)
+        await c.client.send("payments", 0, "refused", 1_000)
+        await c.world.eventually(lambda: not handle.is_running, 60_000, "the broker's stop")
+        await c.send(5)
+        handle.disk.heal()
+        c.world.start(victim)
+        await c.full_isr()
+        await c.world.eventually(
+            lambda: c.world.is_replicated(other, c.world.brokers), 30_000, "all replicas"
+        )
+
+    cluster.run(story)

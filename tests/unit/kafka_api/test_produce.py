@@ -97,6 +97,12 @@ def test_a_partition_hosted_elsewhere_and_an_unknown_one_have_their_own_errors(w
     ]
 
 
+def test_a_partition_in_a_failed_log_folder_has_the_disks_error(world: Any) -> None:
+    world.cluster({"here": [1]})
+    world.hosted.failed.add(TopicPartition("here", 0))
+    assert errors(world.ask(produce(("here", 0)))) == [("here", 0, "KAFKA_STORAGE_ERROR")]
+
+
 def test_one_failing_partition_keeps_the_others_and_the_order_of_results(world: Any) -> None:
     good, other = world.host("t", 0), world.host("t", 2)
     world.host("t", 1)

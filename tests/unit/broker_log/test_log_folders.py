@@ -1,0 +1,212 @@
+"""Several log folders of a broker: where replicas are, and what a failed one takes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from highwater_broker.log.checkpoints import claim_folder
+from highwater_broker.log.log_config import LogConfig
+from highwater_broker.log.storage_identity import StorageIdentity
+from highwater_broker.log.subfolder import Subfolder
+from highwater_broker.log_folders import LogFolders
+from highwater_broker.replica_logs import HostedLog, ReplicaLogs
+from highwater_core.events import EventKind
+from highwater_core.fail_points import BROKER_FAIL_POINTS, FailPoints
+from highwater_core.ids import NodeId, StorageId, TopicPartition
+from highwater_core.traces import TraceRecorder
+from highwater_simulator.files import SimulatedFileSystem
+from highwater_simulator.kernel import SimulationFailed
+from highwater_simulator.rng import SeededRng
+
+from .conftest import Machine, append
+
+A, B, C, D = (TopicPartition("t", number) for number in range(4))
+CONFIG = LogConfig()
+BOOT = "a boot"
+
+
+class Broker:
+    """A broker's log folders d0 and d1, through all its starts on one machine."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.files = SimulatedFileSystem(machine.runtime, machine.disk)
+        self.events: list[object] = []
+        self.starts = 0
+        self.start()
+
+    def start(self, boot: str = BOOT) -> list[TopicPartition]:
+        """Open all logs; return of which partitions."""
+        self.starts += 1
+        runtime = self.machine.runtime
+        trace = TraceRecorder(runtime, NodeId(1), self.starts, self.events.append)
+        points = FailPoints(runtime, trace, lambda: None, BROKER_FAIL_POINTS)
+        self.storage = StorageIdentity(self.files, SeededRng(self.starts), boot)
+        self.of = {
+            name: ReplicaLogs(
+                Subfolder(self.files, name), trace, NodeId(1), "cluster", lambda topic: CONFIG,
+                points, self.storage, name=name,
+            )
+            for name in ("d0", "d1")
+        }  # fmt: skip
+        self.folders = LogFolders(tuple(self.of.values()), self.storage)
+        self.hosted: dict[TopicPartition, HostedLog] = {
+            each.topic_partition: each for each in self.machine.run(self.folders.load())
+        }
+        return sorted(self.hosted)
+
+    def create(self, *keys: TopicPartition) -> None:
+        for key in keys:
+            self.hosted[key] = self.machine.run(self.folders.create(key, "", CONFIG))
+
+    def home(self, key: TopicPartition) -> str:
+        found = self.folders.home_of(key)
+        return "" if found is None else found.name
+
+    def stop_cleanly(self) -> None:
+        for hosted in self.hosted.values():
+            hosted.log.close()
+        for folder in self.folders.sound():
+            self.machine.run(folder.write_clean_shutdown_marker())
+
+    def storage_id(self) -> StorageId:
+        return self.storage.storage_id
+
+
+@pytest.fixture
+def broker(machine: Machine) -> Broker:
+    return Broker(machine)
+
+
+def test_new_replicas_go_to_the_folder_with_the_fewest(broker: Broker) -> None:
+    broker.create(A, B, C)
+    assert [broker.home(key) for key in (A, B, C)] == ["d0", "d1", "d0"]
+    broker.hosted[A].log.delete()
+    broker.hosted[C].log.delete()
+    for key in (A, C):
+        broker.folders.let_go(key)
+    broker.create(D)
+    assert broker.home(D) == "d0"
+
+
+def test_replicas_are_found_again_in_their_folders(broker: Broker) -> None:
+    broker.create(A, B)
+    assert broker.start() == [A, B]
+    assert (broker.home(A), broker.home(B)) == ("d0", "d1")
+
+
+def test_a_folder_that_fails_takes_its_replicas_and_no_others(broker: Broker) -> None:
+    broker.create(A, B)
+    assert broker.folders.fail("d1") == [B]
+    assert broker.folders.may_start(A, is_new=False)
+    assert not broker.folders.may_start(B, is_new=True)
+    assert not broker.folders.may_start(C, is_new=False), "it may be in the folder that failed"
+    assert broker.folders.may_start(C, is_new=True)
+    broker.create(C)
+    assert broker.home(C) == "d0"
+    with pytest.raises(SimulationFailed, match="its log folder has failed"):
+        broker.create(B)
+    broker.folders.fail("d0")
+    assert not broker.folders.may_start(D, is_new=True)
+
+
+def test_a_folder_that_is_broken_at_the_start_has_failed_and_the_others_serve(
+    broker: Broker,
+) -> None:
+    broker.create(A, B)
+    before = broker.storage_id()
+    broker.machine.disk.die("d1")
+    assert broker.start() == [A]
+    assert [folder.name for folder in broker.folders.sound()] == ["d0"]
+    assert broker.events[-1].kind is EventKind.LOG_RECOVERED  # type: ignore[attr-defined]
+    broker.machine.disk.revive("d1")
+    assert broker.start() == [A, B]
+    assert broker.storage_id() == before, "nothing was lost"
+
+
+def test_a_broker_all_of_whose_folders_are_broken_does_not_start(broker: Broker) -> None:
+    broker.machine.disk.die("d0")
+    broker.machine.disk.die("d1")
+    with pytest.raises(SimulationFailed, match="input/output error"):
+        broker.start()
+
+
+def test_another_brokers_folder_is_no_failure_but_a_mistake(broker: Broker) -> None:
+    folder = Subfolder(broker.files, "d1")
+    folder.remove("meta.properties")
+    broker.machine.run(claim_folder(folder, NodeId(9), "cluster"))
+    with pytest.raises(SimulationFailed, match="WrongBrokerFolder"):
+        broker.start()
+
+
+def _empty_folder(broker: Broker) -> None:
+    broker.files.remove("d1")
+
+
+def _other_boot(broker: Broker) -> None:
+    broker.files.remove("d1/.kafka_cleanshutdown")
+
+
+@pytest.mark.parametrize("lose", [_empty_folder, _other_boot])
+def test_what_one_folder_may_have_lost_is_told_of_the_broker(
+    broker: Broker, lose: Callable[[Broker], None]
+) -> None:
+    broker.create(A, B)
+    before = broker.storage_id()
+    broker.stop_cleanly()
+    lose(broker)
+    broker.start("another boot")
+    assert broker.storage_id() != before
+
+
+def test_a_folder_that_was_away_for_a_whole_boot_may_have_lost_something(broker: Broker) -> None:
+    """It was not stopped cleanly, and the boot in which it was last in use is over."""
+    broker.create(A, B)
+    before = broker.storage_id()
+    broker.stop_cleanly()
+    broker.files.remove("d1/.kafka_cleanshutdown")
+    broker.machine.disk.die("d1")
+    broker.start("another boot")
+    assert broker.storage_id() == before
+    broker.machine.disk.revive("d1")
+    broker.start("another boot")
+    assert broker.storage_id() != before
+
+
+def test_a_clean_stop_in_both_folders_loses_nothing_over_a_boot(broker: Broker) -> None:
+    broker.create(A, B)
+    before = broker.storage_id()
+    broker.stop_cleanly()
+    broker.start("another boot")
+    assert broker.storage_id() == before
+
+
+def test_of_two_logs_of_one_partition_that_of_the_later_leader_stays(broker: Broker) -> None:
+    broker.create(A, B)
+    append(broker.hosted[B].log, b"old", epoch=1)
+    broker.machine.disk.die("d1")
+    broker.start()
+    broker.create(B)
+    append(broker.hosted[B].log, b"new", epoch=2)
+    assert broker.home(B) == "d0"
+    broker.machine.disk.revive("d1")
+    assert broker.start() == [A, B]
+    assert broker.home(B) == "d0"
+    assert broker.hosted[B].log.epoch_cache.latest_epoch == 2
+    assert not broker.files.exists("d1/t-1")
+    assert broker.files.list("d1")[-1].endswith("-stray")
+
+
+def test_each_folder_has_checkpoints_of_its_own(broker: Broker) -> None:
+    broker.create(A, B)
+    for key in (A, B):
+        folder = broker.folders.home_of(key)
+        assert folder is not None
+        broker.machine.run(folder.high_watermarks.write({key: broker.hosted[key].high_watermark}))
+    assert broker.files.exists("d0/replication-offset-checkpoint")
+    assert broker.files.exists("d1/replication-offset-checkpoint")
+    broker.start()
+    for key, name in ((A, "d0"), (B, "d1")):
+        assert list(broker.of[name].high_watermarks.entries) == [key]
