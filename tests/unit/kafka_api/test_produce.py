@@ -99,7 +99,7 @@ def test_a_partition_hosted_elsewhere_and_an_unknown_one_have_their_own_errors(w
 
 def test_a_partition_in_a_failed_log_folder_has_the_disks_error(world: Any) -> None:
     world.cluster({"here": [1]})
-    world.hosted.failed.add(TopicPartition("here", 0))
+    world.hosted.failed.add(("here", 0))
     assert errors(world.ask(produce(("here", 0)))) == [("here", 0, "KAFKA_STORAGE_ERROR")]
 
 
