@@ -177,7 +177,10 @@ class RealFileSystem:
         self._at(path).mkdir(parents=True, exist_ok=True)
 
     def exists(self, path: str) -> bool:
-        return self._at(path).exists()
+        try:
+            return self._at(path).exists()
+        except PermissionError:  # whoever opens something there is told
+            return False
 
     def list(self, path: str) -> list[str]:
         try:

@@ -27,6 +27,7 @@ from highwater_checker.run_folder.histories import read_history
 from highwater_checker.run_folder.lines import read_traces
 from highwater_checker.segments import read_batches
 from highwater_checker.verdict import Outcome
+from highwater_core.events import EventKind
 from tests.integration.plan_runs import run_plan
 
 pytestmark = pytest.mark.docker
@@ -125,6 +126,23 @@ def test_a_disk_is_full_and_connections_are_half_open(tmp_path: Path) -> None:
         if "No space left" in str(event.detail)  # of a produce that was refused, or a checkpoint
     ]
     assert {event.node for event in met} == {full["node"]}
+
+
+def test_a_log_folder_fails_and_its_broker_is_started_on_a_sound_one(tmp_path: Path) -> None:
+    folder = run((Step(1_500, f.FailFolder("leader of t-0", 7_000)),), 14_000, tmp_path)
+    (failed,) = records(folder)
+    assert failed["proof"] == "the folder has mode 000: it can no longer be opened"
+    assert reverts(folder)[1] == ("the broker has met it; the folder has mode 755 again; running")
+    traced = {event.kind: event for event in read_traces(folder / "trace")}
+    assert traced[EventKind.LOG_FOLDER_FAILED].node == failed["node"]
+    assert traced[EventKind.REPLICAS_FAILED].detail["broker"] == failed["node"]
+    elected = [
+        event.detail
+        for event in read_traces(folder / "trace")
+        if event.kind is EventKind.LEADER_ELECTED and event.topic == "t"
+    ]
+    assert elected[1]["leader"] != failed["node"]
+    assert failed["node"] not in elected[1]["isr"]
 
 
 def test_zookeeper_freezes_and_it_is_told_which_sessions_outlasted_that(tmp_path: Path) -> None:

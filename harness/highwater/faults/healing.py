@@ -25,7 +25,12 @@ from highwater.cluster.cluster import STOPPED, Cluster
 from highwater.cluster.disks import LOST_AT_A_START, holder_of_disks
 from highwater.cluster.images import ensure_faults_image
 from highwater.errors import ImageBuildFailed, NoSuchRun
-from highwater.faults.disks.volumes import has_ballast, make_room
+from highwater.faults.disks.volumes import (
+    has_ballast,
+    is_folder_closed,
+    make_room,
+    reopen_folder,
+)
 from highwater.faults.done import NotDone
 from highwater.faults.helpers import HELPER_KIND
 from highwater.faults.links.namespaces import Namespaces, NotInNamespace, Report, Task
@@ -38,6 +43,7 @@ from highwater.waiting import NeverHappened, eventually
 HEAL_WITHIN_S = 30.0
 OUR_TABLE = f"inet {TABLE}"
 FULL = "its disk is full of ballast"
+CLOSED = "its log folder is closed to it"
 GONE = "its container is gone"
 """Healing cannot bring such a node back: its volume may be gone too."""
 
@@ -229,6 +235,15 @@ class _Healing:
             _note(node.found, [FULL])
             make_room(self._cluster, node.node)
             _note(node.done, ["room made on its disk"])
+        if seen.container != "gone" and is_folder_closed(self._cluster, node.node):
+            _note(node.found, [CLOSED])
+            is_running = seen.container not in STOPPED
+            if is_running:  # it has taken its folder for failed
+                self._cluster.kill(node.node)
+            reopen_folder(self._cluster, node.node)
+            if is_running:
+                self._cluster.start_node(node.node)
+            _note(node.done, ["its folder opened again"])
         if seen.container in STOPPED and self._start_stopped:
             self._cluster.start_node(node.node)
             _note(node.done, ["started"])
@@ -270,6 +285,7 @@ class _Healing:
         if seen.container != "gone":
             node.left += self._wrong_with_start(node)
             node.left += [FULL] if has_ballast(self._cluster, node.node) else []
+            node.left += [CLOSED] if is_folder_closed(self._cluster, node.node) else []
 
     def _look_at(self, node: int) -> NodeSeen:
         try:

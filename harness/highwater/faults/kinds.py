@@ -344,7 +344,16 @@ _DISKS_AND_CLOCKS = (
         examples=(f.DiskFull("broker-1"),),
     ),
     _unsupported(f.DiskErrors, "no file system between a node and its volume refuses operations"),
-    _unsupported(f.FailFolder, "no file system between a node and its volume refuses operations"),
+    Kind(
+        fault=f.FailFolder,
+        do=lambda rooms, name, fault, find: rooms.nodes.fail_folder(fault, find),
+        needs=(Means.ENGINE,),
+        mechanism="a helper on the volume takes all rights from the folder: the broker can open "
+        "nothing there (EACCES), and goes on with what it has open; then kill and start",
+        proof="the engine sees the mode 000; it acts once the broker's trace has log_folder_failed",
+        ends=_UNTIL_HEALED,
+        no_example="its broker meets it with the next checkpoint of something new",
+    ),
     _unsupported(f.SlowDisk, "no file system between a node and its volume slows operations down"),
     Kind(
         fault=f.FlipBit,

@@ -1,4 +1,5 @@
-"""Runs beside a node, on its volumes: empties a disk, flips a bit, fills a disk and makes room.
+"""Runs beside a node, on its volumes: empties a disk, flips a bit, fills a disk and makes room,
+closes the folder.
 
 A program of its own: it imports the standard library alone, and the harness passes its text to the
 python3 of a helper. It reads its task, JSON, from its argument, and writes its report, JSON, to
@@ -23,6 +24,7 @@ BALLAST = ".ballast"
 """The file that fills a disk. Its name is no partition's, so that no broker takes it for one."""
 PROBE = ".probe"
 PAGE_BYTES = 4_096
+CLOSED_MODE, OPEN_MODE, ALL_MODES = 0o000, 0o755, 0o777
 _BLOCKS_BYTES = (1 << 20, PAGE_BYTES)
 
 
@@ -108,6 +110,18 @@ def make_room(folder: str) -> dict[str, Any]:
     return {"ballast": is_there, "refused_before": before, "refused": _try_page(folder)}
 
 
+def close(folder: str) -> dict[str, Any]:
+    """Let nobody without privileges open anything in the folder any more; mode: what it has now."""
+    Path(folder).chmod(CLOSED_MODE)
+    return {"mode": Path(folder).stat().st_mode & ALL_MODES}
+
+
+def reopen(folder: str) -> dict[str, Any]:
+    """Undo close; mode: what the folder has now."""
+    Path(folder).chmod(OPEN_MODE)
+    return {"mode": Path(folder).stat().st_mode & ALL_MODES}
+
+
 def look(folder: str) -> dict[str, Any]:
     """Return whether there is ballast."""
     return {"ballast": (Path(folder) / BALLAST).exists()}
@@ -118,6 +132,8 @@ WORK: dict[str, Callable[..., dict[str, Any]]] = {
     "flip": flip,
     "fill": fill,
     "make_room": make_room,
+    "close": close,
+    "reopen": reopen,
     "look": look,
 }
 

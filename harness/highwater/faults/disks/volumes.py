@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from docker.errors import NotFound
 
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.disks import DATA_FOLDER, DISK_BYTES, DISK_FOLDER
@@ -47,6 +48,10 @@ class _RoomMade(msgspec.Struct, frozen=True):
     ballast: bool
     refused_before: str
     refused: str
+
+
+class _Mode(msgspec.Struct, frozen=True):
+    mode: int
 
 
 class _Looked(msgspec.Struct, frozen=True):
@@ -117,6 +122,45 @@ def has_ballast(cluster: Cluster, node: int) -> bool:
         APIError: the engine refused.
     """
     return cluster.has_sized_disk(node) and _ask(cluster, node, _Looked, do="look").ballast
+
+
+def close_folder(cluster: Cluster, node: int) -> str:
+    """Let a broker open nothing on its disk any more, and return how it is seen.
+
+    Raises:
+        NotDone: it still can, or the helper failed.
+        APIError: the engine refused.
+    """
+    closed = _ask(cluster, node, _Mode, do="close")
+    is_closed = closed.mode == on_volume.CLOSED_MODE and is_folder_closed(cluster, node)
+    prove(is_closed, f"the folder of node {node} has mode {closed.mode:03o}")
+    return "the folder has mode 000: it can no longer be opened"
+
+
+def reopen_folder(cluster: Cluster, node: int) -> str:
+    """Undo close_folder, and return how that is seen.
+
+    Raises:
+        NotDone: the folder is still closed, or the helper failed.
+        APIError: the engine refused.
+    """
+    opened = _ask(cluster, node, _Mode, do="reopen")
+    prove(opened.mode == on_volume.OPEN_MODE, f"the folder of node {node} has {opened.mode:03o}")
+    return f"the folder has mode {opened.mode:03o} again"
+
+
+def is_folder_closed(cluster: Cluster, node: int) -> bool:
+    """Return whether something of ours has closed the node's disk, as the engine sees it.
+
+    Raises:
+        APIError: the engine refused.
+    """
+    try:
+        content, about = cluster.engine.api.get_archive(cluster.container_name(node), DISK_FOLDER)
+    except NotFound:
+        return False
+    content.close()
+    return int(about["mode"]) & on_volume.ALL_MODES == on_volume.CLOSED_MODE
 
 
 def _ask(cluster: Cluster, node: int, report: type[R], **task: object) -> R:

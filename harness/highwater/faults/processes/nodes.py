@@ -9,7 +9,8 @@ from functools import partial
 
 from highwater.cluster.cluster import KILLED_EXIT_CODE, STOPPED, Cluster
 from highwater.cluster.topology import NodeKind
-from highwater.faults.disks.volumes import empty_disk, flip_bit
+from highwater.faults.disks.node_files import newest_trace
+from highwater.faults.disks.volumes import close_folder, empty_disk, flip_bit, reopen_folder
 from highwater.faults.done import Done, Find, found, prove
 from highwater.faults.processes.crash_loops import CrashLoop
 from highwater.faults.processes.stopping import (
@@ -21,6 +22,7 @@ from highwater.faults.processes.stopping import (
 )
 from highwater.waiting import eventually
 from highwater_chaos import faults as f
+from highwater_core.events import EventKind
 
 PROVEN_WITHIN_S = 5.0
 
@@ -62,6 +64,30 @@ class NodeFaults:
         prove(is_broker, f"node {node} is no broker, and has no such files")
         proof = f"{self._kill(node)}, {flip_bit(self._cluster, node, fault.file)}"
         return Done(node, proof, lambda: self.start(node))
+
+    def fail_folder(self, fault: f.FailFolder, find: Find) -> Done:
+        """Close the broker's log folder; it acts once the broker has met that."""
+        node = self._running(fault.node, find)
+        is_broker = self._cluster.topology.node(node).kind is NodeKind.BROKER
+        prove(is_broker, f"node {node} is no broker, and has no log folder")
+        self._ended[node] = None
+        proof = close_folder(self._cluster, node)
+        met: list[bytes] = []
+        """What the broker traced of it, before its next start."""
+
+        def has_met() -> bool:
+            told = EventKind.LOG_FOLDER_FAILED.value.encode()
+            lines = () if met else newest_trace(self._cluster, node)
+            met.extend(line for line in lines if told in line)
+            return bool(met)
+
+        def mend() -> str:
+            said = "the broker has met it" if has_met() else "the broker has not met it"
+            if self._cluster.status(node) == "running":
+                self._kill(node)
+            return f"{said}; {reopen_folder(self._cluster, node)}; {self.start(node)}"
+
+        return Done(node, proof, mend, has_acted=has_met)
 
     def terminate(self, fault: f.Terminate, find: Find) -> Done:
         """Ask the node to stop."""
