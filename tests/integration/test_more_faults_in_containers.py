@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.topology import Topology
-from highwater.faults.disks.volumes import fill_disk
+from highwater.faults.disks.volumes import close_folder, fill_disk
 from highwater.faults.healing import baseline_problems, heal
 from highwater.faults.links.of_cluster import ClusterLinks
 from highwater.faults.processes.stopping import stop_processes
@@ -180,6 +180,16 @@ def test_what_is_stopped_or_full_or_untold_is_found_and_healed(
             "controller-1000": ["its processes go on"],
         }
         assert baseline_problems(cluster) == []
+
+        close_folder(cluster, 0)
+        assert baseline_problems(cluster) == ["broker-0: its log folder is closed to it"]
+        healed = heal(cluster)
+        assert healed.problems == []
+        assert {node.name: node.done for node in healed.nodes}["broker-0"] == [
+            "its folder opened again"
+        ]
+        assert baseline_problems(cluster) == []
+        cluster.wait_until_ready()
 
         # The node is started with its disk as it was; it was never gone.
         before = cluster.copy_broker_data(0, tmp_path / "before")

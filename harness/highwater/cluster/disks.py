@@ -20,7 +20,7 @@ DISK_FOLDER = f"{DATA_FOLDER}/data"
 DISK_BYTES = 64 << 20
 HOLDER_KIND = "disks"
 LOST_AT_A_START = "a broker that is killed loses its own"
-_MODE = "1777"
+SIZED_DISK_MODE = 0o1777
 """Of the volume's folder: whoever a node's image runs as writes there."""
 
 
@@ -47,7 +47,7 @@ def make_disks(
             driver_opts={
                 "type": "tmpfs",
                 "device": "tmpfs",
-                "o": f"size={DISK_BYTES},mode={_MODE}",
+                "o": f"size={DISK_BYTES},mode={SIZED_DISK_MODE:o}",
             },
             labels=run.as_labels(kind=HOLDER_KIND),
         )

@@ -231,10 +231,6 @@ class _Healing:
             self._cluster.rejoin(node.node)
             _note(node.done, [f"put back at {at.address}"])
         self._disarm(node, seen)
-        if seen.container != "gone" and has_ballast(self._cluster, node.node):
-            _note(node.found, [FULL])
-            make_room(self._cluster, node.node)
-            _note(node.done, ["room made on its disk"])
         if seen.container != "gone" and is_folder_closed(self._cluster, node.node):
             _note(node.found, [CLOSED])
             is_running = seen.container not in STOPPED
@@ -244,6 +240,10 @@ class _Healing:
             if is_running:
                 self._cluster.start_node(node.node)
             _note(node.done, ["its folder opened again"])
+        if seen.container != "gone" and has_ballast(self._cluster, node.node):
+            _note(node.found, [FULL])
+            make_room(self._cluster, node.node)
+            _note(node.done, ["room made on its disk"])
         if seen.container in STOPPED and self._start_stopped:
             self._cluster.start_node(node.node)
             _note(node.done, ["started"])
@@ -284,8 +284,9 @@ class _Healing:
         node.left = self._baselines[node.node].wrong_with(seen) + wrong_with_rules(node.rules)
         if seen.container != "gone":
             node.left += self._wrong_with_start(node)
-            node.left += [FULL] if has_ballast(self._cluster, node.node) else []
-            node.left += [CLOSED] if is_folder_closed(self._cluster, node.node) else []
+            is_closed = is_folder_closed(self._cluster, node.node)
+            node.left += [CLOSED] if is_closed else []
+            node.left += [FULL] if not is_closed and has_ballast(self._cluster, node.node) else []
 
     def _look_at(self, node: int) -> NodeSeen:
         try:

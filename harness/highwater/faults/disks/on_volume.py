@@ -24,7 +24,7 @@ BALLAST = ".ballast"
 """The file that fills a disk. Its name is no partition's, so that no broker takes it for one."""
 PROBE = ".probe"
 PAGE_BYTES = 4_096
-CLOSED_MODE, OPEN_MODE, ALL_MODES = 0o000, 0o755, 0o777
+CLOSED_MODE, ALL_MODES = 0o000, 0o777
 _BLOCKS_BYTES = (1 << 20, PAGE_BYTES)
 
 
@@ -116,9 +116,9 @@ def close(folder: str) -> dict[str, Any]:
     return {"mode": Path(folder).stat().st_mode & ALL_MODES}
 
 
-def reopen(folder: str) -> dict[str, Any]:
-    """Undo close; mode: what the folder has now."""
-    Path(folder).chmod(OPEN_MODE)
+def reopen(folder: str, mode: int) -> dict[str, Any]:
+    """Undo close; mode: what the folder has now, of the rights."""
+    Path(folder).chmod(mode)
     return {"mode": Path(folder).stat().st_mode & ALL_MODES}
 
 

@@ -13,7 +13,7 @@ import msgspec
 from docker.errors import NotFound
 
 from highwater.cluster.cluster import Cluster
-from highwater.cluster.disks import DATA_FOLDER, DISK_BYTES, DISK_FOLDER
+from highwater.cluster.disks import DATA_FOLDER, DISK_BYTES, DISK_FOLDER, SIZED_DISK_MODE
 from highwater.faults.disks import on_volume
 from highwater.faults.done import NotDone, prove
 from highwater.faults.helpers import run_helper
@@ -21,6 +21,8 @@ from highwater_chaos.faults import FILE_SUFFIXES, FileKind
 
 _PROGRAM = Path(on_volume.__file__).read_text(encoding="utf-8")
 _FULL = "ENOSPC"
+FOLDER_MODE = 0o755
+"""Of a data folder that the broker itself has made."""
 
 R = TypeVar("R")
 
@@ -131,7 +133,7 @@ def close_folder(cluster: Cluster, node: int) -> str:
         NotDone: it still can, or the helper failed.
         APIError: the engine refused.
     """
-    closed = _ask(cluster, node, _Mode, do="close")
+    closed = _ask(cluster, node, _Mode, _owner(cluster, node), do="close")
     is_closed = closed.mode == on_volume.CLOSED_MODE and is_folder_closed(cluster, node)
     prove(is_closed, f"the folder of node {node} has mode {closed.mode:03o}")
     return "the folder has mode 000: it can no longer be opened"
@@ -144,8 +146,10 @@ def reopen_folder(cluster: Cluster, node: int) -> str:
         NotDone: the folder is still closed, or the helper failed.
         APIError: the engine refused.
     """
-    opened = _ask(cluster, node, _Mode, do="reopen")
-    prove(opened.mode == on_volume.OPEN_MODE, f"the folder of node {node} has {opened.mode:03o}")
+    mode = SIZED_DISK_MODE if cluster.has_sized_disk(node) else FOLDER_MODE
+    opened = _ask(cluster, node, _Mode, _owner(cluster, node), do="reopen", mode=mode)
+    is_open = opened.mode == mode & on_volume.ALL_MODES
+    prove(is_open, f"the folder of node {node} has mode {opened.mode:03o}")
     return f"the folder has mode {opened.mode:03o} again"
 
 
@@ -163,7 +167,12 @@ def is_folder_closed(cluster: Cluster, node: int) -> bool:
     return int(about["mode"]) & on_volume.ALL_MODES == on_volume.CLOSED_MODE
 
 
-def _ask(cluster: Cluster, node: int, report: type[R], **task: object) -> R:
+def _owner(cluster: Cluster, node: int) -> str:
+    """Return whose the folder is, who may close it without any capability; "" is the image's."""
+    return "0" if cluster.has_sized_disk(node) else ""
+
+
+def _ask(cluster: Cluster, node: int, report: type[R], user: str = "", **task: object) -> R:
     about = cluster.engine.api.inspect_container(cluster.container_name(node))
     places = {
         mount["Name"]: {"bind": mount["Destination"], "mode": "rw"}
@@ -177,6 +186,7 @@ def _ask(cluster: Cluster, node: int, report: type[R], **task: object) -> R:
         cluster.labels,
         volumes=places,
         network_mode="none",
+        user=user,
     )
     try:
         return msgspec.json.decode(said, type=report)
