@@ -148,6 +148,20 @@ def _a_leader_without_zookeeper_went_on(trace: Trace) -> bool:
     )
 
 
+def _the_failed_folders_broker_was_left_and_came_back(trace: Trace) -> bool:
+    """The controller heard of it while the broker ran, another led, and it joined the ISR again."""
+    (failed,) = _of(trace, Kind.LOG_FOLDER_FAILED)
+    (heard,) = _of(trace, Kind.REPLICAS_FAILED)
+    back = [
+        event
+        for event in _of(trace, Kind.ISR_CHANGED)
+        if event.ts_ns > heard.ts_ns and failed.node in event.detail["isr"]
+    ]
+    leaders = _leaders(trace)
+    is_left = heard.detail["broker"] == failed.node == leaders[0] != leaders[1]
+    return is_left and bool(back)
+
+
 SITUATIONS: dict[str, Callable[[Trace], bool]] = {
     "leader_killed_with_an_unreplicated_tail": _the_tail_was_cut_off,
     "slow_follower_then_the_leader_dies": _an_unclean_election,
@@ -158,6 +172,7 @@ SITUATIONS: dict[str, Callable[[Trace], bool]] = {
     "follower_cuts_to_a_lagging_high_watermark": _a_follower_cut_to_its_high_watermark,
     "an_election_in_the_old_epoch": _a_tail_was_the_leaders_alone,
     "a_new_follower_cuts_nothing": _a_tail_was_the_leaders_alone,
+    "leaders_log_folder_fails": _the_failed_folders_broker_was_left_and_came_back,
     "a_new_follower_cuts_too_much": _a_tail_was_the_leaders_alone,
 }
 """What each plan is made for, as a trace tells it."""
