@@ -49,6 +49,12 @@ WATCHES_AND_TIMERS = [
     events.RebalanceDue(),
     events.RefusedDeletionsDue(),
     events.IsrChangesNotified(),
+    events.LogFolderEventsNotified(),
+    events.LeaderAndIsrAnswered(
+        B1,
+        messages.LeaderAndIsrRequest(NodeId(1000), ControllerEpoch(1), BrokerEpoch(1), False, ()),
+        messages.CommandResponse(ErrorCode.NONE),
+    ),
     events.ClientRequestsDue(),
     events.StopReplicaAnswered(
         B1,
