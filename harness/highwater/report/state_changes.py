@@ -289,6 +289,14 @@ _MET: Mapping[EventKind, Callable[[Mapping[str, Any]], Met]] = {
         (),
     ),
     EventKind.BROKERS_CHANGED: _brokers_changed,
+    EventKind.LOG_FOLDERS_CHANGED: lambda detail: (
+        f"log folders of brokers {_ids(detail['brokers'])} have changed",
+        detail["brokers"],
+    ),
+    EventKind.REPLICAS_FAILED: lambda detail: (
+        f"broker {detail['broker']}'s disk refuses {', '.join(detail['partitions'])}",
+        (detail["broker"],),
+    ),
     EventKind.SHUTDOWN_BEGUN: lambda detail: (
         f"broker {detail['broker']} is to stop",
         (detail["broker"],),

@@ -252,3 +252,13 @@ def test_as_json_each_line_is_an_object_and_filters_apply(folder: Path) -> None:
 def test_what_does_not_go_together_is_told(arguments: list[str], says: str) -> None:
     result = logs(*arguments)
     assert says in str(result.exception)
+
+
+def test_a_failed_log_folder_is_told_with_its_broker_and_replicas() -> None:
+    made = Traces()
+    made.add(K.LOG_FOLDERS_CHANGED, brokers=[2])
+    made.add(K.REPLICAS_FAILED, broker=2, partitions=["t-0", "t-1"])
+    assert printed(made.events) == (
+        f"    0.000 s [Controller {C0} epoch 1: log folders of brokers 2 have changed\n"
+        f"    1.000 s [Controller {C0} epoch 1: broker 2's disk refuses t-0, t-1\n"
+    )
