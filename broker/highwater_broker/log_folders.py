@@ -32,6 +32,8 @@ class LogFolders:
         self._storage = storage
         self._homes: dict[TopicPartition, ReplicaLogs] = {}
         self._counts = {id(folder): 0 for folder in folders}
+        self._unmade: dict[TopicPartition, None] = {}
+        """Replicas that could not be made: they are in no folder, whatever has failed since."""
 
     # ------------------------------------------------------------ which are there
 
@@ -59,7 +61,8 @@ class LogFolders:
         home = self._homes.get(key)
         if home is not None:
             return not home.is_failed
-        return bool(self.sound()) and (is_new or not self.has_failed)
+        is_nowhere = is_new or key in self._unmade or not self.has_failed
+        return bool(self.sound()) and is_nowhere
 
     # ------------------------------------------------------------ start
 
@@ -176,12 +179,17 @@ class LogFolders:
             home = min(sound, key=lambda each: self._counts[id(each)])
         if home is None or home.is_failed:
             raise LogRefused(ErrorCode.KAFKA_STORAGE_ERROR, f"{key}: its log folder has failed")
+        if key not in self._homes:
+            self._unmade[key] = None
         self._put_home(key, home)
         try:
-            return await home.create(key, topic_id, config)
-        finally:
-            if not home.has_folder_of(key):
+            hosted = await home.create(key, topic_id, config)
+        except (LogRefused, OSError):
+            if key in self._unmade:
                 self.let_go(key)
+            raise
+        self._unmade.pop(key, None)
+        return hosted
 
     async def forget_absent(self, keys: Iterable[TopicPartition]) -> None:
         """Have no checkpoint list those that have no folder: see `ReplicaLogs.forget_absent`."""

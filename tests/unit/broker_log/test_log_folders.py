@@ -210,3 +210,20 @@ def test_each_folder_has_checkpoints_of_its_own(broker: Broker) -> None:
     broker.start()
     for key, name in ((A, "d0"), (B, "d1")):
         assert list(broker.of[name].high_watermarks.entries) == [key]
+
+
+def test_a_replica_that_a_failing_folder_refused_to_make_is_made_in_another(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str) -> None:
+        raise OSError(13, "permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(broker.of["d0"]._files, "make_folder", refuse)
+        with pytest.raises(SimulationFailed, match="permission denied"):
+            broker.create(A)
+    assert broker.folders.fail("d0") == []
+    assert broker.folders.may_start(A, is_new=False), "it is known not to be there"
+    assert not broker.folders.may_start(B, is_new=False)
+    broker.machine.crash()
+    assert broker.home(A) == ""

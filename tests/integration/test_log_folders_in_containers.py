@@ -1,0 +1,74 @@
+"""A broker with two log folders on containers: one of them fails, and costs its replicas alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.disks import DISK_FOLDER
+from highwater.cluster.topics import create_topic
+from highwater.cluster.topology import Topology
+from highwater.run_folder import new_run_id
+from highwater.waiting import eventually
+from highwater_core.ids import TopicPartition
+
+pytestmark = pytest.mark.docker
+
+FIRST, SECOND = TopicPartition("first", 0), TopicPartition("second", 0)
+SETTINGS = {
+    "log_folders": "d0,d1",
+    "high_watermark_checkpoint_interval_ms": 300,
+}
+WITHIN_S = 60.0
+
+
+def leaders(cluster: Cluster) -> dict[TopicPartition, tuple[int, tuple[int, ...]]]:
+    """Return each partition's leader and ISR, as the leaders say."""
+    seen = [cluster.try_snapshot(broker) for broker in cluster.topology.broker_ids]
+    return {
+        replica.topic_partition: (node.node_id, tuple(sorted(replica.isr)))
+        for node in seen
+        if node is not None
+        for replica in node.replicas
+        if replica.role == "leader"
+    }
+
+
+def in_broker(cluster: Cluster, broker: int, *command: str) -> str:
+    container = cluster.engine.containers.get(cluster.container_name(broker))
+    code, said = container.exec_run(list(command))
+    assert code == 0, said
+    return str(said.decode())
+
+
+def test_one_of_two_folders_fails_and_the_other_goes_on() -> None:
+    topology = Topology(
+        brokers=2, controllers=1, session_timeout_ms=2_000, broker_settings=SETTINGS
+    )
+    with Cluster(topology, new_run_id("test")) as cluster:
+        cluster.start()
+        for topic in ("first", "second"):
+            create_topic(cluster, topic, replicas=((0, 1),))
+        folders = in_broker(
+            cluster, 0, "sh", "-c", f"cd {DISK_FOLDER}; ls -d d?/first-0 d?/second-0"
+        )
+        assert folders.split() == ["d0/first-0", "d1/second-0"]
+        in_broker(cluster, 0, "chmod", "000", f"{DISK_FOLDER}/d0")
+        # The next new replica goes to the folder with the fewest, the first of two, and meets it.
+        create_topic(cluster, "third", replicas=((1, 0),), broker=1)
+        eventually(
+            lambda: leaders(cluster).get(FIRST) == (1, (1,)),
+            within=WITHIN_S,
+            what="broker 1 leads the first topic alone",
+            state=lambda: leaders(cluster),
+        )
+        assert leaders(cluster)[SECOND] == (0, (0, 1))
+        in_broker(cluster, 0, "chmod", "755", f"{DISK_FOLDER}/d0")
+        cluster.kill(0)
+        cluster.start_node(0)
+        eventually(
+            lambda: leaders(cluster).get(FIRST) == (1, (0, 1)),
+            within=WITHIN_S,
+            what="the replica is in sync again",
+            state=lambda: leaders(cluster),
+        )
