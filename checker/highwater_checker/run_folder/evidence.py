@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from highwater_checker.finding import CheckResult
 from highwater_checker.history import Acknowledged, HistoryEvent, Sends, client_of
+from highwater_checker.lives import Life, Lives
 from highwater_checker.looks import Look, decode_looks
 from highwater_checker.probes import Probe, decode_probes
 from highwater_checker.run_folder import names
@@ -36,7 +37,7 @@ from highwater_checker.run_folder.lines import read_lines, read_traces
 from highwater_checker.run_folder.replica_logs import ReplicaLogs, read_replica_logs
 from highwater_checker.verdict import Requirement
 from highwater_core.events import EventKind, TraceEvent
-from highwater_core.ids import TopicPartition
+from highwater_core.ids import NO_TOPIC_ID, TopicPartition
 
 T = TypeVar("T")
 
@@ -173,20 +174,27 @@ def _unexplained_starts(
 ) -> list[str]:
     """Return which logs start above all that a broker traced of letting records go.
 
+    Of a topic that was deleted and made again, what its latest life let go of counts: that of the
+    last replica that began to lead.
     What lies below a log's start is not asked for: retention took it, or else it is lost.
     """
-    moved: dict[TopicPartition, int] = {}
-    for event in traces:
-        at = event.topic_partition
-        if event.kind is EventKind.LOG_START_MOVED and at is not None:
-            moved[at] = max(moved.get(at, 0), event.offset or 0)
+    moved: dict[Life | None, int] = {}
+    latest: dict[TopicPartition, Life | None] = {}
+    lives = Lives(traces)
+    for event in sorted(traces, key=lambda each: each.ts_ns):
+        life, at = lives.of_event(event), event.topic_partition
+        if event.kind is EventKind.LOG_START_MOVED and life is not None:
+            moved[life] = max(moved.get(life, 0), event.offset or 0)
+        elif event.kind is EventKind.BECAME_LEADER and at is not None:
+            latest[at] = life
     by_disks = {(each.topic, each.partition) for each in excused}
     return [
         f"{at} of broker {log.broker_id}: it starts at {log.log_start_offset}, and no trace says "
         "that retention let go of as much"
         for at, group in logs.by_partition.items()
         for log in group
-        if log.log_start_offset > moved.get(at, 0) and at not in by_disks
+        if log.log_start_offset > moved.get(latest.get(at, (at, NO_TOPIC_ID)), 0)
+        and at not in by_disks
     ]
 
 

@@ -28,7 +28,7 @@ from highwater_checker.run_folder.documents import (
 from highwater_checker.run_folder.names import LOOKS
 from highwater_checker.verdict import Outcome, Requirement, Verdict
 from highwater_core.events import EventKind
-from highwater_core.ids import NodeId, Offset
+from highwater_core.ids import NodeId, Offset, TopicId
 from highwater_core.traces import decode_events, encode_event
 from highwater_wire.kafka.record_batch import build_batch
 from tests.support.run_on_disk import (
@@ -248,6 +248,25 @@ def test_a_log_that_starts_above_what_retention_let_go_of_is_told(run: Path) -> 
     moved = replace(event, seq=1, kind=EventKind.LOG_START_MOVED, offset=1, detail={})
     path.write_bytes(path.read_bytes() + encode_event(moved) + b"\n")
     assert "it starts at" not in said(judge_run(run))
+
+
+def test_what_an_earlier_topic_of_the_name_let_go_of_explains_no_start(run: Path) -> None:
+    segment(run, 1).write_bytes(b"")
+    replica = replace(broker(1).replicas[0], log_start_offset=Offset(1))
+    look = Look(99, {0: broker(0), 1: replace(broker(1), replicas=(replica,))})
+    write(run / FINAL_LOOK.name, FINAL_LOOK.encode(look))
+    path = run / "trace" / "broker-0-1.jsonl"
+    (led,) = decode_events([path.read_bytes()])
+    first, second = TopicId("first"), TopicId("second")
+    moved = replace(led, kind=EventKind.LOG_START_MOVED, offset=1, detail={})
+    begun = replace(led, seq=1, ts_ns=7, topic_id=second)
+    deleted = replace(led, node=1000, kind=EventKind.TOPIC_DELETED, partition=None, detail={})
+    write(run / "trace" / "controller-1000-1.jsonl", encode_event(deleted) + b"\n")
+    for topic_id, is_told in ((first, True), (second, False)):
+        of_life = replace(moved, seq=2, ts_ns=8, topic_id=topic_id)
+        lines = (replace(led, topic_id=first), begun, of_life)
+        path.write_bytes(b"".join(encode_event(each) + b"\n" for each in lines))
+        assert ("it starts at 1" in said(judge_run(run))) is is_told
 
 
 def test_a_history_of_no_process_is_told(run: Path) -> None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from highwater.errors import HarnessError
 from highwater.runs.plans.replaying import replay
 from highwater.search.judging import expected_of, steps_of
-from highwater_chaos.plan import Plan
+from highwater_chaos.plan import Expected, Plan
 from highwater_chaos.words import say_step
 from highwater_checker.verdict import Outcome
 
@@ -18,6 +18,8 @@ class NotAScenario(HarnessError):
 
 def make_scenario(plan: Plan, title: str = "", bug: str = "") -> Plan:
     """Run the plan, and return it with the result as the one that every commit must show.
+
+    How many acknowledgements and takeovers the plan asks for at least stays as it is.
 
     bug: the planted bug; "" is the one that the plan itself names, or none.
 
@@ -31,5 +33,10 @@ def make_scenario(plan: Plan, title: str = "", bug: str = "") -> Plan:
         raise NotAScenario(f"a scenario's steps must all be done; not done: {'; '.join(idle)}")
     if replayed.verdict.outcome is Outcome.UNKNOWN:
         raise NotAScenario(f"its run proves nothing: {'; '.join(replayed.verdict.reasons)}")
-    expected = expected_of(replayed.found, replayed.bug)
+    asked = plan.expected or Expected()
+    expected = replace(
+        expected_of(replayed.found, replayed.bug),
+        least_acknowledged=asked.least_acknowledged,
+        least_takeovers=asked.least_takeovers,
+    )
     return replace(plan, title=title or plan.title, commit="", expected=expected)

@@ -1,0 +1,19 @@
+"""A scenario that is made of a plan asks for as much as the plan did."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from highwater.project import project_root
+from highwater.runs.plans.scenarios import make_scenario
+from highwater_chaos.plan import Expected, decode_plan
+
+LEADER_KILLED = project_root() / "tests" / "scenarios" / "leader_killed.json"
+
+
+def test_a_scenario_keeps_the_least_that_its_plan_asks_for() -> None:
+    asked = Expected(least_acknowledged=3, least_takeovers=1)
+    plan = replace(decode_plan(LEADER_KILLED.read_bytes()), expected=asked)
+    made = make_scenario(plan).expected
+    assert made is not None
+    assert (made.verdict, made.least_acknowledged, made.least_takeovers) == ("pass", 3, 1)
