@@ -483,8 +483,6 @@ class ReplicaManager:
             partition.stop(partition.leader_epoch)
             partition.trace(EventKind.REPLICA_STOPPED, deleted=False)
 
-    # ------------------------------------------------------------ periodic work
-
     def maybe_shrink_isrs(self) -> None:
         """Propose smaller ISRs where members lag; high watermarks that waited may rise."""
         now_ms = self._ports.runtime.now_ms()
