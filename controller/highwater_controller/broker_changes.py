@@ -23,7 +23,15 @@ from highwater_core.messages import BrokerEndpoints
 
 
 async def on_brokers_changed(term: Term) -> None:
-    """Compare the registrations with the brokers known and act on the difference."""
+    """Compare the registrations with the brokers known and act on the difference.
+
+    A broker that registered anew is among the failed and among the started.
+    Ordering: channels of the failed closed -> what they led Offline, then Online by an election ->
+    their replicas Offline, out of the ISRs -> their deletions halted -> channels of the started
+    opened -> replicas that lost records given up -> UpdateMetadata -> replicas of the started
+    Online, each broker with its init command -> leaders elected where there is none -> deletions
+    resumed -> reassignments advanced.
+    """
     known = term.context.live_brokers
     found = await read_brokers(term)
     started = [broker for broker in found if broker not in known]

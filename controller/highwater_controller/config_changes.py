@@ -40,7 +40,12 @@ async def load_config_changes(term: Term) -> None:
 
 
 async def on_config_changes(term: Term) -> None:
-    """Act on what was announced since the last look, and remove what is old."""
+    """Act on what was announced since the last look, and remove what is old.
+
+    Ordering: announcements read, and watched -> brokers' configurations read that changed ->
+    elections of partitions without a leader, where unclean ones are allowed now -> announcements
+    removed that are old.
+    """
     seen = term.context.config_changes
     now_ms = term.runtime.now_ms()
     names = await term.store.children(CONFIG_CHANGES, watch=True)

@@ -26,6 +26,8 @@ async def on_controlled_shutdown(
     """Elect others for what the broker leads, stop what it follows; return what it still leads.
 
     Partitions with one replica are not counted: nobody could take them over.
+    Ordering: the broker may not be elected any more -> what it leads Online under another leader ->
+    what it follows Offline, out of the ISRs -> answered.
     """
     context = term.context
     broker = request.broker_id

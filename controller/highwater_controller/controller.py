@@ -249,7 +249,12 @@ class Controller:
     # ------------------------------------------------------------ terms
 
     async def _look_who_leads(self) -> None:
-        """Go on leading, follow another controller, or win the election and take charge."""
+        """Go on leading, follow another controller, or win the election and take charge.
+
+        Ordering: who led and lost /controller resigns -> stands for election -> who lost waits for
+        the next change; who won takes charge (fail_over), and starts the term's timers.
+        Source: docs/explanation/replication.md, "The controller", Election.
+        """
         if self.term is not None:
             if await self._election.is_still_won():
                 return

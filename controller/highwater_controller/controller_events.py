@@ -31,29 +31,31 @@ class ControllerZnodeChanged:
 
 @dataclass(frozen=True, slots=True)
 class BrokersChanged:
-    pass
+    """A broker registered or went, in /brokers/ids, or wrote its registration anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsChanged:
-    pass
+    """A topic's znode was created in /brokers/topics, or removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicZnodeChanged:
+    """A topic's znode was written: /brokers/topics/T."""
+
     topic: str
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionStateChanged:
-    """Only states that were malformed are watched."""
+    """A state znode was written: /brokers/topics/T/partitions/P/state, watched if malformed."""
 
     partition: TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
 class DeletionsRequested:
-    pass
+    """A topic was marked for deletion in /admin/delete_topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class RefusedDeletionsDue:
 
 @dataclass(frozen=True, slots=True)
 class IsrChangesNotified:
-    pass
+    """A leader wrote ISRs itself (preset v3) and said so in /isr_change_notification."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,8 @@ class LeaderAndIsrAnswered:
 
 @dataclass(frozen=True, slots=True)
 class StopReplicaAnswered:
+    """A broker answered a StopReplica that deletes replicas."""
+
     broker_id: NodeId
     request: StopReplicaRequest
     response: CommandResponse

@@ -27,13 +27,13 @@ from highwater_core.fail_points import FailPoint
 
 
 async def fail_over(term: Term) -> None:
-    """Take charge, in this order:
+    """Take charge of the cluster.
 
-    notifications dropped, since all state is read afterwards -> brokers' configurations, brokers,
-    topics, states loaded, watches set -> deletions known -> replicas that lost records and leaders
-    that restarted, while nobody looked, given up -> UpdateMetadata -> live replicas Online, each
-    broker with its init command -> leaders elected where there is none -> the dead removed from
-    ISRs -> reassignments, deletions and preferred elections resumed.
+    Ordering: notifications dropped, since all state is read afterwards -> brokers' configurations,
+    brokers, topics, states loaded, watches set -> deletions known -> replicas that lost records and
+    leaders that restarted, while nobody looked, given up -> UpdateMetadata -> live replicas Online,
+    each broker with its init command -> leaders elected where there is none -> the dead removed
+    from ISRs -> reassignments, deletions and preferred elections resumed.
     """
     context = term.context
     await delete_notifications(term)

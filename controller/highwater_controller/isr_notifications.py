@@ -16,7 +16,11 @@ from highwater_core.znodes import MalformedZnode
 
 
 async def on_isr_changes_notified(term: Term) -> None:
-    """Read the states that changed, tell all brokers, and delete the notifications read."""
+    """Read the states that changed, tell all brokers, and delete the notifications read.
+
+    Ordering: notifications read, and watched -> the states that they name read -> UpdateMetadata ->
+    reassignments advanced -> notifications deleted: a controller that dies before leaves them.
+    """
     paths = await _notifications(term)
     named: dict[TopicPartition, None] = {}
     for path in paths:

@@ -121,7 +121,12 @@ def _to_result(term: Term, at: TopicPartition, fault: Refused | None) -> Partiti
 
 
 async def on_preferred_elections_written(term: Term) -> None:
-    """Hold the elections that /admin/preferred_replica_election asks for, and remove it."""
+    """Hold the elections that /admin/preferred_replica_election asks for, and remove it.
+
+    Ordering: the znode read, and watched -> each partition Online again, led by its preferred
+    replica, if that is live and in sync -> the znode removed: a controller that dies before leaves
+    it to the next one.
+    """
     named = await read_preferred_elections(term)
     if not named:
         return
@@ -135,7 +140,9 @@ async def rebalance_leaders(term: Term) -> None:
 
     A broker lacks those that it is preferred for and does not lead; too many is more than the
     percentage of the settings. Partitions whose replicas are being moved are left alone.
-    Source: Kafka's checkAndTriggerAutoLeaderRebalance.
+    Ordering: each live broker's share of what it is preferred for is reckoned -> of a broker that
+    lacks too much: preferred elections.
+    Source: KIP-460; Kafka's KafkaController.checkAndTriggerAutoLeaderRebalance.
     """
     context = term.context
     limit = term.settings.leader_imbalance_per_broker_percentage

@@ -116,7 +116,12 @@ def find_target(term: Term, at: TopicPartition, replicas: Brokers | None) -> Bro
 
 
 async def on_reassignments_written(term: Term) -> None:
-    """Begin what /admin/reassign_partitions asks for; what cannot be done is taken out of it."""
+    """Begin what /admin/reassign_partitions asks for; what cannot be done is taken out of it.
+
+    Ordering: the znode read, and watched -> each target checked -> the topics' znodes written ->
+    leader epochs raised -> replicas that come New -> what cannot be done taken out of the znode ->
+    reassignments whose target is in sync completed.
+    """
     wanted = sorted((await read_reassignments(term)).items())
     context = term.context
     for some in pieces(wanted):

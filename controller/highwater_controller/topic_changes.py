@@ -32,7 +32,13 @@ from highwater_core.znodes import MalformedZnode
 
 
 async def on_topics_changed(term: Term) -> None:
-    """Compare the topics with those known and act on the difference."""
+    """Compare the topics with those known and act on the difference.
+
+    Ordering: of vanished topics clients told that nobody leads -> their replicas stopped and
+    deleted, the topics forgotten -> new topics' znodes and states read -> their partitions New ->
+    their replicas New -> the partitions Online, by which the first live replica leads -> the
+    replicas Online, those of dead brokers Offline -> deletions begun that were asked for already.
+    """
     context = term.context
     names = await read_topic_names(term)
     present = frozenset(names)
@@ -52,7 +58,12 @@ async def on_topics_changed(term: Term) -> None:
 
 
 async def on_topic_znode_changed(term: Term, topic: str) -> None:
-    """Take in partitions that were added, a repair, or another topic of the same name."""
+    """Take in partitions that were added, a repair, or another topic of the same name.
+
+    Ordering: where the topic has another id, the known one stopped and forgotten, the other taken
+    in as a new one -> else the topic's znode read -> its added partitions brought up as those of a
+    new topic.
+    """
     if term.context.is_known(topic) and await _is_another_topic(term, topic):
         _stop_vanished(term, topic)
     if not term.context.is_known(topic):
@@ -62,7 +73,11 @@ async def on_topic_znode_changed(term: Term, topic: str) -> None:
 
 
 async def on_partition_state_repaired(term: Term, partition: TopicPartition) -> None:
-    """Read a state znode again that was malformed, and take the partition up."""
+    """Read a state znode again that was malformed, and take the partition up.
+
+    Ordering: the state read -> replicas that lost records given up -> LeaderAndIsr to the assigned
+    -> a leader elected where there is none -> its reassignment resumed.
+    """
     context = term.context
     if partition not in context.unreadable_partitions or partition not in context.assignments:
         return

@@ -47,7 +47,13 @@ async def load_deletions(term: Term) -> None:
 
 
 async def on_deletions_requested(term: Term) -> None:
-    """Begin the deletions that /admin/delete_topics asks for."""
+    """Begin the deletions that /admin/delete_topics asks for.
+
+    Ordering: requests read, and watched; of a topic that is not there removed, of one whose
+    replicas are being moved put off -> partitions Offline, then NonExistent -> clients told that
+    nobody leads -> live replicas Offline, then DeletionStarted; those of dead brokers
+    DeletionIneligible, which halts the topic's deletion.
+    """
     await load_deletions(term)
     await resume_deletions(term)
 
@@ -101,7 +107,10 @@ async def fail_deletions(term: Term, replicas: Iterable[Replica]) -> None:
 
 
 async def retry_refused(term: Term) -> None:
-    """Try again what live brokers could not carry out."""
+    """Try again what live brokers could not carry out.
+
+    Ordering: as on_deletions_requested, for the topics that brokers refused to delete.
+    """
     refused, term.context.refused_deletions = term.context.refused_deletions, {}
     term.context.topics_ineligible_for_deletion.difference_update(refused)
     await resume_deletions(term)
@@ -113,6 +122,9 @@ async def on_stop_replica_answered(
     """Take in which replicas a broker has deleted.
 
     An answer of an earlier registration says nothing: what was begun anew since is awaited.
+    Ordering: deleted replicas DeletionSuccessful -> refused ones DeletionIneligible, their topics
+    tried again after command_timeout_ms -> topics whose replicas are all deleted: znodes removed,
+    replicas NonExistent, topic forgotten.
     """
     context = term.context
     if request.broker_epoch not in (NO_BROKER_EPOCH, context.broker_epoch(broker_id)):

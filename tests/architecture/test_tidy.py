@@ -5,13 +5,18 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from highwater_controller.controller_events import ControllerEvent
+from highwater_controller.logic import partition_states, replica_states
 from highwater_core.config import INVARIANTS, PRESETS, PROMISES, Preset
 from highwater_core.errors import MEANINGS, ErrorCode
+from highwater_core.messages import ControllerCommand
 
 ROOT = Path(__file__).parents[2]
 FUNCTION_LINES_MAX = 70
@@ -145,6 +150,31 @@ def test_no_bench_imports_a_test() -> None:
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "tests"
     ]
     assert found == []
+
+
+def test_the_page_of_the_controller_has_every_event_with_its_steps_and_source() -> None:
+    page = (ROOT / "docs/reference/controller-events.md").read_text()
+    sections = {part.split("\n")[0]: part for part in page.split("\n## ")[1:]}
+    of_requests = {"ClientRequestsDue", "RequestReceived"}
+    for event in get_args(ControllerEvent):
+        assert f"[{event.__name__}](#" in page
+        if event.__name__ not in of_requests:
+            section = sections[event.__name__]
+            assert "\n1. " in section
+            assert "\nSource: " in section
+    for request in get_args(ControllerCommand):
+        assert f"| `{request.__name__}`" in sections["Requests"]
+
+
+@pytest.mark.parametrize("moves", [partition_states.EFFECTS, replica_states.EFFECTS])
+def test_the_page_of_state_machines_draws_every_move_and_no_other(
+    moves: Mapping[tuple[StrEnum, StrEnum], StrEnum],
+) -> None:
+    page = (ROOT / "docs/reference/state-machines.md").read_text()
+    states = {str(state) for move in moves for state in move}
+    drawn = re.findall(r"^    (\w+) --> (\w+): (\w+)$", page, re.MULTILINE)
+    of_machine = {((one, other), effect) for one, other, effect in drawn if one in states}
+    assert of_machine == {((str(a), str(b)), str(effect)) for (a, b), effect in moves.items()}
 
 
 def test_every_error_code_has_its_meaning() -> None:

@@ -12,6 +12,7 @@ class PartitionState(StrEnum):
     """How far a partition has come, as the active controller sees it."""
 
     NON_EXISTENT = "NonExistentPartition"
+    """Of no topic that the controller knows, or being deleted."""
     NEW = "NewPartition"
     """Assigned, without a leader so far: it has no state znode."""
     ONLINE = "OnlinePartition"
@@ -24,6 +25,7 @@ class PartitionEffect(StrEnum):
     """What a move needs besides the new state in memory."""
 
     REMEMBER = "remember"
+    """Nothing is written."""
     CREATE_STATE = "create_state"
     """The first live replica leads, all live ones are the ISR; the state znode is created."""
     ELECT = "elect"

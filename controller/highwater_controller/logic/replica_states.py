@@ -15,18 +15,26 @@ class ReplicaState(StrEnum):
     """How far one replica of a partition has come, as the active controller sees it."""
 
     NON_EXISTENT = "NonExistentReplica"
+    """Of no partition that the controller knows, or deleted."""
     NEW = "NewReplica"
+    """Assigned; its broker may be told, and follows."""
     ONLINE = "OnlineReplica"
+    """Its broker lives, and has been told to lead or to follow."""
     OFFLINE = "OfflineReplica"
+    """Its broker is dead, or it was told to stop."""
     DELETION_STARTED = "ReplicaDeletionStarted"
+    """Its broker was told to delete it, and has not answered."""
     DELETION_SUCCESSFUL = "ReplicaDeletionSuccessful"
+    """Its broker has confirmed that it is deleted."""
     DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
+    """It is to be deleted, and its broker is dead or has refused."""
 
 
 class ReplicaEffect(StrEnum):
     """What a move needs besides the new state in memory."""
 
     REMEMBER = "remember"
+    """Nothing is sent."""
     SEND_NEW = "send_new"
     """LeaderAndIsr with is_new to the replica, once its partition has a leadership."""
     SEND_LEADERSHIP = "send_leadership"
@@ -34,7 +42,9 @@ class ReplicaEffect(StrEnum):
     STOP = "stop"
     """StopReplica without deletion; out of the ISR; LeaderAndIsr to the other replicas."""
     STOP_AND_DELETE = "stop_and_delete"
+    """StopReplica that deletes."""
     FORGET = "forget"
+    """Nothing is sent; the replica is known no longer."""
 
 
 _S = ReplicaState
