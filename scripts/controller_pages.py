@@ -173,8 +173,8 @@ def controller_events_page() -> str:
         "## What ends a term",
         "A lost session, an operation of ZooKeeper that fails, and `/controller` in another's "
         "hands end the\nterm at once, in the middle of whatever is done: what waits is answered "
-        "with NOT_CONTROLLER, what\nwas begun with REQUEST_TIMED_OUT, and the next controller starts "
-        "from what ZooKeeper holds\n(KAFKA-2300).",
+        "with NOT_CONTROLLER, what\nwas begun with REQUEST_TIMED_OUT, and the next controller "
+        "starts from what ZooKeeper holds\n(KAFKA-2300).",
     )
 
 

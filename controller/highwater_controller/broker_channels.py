@@ -25,6 +25,7 @@ from highwater_core.messages import (
     BrokerEndpoints,
     CommandResponse,
     LeaderAndIsrRequest,
+    UnansweredCommand,
 )
 from highwater_core.ports import CallFailed, CallRefused, ControlPlane, Trace
 from highwater_core.runtime import Event, Runtime, Task, TaskScope
@@ -44,6 +45,8 @@ class BrokerChannel:
     def __init__(self, broker: BrokerEndpoints, queued: Event, numbers: Iterator[int]) -> None:
         self.broker = broker
         self.is_init_settled = False
+        self.sent_at_ms: int | None = None
+        """When the command in flight was sent for the first time; None when none is in flight."""
         self._queued = queued
         self._waiting: deque[BrokerCommand] = deque()
         self._numbers = numbers
@@ -67,6 +70,14 @@ class BrokerChannel:
 
     def answered(self) -> None:
         self._waiting.popleft()
+        self.sent_at_ms = None
+
+    def unanswered(self, now_ms: int, timeout_ms: int) -> UnansweredCommand | None:
+        """Return the command in flight if it has waited for timeout_ms or longer."""
+        if self.sent_at_ms is None or now_ms - self.sent_at_ms < timeout_ms:
+            return None
+        request = type(self._waiting[0]).__name__
+        return UnansweredCommand(self.broker.broker_id, request, now_ms - self.sent_at_ms)
 
 
 class BrokerChannels:
@@ -118,6 +129,15 @@ class BrokerChannels:
         """How many commands wait in all."""
         return sum(channel.depth for channel, _ in self._channels.values())
 
+    def unanswered(self) -> tuple[UnansweredCommand, ...]:
+        """Return, by broker, the commands that have waited for command_timeout_ms or longer."""
+        now_ms, timeout_ms = self._runtime.now_ms(), self._settings.command_timeout_ms
+        found = (
+            self._channels[broker][0].unanswered(now_ms, timeout_ms)
+            for broker in sorted(self._channels)
+        )
+        return tuple(each for each in found if each is not None)
+
     def task_names(self) -> list[str]:
         return [task.name for task in self._scope.tasks()]
 
@@ -135,7 +155,7 @@ class BrokerChannels:
         One that is dropped is as good as answered with INVALID_REQUEST.
         """
         timeout_ms = self._settings.command_timeout_ms
-        waiting_since_ms = self._runtime.now_ms()
+        channel.sent_at_ms = waiting_since_ms = self._runtime.now_ms()
         self._emit(EventKind.COMMAND_SENT, channel, command, **_describe(command))
         refusals = 0
         while True:

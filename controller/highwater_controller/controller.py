@@ -34,6 +34,7 @@ from highwater_controller.controller_events import (
     TopicZnodeChanged,
 )
 from highwater_controller.election import Election, Won
+from highwater_controller.event_queue import EventQueue
 from highwater_controller.failover import fail_over
 from highwater_controller.isr_notifications import on_isr_changes_notified
 from highwater_controller.leader_elections import on_preferred_elections_written, rebalance_leaders
@@ -76,7 +77,6 @@ from highwater_core.messages import (
     refusal,
 )
 from highwater_core.ports import Coordination, CoordinationError, Ports, SessionExpired
-from highwater_core.runtime import Queue
 
 
 class Controller:
@@ -95,7 +95,7 @@ class Controller:
         self._ports = ports
         self._session = session
         self._fail_points = fail_points
-        self._events: Queue[ControllerEvent] = ports.runtime.queue()
+        self._events = EventQueue(ports.runtime)
         self._client_requests = WaitingRequests()
         self._in_work: RequestReceived | None = None
         self._timers = ports.runtime.scope("controller-timers")
@@ -115,6 +115,11 @@ class Controller:
     @property
     def queue_depth(self) -> int:
         return len(self._events) + len(self._client_requests)
+
+    @property
+    def event_counters(self) -> tuple[tuple[str, int], ...]:
+        """How many events were handled in this session, and how long they waited and took."""
+        return self._events.counters()
 
     def enqueue(self, event: ControllerEvent) -> None:
         """Take an event in; a request is refused at once while this controller is not active."""
@@ -139,7 +144,7 @@ class Controller:
         while True:
             event = await self._events.get()
             try:
-                await self._handle(event)
+                await self._events.timed(event, self._handle(event))
             except SessionExpired:
                 return
             except GaveUp as fault:

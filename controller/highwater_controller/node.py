@@ -6,11 +6,13 @@ Losing the session ends the controller's term at once, whatever it was doing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from highwater_controller.controller import Controller
 from highwater_controller.controller_events import Reply, RequestReceived, to_controller_event
 from highwater_controller.registration import publish_endpoint
 from highwater_controller.settings import ControllerSettings
+from highwater_controller.statistics import count_partitions
 from highwater_controller.topic_requests import TopicOutcome
 from highwater_core import znodes
 from highwater_core.admin_messages import (
@@ -19,6 +21,7 @@ from highwater_core.admin_messages import (
     TopicResult,
 )
 from highwater_core.config import resolve_toggles
+from highwater_core.counting_trace import CountingTrace
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import CONTROLLER_FAIL_POINTS, FailPoints
@@ -61,12 +64,24 @@ _RESPONSES_ABOUT_TOPICS: Mapping[
 }
 
 
+_COUNTED: Mapping[EventKind, str] = {
+    EventKind.CONTROLLER_ELECTED: "elections_won",
+    EventKind.LEADER_ELECTED: "leaders_elected",
+    EventKind.COMMAND_TIMED_OUT: "commands_timed_out",
+    EventKind.COMMAND_DROPPED: "commands_dropped",
+    EventKind.TRANSITION_REFUSED: "transitions_refused",
+}
+"""What is counted of the trace, and told in snapshots."""
+
+
 class ControllerNode:
     """One controller container's program, and one simulated controller."""
 
     def __init__(self, settings: ControllerSettings, ports: Ports) -> None:
         self._settings = settings
         self._toggles = resolve_toggles(settings.preset, settings.toggles)
+        self._trace = CountingTrace(ports.trace, _COUNTED)
+        ports = replace(ports, trace=self._trace)
         self._ports = ports
         self.fail_points = FailPoints(
             ports.runtime, ports.trace, ports.exit_now, CONTROLLER_FAIL_POINTS
@@ -236,7 +251,11 @@ class ControllerNode:
                 ("events_waiting", 0 if controller is None else controller.queue_depth),
                 ("commands_waiting", 0 if term is None else term.channels.depth()),
                 ("deletions_failed", 0 if term is None else len(term.context.failed_deletions)),
+                *(() if term is None else count_partitions(term.context)),
+                *self._trace.counters(),
+                *(() if controller is None else controller.event_counters),
             ),
+            unanswered_commands=() if term is None else term.channels.unanswered(),
         )
 
     def _tasks(self) -> tuple[TaskSnapshot, ...]:

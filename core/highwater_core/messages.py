@@ -315,6 +315,18 @@ class TaskSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class UnansweredCommand:
+    """A command that a broker has not answered for command_timeout_ms (V3 design, discussion).
+
+    waiting_ms: since it was sent for the first time.
+    """
+
+    broker_id: NodeId
+    request: str
+    waiting_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class NodeSnapshot:
     """A node's state at one moment; replicas sort by topic and partition."""
 
@@ -332,6 +344,8 @@ class NodeSnapshot:
     tasks: tuple[TaskSnapshot, ...] = ()
     resident_bytes: int = 0
     counters: tuple[tuple[str, int], ...] = field(default=())
+    unanswered_commands: tuple[UnansweredCommand, ...] = ()
+    """Of an active controller, by broker: what an operator is to be alerted of."""
 
 
 class FailPointAction(StrEnum):

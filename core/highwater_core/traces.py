@@ -23,6 +23,7 @@ READ_DETAILS: Mapping[EventKind, Mapping[str, Any]] = {
     EventKind.FAILOVER_COMPLETED: {"brokers": _BROKERS},
     EventKind.LEADER_ELECTED: {"leader": int, "isr": _BROKERS},
     EventKind.COMMAND_SENT: {"broker": int, "request": str},
+    EventKind.COMMAND_TIMED_OUT: {"broker": int, "request": str},
     EventKind.BROKER_REGISTERED: {"broker_epoch": int},
     EventKind.REQUEST_HANDLED: {"request": str},
     EventKind.BECAME_LEADER: {"isr": _BROKERS, "high_watermark": int},

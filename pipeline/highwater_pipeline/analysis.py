@@ -18,6 +18,7 @@ from highwater_pipeline.checks.findings import in_order, text
 from highwater_pipeline.checks.idle import read_idleness
 from highwater_pipeline.checks.registry import CHECKS
 from highwater_pipeline.judging import SHOWN_MAX, Judgement, judge, verdicts
+from highwater_pipeline.metrics.alerts import alerts
 from highwater_pipeline.metrics.confidence import medians
 from highwater_pipeline.metrics.failovers import SPLITS, failovers
 from highwater_pipeline.metrics.replication import lag_over_time, replication
@@ -56,6 +57,7 @@ class Analysis:
     outages: Sample
     replication: tuple[Row, ...]
     lag_over_time: Sample
+    alerts: Sample
 
     @property
     def outcome(self) -> Outcome:
@@ -80,6 +82,8 @@ def analyse(tables: Tables) -> Analysis:
         fetched = pool.submit(_all, fetch_latencies(tables), ["run_id"])
         lagged = pool.submit(_all, replication(tables), ["run_id"])
         lag = pool.submit(_sample, lag_over_time(tables), ["run_id", "from_ns"], DRAWN_MAX)
+        order = ["run_id", "controller_epoch", "broker", "request"]
+        unanswered = pool.submit(_sample, alerts(tables), order)
         judgements = [each.result() for each in judging]
     changes, median_rows = changed.result()
     return Analysis(
@@ -95,6 +99,7 @@ def analyse(tables: Tables) -> Analysis:
         outages=paused.result(),
         replication=lagged.result(),
         lag_over_time=lag.result(),
+        alerts=unanswered.result(),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from highwater_pipeline.metrics.alerts import alerts
 from highwater_pipeline.metrics.confidence import comparison, medians
 from highwater_pipeline.metrics.failovers import failovers
 from highwater_pipeline.metrics.replication import STRETCHES, lag_over_time, lags, replication
@@ -254,3 +255,27 @@ def test_two_sides_are_compared_by_ranks(
     assert [found["count_a"], found["count_b"]] == [len(values) for values in sides.values()]
     for side, values in sides.items():
         assert found[f"median_{side}"] == (statistics.median(values) if values else None)
+
+
+def test_commands_without_an_answer_are_counted_by_term_broker_and_command(
+    spark: SparkSession,
+) -> None:
+    def told(ts_ns: int, kind: str, broker: int, **more: Any) -> dict[str, Any]:
+        detail = f'{{"broker": {broker}, "request": "LeaderAndIsrRequest"}}'
+        return {
+            "run_id": "r", "ts_ns": ts_ns, "node": 1000, "seq": ts_ns, "kind": kind,
+            "controller_epoch": 1, "detail": detail, **more,
+        }  # fmt: skip
+
+    events: Rows = [
+        told(1_000_000, "command_timed_out", 2),
+        told(3_000_000, "command_timed_out", 2),
+        told(4_000_000, "command_timed_out", 1),
+        told(5_000_000, "command_answered", 2),
+    ]
+    found = alerts(tables_from_rows(spark, {EVENTS: events})).orderBy("broker").collect()
+    assert [(row["controller"], row["broker"], row["timeouts"], row["span_ms"]) for row in found] == [
+        (1000, 1, 1, 0.0),
+        (1000, 2, 2, 2.0),
+    ]
+    assert {row["request"] for row in found} == {"LeaderAndIsrRequest"}

@@ -49,6 +49,7 @@ def analysis(**more: object) -> Analysis:
         "runs": Sample((RUN,), 1), "verdicts": (VERDICT,), "examined": (), "findings": NOTHING,
         "quarantine": NOTHING, "failovers": NOTHING, "medians": (), "latencies": (), "fetches": (),
         "outages": NOTHING, "replication": (), "lag_over_time": NOTHING,
+        "alerts": NOTHING,
     }  # fmt: skip
     return Analysis(**{**empty, **more})  # type: ignore[arg-type]
 
@@ -56,7 +57,7 @@ def analysis(**more: object) -> Analysis:
 def test_a_report_without_anything_says_none(tmp_path: Path) -> None:
     page = write_report(tmp_path, "run-1", analysis()).read_text()
     assert '<p class="pass">pass: 1 run, 0 violations, 0 leader changes, 0 lines' in page
-    assert page.count("<p>None.</p>") == 8
+    assert page.count("<p>None.</p>") == 9
     assert "a &lt;b&gt;title&lt;/b&gt;" in page
     assert "<svg" not in page
     assert "http" not in page.replace("http://www.w3.org", "")  # it needs nothing from elsewhere

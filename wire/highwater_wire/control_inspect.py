@@ -20,6 +20,7 @@ from highwater_core.messages import (
     SetFailPointRequest,
     SetFailPointResponse,
     TaskSnapshot,
+    UnansweredCommand,
 )
 from highwater_wire.control_fields import (
     read_error,
@@ -56,6 +57,14 @@ def write_snapshot(value: NodeSnapshot) -> pb.NodeSnapshot:
         tasks=[pb.TaskSnapshot(name=task.name, count=task.count) for task in value.tasks],
         resident_bytes=value.resident_bytes,
         counters=[pb.Counter(name=name, value=number) for name, number in value.counters],
+        unanswered_commands=[
+            pb.UnansweredCommand(
+                broker_id=command.broker_id,
+                request=command.request,
+                waiting_ms=command.waiting_ms,
+            )
+            for command in value.unanswered_commands
+        ],
     )
 
 
@@ -74,6 +83,10 @@ def read_snapshot(message: pb.NodeSnapshot) -> NodeSnapshot:
         tasks=tuple(TaskSnapshot(task.name, task.count) for task in message.tasks),
         resident_bytes=message.resident_bytes,
         counters=tuple((counter.name, counter.value) for counter in message.counters),
+        unanswered_commands=tuple(
+            UnansweredCommand(NodeId(command.broker_id), command.request, command.waiting_ms)
+            for command in message.unanswered_commands
+        ),
     )
 
 

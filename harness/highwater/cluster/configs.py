@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from highwater.cluster.asking import ask_any
 from highwater.cluster.cluster import Cluster
-from highwater.cluster.wire_client import ConnectionClosed, WireClient
 from highwater.errors import HarnessError
 from highwater_core.admin_messages import ConfigEntity
 from highwater_core.config_layers import ConfigOwner
@@ -26,14 +26,14 @@ TIMEOUT_S = 35.0
 
 
 class ConfigRefused(HarnessError):
-    """No broker described or altered the configuration; the message says why."""
+    """The configuration was not described or altered; the message says why."""
 
 
 def describe_configs(cluster: Cluster, owner: ConfigOwner) -> tuple[ConfigEntry, ...]:
     """Return what is in force, sorted by name, each with its synonyms.
 
     Raises:
-        ConfigRefused: no broker told.
+        ConfigRefused: nothing was told.
     """
     resource = ConfigResource(int(owner.entity), owner.name)
     brokers = cluster.topology.broker_ids
@@ -66,15 +66,7 @@ def alter_configs(
 
 def _ask(cluster: Cluster, brokers: Iterable[NodeId], request: KafkaRequest) -> Any:
     """Return the one resource's result, from the first of the brokers that answers."""
-    why = ""
-    for broker in brokers:
-        try:
-            with WireClient(cluster.external_endpoint(broker), timeout_s=TIMEOUT_S) as client:
-                (result,) = client.call(request).resources
-        except (OSError, ConnectionClosed) as error:
-            why = f"broker {broker} does not answer: {error}"
-            continue
-        if result.error is ErrorCode.NONE:
-            return result
+    (result,) = ask_any(cluster, request, TIMEOUT_S, brokers).resources
+    if result.error is not ErrorCode.NONE:
         raise ConfigRefused(f"{result.error.name}: {result.message or 'refused'}")
-    raise ConfigRefused(why or "the cluster has no broker")
+    return result

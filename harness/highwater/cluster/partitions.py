@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from highwater.cluster.asking import ask_any
 from highwater.cluster.cluster import Cluster
-from highwater.cluster.wire_client import ConnectionClosed, WireClient
+from highwater.cluster.settling import look_at
 from highwater.errors import HarnessError
+from highwater_checker.looks import leaderships, replicas_of
 from highwater_core.admin_messages import (
     ElectionType,
     OngoingReassignment,
@@ -29,7 +31,7 @@ _POLL_S = 0.2
 
 
 class PartitionRefused(HarnessError):
-    """A partition may not be changed as asked, or no broker answered; the message says why."""
+    """A partition may not be changed as asked; the message says why."""
 
 
 def parse_partition(words: str) -> TopicPartition:
@@ -112,13 +114,29 @@ def await_reassigned(
         time.sleep(_POLL_S)
 
 
+def copied_records(cluster: Cluster, at: TopicPartition, adding: Sequence[int]) -> tuple[int, int]:
+    """Return how many records the brokers that come hold of the partition, and are to hold.
+
+    Both are 0 where the leader does not answer.
+    """
+    look = look_at(cluster)
+    leader = leaderships(look).get(at)
+    if leader is None:
+        return (0, 0)
+    held = replicas_of(look, at)
+    first = held[leader.leader].log_start_offset
+    ends = [held[broker].log_end_offset for broker in adding if broker in held]
+    done = sum(max(0, min(end, leader.log_end_offset) - first) for end in ends)
+    return (done, (leader.log_end_offset - first) * len(adding))
+
+
 def elect_leaders(
     cluster: Cluster, partitions: Sequence[TopicPartition] | None, election_type: ElectionType
 ) -> tuple[PartitionResult, ...]:
     """Have elections held for these partitions, or for all; return what became of each.
 
     Raises:
-        PartitionRefused: no broker answered.
+        PartitionRefused: none was held.
     """
     named = None if partitions is None else tuple(partitions)
     response = _ask(cluster, ElectLeadersRequest(int(election_type), named, TIMEOUT_MS))
@@ -128,16 +146,7 @@ def elect_leaders(
 
 
 def _ask(cluster: Cluster, request: KafkaRequest) -> Any:
-    """Return the response of the first broker that answers."""
-    why = "the cluster has no broker"
-    for broker in cluster.topology.broker_ids:
-        endpoint = cluster.external_endpoint(broker)
-        try:
-            with WireClient(endpoint, timeout_s=TIMEOUT_MS / 1000 + 5) as client:
-                return client.call(request)
-        except (OSError, ConnectionClosed) as error:
-            why = f"broker {broker} does not answer: {error}"
-    raise PartitionRefused(why)
+    return ask_any(cluster, request, TIMEOUT_MS / 1000 + 5)
 
 
 def _refuse(response: Any, results: Sequence[PartitionResult]) -> None:

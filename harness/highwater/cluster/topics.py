@@ -1,30 +1,56 @@
-"""Creates and deletes topics by one request to one broker, with the error code that it answers."""
+"""Lists, creates, expands and deletes topics by requests to brokers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from highwater.cluster.asking import ask_any
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.settling import await_full_isr
-from highwater.cluster.wire_client import WireClient
+from highwater.errors import HarnessError
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NodeId
+from highwater_wire.kafka.admin_messages import CreatePartitionsRequest, PartitionsToCreate
 from highwater_wire.kafka.messages import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
+    KafkaRequest,
+    MetadataRequest,
+    MetadataTopic,
     TopicToCreate,
 )
 
 TIMEOUT_MS = 20_000
-_SOCKET_TIMEOUT_S = TIMEOUT_MS / 1000 + 5
+Assignments = Sequence[Sequence[int]]
+"""The brokers of each partition, preferred leader first."""
 
 
-class TopicRefused(Exception):
-    """The broker refused to create or delete a topic."""
+class TopicRefused(HarnessError):
+    """A topic was not described, created, expanded or deleted; the message says why."""
 
     def __init__(self, topic: str, error: ErrorCode, message: str | None = None) -> None:
         super().__init__(f"{topic}: {error.name} {message or ''}".rstrip())
         self.error = error
+
+
+def list_topics(cluster: Cluster) -> tuple[MetadataTopic, ...]:
+    """Return all topics as the first broker that answers knows them, by name."""
+    found = _ask(cluster, MetadataRequest(None)).topics
+    return tuple(sorted(found, key=lambda topic: topic.name))
+
+
+def describe_topic(cluster: Cluster, topic: str) -> MetadataTopic:
+    """Return the topic as the first broker that answers knows it.
+
+    Raises:
+        TopicRefused: it does not know the topic.
+    """
+    found: MetadataTopic
+    (found,) = _ask(cluster, MetadataRequest((topic,))).topics
+    if found.error not in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE):
+        raise TopicRefused(topic, found.error)
+    return found
 
 
 def create_topic(
@@ -33,40 +59,80 @@ def create_topic(
     *,
     partition_count: int = 1,
     replication_factor: int = 3,
-    replicas: Sequence[Sequence[int]] = (),
+    replicas: Assignments = (),
     config: Mapping[str, str] | None = None,
     broker: int = 0,
 ) -> None:
-    """Create the topic and return when all its replicas are in sync.
+    """Create the topic, by one broker, and return when all its replicas are in sync.
 
-    replicas: the brokers of each partition, preferred leader first; it overrides the counts.
+    replicas: of each partition; they override the counts.
 
     Raises:
         TopicRefused: it was not created.
     """
-    assignments = tuple(
-        (number, tuple(NodeId(replica) for replica in brokers))
-        for number, brokers in enumerate(replicas)
-    )
-    new = TopicToCreate(
+    new = new_topic(topic, partition_count, replication_factor, replicas, config or {})
+    request_topic(cluster, new, brokers=[NodeId(broker)])
+    await_full_isr(cluster, topic, len(replicas) or partition_count)
+
+
+def new_topic(
+    topic: str,
+    partition_count: int,
+    replication_factor: int,
+    replicas: Assignments,
+    config: Mapping[str, str],
+) -> TopicToCreate:
+    """Return what to ask for; replicas override the counts."""
+    return TopicToCreate(
         topic,
-        -1 if assignments else partition_count,
-        -1 if assignments else replication_factor,
-        assignments,
-        tuple((config or {}).items()),
+        -1 if replicas else partition_count,
+        -1 if replicas else replication_factor,
+        tuple(enumerate(_node_ids(replicas))),
+        tuple(config.items()),
     )
-    with WireClient(cluster.external_endpoint(broker), timeout_s=_SOCKET_TIMEOUT_S) as client:
-        (result,) = client.call(CreateTopicsRequest((new,), TIMEOUT_MS)).topics
+
+
+def request_topic(
+    cluster: Cluster, new: TopicToCreate, brokers: Sequence[NodeId] | None = None
+) -> None:
+    """Create the topic, and return when each partition has a leader.
+
+    Raises:
+        TopicRefused: it was not created, or nobody knows.
+    """
+    (result,) = _ask(cluster, CreateTopicsRequest((new,), TIMEOUT_MS), brokers).topics
+    if result.error is not ErrorCode.NONE:
+        raise TopicRefused(new.name, result.error, result.message)
+
+
+def expand_topic(
+    cluster: Cluster, topic: str, total_count: int, replicas: Assignments | None = None
+) -> None:
+    """Have the topic have so many partitions in all; replicas: of each one that is added.
+
+    Raises:
+        TopicRefused: it was not expanded, or nobody knows.
+    """
+    assignments = None if replicas is None else _node_ids(replicas)
+    wanted = PartitionsToCreate(topic, total_count, assignments)
+    (result,) = _ask(cluster, CreatePartitionsRequest((wanted,), TIMEOUT_MS)).topics
     if result.error is not ErrorCode.NONE:
         raise TopicRefused(topic, result.error, result.message)
-    await_full_isr(cluster, topic, len(assignments) or partition_count)
 
 
 def delete_topic(
-    cluster: Cluster, topic: str, *, timeout_ms: int = TIMEOUT_MS, broker: int = 0
+    cluster: Cluster, topic: str, *, timeout_ms: int = TIMEOUT_MS, broker: int | None = 0
 ) -> ErrorCode:
-    """Ask for the topic's deletion and return the broker's answer."""
-    with WireClient(cluster.external_endpoint(broker), timeout_s=_SOCKET_TIMEOUT_S) as client:
-        (result,) = client.call(DeleteTopicsRequest((topic,), timeout_ms)).topics
+    """Ask for the topic's deletion, the broker or for None the first that answers; return that."""
+    brokers = None if broker is None else [NodeId(broker)]
+    (result,) = _ask(cluster, DeleteTopicsRequest((topic,), timeout_ms), brokers).topics
     error: ErrorCode = result.error
     return error
+
+
+def _ask(cluster: Cluster, request: KafkaRequest, brokers: Sequence[NodeId] | None = None) -> Any:
+    return ask_any(cluster, request, TIMEOUT_MS / 1000 + 5, brokers)
+
+
+def _node_ids(replicas: Assignments) -> tuple[tuple[NodeId, ...], ...]:
+    return tuple(tuple(map(NodeId, brokers)) for brokers in replicas)

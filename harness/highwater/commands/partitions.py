@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.partitions import (
     await_reassigned,
+    copied_records,
     elect_leaders,
     list_reassignments,
     parse_partition,
@@ -61,26 +62,43 @@ def reassign_(
         return
     if to is not None and give_up:
         raise typer.BadParameter("--to and --give-up exclude each other")
-    target = None if to is None else _brokers(to)
+    target = None if to is None else parse_brokers(to)
     if throttle is not None and target is not None:
         reassign_throttled(cluster, at, target, throttle)
     else:
         reassign(cluster, at, target)
-    with Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=PROGRESS
-    ) as progress:
-        task = progress.add_task(f"{at}: asked for")
-
-        def look(ongoing: OngoingReassignment | None) -> None:
-            progress.update(task, description=f"{at}: {_words(ongoing)}")
-
-        await_reassigned(cluster, at, within, look)
+    _show_progress(cluster, at, within)
     if throttle is not None or is_throttled(cluster, at):
         lift_throttle(cluster, at)
     if json:
         print_json({"topic": at.topic, "partition": at.partition, "error": ErrorCode.NONE.name})
     else:
         say(f"{at}: done")
+
+
+def _show_progress(cluster: Cluster, at: TopicPartition, within_s: float) -> None:
+    """Wait until the partition has moved; the bar fills with the records that were copied."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[records]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=PROGRESS) as progress:
+        task = progress.add_task(f"{at}: asked for", total=None, records="")
+
+        def look(ongoing: OngoingReassignment | None) -> None:
+            if ongoing is None:
+                progress.update(task, description=f"{at}: moved", total=1, completed=1)
+                return
+            done, total = copied_records(cluster, at, ongoing.adding)
+            words = f"{at}: {_words(ongoing)}"
+            records = f"{done:,} of {total:,} records" if total else ""
+            progress.update(
+                task, description=words, total=total or None, completed=done, records=records
+            )
+
+        await_reassigned(cluster, at, within_s, look)
 
 
 def elect(
@@ -127,16 +145,15 @@ def elect(
         raise typer.Exit(1)
 
 
-def _brokers(words: str) -> list[int]:
+def parse_brokers(words: str) -> list[int]:
+    """Return the ids in `1,2,3`, in their order."""
     try:
         return [int(word) for word in words.split(",")]
     except ValueError:
         raise typer.BadParameter(f"{words}: broker ids are meant, such as 1,2,3") from None
 
 
-def _words(ongoing: OngoingReassignment | None) -> str:
-    if ongoing is None:
-        return "no replica is being moved"
+def _words(ongoing: OngoingReassignment) -> str:
     return f"{list(ongoing.adding)} come, {list(ongoing.removing)} go"
 
 

@@ -18,6 +18,7 @@ from highwater.cluster.cluster import Cluster
 from highwater.cluster.engine import connect_engine
 from highwater.cluster.topology import Topology
 from highwater.output import RESULTS, print_json
+from highwater.report.alerts import alerts_in
 from highwater.report.screen import cluster_table
 from highwater_checker.looks import Look
 from highwater_core.messages import NodeSnapshot
@@ -117,7 +118,8 @@ def _cluster_tables(seen: ClusterStatus) -> RenderableType:
         time.monotonic_ns(),
         {node_id: seen.nodes[node_id].snapshot for node_id in topology.node_ids},
     )
-    return Group(table, cluster_table(look), Text(""))
+    alerts = [Text(line, style="red") for line in alerts_in(look)]
+    return Group(table, cluster_table(look), *alerts, Text(""))
 
 
 def _answers(snapshot: NodeSnapshot | None) -> tuple[str, str, str, str]:

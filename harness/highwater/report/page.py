@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 from jinja2 import Environment, PackageLoader
 
+from highwater.report.alerts import alerts_of
 from highwater.report.failover import Gap
 from highwater.report.picture import Fault
 from highwater.run_folder import RunFolder
@@ -32,6 +33,7 @@ def write_report(
         faults=faults,
         sends=evidence.sends,
         replicas=evidence.logs.by_partition,
+        alerts=alerts_of(evidence.traces),
         picture=base64.b64encode(picture.read_bytes()).decode() if picture.exists() else "",
     )
     folder.write_bytes("report.html", page.encode())

@@ -91,6 +91,7 @@ def sections_of(analysis: Analysis) -> list[Section]:
             note=_share(analysis.outages),
             svg=plots.outages_by_run(analysis.outages.rows),
         ),
+        Section("Alerts", analysis.alerts.rows, note=_of_alerts(analysis)),
         Section("Latency and throughput", analysis.latencies),
         Section("Fetches", analysis.fetches, note="The prober's, one partition and one try each."),
         Section(
@@ -151,6 +152,12 @@ def _of_verdicts(analysis: Analysis) -> str:
             "judge rests on besides: whether every step of a plan was done, what a simulator saw."
         )
     return " ".join(notes)
+
+
+def _of_alerts(analysis: Analysis) -> str:
+    """Return what an alert is."""
+    about = "Commands that a broker did not answer for the controller's command_timeout_ms."
+    return f"{about} {_share(analysis.alerts)}".rstrip()
 
 
 _WORST_FIRST = (Outcome.FAIL, Outcome.UNKNOWN, Outcome.PASS)

@@ -209,9 +209,15 @@ def test_a_command_without_answer_raises_an_alert_and_later_ones_wait(running):
     alert = running.events(EventKind.COMMAND_TIMED_OUT)[0]
     assert (alert.detail["broker"], alert.detail["request"]) == (2, "LeaderAndIsrRequest")
     assert len(mute.told) == told
+    (unanswered,) = running.active().snapshot().unanswered_commands
+    assert (unanswered.broker_id, unanswered.request) == (2, "LeaderAndIsrRequest")
+    assert unanswered.waiting_ms >= 10_000
     mute.is_mute = False
     running.until(lambda: TopicPartition("u", 0) in mute.leaderships(), "the command that waited")
     again = [
         [str(i.topic_partition) for i in r.partitions] for r in mute.heard(LeaderAndIsrRequest)
     ]
     assert again[-3:] == [["t-0"], ["t-0"], ["u-0"]]
+    running.settle()
+    assert running.active().snapshot().unanswered_commands == ()
+    assert dict(running.active().snapshot().counters)["commands_timed_out"] == 1

@@ -260,6 +260,7 @@ RESPONSES: dict[type[Any], st.SearchStrategy[Any]] = {
         tasks=several(st.builds(messages.TaskSnapshot, texts, int32s)),
         resident_bytes=int64s,
         counters=several(st.tuples(texts, int64s)),
+        unanswered_commands=several(st.builds(messages.UnansweredCommand, int32s, texts, int64s)),
     ),
     messages.SetFailPointResponse: st.builds(messages.SetFailPointResponse, errors),
 }

@@ -25,37 +25,39 @@ _sym_db = _symbol_database.Default()
 from highwater_wire.v1 import common_pb2 as highwater__wire_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fhighwater_wire/v1/inspect.proto\x12\x0chighwater.v1\x1a\x1ehighwater_wire/v1/common.proto\"\x10\n\x0eInspectRequest\"\xe7\x02\n\x0cNodeSnapshot\x12\x0f\n\x07node_id\x18\x01 \x01(\x05\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x13\n\x0bincarnation\x18\x03 \x01(\x03\x12\x0e\n\x06preset\x18\x04 \x01(\t\x12\x18\n\x10\x63ontroller_epoch\x18\x05 \x01(\x05\x12\x14\n\x0c\x62roker_epoch\x18\x06 \x01(\x03\x12\x19\n\x11\x61\x63tive_controller\x18\x07 \x01(\x08\x12\x15\n\rcontroller_id\x18\x08 \x01(\x05\x12\x14\n\x0clive_brokers\x18\t \x03(\x05\x12/\n\x08replicas\x18\n \x03(\x0b\x32\x1d.highwater.v1.ReplicaSnapshot\x12)\n\x05tasks\x18\x0b \x03(\x0b\x32\x1a.highwater.v1.TaskSnapshot\x12\x16\n\x0eresident_bytes\x18\x0c \x01(\x03\x12\'\n\x08\x63ounters\x18\r \x03(\x0b\x32\x15.highwater.v1.Counter\"\x91\x03\n\x0fReplicaSnapshot\x12\x35\n\x0ftopic_partition\x18\x01 \x01(\x0b\x32\x1c.highwater.v1.TopicPartition\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\x0e\n\x06leader\x18\x03 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x04 \x01(\x05\x12\x18\n\x10\x63ontroller_epoch\x18\x05 \x01(\x05\x12\x17\n\x0fpartition_epoch\x18\x06 \x01(\x03\x12\x16\n\x0ehigh_watermark\x18\x07 \x01(\x03\x12\x18\n\x10log_start_offset\x18\x08 \x01(\x03\x12\x16\n\x0elog_end_offset\x18\t \x01(\x03\x12\x0b\n\x03isr\x18\n \x03(\x05\x12\x19\n\x11\x61ssigned_replicas\x18\x0b \x03(\x05\x12-\n\tfollowers\x18\x0c \x03(\x0b\x32\x1a.highwater.v1.FollowerView\x12-\n\x0b\x65poch_cache\x18\r \x03(\x0b\x32\x18.highwater.v1.EpochEntry\x12\x10\n\x08topic_id\x18\x0e \x01(\t\"T\n\x0c\x46ollowerView\x12\x11\n\tbroker_id\x18\x01 \x01(\x05\x12\x16\n\x0elog_end_offset\x18\x02 \x01(\x03\x12\x19\n\x11last_caught_up_ms\x18\x03 \x01(\x03\"8\n\nEpochEntry\x12\x14\n\x0cleader_epoch\x18\x01 \x01(\x05\x12\x14\n\x0cstart_offset\x18\x02 \x01(\x03\"+\n\x0cTaskSnapshot\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x05\"&\n\x07\x43ounter\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03\"%\n\x11WatchTraceRequest\x12\x10\n\x08\x66rom_seq\x18\x01 \x01(\x03\"\x19\n\tTraceLine\x12\x0c\n\x04json\x18\x01 \x01(\x0c\"s\n\x13SetFailPointRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32\x1d.highwater.v1.FailPointAction\x12\r\n\x05\x63ount\x18\x03 \x01(\x05\x12\x10\n\x08\x64\x65lay_ms\x18\x04 \x01(\x05\"*\n\x14SetFailPointResponse\x12\x12\n\nerror_code\x18\x01 \x01(\x05*e\n\x0f\x46\x61ilPointAction\x12\x19\n\x15\x46\x41IL_POINT_ACTION_OFF\x10\x00\x12\x1b\n\x17\x46\x41IL_POINT_ACTION_DELAY\x10\x01\x12\x1a\n\x16\x46\x41IL_POINT_ACTION_EXIT\x10\x02\x32\xf0\x01\n\x07Inspect\x12\x44\n\x08Snapshot\x12\x1c.highwater.v1.InspectRequest\x1a\x1a.highwater.v1.NodeSnapshot\x12H\n\nWatchTrace\x12\x1f.highwater.v1.WatchTraceRequest\x1a\x17.highwater.v1.TraceLine0\x01\x12U\n\x0cSetFailPoint\x12!.highwater.v1.SetFailPointRequest\x1a\".highwater.v1.SetFailPointResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fhighwater_wire/v1/inspect.proto\x12\x0chighwater.v1\x1a\x1ehighwater_wire/v1/common.proto\"\x10\n\x0eInspectRequest\"\xa5\x03\n\x0cNodeSnapshot\x12\x0f\n\x07node_id\x18\x01 \x01(\x05\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x13\n\x0bincarnation\x18\x03 \x01(\x03\x12\x0e\n\x06preset\x18\x04 \x01(\t\x12\x18\n\x10\x63ontroller_epoch\x18\x05 \x01(\x05\x12\x14\n\x0c\x62roker_epoch\x18\x06 \x01(\x03\x12\x19\n\x11\x61\x63tive_controller\x18\x07 \x01(\x08\x12\x15\n\rcontroller_id\x18\x08 \x01(\x05\x12\x14\n\x0clive_brokers\x18\t \x03(\x05\x12/\n\x08replicas\x18\n \x03(\x0b\x32\x1d.highwater.v1.ReplicaSnapshot\x12)\n\x05tasks\x18\x0b \x03(\x0b\x32\x1a.highwater.v1.TaskSnapshot\x12\x16\n\x0eresident_bytes\x18\x0c \x01(\x03\x12\'\n\x08\x63ounters\x18\r \x03(\x0b\x32\x15.highwater.v1.Counter\x12<\n\x13unanswered_commands\x18\x0e \x03(\x0b\x32\x1f.highwater.v1.UnansweredCommand\"K\n\x11UnansweredCommand\x12\x11\n\tbroker_id\x18\x01 \x01(\x05\x12\x0f\n\x07request\x18\x02 \x01(\t\x12\x12\n\nwaiting_ms\x18\x03 \x01(\x03\"\x91\x03\n\x0fReplicaSnapshot\x12\x35\n\x0ftopic_partition\x18\x01 \x01(\x0b\x32\x1c.highwater.v1.TopicPartition\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\x0e\n\x06leader\x18\x03 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x04 \x01(\x05\x12\x18\n\x10\x63ontroller_epoch\x18\x05 \x01(\x05\x12\x17\n\x0fpartition_epoch\x18\x06 \x01(\x03\x12\x16\n\x0ehigh_watermark\x18\x07 \x01(\x03\x12\x18\n\x10log_start_offset\x18\x08 \x01(\x03\x12\x16\n\x0elog_end_offset\x18\t \x01(\x03\x12\x0b\n\x03isr\x18\n \x03(\x05\x12\x19\n\x11\x61ssigned_replicas\x18\x0b \x03(\x05\x12-\n\tfollowers\x18\x0c \x03(\x0b\x32\x1a.highwater.v1.FollowerView\x12-\n\x0b\x65poch_cache\x18\r \x03(\x0b\x32\x18.highwater.v1.EpochEntry\x12\x10\n\x08topic_id\x18\x0e \x01(\t\"T\n\x0c\x46ollowerView\x12\x11\n\tbroker_id\x18\x01 \x01(\x05\x12\x16\n\x0elog_end_offset\x18\x02 \x01(\x03\x12\x19\n\x11last_caught_up_ms\x18\x03 \x01(\x03\"8\n\nEpochEntry\x12\x14\n\x0cleader_epoch\x18\x01 \x01(\x05\x12\x14\n\x0cstart_offset\x18\x02 \x01(\x03\"+\n\x0cTaskSnapshot\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x05\"&\n\x07\x43ounter\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03\"%\n\x11WatchTraceRequest\x12\x10\n\x08\x66rom_seq\x18\x01 \x01(\x03\"\x19\n\tTraceLine\x12\x0c\n\x04json\x18\x01 \x01(\x0c\"s\n\x13SetFailPointRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32\x1d.highwater.v1.FailPointAction\x12\r\n\x05\x63ount\x18\x03 \x01(\x05\x12\x10\n\x08\x64\x65lay_ms\x18\x04 \x01(\x05\"*\n\x14SetFailPointResponse\x12\x12\n\nerror_code\x18\x01 \x01(\x05*e\n\x0f\x46\x61ilPointAction\x12\x19\n\x15\x46\x41IL_POINT_ACTION_OFF\x10\x00\x12\x1b\n\x17\x46\x41IL_POINT_ACTION_DELAY\x10\x01\x12\x1a\n\x16\x46\x41IL_POINT_ACTION_EXIT\x10\x02\x32\xf0\x01\n\x07Inspect\x12\x44\n\x08Snapshot\x12\x1c.highwater.v1.InspectRequest\x1a\x1a.highwater.v1.NodeSnapshot\x12H\n\nWatchTrace\x12\x1f.highwater.v1.WatchTraceRequest\x1a\x17.highwater.v1.TraceLine0\x01\x12U\n\x0cSetFailPoint\x12!.highwater.v1.SetFailPointRequest\x1a\".highwater.v1.SetFailPointResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'highwater_wire.v1.inspect_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_FAILPOINTACTION']._serialized_start=1321
-  _globals['_FAILPOINTACTION']._serialized_end=1422
+  _globals['_FAILPOINTACTION']._serialized_start=1460
+  _globals['_FAILPOINTACTION']._serialized_end=1561
   _globals['_INSPECTREQUEST']._serialized_start=81
   _globals['_INSPECTREQUEST']._serialized_end=97
   _globals['_NODESNAPSHOT']._serialized_start=100
-  _globals['_NODESNAPSHOT']._serialized_end=459
-  _globals['_REPLICASNAPSHOT']._serialized_start=462
-  _globals['_REPLICASNAPSHOT']._serialized_end=863
-  _globals['_FOLLOWERVIEW']._serialized_start=865
-  _globals['_FOLLOWERVIEW']._serialized_end=949
-  _globals['_EPOCHENTRY']._serialized_start=951
-  _globals['_EPOCHENTRY']._serialized_end=1007
-  _globals['_TASKSNAPSHOT']._serialized_start=1009
-  _globals['_TASKSNAPSHOT']._serialized_end=1052
-  _globals['_COUNTER']._serialized_start=1054
-  _globals['_COUNTER']._serialized_end=1092
-  _globals['_WATCHTRACEREQUEST']._serialized_start=1094
-  _globals['_WATCHTRACEREQUEST']._serialized_end=1131
-  _globals['_TRACELINE']._serialized_start=1133
-  _globals['_TRACELINE']._serialized_end=1158
-  _globals['_SETFAILPOINTREQUEST']._serialized_start=1160
-  _globals['_SETFAILPOINTREQUEST']._serialized_end=1275
-  _globals['_SETFAILPOINTRESPONSE']._serialized_start=1277
-  _globals['_SETFAILPOINTRESPONSE']._serialized_end=1319
-  _globals['_INSPECT']._serialized_start=1425
-  _globals['_INSPECT']._serialized_end=1665
+  _globals['_NODESNAPSHOT']._serialized_end=521
+  _globals['_UNANSWEREDCOMMAND']._serialized_start=523
+  _globals['_UNANSWEREDCOMMAND']._serialized_end=598
+  _globals['_REPLICASNAPSHOT']._serialized_start=601
+  _globals['_REPLICASNAPSHOT']._serialized_end=1002
+  _globals['_FOLLOWERVIEW']._serialized_start=1004
+  _globals['_FOLLOWERVIEW']._serialized_end=1088
+  _globals['_EPOCHENTRY']._serialized_start=1090
+  _globals['_EPOCHENTRY']._serialized_end=1146
+  _globals['_TASKSNAPSHOT']._serialized_start=1148
+  _globals['_TASKSNAPSHOT']._serialized_end=1191
+  _globals['_COUNTER']._serialized_start=1193
+  _globals['_COUNTER']._serialized_end=1231
+  _globals['_WATCHTRACEREQUEST']._serialized_start=1233
+  _globals['_WATCHTRACEREQUEST']._serialized_end=1270
+  _globals['_TRACELINE']._serialized_start=1272
+  _globals['_TRACELINE']._serialized_end=1297
+  _globals['_SETFAILPOINTREQUEST']._serialized_start=1299
+  _globals['_SETFAILPOINTREQUEST']._serialized_end=1414
+  _globals['_SETFAILPOINTRESPONSE']._serialized_start=1416
+  _globals['_SETFAILPOINTRESPONSE']._serialized_end=1458
+  _globals['_INSPECT']._serialized_start=1564
+  _globals['_INSPECT']._serialized_end=1804
 # @@protoc_insertion_point(module_scope)

@@ -78,6 +78,7 @@ class NodeSnapshot(_message.Message):
     TASKS_FIELD_NUMBER: _builtins.int
     RESIDENT_BYTES_FIELD_NUMBER: _builtins.int
     COUNTERS_FIELD_NUMBER: _builtins.int
+    UNANSWERED_COMMANDS_FIELD_NUMBER: _builtins.int
     node_id: _builtins.int
     """The node's id; brokers count from 0, controllers from 1000."""
     kind: _builtins.str
@@ -112,6 +113,10 @@ class NodeSnapshot(_message.Message):
     def counters(self) -> _containers.RepeatedCompositeFieldContainer[Global___Counter]:
         """Counters by name, in the node's own order."""
 
+    @_builtins.property
+    def unanswered_commands(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnansweredCommand]:
+        """The commands of an active controller that have waited for their answer for too long."""
+
     def __init__(
         self,
         *,
@@ -128,14 +133,45 @@ class NodeSnapshot(_message.Message):
         tasks: _abc.Iterable[Global___TaskSnapshot] | None = ...,
         resident_bytes: _builtins.int = ...,
         counters: _abc.Iterable[Global___Counter] | None = ...,
+        unanswered_commands: _abc.Iterable[Global___UnansweredCommand] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_controller", b"active_controller", "broker_epoch", b"broker_epoch", "controller_epoch", b"controller_epoch", "controller_id", b"controller_id", "counters", b"counters", "incarnation", b"incarnation", "kind", b"kind", "live_brokers", b"live_brokers", "node_id", b"node_id", "preset", b"preset", "replicas", b"replicas", "resident_bytes", b"resident_bytes", "tasks", b"tasks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_controller", b"active_controller", "broker_epoch", b"broker_epoch", "controller_epoch", b"controller_epoch", "controller_id", b"controller_id", "counters", b"counters", "incarnation", b"incarnation", "kind", b"kind", "live_brokers", b"live_brokers", "node_id", b"node_id", "preset", b"preset", "replicas", b"replicas", "resident_bytes", b"resident_bytes", "tasks", b"tasks", "unanswered_commands", b"unanswered_commands"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___NodeSnapshot: _TypeAlias = NodeSnapshot  # noqa: Y015
+
+@_typing.final
+class UnansweredCommand(_message.Message):
+    """A command that a broker has not answered for the controller's command_timeout_ms."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BROKER_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_FIELD_NUMBER: _builtins.int
+    WAITING_MS_FIELD_NUMBER: _builtins.int
+    broker_id: _builtins.int
+    """The broker's id."""
+    request: _builtins.str
+    """The request's name: LeaderAndIsrRequest, StopReplicaRequest or UpdateMetadataRequest."""
+    waiting_ms: _builtins.int
+    """How long it has waited since it was sent for the first time, in milliseconds."""
+    def __init__(
+        self,
+        *,
+        broker_id: _builtins.int = ...,
+        request: _builtins.str = ...,
+        waiting_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker_id", b"broker_id", "request", b"request", "waiting_ms", b"waiting_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UnansweredCommand: _TypeAlias = UnansweredCommand  # noqa: Y015
 
 @_typing.final
 class ReplicaSnapshot(_message.Message):
@@ -314,7 +350,7 @@ class Counter(_message.Message):
     name: _builtins.str
     """What it counts."""
     value: _builtins.int
-    """How often since the node started."""
+    """How often since the node's session or process began, or how many there are."""
     def __init__(
         self,
         *,

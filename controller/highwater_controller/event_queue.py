@@ -1,0 +1,64 @@
+"""The controller's one queue of events, and how long they wait and take."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from highwater_controller.controller_events import ControllerEvent
+from highwater_core.runtime import Queue, Runtime
+
+
+class EventQueue:
+    """Events in the order in which they came; times count from the queue's beginning."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._waiting: Queue[tuple[int, ControllerEvent]] = runtime.queue()
+        self._taken_count = 0
+        self._waited_ms = 0
+        self._handled: dict[str, tuple[int, int]] = {}
+        """How many events were handled, and for how many ms together, by the event's name."""
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, event: ControllerEvent) -> None:
+        self._waiting.put((self._runtime.now_ms(), event))
+
+    def drain(self) -> list[ControllerEvent]:
+        """Remove and return everything that waits, oldest first."""
+        return [event for _, event in self._waiting.drain()]
+
+    async def get(self) -> ControllerEvent:
+        """Remove and return the oldest event."""
+        put_at_ms, event = await self._waiting.get()
+        self._taken_count += 1
+        self._waited_ms += self._runtime.now_ms() - put_at_ms
+        return event
+
+    async def timed(self, event: ControllerEvent, handling: Coroutine[Any, Any, None]) -> None:
+        """Await an event's handling, and count it and its time, however it ends."""
+        begun_at_ms = self._runtime.now_ms()
+        try:
+            await handling
+        finally:
+            name = type(event).__name__
+            count, took_ms = self._handled.get(name, (0, 0))
+            took_ms += self._runtime.now_ms() - begun_at_ms
+            self._handled[name] = (count + 1, took_ms)
+
+    def counters(self) -> tuple[tuple[str, int], ...]:
+        """Return counts and sums of milliseconds: of all waiting, and of each event's handling."""
+        handled = (
+            (f"{what}.{name}", number)
+            for name in sorted(self._handled)
+            for what, number in zip(
+                ("events_handled", "handling_ms"), self._handled[name], strict=True
+            )
+        )
+        return (
+            ("events_taken", self._taken_count),
+            ("events_waited_ms", self._waited_ms),
+            *handled,
+        )

@@ -1,0 +1,56 @@
+"""A trace that counts some of the events which it hands on: what a node's snapshot tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from highwater_core.events import EventKind
+from highwater_core.ids import NO_TOPIC_ID, TopicId
+from highwater_core.ports import Trace
+
+UNCLEAN_ELECTIONS = "unclean_elections"
+
+
+class CountingTrace:
+    """Hands every event on; counts those of the named kinds, and unclean elections besides."""
+
+    def __init__(self, trace: Trace, counted: Mapping[EventKind, str]) -> None:
+        """Take where events go, and under which name the events of a kind are counted."""
+        self._trace = trace
+        self._counted = counted
+        self._counts = dict.fromkeys(counted.values(), 0)
+        if EventKind.LEADER_ELECTED in counted:
+            self._counts[UNCLEAN_ELECTIONS] = 0
+
+    def counters(self) -> tuple[tuple[str, int], ...]:
+        """Return how many events there were since the node started, by name."""
+        return tuple(self._counts.items())
+
+    def emit(
+        self,
+        kind: EventKind,
+        *,
+        topic: str | None = None,
+        topic_id: TopicId = NO_TOPIC_ID,
+        partition: int | None = None,
+        leader_epoch: int | None = None,
+        controller_epoch: int | None = None,
+        offset: int | None = None,
+        **detail: Any,
+    ) -> None:
+        name = self._counted.get(kind)
+        if name is not None:
+            self._counts[name] += 1
+            if kind is EventKind.LEADER_ELECTED and detail["unclean"]:
+                self._counts[UNCLEAN_ELECTIONS] += 1
+        self._trace.emit(
+            kind,
+            topic=topic,
+            topic_id=topic_id,
+            partition=partition,
+            leader_epoch=leader_epoch,
+            controller_epoch=controller_epoch,
+            offset=offset,
+            **detail,
+        )

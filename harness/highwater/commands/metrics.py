@@ -1,0 +1,82 @@
+"""`highwater metrics`: what nodes tell of themselves, for Prometheus, once or to be scraped."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Annotated
+
+import typer
+
+from highwater.cluster.cluster import Cluster
+from highwater.commands.logs import find_node
+from highwater.errors import HarnessError
+from highwater.output import say
+from highwater.report.prometheus import CONTENT_TYPE, prometheus_text
+from highwater_core.ids import NodeId
+
+PATH = "/metrics"
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(metrics)
+
+
+def metrics(
+    node: Annotated[
+        str | None, typer.Argument(help="0, broker-0, controller-1000; without it, all.")
+    ] = None,
+    run: Annotated[str | None, typer.Option("--run", help="The run, if several are up.")] = None,
+    serve: Annotated[
+        int | None,
+        typer.Option("--serve", metavar="PORT", help="Answer GET /metrics until Ctrl-C."),
+    ] = None,
+    host: Annotated[str, typer.Option("--host", help="Where --serve listens.")] = "127.0.0.1",
+) -> None:
+    """Print every node's metrics as Prometheus text, or serve them to be scraped."""
+    cluster = Cluster.attach(run)
+    nodes = cluster.node_ids if node is None else (find_node(cluster.topology, node),)
+    if not set(nodes) <= set(cluster.node_ids):
+        raise HarnessError(f"{node} tells no metrics; brokers and controllers do")
+    if serve is None:
+        sys.stdout.write(scrape(cluster, nodes))
+        return
+    with metrics_server(host, serve, lambda: scrape(cluster, nodes)) as server:
+        say(f"http://{host}:{server.server_port}{PATH}; Ctrl-C ends it")
+        server.serve_forever()
+
+
+def scrape(cluster: Cluster, nodes: tuple[NodeId, ...]) -> str:
+    """Ask the nodes once; each that does not answer counts as down."""
+    return prometheus_text(
+        {cluster.topology.node(node).name: cluster.try_snapshot(node) for node in nodes}
+    )
+
+
+def metrics_server(host: str, port: int, make_text: Callable[[], str]) -> HTTPServer:
+    """Return a server that answers GET /metrics, one request at a time, with a new text.
+
+    Raises:
+        HarnessError: it cannot listen there.
+    """
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.path.partition("?")[0] != PATH:
+                self.send_error(404)
+                return
+            body = make_text().encode()
+            self.send_response(200)
+            self.send_header("Content-Type", CONTENT_TYPE)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """A scrape every few seconds is no progress."""
+
+    try:
+        return HTTPServer((host, port), Handler)
+    except OSError as error:
+        raise HarnessError(f"cannot listen at {host}:{port}: {error}") from error

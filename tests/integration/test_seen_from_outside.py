@@ -1,0 +1,92 @@
+"""Topics by the commands, metrics as Prometheus reads them, and a broker's controlled shutdown."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from typer.testing import CliRunner, Result
+
+from highwater.cli import app
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.settling import await_full_isr
+from highwater.cluster.topology import Topology
+
+pytestmark = pytest.mark.docker
+
+WITHIN_S = 60.0
+
+
+def ask(cluster: Cluster, *words: str, fails: bool = False) -> Result:
+    result = CliRunner().invoke(app, [*words, "--run", cluster.run_id])
+    assert (result.exit_code != 0) == fails, (result.output, result.exception)
+    return result
+
+
+def described(cluster: Cluster, topic: str) -> dict[str, object]:
+    found: dict[str, object] = json.loads(
+        ask(cluster, "topics", "describe", topic, "--json").stdout
+    )
+    return found
+
+
+def scraped(cluster: Cluster) -> dict[tuple[str, str], float]:
+    """Return the values of metrics without labels of their own, by name and node."""
+    text = ask(cluster, "metrics").stdout
+    return {
+        (sample.name, sample.labels["node"]): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if set(sample.labels) == {"node"}
+    }
+
+
+def test_topics_metrics_and_a_controlled_shutdown_by_commands() -> None:
+    with Cluster(Topology(brokers=3, controllers=2, session_timeout_ms=6_000)) as cluster:
+        cluster.start()
+        ask(
+            cluster, "topics", "create", "outside", "--replicas", "1,2", "--config",
+            "min.insync.replicas=2",
+        )  # fmt: skip
+        await_full_isr(cluster, "outside")
+        found = described(cluster, "outside")
+        assert found["config"] == {"min.insync.replicas": "2"}
+        assert found["partitions"] == [
+            {"partition": 0, "leader": 1, "leader_epoch": 0, "replicas": [1, 2], "isr": [1, 2],
+             "offline": []}
+        ]  # fmt: skip
+        ask(cluster, "topics", "expand", "outside", "--to", "2", "--replicas", "2,1")
+        await_full_isr(cluster, "outside", 2)
+        (listed,) = json.loads(ask(cluster, "topics", "list", "--json").stdout)
+        assert (listed["topic"], listed["partitions"], listed["replicas"]) == ("outside", 2, 2)
+        ask(cluster, "topics", "create", "outside", fails=True)
+        ask(cluster, "topics", "describe", "no-such-topic", fails=True)
+
+        before = scraped(cluster)
+        nodes = [cluster.topology.node(node).name for node in cluster.node_ids]
+        assert [before["highwater_node_up", node] for node in nodes] == [1] * 5
+        active = "kafka_controller_kafkacontroller_activecontrollercount"
+        (leading,) = [n for n in nodes if before.get((active, n)) == 1]
+        partitions = "kafka_controller_kafkacontroller_globalpartitioncount"
+        offline = "kafka_controller_kafkacontroller_offlinepartitionscount"
+        lacking = "kafka_server_replicamanager_underreplicatedpartitions"
+        unclean = "kafka_controller_controllerstats_uncleanleaderelections_total"
+        assert (before[partitions, leading], before[offline, leading]) == (2, 0)
+        assert (before[lacking, "broker-1"], before[unclean, leading]) == (0, 0)
+
+        stopped = json.loads(ask(cluster, "shutdown-broker", "1", "--json").stdout)
+        assert stopped["exit_code"] == 0
+        (moved,) = stopped["moved"]
+        assert moved["partition"] == ["outside", 0]
+        assert (moved["leader"], moved["leader_epoch"], moved["isr"]) == (2, 1, [2])
+        assert cluster.status(1) == "exited"
+        after = scraped(cluster)
+        assert after["highwater_node_up", "broker-1"] == 0
+        assert after[lacking, "broker-2"] == 2
+        ask(cluster, "shutdown-broker", "1", fails=True)
+
+        cluster.start_node(1)
+        await_full_isr(cluster, "outside", 2)
+        ask(cluster, "topics", "delete", "outside")
+        assert json.loads(ask(cluster, "topics", "list", "--json").stdout) == []
