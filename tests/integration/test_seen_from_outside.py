@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner, Result
 
-from highwater.cli import app
+from highwater.cli import make_app
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.settling import await_full_isr
 from highwater.cluster.topology import Topology
@@ -19,7 +19,7 @@ WITHIN_S = 60.0
 
 
 def ask(cluster: Cluster, *words: str, fails: bool = False) -> Result:
-    result = CliRunner().invoke(app, [*words, "--run", cluster.run_id])
+    result = CliRunner().invoke(make_app(), [*words, "--run", cluster.run_id])
     assert (result.exit_code != 0) == fails, (result.output, result.exception)
     return result
 

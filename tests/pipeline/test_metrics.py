@@ -274,7 +274,9 @@ def test_commands_without_an_answer_are_counted_by_term_broker_and_command(
         told(5_000_000, "command_answered", 2),
     ]
     found = alerts(tables_from_rows(spark, {EVENTS: events})).orderBy("broker").collect()
-    assert [(row["controller"], row["broker"], row["timeouts"], row["span_ms"]) for row in found] == [
+    assert [
+        (row["controller"], row["broker"], row["timeouts"], row["span_ms"]) for row in found
+    ] == [
         (1000, 1, 1, 0.0),
         (1000, 2, 2, 2.0),
     ]

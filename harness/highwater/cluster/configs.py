@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from highwater.cluster.asking import ask_any
@@ -64,7 +64,7 @@ def alter_configs(
     _ask(cluster, cluster.topology.broker_ids, request)
 
 
-def _ask(cluster: Cluster, brokers: Iterable[NodeId], request: KafkaRequest) -> Any:
+def _ask(cluster: Cluster, brokers: Sequence[NodeId], request: KafkaRequest) -> Any:
     """Return the one resource's result, from the first of the brokers that answers."""
     (result,) = ask_any(cluster, request, TIMEOUT_S, brokers).resources
     if result.error is not ErrorCode.NONE:

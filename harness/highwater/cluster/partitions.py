@@ -60,7 +60,7 @@ def reassign(cluster: Cluster, at: TopicPartition, replicas: Sequence[int] | Non
     _refuse(response, response.partitions)
 
 
-def replicas_of(cluster: Cluster, at: TopicPartition) -> tuple[NodeId, ...]:
+def assigned_replicas(cluster: Cluster, at: TopicPartition) -> tuple[NodeId, ...]:
     """Return the brokers that the partition is assigned to.
 
     Raises:

@@ -11,9 +11,9 @@ from highwater.cluster.cluster import Cluster
 from highwater.cluster.configs import alter_configs, describe_configs
 from highwater.cluster.partitions import (
     PartitionRefused,
+    assigned_replicas,
     list_reassignments,
     reassign,
-    replicas_of,
 )
 from highwater_core.admin_messages import ConfigEntity
 from highwater_core.config_layers import (
@@ -40,7 +40,7 @@ def throttle_move(
         ConfigRefused: a configuration could not be set; some may be.
         PartitionRefused: there is no such partition.
     """
-    here = [int(broker) for broker in replicas_of(cluster, at)]
+    here = [int(broker) for broker in assigned_replicas(cluster, at)]
     coming = [broker for broker in target if broker not in here]
     append = ConfigOperationType.APPEND
     lists = zip(_REPLICAS, (here, coming), strict=True)

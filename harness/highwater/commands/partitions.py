@@ -21,6 +21,7 @@ from highwater.cluster.throttles import is_throttled, lift_throttle, reassign_th
 from highwater.output import PROGRESS, RESULTS, print_json, say
 from highwater_core.admin_messages import ElectionType, OngoingReassignment
 from highwater_core.errors import ErrorCode
+from highwater_core.ids import TopicPartition
 
 Run = Annotated[str | None, typer.Option("--run", help="The run's id, if several are up.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")]
