@@ -45,6 +45,9 @@ async def on_leader_and_isr_answered(
 
     An answer of an earlier registration says nothing, and neither does one about an earlier topic.
     Topics that are being deleted are left to their deletion, whose commands the disk refuses too.
+    Ordering: the answer compared with what is known -> others elected for what the broker led ->
+    the refused replicas out of the ISRs -> those that are accepted again Online.
+    Source: KIP-112; Kafka's KafkaController.processLeaderAndIsrResponseReceived.
     """
     context = term.context
     if request.broker_epoch not in (NO_BROKER_EPOCH, context.broker_epoch(broker_id)):
@@ -71,7 +74,12 @@ async def on_leader_and_isr_answered(
 
 
 async def on_log_folder_events(term: Term) -> None:
-    """Command the replicas anew of the brokers whose log folders changed: their answers tell."""
+    """Command the replicas anew of the brokers whose log folders changed: their answers tell.
+
+    Ordering: announcements read, and watched -> LeaderAndIsr for the replicas that these brokers
+    have -> announcements deleted: a controller that dies before leaves them.
+    Source: KIP-112; Kafka's KafkaController.processLogDirEventNotification.
+    """
     paths = await _events(term)
     announced: dict[NodeId, None] = {}
     for path in paths:
