@@ -104,15 +104,16 @@ def _leads_without(
 
 
 def _cuts_off(at: TopicPartition, event: TraceEvent, committed: _Committed) -> Iterator[Finding]:
+    from_offset = int(event.detail["from_offset"])
     told = committed.before_cut(event)
     if told is None or told.offset is None or event.offset is None:
         return
-    if event.offset >= min(told.offset, int(event.detail["from_offset"])):
+    if event.offset >= min(told.offset, from_offset):
         return
     what = Wording.CUT_OFF_COMMITTED.filled(
         broker=event.node,
         leader_epoch=event.leader_epoch,
-        from_offset=event.detail["from_offset"],
+        from_offset=from_offset,
         offset=event.offset,
         epoch=_epoch(told),
         end_offset=told.offset,
