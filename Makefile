@@ -24,7 +24,7 @@ MUTATE_ARGS ?=
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-pipeline engine images demo test test-full lint unit clean
 .PHONY: fuzz mutate
-.PHONY: bench bench-simulator bench-faults bench-kafka bench-pipeline bench-hostile
+.PHONY: bench bench-simulator bench-faults bench-kafka bench-pipeline bench-hostile bench-scale
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -108,6 +108,10 @@ bench-pipeline: setup-pipeline ## What checks and campaigns cost, beside DuckDB,
 
 bench-kafka: setup engine ## Likewise, beside Apache Kafka with the same client and settings.
 	$(BIN)/python -m bench --kafka
+
+bench-scale: setup engine ## A broker and a controller die with thousands of partitions, simulated and beside Apache Kafka.
+	$(BIN)/python -m bench.scale_simulated
+	$(BIN)/python -m bench.scale --kafka
 
 clean: ## Remove clusters, caches and .venv; images stay (highwater images prune).
 	@if [ -x $(BIN)/highwater ] && scripts/docker-engine --check 2>/dev/null; then \
