@@ -45,8 +45,8 @@ async def on_leader_and_isr_answered(
 
     An answer of an earlier registration says nothing, and neither does one about an earlier topic.
     Topics that are being deleted are left to their deletion, whose commands the disk refuses too.
-    Ordering: the answer compared with what is known -> others elected for what the broker led ->
-    the refused replicas out of the ISRs -> those that are accepted again Online.
+    Ordering: refused replicas Offline, out of the ISRs and without the lead -> accepted ones Online
+    -> leaders elected where there is none -> reassignments advanced.
     Source: KIP-112; Kafka's KafkaController.processLeaderAndIsrResponseReceived.
     """
     context = term.context
