@@ -188,7 +188,7 @@ def test_a_consumer_that_never_reads_is_missed() -> None:
 @pytest.mark.parametrize("client", ["p0", "c0", "any"])
 def test_clients_are_killed_and_started_again_with_values_of_their_own(client: str) -> None:
     steps = (Step(300, f.KillClient(client, 200)), Step(900, f.KillClient(client)))
-    workload = Workload(producers=(Producer(rate_per_s=400),), consumers=(Consumer(),))
+    workload = Workload(producers=(Producer(rate_per_s=2_000),), consumers=(Consumer(),))
     result = run_plan(changed(steps=steps, workload=workload))
     assert result.passed, result.violation
     assert result.outcome.fired == list(steps)
