@@ -13,19 +13,19 @@ from typing import Any, get_args
 
 from markdown_pages import documented, one_line, page, table
 
-from highwater_controller import controller, controller_events, waiting_requests
+from highwater_controller import controller, controller_events, waiting_jobs
 from highwater_controller.controller import Controller
 from highwater_controller.controller_events import (
-    ClientRequestsDue,
     ControllerEvent,
     ControllerZnodeChanged,
+    JobsDue,
     RequestReceived,
 )
 from highwater_controller.failover import fail_over
 from highwater_controller.logic import partition_states, replica_states
 from highwater_controller.logic.partition_states import PartitionEffect, PartitionState
 from highwater_controller.logic.replica_states import ReplicaEffect, ReplicaState
-from highwater_controller.waiting_requests import WaitingRequests
+from highwater_controller.waiting_jobs import WaitingJobs
 from highwater_core.messages import ControllerCommand
 
 # ---------------------------------------------------------------- state machines
@@ -155,7 +155,7 @@ def controller_events_page() -> str:
         "## Requests",
         "What brokers ask for themselves is handled in one go, when the request's turn comes "
         "(RequestReceived).\nWhat they forward for clients is worked on in steps, one for each "
-        "ClientRequestsDue, so that\nwhatever else happens is handled in between. "
+        "JobsDue, so that\nwhatever else happens is handled in between. "
         "[replication.md](../explanation/replication.md#moving-replicas)\nhas the steps of a "
         "reassignment, and why they come in this order.",
         table(
@@ -191,7 +191,7 @@ def request_handlers() -> dict[type, Handler]:
     """Return what handles each request of brokers, those worked on in steps first."""
     found = {
         request: Handler(f"{_module(work)}.{work.__name__}", work)
-        for request, work in waiting_requests._WORKS.items()
+        for request, work in waiting_jobs._WORKS.items()
     }
     calls = _first_calls(Controller._answer)
     of_brokers = {request.__name__: request for request in get_args(ControllerCommand)}
@@ -202,7 +202,7 @@ def request_handlers() -> dict[type, Handler]:
 def _first_calls(method: Any) -> dict[str, str]:
     """Return the function that each case of a method's match statement awaits, or calls, first.
 
-    `received.reply.set(...)` only carries an answer: what is called inside is meant.
+    What only carries something is left out: what is called inside is meant.
     """
     body = ast.parse(textwrap.dedent(inspect.getsource(method)))
     calls = {}
@@ -212,20 +212,24 @@ def _first_calls(method: Any) -> dict[str, str]:
                 ast.unparse(node.func)
                 for statement in case.body
                 for node in ast.walk(statement)
-                if isinstance(node, ast.Call) and not ast.unparse(node.func).endswith("reply.set")
+                if isinstance(node, ast.Call) and ast.unparse(node.func) not in _CARRIERS
             ]
             calls[ast.unparse(case.pattern.cls)] = names[0]
     return calls
 
 
+_CARRIERS = ("received.reply.set", "self._take_written")
+"""The one carries an answer, the other a job that is done in steps."""
+
+
 def _resolve(call: str) -> Handler:
     """Return the function of that name as controller.py imports it, or its own method."""
-    if call == "self._client_requests.step":
-        return Handler("waiting_requests.WaitingRequests", WaitingRequests.step)
+    if call == "self._jobs.step":
+        return Handler("waiting_jobs.WaitingJobs", WaitingJobs.step)
     if call.startswith("self."):
         return Handler("controller.Controller", getattr(Controller, call.removeprefix("self.")))
     code = getattr(controller, call)
-    return Handler(f"{_module(code)}.{call}", code)
+    return Handler(f"{_module(code)}.{call}", getattr(code, "step", code))
 
 
 def _module(code: Any) -> str:
@@ -236,7 +240,7 @@ def _watched(event: type) -> list[str]:
     return [path for path, each in controller_events._BY_PATH.items() if isinstance(each, event)]
 
 
-_OF_REQUESTS = (ClientRequestsDue, RequestReceived)
+_OF_REQUESTS = (JobsDue, RequestReceived)
 
 
 def _section_of(event: type) -> str:

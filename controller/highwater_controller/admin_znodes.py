@@ -7,85 +7,142 @@ it has completed, as before KIP-455; an election's znode goes once all elections
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+from highwater_controller.conditional_writes import Conflict, until_written
+from highwater_controller.context import NOTHING_LISTED, ListedReassignments
 from highwater_controller.state_reader import report_malformed
-from highwater_controller.store import TermOver
 from highwater_controller.term import Term
 from highwater_core import znodes
 from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.ports import Stat
 from highwater_core.znodes import MalformedZnode
 
-WRITE_ATTEMPTS = 100
-
-Wanted = dict[TopicPartition, tuple[NodeId, ...]]
 Jobs = TypeVar("Jobs", znodes.ReassignmentsZnode, znodes.PartitionsZnode)
 
 
-async def read_reassignments(term: Term) -> Wanted:
-    """Return the targets in /admin/reassign_partitions; a watch tells of its next change."""
-    found = await _read_jobs(term, znodes.REASSIGN_PARTITIONS, znodes.ReassignmentsZnode)
-    return {
+async def read_reassignments(term: Term) -> Sequence[TopicPartition]:
+    """Take in what /admin/reassign_partitions lists; return its partitions, in ascending order.
+
+    None are returned where this term knows the znode as it is, as after a write of its own. A watch
+    tells of the next change.
+    """
+    context = term.context
+    stat = await term.store.exists(znodes.REASSIGN_PARTITIONS, watch=True)
+    if stat is not None and context.listed_reassignments.is_as_in(stat):
+        return ()
+    found = None
+    if stat is not None:
+        found = await _read_jobs(term, znodes.REASSIGN_PARTITIONS, znodes.ReassignmentsZnode)
+    context.listed_reassignments = NOTHING_LISTED if found is None else _listed(*found)
+    context.ended_reassignments.clear()  # what is listed still is looked at anew
+    return sorted(context.listed_reassignments.targets)
+
+
+def _listed(znode: znodes.ReassignmentsZnode, stat: Stat) -> ListedReassignments:
+    targets = {
         TopicPartition(each.topic, each.partition): tuple(NodeId(r) for r in each.replicas)
-        for each in (() if found is None else found.partitions)
+        for each in znode.partitions
     }
+    return ListedReassignments(stat.czxid, stat.node_version, targets)
 
 
-async def forget_reassignments(term: Term, done: Collection[TopicPartition]) -> None:
+async def end_reassignments(term: Term, over: Iterable[TopicPartition]) -> None:
+    """Have partitions leave /admin/reassign_partitions: together with others, a little later.
+
+    With the last of them the znode goes at once. A controller that dies before leaves partitions
+    that are where they are to be: the next one has them leave.
+
+    Raises:
+        TermOver: others wrote it again and again.
+    """
+    context = term.context
+    listed = context.listed_reassignments.targets
+    context.ended_reassignments.update((at, None) for at in over if at in listed)
+    if len(context.ended_reassignments) == len(listed):
+        await forget_ended_reassignments(term)
+
+
+async def forget_ended_reassignments(term: Term) -> None:
+    """Take what is over out of /admin/reassign_partitions.
+
+    Ordering: the znode read -> written without what is over, or removed, on the version that was
+    read.
+    Source: Kafka's KafkaController.maybeRemoveFromZkReassignment.
+
+    Raises:
+        TermOver: others wrote it again and again.
+    """
+    await forget_reassignments(term, list(term.context.ended_reassignments))
+
+
+async def forget_reassignments(term: Term, gone: Iterable[TopicPartition]) -> None:
     """Take partitions out of /admin/reassign_partitions, which goes when it is empty.
 
     Raises:
         TermOver: others wrote it again and again.
     """
-    path = znodes.REASSIGN_PARTITIONS
-    gone = frozenset(done)
-    if not gone:
+    path, context = znodes.REASSIGN_PARTITIONS, term.context
+    named = frozenset(at for at in gone if at in context.listed_reassignments.targets)
+    if not named:
         return
-    for _ in range(WRITE_ATTEMPTS):
+
+    async def attempt() -> Conflict | None:
         read = await term.store.get(path)
         if read is None:
-            return
+            return None
         data, stat = read
         try:
             listed = znodes.decode(znodes.ReassignmentsZnode, data, path).partitions
         except MalformedZnode:
-            return  # read_reassignments tells of it
-        left = [each for each in listed if TopicPartition(each.topic, each.partition) not in gone]
+            return None  # read_reassignments tells of it
+        left = [each for each in listed if TopicPartition(each.topic, each.partition) not in named]
         if len(left) == len(listed) and left:
-            return
+            return None
         content = znodes.encode(znodes.ReassignmentsZnode(left)) if left else None
-        if await term.store.replace(path, content, stat.node_version):
-            return
-    raise TermOver(f"{path}: others wrote it {WRITE_ATTEMPTS} times between a read and a write")
+        if not await term.store.replace(path, content, stat.node_version):
+            return Conflict(data, stat.node_version)
+        context.listed_reassignments = context.listed_reassignments.written_on(stat)
+        return None
+
+    await until_written(path, attempt)
+    context.listed_reassignments = context.listed_reassignments.without(named)
+    for at in named & context.ended_reassignments.keys():
+        del context.ended_reassignments[at]
 
 
 async def read_preferred_elections(term: Term) -> Sequence[TopicPartition]:
-    """Return the partitions that /admin/preferred_replica_election names, watched as the other."""
+    """Return the partitions that /admin/preferred_replica_election names, each once.
+
+    A watch tells of the next change.
+    """
+    await term.store.exists(znodes.PREFERRED_REPLICA_ELECTION, watch=True)
     found = await _read_jobs(term, znodes.PREFERRED_REPLICA_ELECTION, znodes.PartitionsZnode)
-    listed = () if found is None else found.partitions
-    return [TopicPartition(each.topic, each.partition) for each in listed]
+    listed = () if found is None else found[0].partitions
+    return list(dict.fromkeys(TopicPartition(each.topic, each.partition) for each in listed))
 
 
 async def forget_preferred_elections(term: Term) -> None:
     await term.store.delete(znodes.PREFERRED_REPLICA_ELECTION)
 
 
-async def _read_jobs(term: Term, path: str, kind: type[Jobs]) -> Jobs | None:
-    """Return the admin znode's content, None where there is none; a watch tells of its next change.
+async def _read_jobs(term: Term, path: str, kind: type[Jobs]) -> tuple[Jobs, Stat] | None:
+    """Return what the admin znode holds, None where it names no partition.
 
     One that holds something else than its JSON is told. It is removed, and so is one that names no
     partition: nobody could go on with it.
     """
-    await term.store.exists(path, watch=True)
     read = await term.store.get(path)
     if read is None:
         return None
+    data, stat = read
     try:
-        found = znodes.decode(kind, read[0], path)
+        found = znodes.decode(kind, data, path)
     except MalformedZnode as fault:
         report_malformed(term, path, fault)
-        found = None
-    if found is None or not found.partitions:
-        await term.store.delete(path)
-    return found
+    else:
+        if found.partitions:
+            return found, stat
+    await term.store.delete(path)
+    return None

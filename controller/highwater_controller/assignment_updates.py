@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from highwater_controller.conditional_writes import Conflict, until_written
 from highwater_controller.state_reader import report_malformed
-from highwater_controller.store import TermOver
 from highwater_controller.term import Term
 from highwater_core.topic_znode import TopicContent, decode_topic, encode_topic
 from highwater_core.znodes import MalformedZnode, topic_path
-
-WRITE_ATTEMPTS = 100
-"""So many others may write the znode between our read and our write, one after another."""
 
 Decide = Callable[[TopicContent], TopicContent | None]
 """Says what the topic's znode is to hold next; None leaves it."""
@@ -32,7 +29,8 @@ async def update_assignment(term: Term, topic: str, decide: Decide) -> TopicCont
         TermOver: a newer controller has been elected, or others wrote the znode again and again.
     """
     path = topic_path(topic)
-    for _ in range(WRITE_ATTEMPTS):
+
+    async def attempt() -> TopicContent | Conflict | None:
         read = await term.store.get(path)
         if read is None:
             return None
@@ -41,6 +39,7 @@ async def update_assignment(term: Term, topic: str, decide: Decide) -> TopicCont
             before = decode_topic(data, topic)
         except MalformedZnode as fault:
             report_malformed(term, path, fault)
+            term.context.unreadable_topics.add(topic)
             return None
         if term.toggles.topic_id and before.topic_id != term.context.topic_id(topic):
             return None
@@ -54,4 +53,6 @@ async def update_assignment(term: Term, topic: str, decide: Decide) -> TopicCont
         )
         if content == data or await term.store.set_topic(path, content, stat.node_version):
             return after
-    raise TermOver(f"{path}: others wrote it {WRITE_ATTEMPTS} times between a read and a write")
+        return Conflict(data, stat.node_version)
+
+    return await until_written(path, attempt)

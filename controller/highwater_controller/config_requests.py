@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from highwater_controller.chunks import TOPICS_PER_STEP
+from highwater_controller.conditional_writes import Conflict, until_written
 from highwater_controller.refusals import Refused, refuse
 from highwater_controller.state_reader import report_malformed
-from highwater_controller.store import TermOver
 from highwater_controller.term import Term
 from highwater_controller.topic_waits import Done
 from highwater_core import znodes
@@ -39,8 +39,6 @@ from highwater_core.ids import NodeId
 from highwater_core.ports import CreateOp, NoNode, TooLarge
 from highwater_core.topic_configs import TOPIC_CONFIG_KEYS, BadTopicConfig
 from highwater_core.znodes import MalformedZnode, TopicConfigZnode
-
-WRITE_ATTEMPTS = 100
 
 
 class Altering:
@@ -100,15 +98,17 @@ async def _alter(
     """
     path = config_path(owner)
     announcement = CreateOp(CONFIG_CHANGE_PREFIX, encode_config_change(owner), sequential=True)
-    for _ in range(WRITE_ATTEMPTS):
-        before, node_version = await _read(term, path)
+
+    async def attempt() -> Conflict | None:
+        data, node_version = await _read(term, path)
+        before = _decode(term, path, data)
         config = _changed({} if altered.replaces_all else before, altered)
         try:
             parse_config_of(owner, config)
         except BadTopicConfig as fault:
             raise Refused(ErrorCode.INVALID_CONFIG, str(fault)) from None
         if validate_only:
-            return
+            return None
         try:
             is_written = await term.store.set_config(
                 path, encode_config(config), node_version, announcement
@@ -118,27 +118,34 @@ async def _alter(
         except NoNode:
             message = "ZooKeeper lacks the parents of configurations, or it went meanwhile"
             raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message) from None
-        if is_written:
-            names = sorted({change.name for change in altered.changes})
-            term.emit(EventKind.CONFIG_ALTERED, where=path, names=names, config=config)
-            return
-    raise TermOver(f"{path}: others wrote it {WRITE_ATTEMPTS} times between a read and a write")
+        if not is_written:
+            return Conflict(data, node_version)
+        names = sorted({change.name for change in altered.changes})
+        term.emit(EventKind.CONFIG_ALTERED, where=path, names=names, config=config)
+        return None
+
+    await until_written(path, attempt)
 
 
-async def _read(term: Term, path: str) -> tuple[dict[str, str], int | None]:
-    """Return what is set, and the znode's version, None where there is none.
-
-    One that holds something else than its JSON sets nothing: it is told, and may be overwritten.
-    """
+async def _read(term: Term, path: str) -> tuple[bytes | None, int | None]:
+    """Return the znode's data and version; None for both where there is none."""
     read = await term.store.get(path)
-    if read is None:
-        return {}, None
-    data, stat = read
+    return (None, None) if read is None else (read[0], read[1].node_version)
+
+
+def _decode(term: Term, path: str, data: bytes | None) -> Mapping[str, str]:
+    """Return what is set.
+
+    A znode that holds something else than its JSON sets nothing: it is told, and may be
+    overwritten.
+    """
+    if data is None:
+        return {}
     try:
-        return znodes.decode(TopicConfigZnode, data, path).config, stat.node_version
+        return znodes.decode(TopicConfigZnode, data, path).config
     except MalformedZnode as fault:
         report_malformed(term, path, fault)
-        return {}, stat.node_version
+        return {}
 
 
 def _changed(before: Mapping[str, str], altered: AlteredConfig) -> dict[str, str]:

@@ -6,8 +6,8 @@ A context lives for one term of office: the next controller loads its own from Z
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field, replace
 
 from highwater_controller.logic.partition_states import PartitionState
 from highwater_controller.logic.replica_states import ReplicaState
@@ -24,6 +24,7 @@ from highwater_core.ids import (
     TopicPartition,
 )
 from highwater_core.messages import BrokerEndpoints
+from highwater_core.ports import Stat
 from highwater_core.topic_znode import Reassignment
 from highwater_core.znodes import PartitionLeadership
 
@@ -42,6 +43,30 @@ class VersionedLeadership:
 
     leadership: PartitionLeadership
     partition_epoch: PartitionEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class ListedReassignments:
+    """What /admin/reassign_partitions lists, as this term last read or wrote it."""
+
+    czxid: int
+    node_version: int
+    targets: Mapping[TopicPartition, tuple[NodeId, ...]]
+
+    def is_as_in(self, stat: Stat) -> bool:
+        return (self.czxid, self.node_version) == (stat.czxid, stat.node_version)
+
+    def written_on(self, stat: Stat) -> ListedReassignments:
+        """Return it after a write of this term on that version: unknown still if that was."""
+        version = self.node_version + 1 if self.is_as_in(stat) else self.node_version
+        return replace(self, node_version=version)
+
+    def without(self, gone: Set[TopicPartition]) -> ListedReassignments:
+        left = {at: target for at, target in self.targets.items() if at not in gone}
+        return replace(self, targets=left)
+
+
+NOTHING_LISTED = ListedReassignments(-1, -1, {})
 
 
 @dataclass(slots=True)
@@ -67,6 +92,9 @@ class ControllerContext:
     """All of a partition's replicas, those that come or go by a reassignment among them."""
     reassignments: dict[TopicPartition, Reassignment] = field(default_factory=dict)
     """Of the partitions whose replicas are being moved."""
+    listed_reassignments: ListedReassignments = NOTHING_LISTED
+    ended_reassignments: dict[TopicPartition, None] = field(default_factory=dict)
+    """Of those listed: they are over, and the znode is to lose them."""
     leaderships: dict[TopicPartition, VersionedLeadership] = field(default_factory=dict)
     partition_states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
     replica_states: dict[Replica, ReplicaState] = field(default_factory=dict)

@@ -7,24 +7,30 @@ goes wrong again and again ends the session too, so that another controller has 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from highwater_controller.admin_znodes import forget_ended_reassignments
 from highwater_controller.alter_partition import on_alter_partition
 from highwater_controller.broker_changes import on_brokers_changed
 from highwater_controller.broker_channels import BrokerChannels
+from highwater_controller.chunks import PARTITIONS_PER_STEP
 from highwater_controller.config_changes import CHECK_INTERVAL_MS, on_config_changes
 from highwater_controller.context import ControllerContext
 from highwater_controller.controlled_shutdown import on_controlled_shutdown
 from highwater_controller.controller_events import (
     BrokersChanged,
-    ClientRequestsDue,
     ConfigsChanged,
     ControllerEvent,
     ControllerZnodeChanged,
     DeletionsRequested,
+    EndedReassignmentsDue,
     IsrChangesNotified,
+    JobsDue,
     LeaderAndIsrAnswered,
     LogFolderEventsNotified,
     PartitionStateChanged,
     PreferredElectionsWritten,
+    ReassignmentsAdvanced,
     ReassignmentsWritten,
     RebalanceDue,
     RefusedDeletionsDue,
@@ -37,10 +43,10 @@ from highwater_controller.election import Election, Won
 from highwater_controller.event_queue import EventQueue
 from highwater_controller.failover import fail_over
 from highwater_controller.isr_notifications import on_isr_changes_notified
-from highwater_controller.leader_elections import on_preferred_elections_written, rebalance_leaders
+from highwater_controller.leader_elections import WrittenElections, rebalance_leaders
 from highwater_controller.patience import GaveUp
 from highwater_controller.reassignment import advance_reassignments
-from highwater_controller.reassignment_requests import list_reassignments, on_reassignments_written
+from highwater_controller.reassignment_requests import WrittenReassignments, list_reassignments
 from highwater_controller.settings import ControllerSettings
 from highwater_controller.storage_failures import (
     on_leader_and_isr_answered,
@@ -60,13 +66,13 @@ from highwater_controller.topic_deletion import (
     retry_refused,
 )
 from highwater_controller.topic_waits import TopicWaits
-from highwater_controller.waiting_requests import WaitingRequests, is_stepwise
+from highwater_controller.waiting_jobs import WaitingJobs, Work, is_stepwise
 from highwater_core.admin_messages import ListReassignmentsRequest
 from highwater_core.config import Toggles
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoints
-from highwater_core.ids import NO_LEADER, NodeId
+from highwater_core.ids import NO_LEADER, NodeId, TopicPartition
 from highwater_core.messages import (
     AlterPartitionRequest,
     BrokerCommand,
@@ -77,6 +83,9 @@ from highwater_core.messages import (
     refusal,
 )
 from highwater_core.ports import Coordination, CoordinationError, Ports, SessionExpired
+
+FORGET_DELAY_MS = 100
+"""So long what is over stays in /admin/reassign_partitions: a large znode is written seldom."""
 
 
 class Controller:
@@ -96,7 +105,7 @@ class Controller:
         self._session = session
         self._fail_points = fail_points
         self._events = EventQueue(ports.runtime)
-        self._client_requests = WaitingRequests()
+        self._jobs = WaitingJobs()
         self._in_work: RequestReceived | None = None
         self._timers = ports.runtime.scope("controller-timers")
         self._repeating = ports.runtime.scope("controller-repeating")
@@ -114,7 +123,7 @@ class Controller:
 
     @property
     def queue_depth(self) -> int:
-        return len(self._events) + len(self._client_requests)
+        return len(self._events) + len(self._jobs)
 
     @property
     def event_counters(self) -> tuple[tuple[str, int], ...]:
@@ -128,9 +137,9 @@ class Controller:
         elif self.term is None:
             event.reply.set(refusal(event.request, ErrorCode.NOT_CONTROLLER))
         elif is_stepwise(event.request):
-            if not self._client_requests:
-                self._events.put(ClientRequestsDue())
-            self._client_requests.take(event)
+            if not self._jobs:
+                self._events.put(JobsDue())
+            self._jobs.take_request(event)
         else:
             self._events.put(event)
 
@@ -169,7 +178,7 @@ class Controller:
         for event in dropped:
             if isinstance(event, RequestReceived):
                 event.reply.set(refusal(event.request, ErrorCode.NOT_CONTROLLER))
-        self._client_requests.abandon()
+        self._jobs.abandon()
         if term is not None:
             term.store.close()
             term.channels.close_all()
@@ -208,33 +217,59 @@ class Controller:
                 )
             case StopReplicaAnswered():
                 await on_stop_replica_answered(term, event.broker_id, event.request, event.response)
-                self._maybe_retry_later(term)
+                if term.context.refused_deletions:
+                    self._once_after(self._settings.command_timeout_ms, RefusedDeletionsDue())
             case RefusedDeletionsDue():
                 await retry_refused(term)
             case ReassignmentsWritten():
-                await on_reassignments_written(term)
+                self._take_written(event, WrittenReassignments())
+            case ReassignmentsAdvanced():
+                await self._advance(term, event.partitions)
+            case EndedReassignmentsDue():
+                await forget_ended_reassignments(term)
             case PreferredElectionsWritten():
-                await on_preferred_elections_written(term)
+                self._take_written(event, WrittenElections())
             case ConfigsChanged():
                 await on_config_changes(term)
             case RebalanceDue():
                 await rebalance_leaders(term)
-            case ClientRequestsDue():
-                await self._client_requests.step(term, self._ports.runtime.future)
-                if self._client_requests:  # after all that has come meanwhile
-                    self._events.put(ClientRequestsDue())
+            case JobsDue():
+                await self._jobs.step(term, self._ports.runtime.future)
+                if self._jobs:  # after all that has come meanwhile
+                    self._events.put(JobsDue())
             case RequestReceived():
                 await self._answer(term, event)
+        if term.context.ended_reassignments:
+            self._once_after(FORGET_DELAY_MS, EndedReassignmentsDue())
 
-    def _maybe_retry_later(self, term: Term) -> None:
-        """See to it that refused deletions are due once a command's timeout has passed."""
+    def _take_written(self, event: ControllerEvent, work: Work) -> None:
+        if not self._jobs:
+            self._events.put(JobsDue())
+        self._jobs.take_written(type(event).__name__, work)
+
+    async def _advance(self, term: Term, partitions: Sequence[TopicPartition]) -> None:
+        """Complete what is ready of a step's partitions; the others are due after other events.
+
+        Ordering: replicas that came Online -> who goes leaves lead and ISR -> told, stopped and
+        deleted -> the topics' znodes lose them -> the admin znode does -> UpdateMetadata.
+        Source: source document 003, onPartitionReassignment.
+        """
+        moved = [at for at in partitions if at in term.context.reassignments]
+        await advance_reassignments(term, moved[:PARTITIONS_PER_STEP])
+        left = moved[PARTITIONS_PER_STEP:]
+        if left:
+            self._events.put(ReassignmentsAdvanced(left))
+
+    def _once_after(self, delay_ms: int, event: ControllerEvent) -> None:
+        """Enqueue the event once the delay has passed, unless that is to be anyway."""
+        name = f"{type(event).__name__}-timer"
 
         async def wait() -> None:
-            await self._ports.runtime.sleep(self._settings.command_timeout_ms)
-            self._events.put(RefusedDeletionsDue())
+            await self._ports.runtime.sleep(delay_ms)
+            self._events.put(event)
 
-        if term.context.refused_deletions and not self._timers.tasks():
-            self._timers.spawn("refused-deletions-timer", wait())
+        if not any(task.name == name for task in self._timers.tasks()):
+            self._timers.spawn(name, wait())
 
     async def _answer(self, term: Term, received: RequestReceived) -> None:
         self._in_work = received
@@ -242,7 +277,7 @@ class Controller:
             case AlterPartitionRequest():
                 received.reply.set(await on_alter_partition(term, received.request))
                 changed = [item.topic_partition for item in received.request.partitions]
-                await advance_reassignments(term, changed)
+                await self._advance(term, changed)
             case ControlledShutdownRequest():
                 received.reply.set(await on_controlled_shutdown(term, received.request))
             case ListReassignmentsRequest():
@@ -272,6 +307,8 @@ class Controller:
         self.term = self._begin_term(outcome.epoch)
         self.term.emit(EventKind.CONTROLLER_ELECTED)
         await fail_over(self.term)
+        self._take_written(ReassignmentsWritten(), WrittenReassignments())
+        self._take_written(PreferredElectionsWritten(), WrittenElections())
         self._repeat("config-changes-timer", CHECK_INTERVAL_MS, ConfigsChanged())
         if self._settings.auto_leader_rebalance_enable:
             interval_ms = self._settings.leader_imbalance_check_interval_ms

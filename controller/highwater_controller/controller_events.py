@@ -5,6 +5,7 @@ Watches carry no data: the state is read when the event is handled (KAFKA-5642).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from highwater_controller.topic_requests import TopicOutcome
@@ -64,6 +65,18 @@ class ReassignmentsWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class ReassignmentsAdvanced:
+    """The ISRs of these partitions have changed; their replicas are being moved."""
+
+    partitions: Sequence[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class EndedReassignmentsDue:
+    """Time to take out of /admin/reassign_partitions what is over."""
+
+
+@dataclass(frozen=True, slots=True)
 class PreferredElectionsWritten:
     """Somebody wrote /admin/preferred_replica_election."""
 
@@ -112,8 +125,8 @@ class StopReplicaAnswered:
 
 
 @dataclass(frozen=True, slots=True)
-class ClientRequestsDue:
-    """Time for a step of what clients ask for; one such event waits at a time."""
+class JobsDue:
+    """Time for a step of what clients and operators ask for; one such event waits at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +145,8 @@ ControllerEvent = (
     | PartitionStateChanged
     | DeletionsRequested
     | ReassignmentsWritten
+    | ReassignmentsAdvanced
+    | EndedReassignmentsDue
     | PreferredElectionsWritten
     | ConfigsChanged
     | RebalanceDue
@@ -140,7 +155,7 @@ ControllerEvent = (
     | LogFolderEventsNotified
     | LeaderAndIsrAnswered
     | StopReplicaAnswered
-    | ClientRequestsDue
+    | JobsDue
     | RequestReceived
 )
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 from highwater_controller.config_changes import load_config_changes
 from highwater_controller.context import Replica
 from highwater_controller.isr_notifications import delete_notifications
-from highwater_controller.leader_elections import on_preferred_elections_written
 from highwater_controller.loading import load_leaderships, put_found_states
 from highwater_controller.logic.replica_states import ReplicaState
 from highwater_controller.partition_state_machine import elect_leaders_where_none
 from highwater_controller.reassignment import adopt_unassigned, resume_reassignments
-from highwater_controller.reassignment_requests import on_reassignments_written
 from highwater_controller.renouncing import renounce_lost
 from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.request_batch import RequestBatch
@@ -33,7 +31,8 @@ async def fail_over(term: Term) -> None:
     brokers, topics, states loaded, watches set -> deletions known -> replicas that lost records and
     leaders that restarted, while nobody looked, given up -> UpdateMetadata -> live replicas Online,
     each broker with its init command -> leaders elected where there is none -> the dead removed
-    from ISRs -> reassignments, deletions and preferred elections resumed.
+    from ISRs -> reassignments and deletions resumed -> what the admin znodes ask for, step by step,
+    with others' events in between.
     """
     context = term.context
     await delete_notifications(term)
@@ -58,9 +57,7 @@ async def fail_over(term: Term) -> None:
     if not term.toggles.update_metadata_first:
         _update_metadata(term)
     await resume_reassignments(term, partitions)
-    await on_reassignments_written(term)
     await resume_deletions(term)
-    await on_preferred_elections_written(term)
     term.emit(
         EventKind.FAILOVER_COMPLETED,
         brokers=list(context.live_brokers),

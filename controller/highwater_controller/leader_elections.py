@@ -120,19 +120,33 @@ def _to_result(term: Term, at: TopicPartition, fault: Refused | None) -> Partiti
     return PartitionResult(at, fault.error, str(fault))
 
 
-async def on_preferred_elections_written(term: Term) -> None:
-    """Hold the elections that /admin/preferred_replica_election asks for, and remove it.
+class WrittenElections:
+    """What /admin/preferred_replica_election asks for, held a step at a time."""
 
-    Ordering: the znode read, and watched -> each partition Online again, led by its preferred
-    replica, if that is live and in sync -> the znode removed: a controller that dies before leaves
-    it to the next one.
-    """
-    named = await read_preferred_elections(term)
-    if not named:
-        return
-    for some in pieces(list(dict.fromkeys(named))):
+    answer = None
+
+    def __init__(self) -> None:
+        self._named: Sequence[TopicPartition] | None = None
+        self._taken = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self._named is not None and self._taken >= len(self._named)
+
+    async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
+        """Read the znode, then hold the next partitions' elections; remove it after the last.
+
+        Ordering: the znode read once, and watched -> a step's partitions Online again, led by their
+        preferred replicas, if those are live and in sync -> after the last step the znode removed:
+        a controller that dies before leaves it to the next one.
+        """
+        if self._named is None:
+            self._named = await read_preferred_elections(term)
+        some = self._named[self._taken : self._taken + PARTITIONS_PER_STEP]
+        self._taken += len(some)
         await elect_leaders(term, some, ElectionType.PREFERRED)
-    await forget_preferred_elections(term)
+        if self._named and self.is_over:
+            await forget_preferred_elections(term)
 
 
 async def rebalance_leaders(term: Term) -> None:

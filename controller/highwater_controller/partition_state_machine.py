@@ -115,12 +115,10 @@ async def _elect_first(
 
     Left out are those whose state turns out to exist: they are elected like all others.
     """
-    context = term.context
     found: dict[TopicPartition, Outcome] = {}
     changes: dict[TopicPartition, LeadershipChange] = {}
     for partition in partitions:
-        electable = context.electable_for(partition)
-        decision = elect_initial(context.assignments[partition], electable)
+        decision = _elect_initial(term, partition)
         if isinstance(decision, NoLeader):
             found[partition] = decision
         else:
@@ -134,9 +132,9 @@ async def _elect_first(
     for (partition, leadership), partition_epoch in zip(first, written, strict=True):
         if partition_epoch is not None:
             known = VersionedLeadership(leadership, partition_epoch)
-            context.leaderships[partition] = known
+            term.context.leaderships[partition] = known
             trace_election(term, partition, known, changes[partition], Selector.INITIAL)
-            found[partition] = leadership.isr
+            found[partition] = _electable_replicas(term, partition)
     return found
 
 
@@ -221,7 +219,7 @@ def _tell(
     if update.before is not None and selector is Selector.INITIAL:
         selector = Selector.OFFLINE  # somebody created the state: it was not a first election
     trace_election(term, partition, update.written, update.change, selector)
-    return _recipients(term, partition, selector, update.change, target)
+    return _recipients(term, partition, selector, target)
 
 
 async def _may_elect_unclean(term: Term, partition: TopicPartition, selector: Selector) -> bool:
@@ -252,7 +250,7 @@ def _decide(
     electable = term.context.electable_for(partition)
     if before is None:
         is_first = selector is Selector.INITIAL
-        return elect_initial(assigned, electable) if is_first else NoLeader("it has no state")
+        return _elect_initial(term, partition) if is_first else NoLeader("it has no state")
     match selector:
         case Selector.REASSIGN:
             decision = elect_reassign(target or assigned, before.isr, electable)
@@ -271,6 +269,19 @@ def _decide(
     return decision
 
 
+def _elect_initial(term: Term, partition: TopicPartition) -> Election:
+    context = term.context
+    reassignment = context.reassignments.get(partition)
+    adding = () if reassignment is None else reassignment.adding
+    electable = context.electable_for(partition)
+    return elect_initial(context.assignments[partition], electable, adding)
+
+
+def _electable_replicas(term: Term, partition: TopicPartition) -> tuple[NodeId, ...]:
+    electable = term.context.electable_for(partition)
+    return tuple(b for b in term.context.assignments[partition] if b in electable)
+
+
 def _to_change(decision: Elected) -> LeadershipChange:
     elr = () if decision.unclean else None
     return LeadershipChange(decision.leader, decision.isr, elr, decision.unclean)
@@ -280,12 +291,11 @@ def _recipients(
     term: Term,
     partition: TopicPartition,
     selector: Selector,
-    change: LeadershipChange,
     target: tuple[NodeId, ...] | None,
 ) -> tuple[NodeId, ...]:
     """Return who is told; the batch leaves out those that are not live."""
     if selector is Selector.INITIAL:
-        return change.isr
+        return _electable_replicas(term, partition)
     if selector is Selector.REASSIGN and target is not None:
         return target
     return term.context.assignments[partition]

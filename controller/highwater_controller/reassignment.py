@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from highwater_controller.admin_znodes import forget_reassignments
+from highwater_controller.admin_znodes import end_reassignments
 from highwater_controller.assignment_updates import update_assignment
 from highwater_controller.chunks import pieces
 from highwater_controller.configurations import min_insync_replicas
@@ -54,7 +54,8 @@ async def begin_reassignments(
     """Write where the topic's replicas are to be, and start those that come; False if it is gone.
 
     The partitions are known, and the topic is not being deleted. A target may be what there was
-    before: then the reassignment is given up.
+    before: then the reassignment is given up. One that is asked for already changes nothing, the
+    leader epoch neither.
 
     Raises:
         TooLarge: the topic's znode has no room for it; nothing has changed.
@@ -62,8 +63,12 @@ async def begin_reassignments(
     context = term.context
     moves: dict[TopicPartition, tuple[Brokers, Reassignment]] = {}
     for at, target in targets.items():
-        known = context.reassignments.get(at, NOT_REASSIGNED)
-        moves[at] = reassign(context.assignments[at], known, target)
+        known = context.assignments[at], context.reassignments.get(at, NOT_REASSIGNED)
+        move = reassign(*known, target)
+        if move != known:
+            moves[at] = move
+    if not moves:
+        return True
     if await update_assignment(term, topic, lambda content: _with_moves(content, moves)) is None:
         return False
     for at, (replicas, reassignment) in moves.items():
@@ -154,10 +159,11 @@ async def _start_replicas(term: Term, partitions: Sequence[TopicPartition]) -> N
             for replica in context.replicas_of_partitions(some)
             if context.replica_state(replica) is ReplicaState.NON_EXISTENT
         ]
+        started = set(new)
         batch = RequestBatch(term)
         for at in led:
-            started = [each.broker_id for each in new if each.topic_partition == at]
-            batch.add_leader_and_isr(_without(context.assignments[at], tuple(started)), at)
+            there = [r for r in context.replicas_of_partitions([at]) if r not in started]
+            batch.add_leader_and_isr([replica.broker_id for replica in there], at)
         batch.send()
         await move_replicas(term, new, ReplicaState.NEW)
         dead = [replica for replica in new if replica.broker_id not in context.live_brokers]
@@ -209,7 +215,7 @@ async def _complete(term: Term, partitions: Sequence[TopicPartition]) -> list[To
     unwritten = [topic for topic, content in zip(topics, written, strict=True) if content is None]
     # An unreadable znode is written once it is repaired: until then the job is not over.
     done = [at for at in done if at.topic not in unwritten]
-    await forget_reassignments(term, done)
+    await end_reassignments(term, done)
     for at in done:
         del context.reassignments[at]
         term.emit(

@@ -2,21 +2,25 @@
 writes /admin/reassign_partitions. ListPartitionReassignments shows what is under way.
 
 A request may name thousands of partitions: they are taken a step at a time.
-Source: KIP-455; Kafka's KafkaController.processApiPartitionReassignment.
+Source: KIP-455; Kafka's KafkaController.processApiPartitionReassignment. Deviation: one request may
+name a partition once only, where Kafka takes what it says last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
-from highwater_controller.admin_znodes import forget_reassignments, read_reassignments
-from highwater_controller.chunks import PARTITIONS_PER_STEP, pieces
+from highwater_controller.admin_znodes import (
+    end_reassignments,
+    forget_reassignments,
+    read_reassignments,
+)
+from highwater_controller.chunks import PARTITIONS_PER_STEP
 from highwater_controller.logic.leadership_change import Brokers
 from highwater_controller.logic.reassignments import (
-    NOT_REASSIGNED,
     find_target_fault,
     original_of,
-    target_of,
 )
 from highwater_controller.reassignment import advance_reassignments, begin_reassignments
 from highwater_controller.refusals import Refused, refuse
@@ -43,6 +47,7 @@ class Reassigning:
 
     def __init__(self, request: AlterReassignmentsRequest) -> None:
         self._request = request
+        self._counts = Counter(item.topic_partition for item in request.partitions)
         self._results: dict[TopicPartition, PartitionResult] = {}
         self._taken = 0
 
@@ -66,10 +71,12 @@ class Reassigning:
         for item in items:
             at = item.topic_partition
             try:
-                targets.setdefault(at.topic, {})[at] = find_target(term, at, item.replicas)
+                targets.setdefault(at.topic, {})[at] = self._find_target(term, item)
                 self._results[at] = PartitionResult(at, ErrorCode.NONE)
             except Refused as fault:
                 self._results[at] = _refused(term, at, fault)
+        # First: else a controller that dies in between would leave a job that takes over again.
+        await forget_reassignments(term, [at for each in targets.values() for at in each])
         begun: list[TopicPartition] = []
         for topic, wanted in targets.items():
             refused = await _begin(term, topic, wanted)
@@ -77,8 +84,13 @@ class Reassigning:
                 begun += wanted
             else:
                 self._results.update((at, _refused(term, at, refused)) for at in wanted)
-        await forget_reassignments(term, begun)
         await advance_reassignments(term, begun)
+
+    def _find_target(self, term: Term, item: ReassignmentItem) -> Brokers:
+        at = item.topic_partition
+        if self._counts[at] > 1:
+            raise Refused(ErrorCode.INVALID_REQUEST, "the partition is named more than once")
+        return find_target(term, at, item.replicas)
 
 
 _UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -115,38 +127,56 @@ def find_target(term: Term, at: TopicPartition, replicas: Brokers | None) -> Bro
     return replicas
 
 
-async def on_reassignments_written(term: Term) -> None:
-    """Begin what /admin/reassign_partitions asks for; what cannot be done is taken out of it.
+class WrittenReassignments:
+    """What /admin/reassign_partitions asks for, begun a step at a time."""
 
-    Ordering: the znode read, and watched -> each target checked -> the topics' znodes written ->
-    leader epochs raised -> replicas that come New -> what cannot be done taken out of the znode ->
-    reassignments whose target is in sync completed.
-    """
-    wanted = sorted((await read_reassignments(term)).items())
+    answer = None
+
+    def __init__(self) -> None:
+        self._listed: Sequence[TopicPartition] | None = None
+        self._taken = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self._listed is not None and self._taken >= len(self._listed)
+
+    async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
+        """Read the znode, then begin the next partitions; what cannot be done is to leave it.
+
+        Ordering: the znode read once, and watched -> each target checked -> the topics' znodes
+        written -> leader epochs raised -> replicas that come New -> reassignments whose target is
+        in sync completed -> what is over, and what cannot be done, taken out of the znode later.
+        """
+        if self._listed is None:
+            self._listed = await read_reassignments(term)
+        some = self._listed[self._taken : self._taken + PARTITIONS_PER_STEP]
+        self._taken += len(some)
+        over = await _begin_listed(term, some)
+        await end_reassignments(term, over)
+        await advance_reassignments(term, some)
+
+
+async def _begin_listed(term: Term, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """Begin what is listed of these partitions; return those of which nothing is left to do."""
     context = term.context
-    for some in pieces(wanted):
-        over: list[TopicPartition] = []
-        targets: dict[str, dict[TopicPartition, Brokers]] = {}
-        for at, replicas in some:
-            try:
-                target = find_target(term, at, replicas)
-            except Refused as fault:
-                refuse(term, znodes.REASSIGN_PARTITIONS, fault, at)
-                over.append(at)
-                continue
-            under_way = context.reassignments.get(at)
-            if target_of(context.assignments[at], under_way or NOT_REASSIGNED) != target:
-                targets.setdefault(at.topic, {})[at] = target
-            elif under_way is None:
-                over.append(at)
-        for topic, of_topic in targets.items():
-            fault_of_topic = await _begin(term, topic, of_topic)
-            if fault_of_topic is not None:
-                refuse(term, znodes.REASSIGN_PARTITIONS, fault_of_topic)
-                over += of_topic
-        over += [at for each in targets.values() for at in each if at not in context.reassignments]
-        await forget_reassignments(term, over)
-        await advance_reassignments(term, [at for at, _ in some])
+    over: list[TopicPartition] = []
+    targets: dict[str, dict[TopicPartition, Brokers]] = {}
+    for at in partitions:
+        listed = context.listed_reassignments.targets.get(at)
+        if listed is None:  # somebody took it over since
+            continue
+        try:
+            targets.setdefault(at.topic, {})[at] = find_target(term, at, listed)
+        except Refused as fault:
+            refuse(term, znodes.REASSIGN_PARTITIONS, fault, at)
+            over.append(at)
+    for topic, of_topic in targets.items():
+        fault_of_topic = await _begin(term, topic, of_topic)
+        if fault_of_topic is not None:
+            refuse(term, znodes.REASSIGN_PARTITIONS, fault_of_topic)
+            over += of_topic
+    over += [at for each in targets.values() for at in each if at not in context.reassignments]
+    return over
 
 
 async def _begin(term: Term, topic: str, targets: dict[TopicPartition, Brokers]) -> Refused | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from highwater_controller.admin_znodes import forget_reassignments
 from highwater_controller.chunks import pieces
 from highwater_controller.loading import load_leaderships, put_found_states
 from highwater_controller.logic.leader_selectors import Selector
@@ -17,7 +18,11 @@ from highwater_controller.partition_state_machine import (
     move_partitions,
     put_partition,
 )
-from highwater_controller.reassignment import adopt_unassigned, resume_reassignments
+from highwater_controller.reassignment import (
+    adopt_unassigned,
+    advance_reassignments,
+    resume_reassignments,
+)
 from highwater_controller.renouncing import renounce_lost
 from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.request_batch import RequestBatch
@@ -44,7 +49,7 @@ async def on_topics_changed(term: Term) -> None:
     present = frozenset(names)
     vanished = [topic for topic in context.topics() if topic not in present]
     for topic in vanished:
-        _stop_vanished(term, topic)
+        await _stop_vanished(term, topic)
     context.unreadable_topics.intersection_update(names)
     unknown = [topic for topic in names if not context.is_known(topic)]
     added = await read_topics(term, unknown)
@@ -65,11 +70,15 @@ async def on_topic_znode_changed(term: Term, topic: str) -> None:
     new topic.
     """
     if term.context.is_known(topic) and await _is_another_topic(term, topic):
-        _stop_vanished(term, topic)
+        await _stop_vanished(term, topic)
     if not term.context.is_known(topic):
         await on_topics_changed(term)
         return
+    context = term.context
+    was_unreadable = topic in context.unreadable_topics
     await _bring_up(term, await read_topics(term, [topic]))
+    if was_unreadable and topic not in context.unreadable_topics:
+        await advance_reassignments(term, context.partitions_of(topic))
 
 
 async def on_partition_state_repaired(term: Term, partition: TopicPartition) -> None:
@@ -159,7 +168,7 @@ async def _bring_up_together(
         await resume_reassignments(term, found)
 
 
-def _stop_vanished(term: Term, topic: str) -> None:
+async def _stop_vanished(term: Term, topic: str) -> None:
     """Stop and delete the replicas of a topic whose znode somebody removed (V3)."""
     context = term.context
     context.topics_to_delete.setdefault(topic)
@@ -169,5 +178,6 @@ def _stop_vanished(term: Term, topic: str) -> None:
     for replica in context.replicas_of_partitions(partitions):
         batch.add_stop_replica(replica.broker_id, replica.topic_partition, delete=True)
     batch.send()
+    await forget_reassignments(term, partitions)
     context.forget_topic(topic)
     term.waits.deletion_ended(topic)

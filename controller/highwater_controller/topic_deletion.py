@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from highwater_controller.admin_znodes import forget_reassignments
 from highwater_controller.chunks import pieces
 from highwater_controller.context import Replica
 from highwater_controller.logic.partition_states import PartitionState
@@ -194,7 +195,12 @@ async def _begin_together(term: Term, partitions: Sequence[TopicPartition]) -> N
 
 
 async def _complete(term: Term, topics: list[str]) -> None:
-    """Remove the topics' znodes, many at once, and forget the topics."""
+    """Remove the topics' znodes, many at once, and forget the topics.
+
+    A job that /admin/reassign_partitions has for one goes before: a topic of that name may come.
+    """
+    jobs = [at for at in term.context.listed_reassignments.targets if at.topic in topics]
+    await forget_reassignments(term, jobs)
     faults = await term.store.each(topics, lambda topic: _remove(term, topic))
     for topic, fault in zip(topics, faults, strict=True):
         if fault:

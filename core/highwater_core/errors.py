@@ -121,7 +121,7 @@ def _table() -> dict[ErrorCode, ErrorMeaning]:
         (e.OFFSET_NOT_AVAILABLE, True, True, "The new leader's high watermark is below its epoch's start."),
         (e.PREFERRED_LEADER_NOT_AVAILABLE, True, True, "The preferred replica is not live and in sync."),
         (e.ELIGIBLE_LEADERS_NOT_AVAILABLE, True, True, "No replica may lead the partition."),
-        (e.ELECTION_NOT_NEEDED, False, True, "The partition has the leader that was asked for."),
+        (e.ELECTION_NOT_NEEDED, True, True, "The partition has the leader that was asked for."),
         (e.NO_REASSIGNMENT_IN_PROGRESS, False, True, "No replica of the partition is being moved."),
         (e.INVALID_RECORD, False, True, "A record breaks the topic's rules."),
         (e.THROTTLING_QUOTA_EXCEEDED, True, True, "Too many requests about topics wait at the controller (KIP-599)."),

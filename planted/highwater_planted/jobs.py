@@ -95,7 +95,7 @@ BUGS = (
         source="own; source document 003",
         breaks=("L6",),
         shows_under=(FaultFamily.NONE,),
-        replacements=(Replacement(reassignment, "forget_reassignments", _leave_the_job),),
+        replacements=(Replacement(reassignment, "end_reassignments", _leave_the_job),),
     ),
     PlantedBug(
         name="moves_not_resumed",

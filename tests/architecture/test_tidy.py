@@ -155,7 +155,7 @@ def test_no_bench_imports_a_test() -> None:
 def test_the_page_of_the_controller_has_every_event_with_its_steps_and_source() -> None:
     page = (ROOT / "docs/reference/controller-events.md").read_text()
     sections = {part.split("\n")[0]: part for part in page.split("\n## ")[1:]}
-    of_requests = {"ClientRequestsDue", "RequestReceived"}
+    of_requests = {"JobsDue", "RequestReceived"}
     for event in get_args(ControllerEvent):
         assert f"[{event.__name__}](#" in page
         if event.__name__ not in of_requests:

@@ -46,9 +46,14 @@ class NoLeader:
 Election = Elected | NoLeader
 
 
-def elect_initial(assigned: Brokers, live: Set[NodeId]) -> Election:
-    """Elect for a new partition: its first live replica leads, all live ones are the ISR."""
-    isr = tuple(broker for broker in assigned if broker in live)
+def elect_initial(assigned: Brokers, live: Set[NodeId], adding: Brokers = ()) -> Election:
+    """Elect for a new partition: its first live replica leads, all live ones are the ISR.
+
+    Where its replicas are being moved it had records, and somebody removed its state: those that
+    come are empty, and are taken only where none of the others is live.
+    """
+    live_replicas = tuple(broker for broker in assigned if broker in live)
+    isr = tuple(broker for broker in live_replicas if broker not in adding) or live_replicas
     return Elected(isr[0], isr) if isr else NoLeader("no replica is live")
 
 

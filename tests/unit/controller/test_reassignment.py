@@ -49,7 +49,7 @@ def reassign(cluster, *replicas, at=P0, controller_id=1000):
     return result.error
 
 
-def join(cluster, *isr, at=P0, controller_id=1000):
+def join(cluster, *isr, at=P0, controller_id=1000, settles_ms=300):
     """Have the leader write this ISR, as it does once followers have caught up."""
     state = cluster.state(at.topic, at.partition)
     leader = cluster.brokers[state.leader]
@@ -60,7 +60,7 @@ def join(cluster, *isr, at=P0, controller_id=1000):
     item = AlterPartitionItem(at, told.leader_epoch, members, partition_epoch, told.topic_id)
     request = AlterPartitionRequest(leader.id, context.broker_epoch(leader.id), (item,))
     response = cluster.ask(request, controller_id)
-    cluster.settle()
+    cluster.settle(settles_ms)
     return response.results[0].error
 
 
@@ -386,3 +386,132 @@ def test_a_topic_that_is_being_deleted_is_not_reassigned(moving):
     moving.settle()
     moving.delete_topic("t")
     assert reassign(moving, 0, 3) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+# ---------------------------------------------------------------- jobs of many, and odd ones
+
+
+def decisions(cluster):
+    return len(cluster.events(EventKind.LEADERSHIP_DECIDED))
+
+
+def test_a_repeat_of_the_target_changes_nothing(moving):
+    reassign(moving, 2, 3)
+    before = decisions(moving), moving.data(znodes.topic_path("t"))
+    assert reassign(moving, 2, 3) is ErrorCode.NONE
+    moving.write(znodes.REASSIGN_PARTITIONS, written(("t", 0, (2, 3))))
+    moving.settle()
+    assert (decisions(moving), moving.data(znodes.topic_path("t"))) == before
+    assert moving.state("t").leader_epoch == 1
+
+
+def test_what_is_there_already_raises_no_epoch(moving):
+    assert reassign(moving, 0, 1) is ErrorCode.NONE
+    assert moving.state("t").leader_epoch == 0
+
+
+def test_a_partition_that_is_named_twice_is_refused_and_the_others_go_on(moving):
+    moving.create_topic("u", (0, 1))
+    moving.settle()
+    targets = ((P0, (2,)), (TopicPartition("u", 0), (3,)), (P0, (3,)))
+    items = tuple(ReassignmentItem(at, tuple(map(NodeId, to))) for at, to in targets)
+    results = moving.ask(AlterReassignmentsRequest(items)).results
+    assert {each.topic_partition: each.error for each in results} == {
+        P0: ErrorCode.INVALID_REQUEST,
+        TopicPartition("u", 0): ErrorCode.NONE,
+    }
+    assert [each.topic_partition.topic for each in ongoing(moving)] == ["u"]
+
+
+def test_a_topic_that_is_removed_by_hand_takes_its_jobs_with_it(moving):
+    moving.create_topic("u", (0, 1))
+    moving.settle()
+    moving.write(znodes.REASSIGN_PARTITIONS, written(("t", 0, (0, 3)), ("u", 0, (0, 3))))
+    moving.settle()
+    for path in ("partitions/0/state", "partitions/0", "partitions", ""):
+        moving.delete(f"{znodes.topic_path('t')}/{path}".rstrip("/"))
+    moving.settle()
+    left = json.loads(moving.data(znodes.REASSIGN_PARTITIONS))["partitions"]
+    assert [each["topic"] for each in left] == ["u"]
+
+
+def test_a_state_that_is_removed_in_the_middle_gives_no_empty_replica_the_lead(moving):
+    reassign(moving, 3, 0, 2)
+    moving.kill_controller(1000)
+    moving.delete(znodes.partition_state_path(P0))
+    moving.start_controller(1001)
+    moving.until_failed_over()
+    state = moving.state("t")
+    assert (state.leader, state.isr) == (0, (0, 1))
+    assert {3, 2} <= set(moving.brokers[0].leaderships()[P0].assigned_replicas)
+    assert moving.brokers[3].leaderships()[P0].leader == 0
+
+
+def test_a_job_that_is_given_up_stays_so_though_the_controller_dies(moving):
+    """It had come by the admin znode, which must not begin it anew."""
+    moving.write(znodes.REASSIGN_PARTITIONS, written(("t", 0, (3, 2))))
+    moving.settle()
+    moving.ask_later(AlterReassignmentsRequest((ReassignmentItem(P0, None),)), [])
+    given_up = {P0: Reassignment((3, 2), (3, 2))}
+    moving.until(lambda: topic(moving).reassignments == given_up, "its first write")
+    moving.kill_controller(1000)
+    moving.settle()
+    assert topic(moving).reassignments == given_up
+    moving.start_controller(1001)
+    moving.until_failed_over()
+    assert topic(moving).assignment[P0] == (0, 1)
+    assert topic(moving).reassignments == {}
+
+
+def test_a_job_ends_once_its_topics_znode_is_repaired(moving):
+    reassign(moving, 0, 3)
+    path = znodes.topic_path("t")
+    sound = moving.data(path)
+
+    async def spoil():
+        await moving.put(path, b"{")
+
+    moving.before_multi(znodes.partition_state_path(P0), spoil)
+    join(moving, 0, 1, 3)
+    join(moving, 0, 3)
+    assert moving.data(path) == b"{"
+    moving.write(path, sound)
+    moving.settle()
+    assert topic(moving).assignment[P0] == (0, 3)
+    assert ongoing(moving) == ()
+
+
+MANY = 600
+
+
+@pytest.fixture
+def of_many(moving):
+    moving.create_topic("m", *[(0, 1)] * MANY)
+    moving.settle(2_000)
+    return moving
+
+
+def test_a_large_admin_znode_lets_other_events_through(of_many):
+    of_many.write(
+        znodes.REASSIGN_PARTITIONS, written(*(("m", number, (0, 3)) for number in range(MANY)))
+    )
+    of_many.until(lambda: of_many.events(EventKind.REASSIGNMENT_BEGUN), "the first is begun")
+    assert of_many.ask(ListReassignmentsRequest(None)).reassignments
+    assert len(of_many.events(EventKind.REASSIGNMENT_BEGUN)) < MANY
+    of_many.settle(5_000)
+    assert len(of_many.events(EventKind.REASSIGNMENT_BEGUN)) == MANY
+
+
+def test_what_is_over_leaves_the_admin_znode_together(of_many):
+    targets = {number: (0, 3) if number < 20 else (3, 2) for number in range(50)}
+    of_many.write(
+        znodes.REASSIGN_PARTITIONS,
+        written(*(("m", number, to) for number, to in targets.items())),
+    )
+    of_many.settle()
+    for number in range(20):
+        join(of_many, 0, 1, 3, at=TopicPartition("m", number), settles_ms=0)
+    of_many.settle()
+    assert len(json.loads(of_many.data(znodes.REASSIGN_PARTITIONS))["partitions"]) == 30
+    _, stat = of_many.zookeeper.dump()[znodes.REASSIGN_PARTITIONS]
+    assert 0 < stat.node_version < 5

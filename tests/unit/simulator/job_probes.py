@@ -13,7 +13,12 @@ from highwater_controller import (
     replica_state_machine,
     topic_deletion,
 )
-from highwater_controller.context import ControllerContext, Replica, VersionedLeadership
+from highwater_controller.context import (
+    ControllerContext,
+    ListedReassignments,
+    Replica,
+    VersionedLeadership,
+)
 from highwater_controller.logic.leader_selectors import Elected
 from highwater_controller.logic.replica_states import ReplicaState
 from highwater_core.admin_messages import ElectionType
@@ -43,6 +48,7 @@ def context() -> ControllerContext:
     made = ControllerContext(NodeId(1000), ControllerEpoch(1))
     made.assignments[T0] = (ME, TWO, THREE)
     made.reassignments[T0] = Reassignment((THREE,), ())
+    made.listed_reassignments = ListedReassignments(1, 0, {T0: (ME, TWO, THREE)})
     made.replica_states[Replica(T0, THREE)] = ReplicaState.NEW
     leadership = PartitionLeadership(TWO, LeaderEpoch(0), ControllerEpoch(1), (TWO, THREE))
     made.leaderships[T0] = VersionedLeadership(leadership, PartitionEpoch(0))
@@ -104,7 +110,7 @@ JOBS: dict[str, tuple[Any, object, object]] = {
         lambda bench: asks(bench, reassignment._raise_epoch, T0), True, False,
     ),
     "admin_job_kept": (
-        lambda bench: asks(bench, reassignment.forget_reassignments, [T0]), True, False,
+        lambda bench: asks(bench, reassignment.end_reassignments, [T0]), True, False,
     ),
     "moves_not_resumed": (
         lambda bench: asks(bench, failover.resume_reassignments, [T0]), True, False,

@@ -1,4 +1,4 @@
-"""What clients ask for, in the order in which it came; each request is worked on in steps.
+"""What clients and operators ask for, in the order in which it came; each job is done in steps.
 
 One may name thousands of topics or partitions, and many may come at once. Whatever else happens is
 handled between two steps: no failover, no ISR change and no broker that stops waits for longer.
@@ -34,18 +34,18 @@ from highwater_core.messages import (
 )
 
 WAITING_MAX = 100
-"""At most so many requests wait. Further ones are refused; their brokers send them again later."""
+"""At most so many jobs wait. Further requests are refused; their brokers send them again later."""
 
 
 class Work(Protocol):
-    """A request that is carried out a step at a time."""
+    """A job that is done a step at a time."""
 
     @property
     def is_over(self) -> bool: ...
 
     @property
-    def answer(self) -> Outcome:
-        """What the client is told once the work is over."""
+    def answer(self) -> Outcome | None:
+        """What the client is told once the work is over; None where no client asked for it."""
         ...
 
     async def step(self, term: Term, make_done: Callable[[], Done]) -> None: ...
@@ -68,13 +68,16 @@ def is_stepwise(request: ControllerCommand) -> bool:
 
 @dataclass(slots=True)
 class _Waiting:
-    received: RequestReceived
     work: Work
+    trigger: str
+    """What asked for it, as the state-change log has it."""
+    received: RequestReceived | None = None
+    """None: somebody wrote it into ZooKeeper."""
     has_begun: bool = False
 
 
-class WaitingRequests:
-    """What clients have asked one term for and is not answered yet."""
+class WaitingJobs:
+    """What one term was asked for and has not done yet."""
 
     def __init__(self) -> None:
         self._waiting: deque[_Waiting] = deque()
@@ -82,27 +85,36 @@ class WaitingRequests:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def take(self, received: RequestReceived) -> None:
+    def take_request(self, received: RequestReceived) -> None:
         """Take a request in, or answer that too many wait."""
         if len(self._waiting) >= WAITING_MAX:
             received.reply.set(refusal(received.request, ErrorCode.THROTTLING_QUOTA_EXCEEDED))
             return
         work = _WORKS[type(received.request)](received.request)
-        self._waiting.append(_Waiting(received, work))
+        self._waiting.append(_Waiting(work, type(received.request).__name__, received))
+
+    def take_written(self, trigger: str, work: Work) -> None:
+        """Take in that an admin znode was written, unless it is still to be read anyway."""
+        if not any(each.trigger == trigger and not each.has_begun for each in self._waiting):
+            self._waiting.append(_Waiting(work, trigger))
 
     async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
-        """Do a step of the oldest request, and answer it if that was its last."""
+        """Do a step of the oldest job, and answer it if that was its last."""
         oldest = self._waiting[0]
         oldest.has_begun = True
-        term.context.trigger = type(oldest.received.request).__name__
+        term.context.trigger = oldest.trigger
         await oldest.work.step(term, make_done)
-        if oldest.work.is_over:
-            self._waiting.popleft()
-            oldest.received.reply.set(oldest.work.answer)
+        if not oldest.work.is_over:
+            return
+        self._waiting.popleft()
+        answer = oldest.work.answer
+        if oldest.received is not None and answer is not None:
+            oldest.received.reply.set(answer)
 
     def abandon(self) -> None:
-        """Answer all: of what was begun the outcome stays unknown."""
+        """Answer all requests: of what was begun the outcome stays unknown."""
         waiting, self._waiting = self._waiting, deque()
         for each in waiting:
-            error = ErrorCode.REQUEST_TIMED_OUT if each.has_begun else ErrorCode.NOT_CONTROLLER
-            each.received.reply.set(refusal(each.received.request, error))
+            if each.received is not None:
+                error = ErrorCode.REQUEST_TIMED_OUT if each.has_begun else ErrorCode.NOT_CONTROLLER
+                each.received.reply.set(refusal(each.received.request, error))

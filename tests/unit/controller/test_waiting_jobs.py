@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from highwater_controller import topic_requests, waiting_requests
+from highwater_controller import topic_requests, waiting_jobs
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.messages import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
@@ -83,7 +83,7 @@ def test_a_request_that_names_a_topic_of_an_earlier_step_again_is_refused(led):
 
 
 def test_whoever_asks_for_more_than_may_wait_is_told_to_ask_again(led, monkeypatch):
-    monkeypatch.setattr(waiting_requests, "WAITING_MAX", 3)
+    monkeypatch.setattr(waiting_jobs, "WAITING_MAX", 3)
     answers = []
     for number in range(6):
         led.ask_later(creation(f"x{number}"), answers)
