@@ -87,7 +87,7 @@ def wait_for_brokers(bootstrap: str, count: int, within_s: float) -> None:
         except KafkaException:
             return False
 
-    _wait(all_live, within_s, f"{count} brokers")
+    wait_until(all_live, within_s, f"{count} brokers")
 
 
 def new_topic(bootstrap: str, partition_count: int, within_s: float = 30.0) -> str:
@@ -139,7 +139,7 @@ def wait_for_full_isr(bootstrap: str, topic: str, within_s: float) -> None:
             for partition in found.values()
         )
 
-    _wait(is_full, within_s, f"a full ISR of {topic}")
+    wait_until(is_full, within_s, f"a full ISR of {topic}")
 
 
 def leader_of(bootstrap: str, topic: str, partition: int = 0) -> int:
@@ -166,7 +166,12 @@ def produce_one(bootstrap: str, topic: str, within_s: float = 30.0) -> None:
         raise TimeoutError(f"no acknowledgement within {within_s} s")
 
 
-def _wait(predicate: Callable[[], bool], within_s: float, what: str) -> None:
+def wait_until(predicate: Callable[[], bool], within_s: float, what: str) -> None:
+    """Return once it holds.
+
+    Raises:
+        TimeoutError: not within the bound.
+    """
     deadline = time.monotonic() + within_s
     while not predicate():
         if time.monotonic() > deadline:

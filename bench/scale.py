@@ -53,7 +53,6 @@ from highwater_wire.kafka.messages import (
 
 SESSION_TIMEOUT_MS = 6_000
 WITHIN_S = 300.0
-POLL_S = 0.01
 MEASURES = (
     Measure("created", "topic created, to the last full ISR", "s"),
     Measure("moved", "broker dead, to its last leadership moved", "s"),
@@ -236,11 +235,7 @@ def _served(endpoint: Endpoint, topic: str, partitions: Sequence[int]) -> list[i
 
 
 def _await(holds: Callable[[], bool], what: str) -> None:
-    deadline_s = time.monotonic() + WITHIN_S
-    while not holds():
-        if time.monotonic() > deadline_s:
-            raise TimeoutError(f"not within {WITHIN_S} s: {what}")
-        time.sleep(POLL_S)
+    measures.wait_until(holds, WITHIN_S, what)
 
 
 def _markdown(result: Result, partitions: int) -> str:

@@ -148,10 +148,10 @@ async def _write(
         isr = tuple(member.broker_id for member in item.new_isr)
         change = LeadershipChange(known.leadership.leader, isr, keeps_epoch=True)
         leadership = await next_leadership(term, partition, known.leadership, change, topics)
-        drafts[partition] = Draft(known, leadership)
+        drafts[partition] = Draft(known, change, leadership)
     written = await write_leaderships(term, drafts)
-    for partition, now in written.items():
-        trace_isr_written(term, partition, now)
+    for partition, update in written.items():
+        trace_isr_written(term, partition, update.written)
     conflicts = [partition for partition in changes if partition not in written]
     for partition in conflicts:
         found = await read_leadership(term, partition)

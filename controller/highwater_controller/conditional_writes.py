@@ -6,19 +6,20 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from highwater_controller.patience import RACE_ATTEMPTS
 from highwater_controller.store import TermOver
 
 T = TypeVar("T")
 
-WRITE_ATTEMPTS = 100
-"""So many others may write the znode between our read and our write, one after another."""
-
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A write that met another version than the one that was read; data: None of no znode."""
+    """A write that met another version than the one that was read.
 
-    data: bytes | None
+    seen: what the read version held. Both are None where there was no znode.
+    """
+
+    seen: object
     node_version: int | None
 
 
@@ -28,13 +29,13 @@ async def until_written(path: str, attempt: Callable[[], Awaitable[T | Conflict]
     Raises:
         TermOver: others wrote the znode again and again; it says what was read last.
     """
-    seen = Conflict(None, None)
-    for _ in range(WRITE_ATTEMPTS):
+    last = Conflict(None, None)
+    for _ in range(RACE_ATTEMPTS):
         outcome = await attempt()
         if not isinstance(outcome, Conflict):
             return outcome
-        seen = outcome
+        last = outcome
     raise TermOver(
-        f"{path}: others wrote it {WRITE_ATTEMPTS} times between a read and a write,"
-        f" the last time on version {seen.node_version}: {repr(seen.data)[:200]}"
+        f"{path}: others wrote it {RACE_ATTEMPTS} times between a read and a write,"
+        f" the last time on version {last.node_version}: {repr(last.seen)[:200]}"
     )

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from highwater_controller.conditional_writes import Conflict, until_written
 from highwater_controller.configurations import TopicConfigs
 from highwater_controller.context import VersionedLeadership
 from highwater_controller.eligibility import next_leadership
 from highwater_controller.logic.leadership_change import LeadershipChange
-from highwater_controller.patience import RACE_ATTEMPTS
 from highwater_controller.state_reader import read_leadership
-from highwater_controller.store import TermOver
 from highwater_controller.term import Term
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
@@ -40,9 +39,10 @@ class LeadershipUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A state that is to follow on the current one."""
+    """A state that is to follow on the current one by this change."""
 
     current: VersionedLeadership
+    change: LeadershipChange
     leadership: PartitionLeadership
 
 
@@ -76,8 +76,8 @@ async def update_leadership(
         TermOver: a newer controller wrote the state, or has been elected, or others wrote it again
             and again.
     """
-    current: VersionedLeadership | None = None
-    for _ in range(RACE_ATTEMPTS):
+
+    async def attempt() -> LeadershipUpdate | Conflict | None:
         current = await read_leadership(term, partition)
         if current is not None:
             term.context.leaderships[partition] = current
@@ -94,10 +94,9 @@ async def update_leadership(
             return LeadershipUpdate(before, change, written)
         if current is None and not await _topic_exists(term, partition):
             return None
-    raise TermOver(
-        f"{partition_state_path(partition)}: others wrote it {RACE_ATTEMPTS} times between a read "
-        f"and a write; last read: {current or 'none'}"
-    )
+        return Conflict(before, None if current is None else current.partition_epoch)
+
+    return await until_written(partition_state_path(partition), attempt)
 
 
 async def update_leaderships(
@@ -113,7 +112,6 @@ async def update_leaderships(
     """
     topics = TopicConfigs(term)
     drafts: dict[TopicPartition, Draft] = {}
-    changes: dict[TopicPartition, LeadershipChange] = {}
     for partition, decide in decisions.items():
         known = term.context.leaderships.get(partition)
         change = None if known is None else decide(known.leadership)
@@ -121,14 +119,8 @@ async def update_leaderships(
             continue
         leadership = await next_leadership(term, partition, known.leadership, change, topics)
         announce(term, partition, leadership, change)
-        drafts[partition] = Draft(known, leadership)
-        changes[partition] = change
-    found: dict[TopicPartition, LeadershipUpdate | None] = {
-        partition: LeadershipUpdate(
-            drafts[partition].current.leadership, changes[partition], written
-        )
-        for partition, written in (await write_leaderships(term, drafts)).items()
-    }
+        drafts[partition] = Draft(known, change, leadership)
+    found: dict[TopicPartition, LeadershipUpdate | None] = {**await write_leaderships(term, drafts)}
     others = [partition for partition in decisions if partition not in found]
     read = await term.store.each(
         others, lambda partition: update_leadership(term, partition, decisions[partition], announce)
@@ -139,7 +131,7 @@ async def update_leaderships(
 
 async def write_leaderships(
     term: Term, drafts: Mapping[TopicPartition, Draft]
-) -> dict[TopicPartition, VersionedLeadership]:
+) -> dict[TopicPartition, LeadershipUpdate]:
     """Write and remember the states, many with one write; left out are those with a conflict."""
     written = await term.store.set_leaderships(
         [
@@ -147,13 +139,13 @@ async def write_leaderships(
             for partition, draft in drafts.items()
         ]
     )
-    known = {
-        partition: VersionedLeadership(draft.leadership, partition_epoch)
-        for (partition, draft), partition_epoch in zip(drafts.items(), written, strict=True)
-        if partition_epoch is not None
-    }
-    term.context.leaderships.update(known)
-    return known
+    updates: dict[TopicPartition, LeadershipUpdate] = {}
+    for (partition, draft), partition_epoch in zip(drafts.items(), written, strict=True):
+        if partition_epoch is not None:
+            now = VersionedLeadership(draft.leadership, partition_epoch)
+            term.context.leaderships[partition] = now
+            updates[partition] = LeadershipUpdate(draft.current.leadership, draft.change, now)
+    return updates
 
 
 async def write_leadership(

@@ -108,7 +108,9 @@ def request_topic(
 def expand_topic(
     cluster: Cluster, topic: str, total_count: int, replicas: Assignments | None = None
 ) -> None:
-    """Have the topic have so many partitions in all; replicas: of each one that is added.
+    """Give the topic so many partitions in all.
+
+    replicas: the brokers of each partition that is added.
 
     Raises:
         TopicRefused: it was not expanded, or nobody knows.
