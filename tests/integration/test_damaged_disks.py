@@ -167,7 +167,13 @@ CHECKPOINT_DAMAGES: dict[str, bytes | None] = {
 }
 
 
-@pytest.mark.parametrize("name", list(CHECKPOINT_DAMAGES))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("missing", "garbage") else pytest.mark.full)
+        for name in CHECKPOINT_DAMAGES
+    ],
+)
 def test_missing_or_corrupt_checkpoints_cost_no_record(
     brisk: Cluster, new_topic: Callable[..., str], tmp_path: Path, name: str
 ) -> None:

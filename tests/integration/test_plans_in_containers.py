@@ -22,7 +22,11 @@ WORKLOAD = Workload((Topic(min_insync_replicas=2),), (Producer(rate_per_s=50),))
 @pytest.mark.parametrize(
     "steps",
     [
-        pytest.param((Step(1_000, f.Kill("leader of t-0", 4_000)),), id="leader killed"),
+        pytest.param(
+            (Step(1_000, f.Kill("leader of t-0", 4_000)),),
+            id="leader killed",
+            marks=pytest.mark.full,  # test_whole_node_failures kills one in every run of the tests
+        ),
         pytest.param(
             (
                 Step(

@@ -32,7 +32,14 @@ PLAN = Plan(
 )
 
 
-@pytest.mark.parametrize("client", [ClientKind.CONFLUENT, ClientKind.KAFKA_PYTHON])
+@pytest.mark.parametrize(
+    "client",
+    [
+        # test_whole_node_failures has librdkafka in every run of the tests
+        pytest.param(ClientKind.CONFLUENT, marks=pytest.mark.full),
+        ClientKind.KAFKA_PYTHON,
+    ],
+)
 def test_a_leaders_kill_under_a_stock_workload_passes(client: ClientKind, tmp_path: Path) -> None:
     result = run_plan(PLAN, tmp_path, client=client)
     folder = result.folder
