@@ -32,8 +32,8 @@ def become_leader(
     Ordering: the fetcher is removed first, so that nothing of the old leader is appended after
     the epoch's start was taken; requests that wait look again last.
 
-    A disk that refuses to store the epoch is no reason not to lead: appends are refused until it
-    is stored.
+    The epoch is stored before its first record is: a disk that refuses to refuses the record too,
+    and is no reason not to lead.
     """
     fetchers.remove(partition.topic_partition)
 

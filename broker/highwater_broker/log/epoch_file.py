@@ -1,8 +1,11 @@
 """Keeps a log's epoch cache in its file, leader-epoch-checkpoint.
 
 Ordering: an entry is in the file's page cache before the first batch of its epoch is in the
-log's, so a process that dies finds every epoch again; an entry without its batch says where the
-epoch would begin, which is true. Content reaches the disk with the log's flush, before the
+log's, so a process that dies finds every epoch that has one again. An entry without its batch says
+where the epoch would begin, which is true; the file may lack the last such one, which was entered
+on election: a file is replaced for each partition that a broker comes to lead, and a dead broker's
+thousand leaderships must not wait for a thousand of them. While that leader lives its cache has the
+entry; after its death nobody has a record of the epoch to ask for. Content reaches the disk with the log's flush, before the
 recovery point moves: after a power loss the file covers all below the recovery point, and the
 scan from there finds the rest again. A file torn by a power loss is rebuilt from all batches.
 Source: Kafka's LeaderEpochCheckpointFile; KAFKA-7415.
@@ -35,7 +38,7 @@ class EpochFile:
         self._files = files
         self._path = f"{folder}/{EPOCH_CHECKPOINT}"
         self.is_stale = False
-        """Whether the file lacks what was to be stored last, or holds what was taken back."""
+        """Whether the file lacks an entry, or holds one that was taken back."""
         self._writes = 0
         self._synced_writes = 0
 
@@ -79,7 +82,7 @@ class EpochFile:
         self._writes += 1
 
     def mark_stale(self) -> None:
-        """The file holds an entry that was taken back; the next sync rewrites it."""
+        """The file has an entry that was taken back, or lacks one; the next sync rewrites it."""
         self.is_stale = True
 
     async def sync(self, cache: EpochCache) -> bool:

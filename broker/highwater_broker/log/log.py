@@ -190,8 +190,14 @@ class Log:
         return AppendResult(base_offset, self.log_end_offset, size_bytes)
 
     def assign_epoch(self, leader_epoch: LeaderEpoch) -> None:
-        """Enter that the epoch begins at the log's end: a new leader's first act (KAFKA-7415)."""
-        self._set_epochs(self.epoch_cache.assign(leader_epoch, self.log_end_offset))
+        """Enter that the epoch begins at the log's end: a new leader's first act (KAFKA-7415).
+
+        It is stored with the epoch's first batch, or by the next flush, whichever comes first.
+        """
+        cache = self.epoch_cache.assign(leader_epoch, self.log_end_offset)
+        if cache is not self.epoch_cache:
+            self.epoch_cache = cache
+            self._epoch_file.mark_stale()
 
     def _append(self, part: AppendPart, buffers: Sequence[Buffer], now_ms: int) -> None:
         """Write the batches and take note of them; all or nothing."""

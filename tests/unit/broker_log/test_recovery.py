@@ -259,12 +259,20 @@ def test_a_missing_or_corrupt_epoch_file_is_rebuilt_from_the_batches(
     assert machine.open(clean=True, recovery_point=40)[1].repairs == ()
 
 
-def test_an_epoch_entered_on_election_survives_a_crash(new_machine: Any, tools: Any) -> None:
+@pytest.mark.parametrize("stored_by", ["nothing", "a flush", "a batch"])
+def test_an_epoch_entered_on_election_is_stored_with_its_first_batch_or_by_a_flush(
+    new_machine: Any, tools: Any, stored_by: str
+) -> None:
     machine = filled(new_machine, tools)
     machine.log.assign_epoch(LeaderEpoch(7))
+    if stored_by == "a flush":
+        machine.run(machine.log.flush())
+    elif stored_by == "a batch":
+        tools.append(machine.log, b"x", epoch=7)
     machine.crash()
     log, _ = machine.open(recovery_point=10)
-    assert log.epoch_cache.entries == (*machine.epochs.entries, (7, 40))
+    entered = () if stored_by == "nothing" else ((7, 40),)
+    assert log.epoch_cache.entries == (*machine.epochs.entries, *entered)
 
 
 def test_the_epochs_of_a_cut_tail_go_with_it(new_machine: Any, tools: Any) -> None:
