@@ -38,7 +38,6 @@ from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.log.recovery import Recovery
 from highwater_broker.log.storage_identity import StorageIdentity
-from highwater_broker.turns import PARTITIONS_PER_TURN
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint, FailPoints
@@ -418,7 +417,7 @@ class ReplicaLogs:
     ) -> bool:
         try:
             for number, (stray, folder) in enumerate(list_strays(self._files)):
-                if not await may_go_on(number * PARTITIONS_PER_TURN):
+                if not await may_go_on(number):
                     return False
                 if is_gone(stray, folder):
                     self._remove_folder(folder)

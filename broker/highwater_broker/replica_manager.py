@@ -40,7 +40,7 @@ from highwater_broker.replica_starts import ReplicaStarts
 from highwater_broker.roles import Stopped
 from highwater_broker.strays import remove_strays
 from highwater_broker.topic_settings import TopicSettings
-from highwater_broker.turns import PARTITIONS_PER_TURN, take_turn
+from highwater_broker.turns import PARTITIONS_PER_TURN, ROLES_PER_TURN, take_turn
 from highwater_core.config import Toggles, UnlistedPartitions
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
@@ -265,7 +265,7 @@ class ReplicaManager:
             return None
         accepted.sort(key=lambda each: each[1].leader != self._context.broker_id)
         for number, (partition, command) in enumerate(accepted):
-            if not await self._may_go_on(request, number):
+            if not await self._may_go_on(request, number, ROLES_PER_TURN):
                 return None
             self._take_role(partition, command, request.controller_epoch)
         if any(partition.must_checkpoint for partition in started.values()):
@@ -280,9 +280,9 @@ class ReplicaManager:
         self._fetchers.drop_idle()
         return errors
 
-    async def _may_go_on(self, request: BrokerCommand, number: int) -> bool:
+    async def _may_go_on(self, request: BrokerCommand, number: int, per_turn: int) -> bool:
         """Let others run now and then; return whether the command still counts after that."""
-        has_waited = await take_turn(self._ports.runtime, number)
+        has_waited = await take_turn(self._ports.runtime, number, per_turn)
         return not has_waited or self._fence(request) is ErrorCode.NONE
 
     def _take_role(
@@ -379,10 +379,10 @@ class ReplicaManager:
         is_deleted = self._toggles.unlisted_partitions is UnlistedPartitions.DELETE
         unlisted = [each for each in self.partitions() if each.topic_partition not in listed]
         for number, partition in enumerate(unlisted):
-            if not await self._may_go_on(request, number * PARTITIONS_PER_TURN):
+            if not await self._may_go_on(request, number, per_turn=1):
                 return False
             self._remove(partition, partition.leader_epoch, is_deleted=is_deleted)
-        may_go_on = partial(self._may_go_on, request)  # metadata may have come before
+        may_go_on = partial(self._may_go_on, request, per_turn=1)  # metadata may have come before
         return await self._remove_strays((), may_go_on, of_all=True)
 
     # ------------------------------------------------------------ StopReplica, UpdateMetadata
@@ -393,8 +393,8 @@ class ReplicaManager:
         """Stop them one after another; None when the broker registered anew meanwhile."""
         deleted, errors = self._logs.interrupted_deletions(), dict[TopicPartition, ErrorCode]()
         for number, command in enumerate(request.partitions):
-            work = PARTITIONS_PER_TURN if command.delete_partition else 1  # hundreds of files
-            if not await self._may_go_on(request, number * work):
+            per_turn = 1 if command.delete_partition else PARTITIONS_PER_TURN  # hundreds of files
+            if not await self._may_go_on(request, number, per_turn):
                 return None
             errors[command.topic_partition] = self._stop_replica(command, deleted)
             is_gone = command.delete_partition and not errors[command.topic_partition]
@@ -472,7 +472,7 @@ class ReplicaManager:
         for partition in self._partitions.values():
             if partition.is_leader and partition.maybe_advance_high_watermark():
                 partition.changed()
-        may_go_on = partial(self._may_go_on, request)
+        may_go_on = partial(self._may_go_on, request, per_turn=1)
         if not await self._remove_strays(gone, may_go_on, of_all=request.is_full):
             return None
         return {each.topic_partition: ErrorCode.NONE for each in request.partitions}

@@ -67,9 +67,18 @@ class TopicConfigs:
 
     def __init__(self, term: Term) -> None:
         self._term = term
+        self._min_insync_replicas: dict[tuple[str, NodeId], int] = {}
         self._read: dict[str, Mapping[str, str] | None] = {}
 
-    async def of(self, topic: str) -> Mapping[str, str] | None:
+    async def min_insync_replicas(self, topic: str, leader: NodeId) -> int:
+        """Return with how many in sync the leader commits; 1 where nobody can tell."""
+        found = self._min_insync_replicas.get((topic, leader))
+        if found is None:
+            found = _min_insync_replicas(self._term, await self._of(topic), leader)
+            self._min_insync_replicas[topic, leader] = found
+        return found
+
+    async def _of(self, topic: str) -> Mapping[str, str] | None:
         """Return what is set for the topic, None where the znode is malformed, which is traced."""
         if topic not in self._read:
             self._read[topic] = await _read(self._term, ConfigOwner(ConfigEntity.TOPIC, topic))
@@ -83,7 +92,10 @@ async def min_insync_replicas(
 
     topics: what the step has read already.
     """
-    config = await (topics or TopicConfigs(term)).of(topic)
+    return await (topics or TopicConfigs(term)).min_insync_replicas(topic, leader)
+
+
+def _min_insync_replicas(term: Term, config: Mapping[str, str] | None, leader: NodeId) -> int:
     if config is None:
         return 1
     configs = term.context.broker_configs

@@ -28,7 +28,7 @@ from highwater_broker.replica_logs import ReplicaLogs
 from highwater_broker.replica_manager import ReplicaManager
 from highwater_broker.settings import BrokerSettings
 from highwater_broker.topic_settings import TopicSettings
-from highwater_broker.turns import PARTITIONS_PER_TURN
+from highwater_broker.turns import PARTITIONS_PER_TURN, ROLES_PER_TURN
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
@@ -778,7 +778,7 @@ def test_a_command_of_many_partitions_lets_others_run_meanwhile(
 ) -> None:
     """Each takes some operations of the disk: hundreds at once would hold up every client."""
     broker = make_broker()
-    for request, most in ((lead_many(), PARTITIONS_PER_TURN), (of_many, most_in_a_turn)):
+    for request, most in ((lead_many(), ROLES_PER_TURN), (of_many, most_in_a_turn)):
         counted = [led(broker)]
         with monkeypatch.context() as patched:
             at_each_turn(patched, lambda seen=counted: seen.append(led(broker)))
