@@ -16,6 +16,7 @@ from highwater_chaos.operator_work import ChangeConfig as ChangeConfig
 from highwater_chaos.operator_work import CreateTopic as CreateTopic
 from highwater_chaos.operator_work import DeleteTopic as DeleteTopic
 from highwater_chaos.operator_work import ElectPreferred as ElectPreferred
+from highwater_chaos.operator_work import ExpandTopic as ExpandTopic
 from highwater_chaos.operator_work import GiveUpMoving as GiveUpMoving
 from highwater_chaos.operator_work import MoveReplicas as MoveReplicas
 from highwater_chaos.operator_work import ThrottleReplication as ThrottleReplication
@@ -406,6 +407,7 @@ Fault = (
     | ClockRate
     | KillClient
     | CreateTopic
+    | ExpandTopic
     | DeleteTopic
     | ChangeConfig
     | MoveReplicas

@@ -33,6 +33,17 @@ class CreateTopic(FaultBase, frozen=True, tag="create_topic"):
         return (("min.insync.replicas", minimum),) if minimum != "1" else ()
 
 
+class ExpandTopic(FaultBase, frozen=True, tag="expand_topic"):
+    """As create_topic: a topic gets more partitions, so many in all (KIP-195).
+
+    The plan's clients keep to the partitions that its workload gives the topic.
+    """
+
+    phrase = "expand topic {topic} to {partitions} partitions"
+    topic: str
+    partitions: int
+
+
 class DeleteTopic(FaultBase, frozen=True, tag="delete_topic"):
     """As create_topic: an operator's work."""
 
@@ -94,6 +105,7 @@ class ThrottleReplication(FaultBase, frozen=True, tag="throttle_replication"):
 
 OperatorWork = (
     CreateTopic
+    | ExpandTopic
     | DeleteTopic
     | ChangeConfig
     | MoveReplicas

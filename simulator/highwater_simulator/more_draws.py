@@ -15,6 +15,7 @@ from highwater_chaos import faults as f
 from highwater_chaos.draw import Draw
 from highwater_chaos.fault_problems import is_described
 from highwater_chaos.plan import Plan, Producer, Step, Topic
+from highwater_core.fail_points import FailPoint
 from highwater_simulator.budget import is_losing
 from highwater_simulator.disk_motifs import DISK_MOTIFS, flipped_identity
 from highwater_simulator.draws import Targets
@@ -249,6 +250,32 @@ def _failed_folders(plan: Plan, draw: Draw, given: Given) -> Plan:
     return _with_steps(_with_settings(plan, probes), steps)
 
 
+def _expanded_topics(plan: Plan, draw: Draw, given: Given) -> Plan:
+    """A topic gets more partitions; perhaps the controller dies meanwhile, or replicas move."""
+    if not draw.chance(0.15):
+        return plan
+    topic, at_ms = plan.workload.topics[0], draw.between(0, plan.quiet_after_ms // 2)
+    steps: list[Step] = []
+    count = topic.partitions
+    for _ in range(draw.of((1, 1, 2))):
+        count += draw.of((1, 2))
+        steps.append(Step(at_ms, f.ExpandTopic(topic.name, count)))
+        at_ms += draw.of((1, 60, 500))
+    also = draw.of((None, "killed", "killed", "armed", "moved"))
+    just_after_ms = steps[0].at_ms + draw.between(0, 60)
+    if also == "killed":
+        steps.append(Step(just_after_ms, f.Kill("active controller", draw.of((300, 1_500)))))
+    elif also == "armed":
+        point = draw.of((FailPoint.BEFORE_TOPIC_WRITE, FailPoint.AFTER_TOPIC_WRITE))
+        crash = f.CrashAt("active controller", point.value, draw.of((50, 700)), 1_000)
+        steps.insert(0, Step(steps[0].at_ms, crash))
+    elif also == "moved":
+        replicas = tuple(draw.shuffled(tuple(range(plan.topology.brokers))))
+        moved = f.MoveReplicas(topic.name, replicas[: topic.replication_factor], count - 1)
+        steps.append(Step(just_after_ms, moved))
+    return _with_steps(plan, steps)
+
+
 _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "file answers": _file_answers,
     "many in sync": _many_in_sync,
@@ -264,6 +291,7 @@ _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "throttled": _throttled,
     "several fetchers": _several_fetchers,
     "failed folders": _failed_folders,
+    "expanded topics": _expanded_topics,
 }
 """By the name of its random stream."""
 

@@ -1,4 +1,4 @@
-"""What operators do in the middle of a run: create and delete topics, change configurations.
+"""What operators do in the middle of a run, to topics, their replicas and configurations.
 
 Through brokers where Highwater serves it, else in ZooKeeper, as Kafka's tools did before KIP-500.
 Each has a client of its own, so that its links can be cut and its wishes time out.
@@ -54,6 +54,8 @@ class Operators:
                     await client.create_topic(topic, partitions, factor, WITHIN_MS, work.configs)
                     for number in range(work.records):
                         await client.send(topic, 0, f"{name}-{number}", WITHIN_MS)
+                case f.ExpandTopic(topic=topic, partitions=partitions):
+                    await client.create_partitions(topic, partitions, WITHIN_MS)
                 case f.DeleteTopic(topic=topic):
                     await client.delete_topic(topic, WITHIN_MS)
                 case f.ChangeConfig(topic=topic, key=key, value=value):

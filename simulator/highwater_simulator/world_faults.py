@@ -235,6 +235,7 @@ class WorldFaults:
                 return self._overlaps.begin("zookeeper", zookeeper.stop, zookeeper.go_on)
             case (
                 f.CreateTopic()
+                | f.ExpandTopic()
                 | f.DeleteTopic()
                 | f.ChangeConfig()
                 | f.MoveReplicas()

@@ -46,11 +46,14 @@ def await_look(
 def await_full_isr(
     cluster: Cluster, topic: str, partition_count: int = 1, *, within: float = WITHIN_S
 ) -> Look:
-    """Return once each partition has a leader whose ISR is all of its assigned replicas."""
+    """Return once each partition has a leader whose ISR is all of its assigned replicas.
+
+    The topic has at least so many partitions: more where it was expanded.
+    """
 
     def is_full(look: Look) -> bool:
         leaders = leaders_of(look, topic)
-        return len(leaders) == partition_count and all(
+        return len(leaders) >= partition_count and all(
             set(leadership.isr) == _assigned(look, leadership) for leadership in leaders.values()
         )
 
@@ -64,7 +67,7 @@ def await_replicated(
 
     def is_replicated(look: Look) -> bool:
         leaders = leaders_of(look, topic)
-        return len(leaders) == partition_count and all(
+        return len(leaders) >= partition_count and all(
             _is_replicated(look, leadership) for leadership in leaders.values()
         )
 

@@ -380,6 +380,16 @@ _OPERATORS_AND_STRANGERS = (
         examples=(f.CreateTopic("example", records=3),),
     ),
     Kind(
+        fault=f.ExpandTopic,
+        do=lambda rooms, name, fault, find: rooms.topics.expand(fault),
+        needs=(Means.ENGINE,),
+        mechanism="CreatePartitions to whichever broker answers",
+        proof="the broker's answer, which comes once the added partitions are led; if it came too "
+        "late, the topic's znode",
+        ends=_STAYS,
+        examples=(f.ExpandTopic("kept", 2),),
+    ),
+    Kind(
         fault=f.DeleteTopic,
         do=lambda rooms, name, fault, find: rooms.topics.delete(fault),
         needs=(Means.ENGINE,),

@@ -21,8 +21,11 @@ from highwater_core.ids import Endpoint, NodeId, TopicPartition
 from highwater_wire.kafka.admin_messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
     ElectLeadersRequest,
     ElectLeadersResponse,
+    PartitionsToCreate,
 )
 from highwater_wire.kafka.config_messages import (
     AlteredResource,
@@ -50,7 +53,9 @@ _PASSING = (ErrorCode.INVALID_REPLICATION_FACTOR,)
 T = TypeVar("T")
 
 
-def _of_topic(response: CreateTopicsResponse | DeleteTopicsResponse) -> ErrorCode:
+def _of_topic(
+    response: CreateTopicsResponse | CreatePartitionsResponse | DeleteTopicsResponse,
+) -> ErrorCode:
     (result,) = response.topics
     return result.error
 
@@ -97,6 +102,26 @@ class TopicWork:
         if fault.records:
             self._write(fault.topic, fault.records)
             proof += f", {fault.records} records acknowledged"
+        return _stays(proof)
+
+    def expand(self, fault: f.ExpandTopic) -> Done:
+        """Give the topic so many partitions in all.
+
+        Raises:
+            NotDone: no broker answered that they were added, and ZooKeeper lists fewer.
+        """
+        wanted = PartitionsToCreate(fault.topic, fault.partitions)
+        error = self._ask(
+            lambda timeout_ms: CreatePartitionsRequest((wanted,), timeout_ms),
+            _of_topic,
+            ErrorCode.NONE,
+        )
+        proof = error.name
+        if error is not ErrorCode.NONE:
+            # An answer may be lost: then a second request finds the partitions there.
+            count = self._partition_count(fault.topic)
+            prove(count >= fault.partitions, f"{fault.topic} is not expanded: {error.name}")
+            proof += f", and its znode lists {count} partitions"
         return _stays(proof)
 
     def delete(self, fault: f.DeleteTopic) -> Done:
@@ -233,6 +258,10 @@ class TopicWork:
 
     def _exists(self, path: str) -> bool:
         return path in self._cluster.zookeeper_dump()
+
+    def _partition_count(self, topic: str) -> int:
+        znode = self._cluster.zookeeper_dump().get(znodes.topic_path(topic))
+        return 0 if znode is None else len(znode.data["partitions"])
 
     def _write(self, topic: str, records: int) -> None:
         """Write records of unique values to the first partition.

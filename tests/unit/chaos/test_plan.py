@@ -74,6 +74,7 @@ FIELDS = {
     "clock_rate": {"node", "ppm", "for_ms"},
     "kill_client": {"client", "for_ms"},
     "create_topic": {"topic", "partitions", "replication_factor", "records", "min_insync_replicas"},
+    "expand_topic": {"topic", "partitions"},
     "delete_topic": {"topic"},
     "change_config": {"topic", "key", "value"},
     "move_replicas": {"topic", "partition", "replicas"},

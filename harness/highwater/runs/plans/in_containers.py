@@ -251,13 +251,25 @@ class _Run:
         )
         within_s = SETTLE_BROKEN_WITHIN_S if _is_to_break(self._plan) else SETTLE_WITHIN_S
         self._await_full_isrs(within_s)
-        for topic in self._plan.workload.topics:
-            await_replicated(self._cluster, topic.name, topic.partitions, within=within_s)
+        for name, least in self._partition_counts():
+            await_replicated(self._cluster, name, least, within=within_s)
         load.do("read", READ_WITHIN_S)
 
     def _await_full_isrs(self, within_s: float) -> None:
+        for name, least in self._partition_counts():
+            await_full_isr(self._cluster, name, least, within=within_s)
+
+    def _partition_counts(self) -> Iterator[tuple[str, int]]:
+        """Yield each topic, and how many partitions it has at least after the steps so far."""
         for topic in self._plan.workload.topics:
-            await_full_isr(self._cluster, topic.name, topic.partitions, within=within_s)
+            added = [
+                done.step.do.partitions
+                for done in self._steps
+                if isinstance(done.step.do, f.ExpandTopic)
+                and done.step.do.topic == topic.name
+                and done.has_fired
+            ]
+            yield topic.name, max([topic.partitions, *added])
 
     # ------------------------------------------------------------ verdict
 
