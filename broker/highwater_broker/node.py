@@ -26,6 +26,7 @@ from highwater_broker.log_folder_health import LogFolderHealth
 from highwater_broker.log_folders import LogFolders
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.partition_context import PartitionContext
+from highwater_broker.producer_ids import ProducerIds
 from highwater_broker.purgatory import Purgatory
 from highwater_broker.registration import Registration
 from highwater_broker.replica_logs import ReplicaLogs
@@ -119,6 +120,7 @@ class BrokerNode:
             self._purgatory,
             self._controller,
             self._topics,
+            ProducerIds(self._session, runtime, self._scope, trace, settings.broker_id),
         )
 
     # ------------------------------------------------------------ wiring

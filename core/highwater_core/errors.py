@@ -26,6 +26,7 @@ class ErrorCode(IntEnum):
     REPLICA_NOT_AVAILABLE = 9
     MESSAGE_TOO_LARGE = 10
     STALE_CONTROLLER_EPOCH = 11
+    COORDINATOR_LOAD_IN_PROGRESS = 14
     COORDINATOR_NOT_AVAILABLE = 15
     NOT_COORDINATOR = 16
     INVALID_TOPIC_EXCEPTION = 17
@@ -44,6 +45,8 @@ class ErrorCode(IntEnum):
     INVALID_REQUEST = 42
     UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
     POLICY_VIOLATION = 44
+    OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+    INVALID_PRODUCER_EPOCH = 47
     KAFKA_STORAGE_ERROR = 56
     REASSIGNMENT_IN_PROGRESS = 60
     FENCED_LEADER_EPOCH = 74
@@ -94,6 +97,7 @@ def _table() -> dict[ErrorCode, ErrorMeaning]:
         (e.REPLICA_NOT_AVAILABLE, True, True, "A replica is not available."),
         (e.MESSAGE_TOO_LARGE, False, True, "A batch is larger than max.message.bytes."),
         (e.STALE_CONTROLLER_EPOCH, False, True, "A newer controller has been elected."),
+        (e.COORDINATOR_LOAD_IN_PROGRESS, True, True, "The coordinator, or the source of producer ids, cannot answer yet."),
         (e.COORDINATOR_NOT_AVAILABLE, True, True, "No group coordinator is available."),
         (e.NOT_COORDINATOR, True, True, "This broker does not coordinate the group."),
         (e.INVALID_TOPIC_EXCEPTION, False, True, "The topic's name is not allowed."),
@@ -112,6 +116,8 @@ def _table() -> dict[ErrorCode, ErrorMeaning]:
         (e.INVALID_REQUEST, False, True, "The request contradicts itself."),
         (e.UNSUPPORTED_FOR_MESSAGE_FORMAT, False, True, "Only v2 record batches are stored."),
         (e.POLICY_VIOLATION, False, True, "The request asks for more than the cluster allows."),
+        (e.OUT_OF_ORDER_SEQUENCE_NUMBER, False, True, "A producer's batch does not follow the last one of its that the log has (KIP-98)."),
+        (e.INVALID_PRODUCER_EPOCH, False, True, "The log has a batch of the producer with a newer producer epoch (KIP-98)."),
         (e.KAFKA_STORAGE_ERROR, True, False, "The disk refused a read or a write."),
         (e.REASSIGNMENT_IN_PROGRESS, False, True, "Replicas of the partition are being moved."),
         (e.FENCED_LEADER_EPOCH, True, True, "The caller's leader epoch is older than the leader's."),

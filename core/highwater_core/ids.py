@@ -18,6 +18,8 @@ Offset = NewType("Offset", int)
 """A record's place in a partition's log; ranges are half-open."""
 TopicId = NewType("TopicId", str)
 """A topic incarnation's id, 32 hex digits (KIP-516); empty when the preset has none."""
+ProducerId = NewType("ProducerId", int)
+"""An idempotent producer's, never given twice in a cluster (KIP-98)."""
 StorageId = NewType("StorageId", str)
 """Which contents a broker's logs are: another one whenever they may have lost something."""
 

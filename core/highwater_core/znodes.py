@@ -43,6 +43,7 @@ LOG_DIR_FAILED = 1
 TOPIC_CONFIGS = "/config/topics"
 BROKER_CONFIGS = "/config/brokers"
 CONFIG_CHANGES = "/config/changes"
+LATEST_PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 CONTROLLER_ENDPOINTS = "/highwater/controllers"
 
 PERSISTENT_PATHS: tuple[str, ...] = (
@@ -80,6 +81,7 @@ Port = Annotated[int, msgspec.Meta(ge=1, le=_PORT_MAX)]
 Host = Annotated[str, msgspec.Meta(pattern=HOST_PATTERN)]
 BrokerEpochNumber = Annotated[int, msgspec.Meta(ge=NO_BROKER_EPOCH, le=2**63 - 1)]
 TopicIdText = Annotated[str, msgspec.Meta(pattern=r"\A([0-9a-f]{32})?\Z")]
+DecimalText = Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,19}\Z")]
 StorageIdText = Annotated[str, msgspec.Meta(pattern=r"\A[0-9A-Za-z_.-]{0,64}\Z")]
 
 
@@ -221,6 +223,19 @@ class TopicConfigZnode:
     """/config/topics/T and /config/brokers/N: what is set, by Kafka's names."""
 
     config: dict[str, str]
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdBlockZnode:
+    """/latest_producer_id_block: the producer ids that were taken last, and which broker took them.
+
+    The block is [block_start, block_end], both included, as decimal text.
+    """
+
+    broker: Id
+    block_start: DecimalText
+    block_end: DecimalText
     version: int = 1
 
 

@@ -98,6 +98,7 @@ class Broker:
             Purgatory(runtime),
             cast(Any, None),
             cast(Any, None),
+            cast(Any, None),
         )
 
         async def handle(request: Any, _context: Any) -> Any:

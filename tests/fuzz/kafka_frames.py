@@ -12,6 +12,7 @@ from highwater_core.ids import (
     LeaderEpoch,
     NodeId,
     Offset,
+    ProducerId,
     TopicId,
     TopicPartition,
 )
@@ -50,6 +51,7 @@ from highwater_wire.kafka.messages import (
     TopicToCreate,
     UnsupportedRequest,
 )
+from highwater_wire.kafka.producer_messages import InitProducerIdRequest
 from highwater_wire.kafka.versions import (
     REPLICATION_PROFILE,
     VERSION_PROFILE,
@@ -189,6 +191,13 @@ def find_coordinator(draws: Draws) -> KafkaRequest:
     return FindCoordinatorRequest(draws.name(10), draws.one_of((0, 1, 127, -128)))
 
 
+def init_producer_id(draws: Draws) -> KafkaRequest:
+    known = ProducerId(draws.one_of((-(2**63), -2, -1, 0, 5, 2**63 - 1)))
+    epoch = draws.one_of((-(2**15), -1, 0, 2**15 - 1))
+    name = draws.mostly(None, draws.name(10), 90)
+    return InitProducerIdRequest(name, draws.one_of((-(2**31), 0, 2**31 - 1)), known, epoch)
+
+
 def api_versions(draws: Draws) -> KafkaRequest:
     return ApiVersionsRequest()
 
@@ -291,6 +300,7 @@ MAKERS: tuple[tuple[int, Callable[[Draws], KafkaRequest]], ...] = (
     (6, alter_configs),
     (6, incremental_alter_configs),
     (3, find_coordinator),
+    (3, init_producer_id),
     (2, api_versions),
     (6, create_topics),
     (3, delete_topics),

@@ -12,7 +12,7 @@ from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicId, TopicPartition
 from highwater_wire.kafka import admin_messages as admin
 from highwater_wire.kafka import config_messages as configs
-from highwater_wire.kafka import messages
+from highwater_wire.kafka import messages, producer_messages
 from highwater_wire.kafka.messages import ApiKey
 
 int8s = st.integers(-(2**7), 2**7 - 1)
@@ -197,6 +197,20 @@ def find_coordinator_responses(version: int) -> st.SearchStrategy[Any]:
     )
 
 
+def init_producer_id_requests(version: int) -> st.SearchStrategy[Any]:
+    return st.builds(
+        producer_messages.InitProducerIdRequest,
+        transactional_id=optional_texts,
+        transaction_timeout_ms=int32s,
+        producer_id=since(version, 3, int64s, -1),
+        producer_epoch=since(version, 3, int16s, -1),
+    )
+
+
+def init_producer_id_responses(version: int) -> st.SearchStrategy[Any]:
+    return st.builds(producer_messages.InitProducerIdResponse, errors, int64s, int16s)
+
+
 def api_versions_requests(version: int) -> st.SearchStrategy[Any]:
     name = since(version, 3, texts, None)
     return st.builds(messages.ApiVersionsRequest, name, name)
@@ -346,6 +360,7 @@ REQUESTS: Strategies = {
     ApiKey.LIST_OFFSETS: list_offsets_requests,
     ApiKey.METADATA: metadata_requests,
     ApiKey.FIND_COORDINATOR: find_coordinator_requests,
+    ApiKey.INIT_PRODUCER_ID: init_producer_id_requests,
     ApiKey.API_VERSIONS: api_versions_requests,
     ApiKey.CREATE_TOPICS: create_topics_requests,
     ApiKey.DELETE_TOPICS: delete_topics_requests,
@@ -364,6 +379,7 @@ RESPONSES: Strategies = {
     ApiKey.LIST_OFFSETS: list_offsets_responses,
     ApiKey.METADATA: metadata_responses,
     ApiKey.FIND_COORDINATOR: find_coordinator_responses,
+    ApiKey.INIT_PRODUCER_ID: init_producer_id_responses,
     ApiKey.API_VERSIONS: api_versions_responses,
     ApiKey.CREATE_TOPICS: create_topics_responses,
     ApiKey.DELETE_TOPICS: delete_topics_responses,

@@ -26,6 +26,7 @@ from highwater_broker.kafka_api.forwarding import ControllerForwarding
 from highwater_broker.kafka_api.incremental_alter_configs import (
     IncrementalAlterConfigsHandler,
 )
+from highwater_broker.kafka_api.init_producer_id import InitProducerIdHandler
 from highwater_broker.kafka_api.list_offsets import ListOffsetsHandler
 from highwater_broker.kafka_api.list_partition_reassignments import (
     ListPartitionReassignmentsHandler,
@@ -39,6 +40,7 @@ from highwater_broker.kafka_api.seams import (
     Controller,
     KafkaApiSettings,
     Partitions,
+    ProducerIdSource,
 )
 from highwater_broker.kafka_api.topic_waits import Deadline, TopicWaits
 from highwater_broker.kafka_api.turns import Turns
@@ -71,6 +73,7 @@ from highwater_wire.kafka.messages import (
     ProduceRequest,
     UnsupportedRequest,
 )
+from highwater_wire.kafka.producer_messages import InitProducerIdRequest
 
 Handler = Callable[[Any, str], Awaitable[KafkaAnswer]]
 
@@ -87,6 +90,7 @@ class KafkaApi:
         purgatory: Purgatory,
         controller: Controller,
         configs: Configs,
+        producer_ids: ProducerIdSource,
     ) -> None:
         runtime, trace = ports.runtime, ports.trace
         lookup = PartitionLookup(partitions, metadata)
@@ -116,6 +120,7 @@ class KafkaApi:
                 metadata, settings.node_id, settings.cluster_id, runtime, turns
             ).handle,
             FindCoordinatorRequest: FindCoordinatorHandler(metadata, settings.node_id).handle,
+            InitProducerIdRequest: InitProducerIdHandler(producer_ids).handle,
             ApiVersionsRequest: versions.handle,
             CreateTopicsRequest: CreateTopicsHandler(
                 forwarding, waits, deadlines, settings, turns

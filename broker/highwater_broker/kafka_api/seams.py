@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 from highwater_broker.partition import Partition
 from highwater_core.config_layers import ConfigLayers
-from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.ids import NodeId, ProducerId, TopicPartition
 from highwater_core.messages import ControllerCommand, ControllerResponse
 from highwater_wire.kafka.messages import ApiVersionRange
 
@@ -54,6 +54,12 @@ class Configs(Protocol):
     async def broker_layers(self) -> ConfigLayers | None:
         """Return what counts for a topic that sets nothing, None when it cannot be read."""
         ...
+
+
+class ProducerIdSource(Protocol):
+    """Gives each id once in the cluster's life; None when there is none at present."""
+
+    async def next_id(self) -> ProducerId | None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from highwater_core.ids import (
     LeaderEpoch,
     NodeId,
     PartitionEpoch,
+    ProducerId,
     TopicId,
     TopicPartition,
 )
@@ -66,6 +67,19 @@ class ScriptedConfigs:
         return ConfigLayers(topic, self.broker, self.every_broker, self.started_with)
 
 
+class ScriptedProducerIds:
+    """Gives what `next` says, and counts on; None when there is nothing to give."""
+
+    def __init__(self) -> None:
+        self.next: int | None = 0
+
+    async def next_id(self) -> ProducerId | None:
+        if self.next is None:
+            return None
+        self.next += 1
+        return ProducerId(self.next - 1)
+
+
 class RecordedTrace:
     def __init__(self) -> None:
         self.events: list[tuple[str, dict[str, Any]]] = []
@@ -95,6 +109,7 @@ class ApiWorld:
         self.metadata = MetadataCache()
         self.controller = ScriptedController()
         self.configs = ScriptedConfigs()
+        self.producer_ids = ScriptedProducerIds()
         self.hosted = Hosted()
         self._surroundings = Surroundings(self.runtime, self.trace, self.purgatory.check)
         self.quotas = self._surroundings.context.quotas
@@ -115,6 +130,7 @@ class ApiWorld:
             self.purgatory,
             self.controller,
             self.configs,
+            self.producer_ids,
         )
 
     def host(self, topic: str, partition: int = 0, **fields: Any) -> HostedPartition:

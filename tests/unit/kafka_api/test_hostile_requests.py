@@ -49,6 +49,7 @@ from highwater_wire.kafka.messages import (
     OffsetForLeaderEpochRequest,
     TopicToCreate,
 )
+from highwater_wire.kafka.producer_messages import InitProducerIdRequest
 from tests.support.hosted import values_of
 
 LONGEST = {
@@ -287,6 +288,7 @@ requests = st.one_of(
         st.booleans(),
     ),
     st.builds(FindCoordinatorRequest, topics, int8s),
+    st.builds(InitProducerIdRequest, st.none() | topics, int32s, int64s, int16s),
     st.builds(ApiVersionsRequest, topics, topics),
     st.builds(DeleteTopicsRequest, some(topics), timeouts),
     st.builds(

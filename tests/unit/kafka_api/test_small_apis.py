@@ -1,4 +1,4 @@
-"""ApiVersions, DescribeConfigs, FindCoordinator, and requests that are not served."""
+"""ApiVersions, DescribeConfigs, FindCoordinator, InitProducerId, and what is not served."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from highwater_core.check import BugFound
 from highwater_core.config_layers import EVERY_BROKER_KEYS, ConfigSource
 from highwater_core.errors import ErrorCode
+from highwater_core.ids import ProducerId
 from highwater_core.topic_configs import TOPIC_CONFIG_KEYS
 from highwater_wire.kafka.config_messages import (
     ConfigEntry,
@@ -21,6 +22,7 @@ from highwater_wire.kafka.messages import (
     MetadataRequest,
     UnsupportedRequest,
 )
+from highwater_wire.kafka.producer_messages import InitProducerIdRequest
 
 
 def describe(
@@ -62,6 +64,40 @@ def test_a_transaction_has_no_coordinator_for_good(world: Any) -> None:
     response = world.ask(FindCoordinatorRequest("my-transaction", 1))
     assert response.error is ErrorCode.UNSUPPORTED_VERSION
     assert (response.node_id, response.host, response.port) == (-1, "", -1)
+
+
+def test_a_producer_gets_an_id_of_its_own_with_epoch_0(world: Any) -> None:
+    for expected in (0, 1):
+        answer = world.ask(InitProducerIdRequest())
+        assert (answer.error, answer.producer_id, answer.producer_epoch) == (0, expected, 0)
+
+
+def test_a_producer_that_has_an_id_gets_a_new_one_as_well(world: Any) -> None:
+    world.producer_ids.next = 8
+    answer = world.ask(InitProducerIdRequest(producer_id=ProducerId(7), producer_epoch=3))
+    assert (answer.error, answer.producer_id, answer.producer_epoch) == (0, 8, 0)
+
+
+def test_a_transactional_id_is_refused_for_good(world: Any) -> None:
+    answer = world.ask(InitProducerIdRequest("my-transaction"))
+    assert answer.error is ErrorCode.UNSUPPORTED_VERSION
+    assert (answer.producer_id, answer.producer_epoch, world.producer_ids.next) == (-1, -1, 0)
+
+
+@pytest.mark.parametrize("known", [(-1, 0), (5, -1), (-2, 0)])
+def test_a_producer_names_its_id_and_epoch_or_neither(world: Any, known: tuple[int, int]) -> None:
+    request = InitProducerIdRequest(producer_id=ProducerId(known[0]), producer_epoch=known[1])
+    assert world.ask(request).error is ErrorCode.INVALID_REQUEST
+
+
+def test_a_producer_is_told_to_ask_again_while_there_are_no_ids(world: Any) -> None:
+    world.producer_ids.next = None
+    assert world.ask(InitProducerIdRequest()).error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def test_followers_get_no_producer_ids(world: Any) -> None:
+    answer = world.ask(InitProducerIdRequest(), "REPLICATION")
+    assert answer.error is ErrorCode.INVALID_REQUEST
 
 
 def test_a_groups_coordinator_is_who_is_asked_once_it_is_known_to_live(world: Any) -> None:

@@ -90,6 +90,7 @@ def test_clients_are_offered_tagged_fields_only_where_there_is_no_other_version(
         18: (0, 3),
         19: (2, 4),
         20: (1, 3),
+        22: (0, 5),
         23: (2, 3),
         32: (1, 3),
         33: (0, 1),

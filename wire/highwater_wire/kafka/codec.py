@@ -17,6 +17,7 @@ from highwater_core.errors import ErrorCode
 from highwater_wire.kafka import codec_admin as admin
 from highwater_wire.kafka import codec_configs as configs
 from highwater_wire.kafka import codec_offsets as offsets
+from highwater_wire.kafka import codec_producers as producers
 from highwater_wire.kafka import codec_records as records
 from highwater_wire.kafka import codec_topics as topics
 from highwater_wire.kafka import fast_records as fast
@@ -146,6 +147,12 @@ _CONVERTERS: dict[ApiKey, _Converters] = {
         topics.write_delete_topics_request,
         topics.read_delete_topics_response,
         topics.write_delete_topics_response,
+    ),
+    ApiKey.INIT_PRODUCER_ID: _Converters(
+        producers.read_init_producer_id_request,
+        producers.write_init_producer_id_request,
+        producers.read_init_producer_id_response,
+        producers.write_init_producer_id_response,
     ),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: _Converters(
         offsets.read_epoch_request,

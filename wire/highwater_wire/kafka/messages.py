@@ -41,6 +41,7 @@ from highwater_wire.kafka.config_messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from highwater_wire.kafka.producer_messages import InitProducerIdRequest, InitProducerIdResponse
 
 CONSUMER = NodeId(-1)
 """The replica id of a fetch by a client."""
@@ -60,6 +61,7 @@ class ApiKey(IntEnum):
     API_VERSIONS = 18
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20
+    INIT_PRODUCER_ID = 22
     OFFSET_FOR_LEADER_EPOCH = 23
     DESCRIBE_CONFIGS = 32
     CREATE_PARTITIONS = 37
@@ -428,6 +430,7 @@ KafkaRequest = (
     | AlterConfigsRequest
     | IncrementalAlterConfigsRequest
     | FindCoordinatorRequest
+    | InitProducerIdRequest
     | UnsupportedRequest
 )
 KafkaResponse = (
@@ -447,6 +450,7 @@ KafkaResponse = (
     | AlterConfigsResponse
     | IncrementalAlterConfigsResponse
     | FindCoordinatorResponse
+    | InitProducerIdResponse
 )
 
 

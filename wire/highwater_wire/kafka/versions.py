@@ -52,6 +52,7 @@ from highwater_wire.kafka.messages import (
     ProduceRequest,
     ProduceResponse,
 )
+from highwater_wire.kafka.producer_messages import InitProducerIdRequest, InitProducerIdResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ VERSION_PROFILE = VersionProfile(
         ApiKey.API_VERSIONS: (0, 3),
         ApiKey.CREATE_TOPICS: (2, 4),
         ApiKey.DELETE_TOPICS: (1, 3),
+        ApiKey.INIT_PRODUCER_ID: (0, 5),
         ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, 3),
         ApiKey.DESCRIBE_CONFIGS: (1, 3),
         ApiKey.CREATE_PARTITIONS: (0, 1),
@@ -110,7 +112,8 @@ VERSION_PROFILE = VersionProfile(
     unserved_below={ApiKey.PRODUCE: 3},
 )
 """What clients are offered: no version needs topic ids, and none has tagged fields but that of
-ApiVersions which some clients insist on (KIP-511), and the reassignments' only one (KIP-455)."""
+ApiVersions which some clients insist on (KIP-511), the reassignments' only one (KIP-455) and
+InitProducerId's from 2 on, of which 3 carries the id that a producer has (KIP-360)."""
 
 REPLICATION_PROFILE = VersionProfile(
     name="replication",
@@ -160,6 +163,7 @@ REQUEST_KEYS: Mapping[type[object], ApiKey] = {
     FetchRequest: ApiKey.FETCH,
     FindCoordinatorRequest: ApiKey.FIND_COORDINATOR,
     IncrementalAlterConfigsRequest: ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    InitProducerIdRequest: ApiKey.INIT_PRODUCER_ID,
     ListOffsetsRequest: ApiKey.LIST_OFFSETS,
     MetadataRequest: ApiKey.METADATA,
     OffsetForLeaderEpochRequest: ApiKey.OFFSET_FOR_LEADER_EPOCH,
@@ -178,6 +182,7 @@ RESPONSE_KEYS: Mapping[type[object], ApiKey] = {
     FetchResponse: ApiKey.FETCH,
     FindCoordinatorResponse: ApiKey.FIND_COORDINATOR,
     IncrementalAlterConfigsResponse: ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    InitProducerIdResponse: ApiKey.INIT_PRODUCER_ID,
     ListOffsetsResponse: ApiKey.LIST_OFFSETS,
     MetadataResponse: ApiKey.METADATA,
     OffsetForLeaderEpochResponse: ApiKey.OFFSET_FOR_LEADER_EPOCH,

@@ -1,0 +1,45 @@
+"""InitProducerId: a new id for an idempotent producer; transactions are refused for good.
+
+Whoever names the id that it has gets a new one as well, with epoch 0: only a transaction's
+coordinator raises epochs, and an idempotent producer raises its own (KIP-360).
+"""
+
+from __future__ import annotations
+
+from highwater_broker.kafka_api.seams import CLIENT_LISTENERS, ProducerIdSource
+from highwater_core.errors import ErrorCode
+from highwater_wire.kafka.producer_messages import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+
+
+class InitProducerIdHandler:
+    """Answers InitProducerId."""
+
+    def __init__(self, producer_ids: ProducerIdSource) -> None:
+        self._producer_ids = producer_ids
+
+    async def handle(self, request: InitProducerIdRequest, listener: str) -> InitProducerIdResponse:
+        """Return a producer id with epoch 0.
+
+        UNSUPPORTED_VERSION refuses a transactional id: clients take it for final, as that of
+        FindCoordinator, which they ask first.
+        """
+        if request.transactional_id is not None:
+            return InitProducerIdResponse(ErrorCode.UNSUPPORTED_VERSION)
+        if listener not in CLIENT_LISTENERS or not _is_consistent(request):
+            return InitProducerIdResponse(ErrorCode.INVALID_REQUEST)
+        producer_id = await self._producer_ids.next_id()
+        if producer_id is None:
+            return InitProducerIdResponse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return InitProducerIdResponse(ErrorCode.NONE, producer_id, producer_epoch=0)
+
+
+def _is_consistent(request: InitProducerIdRequest) -> bool:
+    """Return whether the producer names an id and an epoch, or neither."""
+    has_id = request.producer_id != NO_PRODUCER_ID
+    has_epoch = request.producer_epoch != NO_PRODUCER_EPOCH
+    return has_id == has_epoch and request.producer_id >= NO_PRODUCER_ID
