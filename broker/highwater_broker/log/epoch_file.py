@@ -4,10 +4,11 @@ Ordering: an entry is in the file's page cache before the first batch of its epo
 log's, so a process that dies finds every epoch that has one again. An entry without its batch says
 where the epoch would begin, which is true; the file may lack the last such one, which was entered
 on election: a file is replaced for each partition that a broker comes to lead, and a dead broker's
-thousand leaderships must not wait for a thousand of them. While that leader lives its cache has the
-entry; after its death nobody has a record of the epoch to ask for. Content reaches the disk with the log's flush, before the
-recovery point moves: after a power loss the file covers all below the recovery point, and the
-scan from there finds the rest again. A file torn by a power loss is rebuilt from all batches.
+thousand leaderships must not wait for a thousand of them. While that leader lives its cache has
+the entry; after its death nobody has a record of the epoch to ask for. Content reaches the disk
+with the log's flush, before the recovery point moves: after a power loss the file covers all below
+the recovery point, and the scan from there finds the rest again. A file torn by a power loss is
+rebuilt from all batches.
 Source: Kafka's LeaderEpochCheckpointFile; KAFKA-7415.
 """
 
