@@ -78,7 +78,10 @@ class Checkpointer:
             await self.flush()
 
     async def _apply_retention(self) -> None:
-        """Delete old segments; none of a topic for which more may be set than was read so far."""
+        """Delete old segments, and forget idle producers.
+
+        No segment of a topic for which more may be set than was read so far.
+        """
         while True:
             await self._runtime.sleep(self._settings.log_retention_check_interval_ms)
             now_ms = self._runtime.wall_clock_ms()
@@ -89,6 +92,7 @@ class Checkpointer:
                     key.topic
                 ):
                     partition.delete_old_segments(now_ms)
+                partition.expire_producers(now_ms, self._settings.producer_id_expiration_ms)
             await self.write_log_starts()
 
     async def _expire_isrs(self) -> None:

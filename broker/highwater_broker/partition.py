@@ -54,7 +54,7 @@ class Partition(Replica):
     # ------------------------------------------------------------ leader: produce
 
     def append(self, records: bytes | memoryview, acks: int, now_ms: int) -> AppendOutcome:
-        """Append a client's batches as leader; acks is 0, 1 or -1.
+        """Append a client's batch as leader, unless it is there already; acks is 0, 1 or -1.
 
         now_ms is wall-clock time, for batches without a timestamp of their own.
         Source: I17: with acks=-1 the ISR has at least min.insync.replicas members.
@@ -69,15 +69,18 @@ class Partition(Replica):
             self._refuse("produce", error, what="its recovery point is not yet written")
             return AppendOutcome(error)
         try:
-            base_offset, end_offset, _ = self.log.append_as_leader(
+            base_offset, end_offset, size_bytes = self.log.append_as_leader(
                 records, self.leader_epoch, now_ms
             )
         except LogRefused as refused:
             self._refuse("produce", refused.error, what=str(refused))
             return AppendOutcome(refused.error)
-        self._trace(EventKind.LOG_APPENDED, base_offset, end_offset=end_offset)
-        self.maybe_advance_high_watermark()
-        self.changed()
+        is_repeated = size_bytes == 0
+        kind = EventKind.PRODUCE_REPEATED if is_repeated else EventKind.LOG_APPENDED
+        self._trace(kind, base_offset, end_offset=end_offset)
+        if not is_repeated:
+            self.maybe_advance_high_watermark()
+            self.changed()
         return AppendOutcome(ErrorCode.NONE, base_offset, end_offset, self.log_start_offset)
 
     def acks_all_status(self, end_offset: Offset, leader_epoch: LeaderEpoch) -> ErrorCode | None:

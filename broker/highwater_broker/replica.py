@@ -300,6 +300,10 @@ class Replica:
             self.changed()
         return count
 
+    def expire_producers(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget idempotent producers that have been idle for so long. now_ms is wall clock."""
+        self.log.producers.expire(now_ms, expiration_ms)
+
     def _start_over_at_end(self) -> None:
         self.need_checkpoint()
         self.log.start_over_at(self.log_end_offset)

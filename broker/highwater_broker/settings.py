@@ -110,6 +110,9 @@ class BrokerSettings:
     high_watermark_checkpoint_interval_ms: int = 5_000
     log_flush_interval_ms: int = 10_000
     log_retention_check_interval_ms: int = 30_000
+    producer_id_expiration_ms: int = 24 * 3_600_000
+    """An idempotent producer that has not appended to a partition for so long may be forgotten
+    there, and is after twice as long. In Kafka: producer.id.expiration.ms."""
     controlled_shutdown_attempts: int = 3
     controlled_shutdown_timeout_ms: int = 2_000
     """For one attempt."""
@@ -137,7 +140,10 @@ class BrokerSettings:
             value = getattr(self, each.name)
             if each.name in BROKER_DEFAULTS:
                 continue  # they have bounds of their own
-            if each.name.endswith(("_timeout_ms", "_interval_ms", "_max_ms")) and value <= 0:
+            if (
+                each.name.endswith(("_timeout_ms", "_interval_ms", "_max_ms", "_expiration_ms"))
+                and value <= 0
+            ):
                 raise ValueError(f"{each.name} must be positive, not {value}")
         for name, at in (
             ("client", self.client),
@@ -227,6 +233,7 @@ class BrokerSettings:
             ("max.connections", str(self.max_connections)),
             ("max.connections.per.ip", str(self.max_connections_per_ip)),
             ("num.partitions", str(self.num_partitions)),
+            ("producer.id.expiration.ms", str(self.producer_id_expiration_ms)),
             ("queued.max.request.bytes", str(self.queued_max_request_bytes)),
             ("replica.lag.time.max.ms", str(self.replica_lag_time_max_ms)),
             ("socket.request.max.bytes", str(self.socket_request_max_bytes)),

@@ -67,6 +67,7 @@ class EventKind(StrEnum):
     REPLICA_STOPPED = "replica_stopped"  # [deleted]
     LOG_RECOVERED = "log_recovered"  # offset: log end [truncated_bytes, clean]
     LOG_APPENDED = "log_appended"  # offset: base [end_offset] leaders only
+    PRODUCE_REPEATED = "produce_repeated"  # offset: base [end_offset] it was there already
     LOG_TRUNCATED = "log_truncated"  # offset: new log end [from_offset, high_watermark, reason]
     LOG_START_MOVED = "log_start_moved"  # offset: new log start
     HIGH_WATERMARK_ADVANCED = "high_watermark_advanced"  # offset; [isr, log_end_offset]

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.log.segment_index import MAX_RELATIVE_OFFSET
 from highwater_broker.logic.epoch_cache import EpochCache
-from highwater_core.ids import Offset
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import LeaderEpoch, Offset
+from highwater_wire.kafka.record_batch import Batch, BatchHeader
 
 PlacedBatch = tuple[int, int, int, int]
 """A batch to append: its bytes, first and last offset, largest timestamp."""
 
 
 class AppendResult(NamedTuple):
-    """The records appended are [base_offset, end_offset)."""
+    """The records are [base_offset, end_offset); size_bytes 0: they were there already."""
 
     base_offset: Offset
     end_offset: Offset
@@ -33,6 +37,7 @@ class AppendPart:
         "epochs",
         "last_offset",
         "newest_timestamp",
+        "sequenced",
         "size_bytes",
     )
 
@@ -40,6 +45,8 @@ class AppendPart:
         self.base_offset = base_offset
         self.epochs = epochs
         self.batches: list[PlacedBatch] = []
+        self.sequenced: list[BatchHeader] = []
+        """Of idempotent producers' batches, with their offsets in the log."""
         self.size_bytes = 0
         self.last_offset = base_offset - 1
         self.newest_timestamp = -1
@@ -58,3 +65,40 @@ class AppendPart:
         self.last_offset = last_offset
         self.newest_timestamp = newest_timestamp
         self.epochs = epochs
+
+
+def parts_of(
+    batches: Iterable[Batch],
+    base_offset: Offset,
+    epochs: EpochCache,
+    highest_epoch: LeaderEpoch | None,
+) -> list[AppendPart]:
+    """Return what a follower appends of its leader's batches, which must continue its log.
+
+    base_offset and epochs are its log's end and its cache. From the first batch above
+    highest_epoch on nothing is (KAFKA-18723).
+
+    Raises:
+        LogRefused: OFFSET_OUT_OF_RANGE: the batches do not begin at the log's end;
+            CORRUPT_MESSAGE: they do not follow one another.
+    """
+    next_offset = base_offset
+    parts: list[AppendPart] = []
+    for header, data in batches:
+        if highest_epoch is not None and header.leader_epoch > highest_epoch:
+            break
+        if header.base_offset != next_offset:
+            error = ErrorCode.CORRUPT_MESSAGE
+            if next_offset == base_offset:
+                error = ErrorCode.OFFSET_OUT_OF_RANGE
+            raise LogRefused(error, f"batch at {header.base_offset}, expected {next_offset}")
+        if header.leader_epoch != epochs.latest_epoch and header.leader_epoch >= 0:
+            epochs = epochs.assign(LeaderEpoch(header.leader_epoch), Offset(next_offset))
+        last_offset = header.last_offset
+        if not parts or not parts[-1].can_reach(last_offset):
+            parts.append(AppendPart(next_offset, epochs))
+        parts[-1].add(len(data), last_offset, header.newest_timestamp, epochs)
+        if header.has_producer_id:
+            parts[-1].sequenced.append(header)
+        next_offset = Offset(last_offset + 1)
+    return parts

@@ -287,24 +287,24 @@ async def write_durably(files: FileSystem, folder: str, name: str, text: str) ->
     await files.sync_folder(folder)
 
 
-def write_renamed(files: FileSystem, path: str, text: str) -> None:
+def write_renamed(files: FileSystem, path: str, content: str | bytes) -> None:
     """Replace the file's content, in the page cache.
 
     Raises:
         OSError: the file is as it was.
     """
-    with _filled(files, path + TEMPORARY_SUFFIX, text):
+    with _filled(files, path + TEMPORARY_SUFFIX, content):
         pass
     files.rename(path + TEMPORARY_SUFFIX, path)
 
 
 @contextmanager
-def _filled(files: FileSystem, path: str, text: str) -> Iterator[File]:
-    """Give the file, open, with the text and nothing else in it."""
+def _filled(files: FileSystem, path: str, content: str | bytes) -> Iterator[File]:
+    """Give the file, open, with the content and nothing else in it."""
     file = files.open(path)
     try:
         file.truncate(0)
-        file.append([text.encode()])
+        file.append([content.encode() if isinstance(content, str) else content])
         yield file
     finally:
         file.close()

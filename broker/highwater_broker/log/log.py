@@ -12,17 +12,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from operator import attrgetter
 
-from highwater_broker.log.append_part import AppendPart, AppendResult
+from highwater_broker.log.append_part import AppendPart, AppendResult, parts_of
 from highwater_broker.log.epoch_file import EpochFile
 from highwater_broker.log.folders import DELETE_SUFFIX, STRAY_SUFFIX, rename_aside
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.open_file import LogRead
-from highwater_broker.log.record_batch import (
-    LogRefused,
-    split_batches,
-    stamp,
-    take_produced,
-)
+from highwater_broker.log.producers import LogProducers
+from highwater_broker.log.record_batch import LogRefused, split_batches, stamp, take_produced
 from highwater_broker.log.recovery import Recovery, RecoveryReport
 from highwater_broker.log.refusing import refused_by_disk, refusing
 from highwater_broker.log.retention import count_deletable, must_roll
@@ -87,6 +83,8 @@ class Log:
         log = cls(recovery.files, recovery.folder, recovery.config)
         log.epoch_cache = recovery.carry_out(log._epoch_file)
         log._segments = recovery.segments
+        log.producers.open(recovery.segments, recovery.recovery_point)
+        recovery.repairs += log.producers.problems
         report = recovery.report()
         log.log_end_offset = report.log_end_offset
         log.log_start_offset = Offset(max(recovery.log_start_offset, log._segments[0].base_offset))
@@ -105,6 +103,7 @@ class Log:
         self.recovery_point = Offset(0)
         """Everything below is on the disk, and the epoch file with it."""
         self.epoch_cache = EpochCache()
+        self.producers = LogProducers(files, folder)
         self._files = files
         self._epoch_file = EpochFile(files, folder)
         self._segments: list[Segment] = []
@@ -126,9 +125,10 @@ class Log:
     def append_as_leader(
         self, records: Buffer, leader_epoch: LeaderEpoch, now_ms: int
     ) -> AppendResult:
-        """Append a producer's batches with the next offsets and the leader's epoch.
+        """Append a producer's batch with the next offsets and the leader's epoch.
 
-        now_ms is wall clock time.
+        An idempotent producer's batch that is there already is not appended again: the result
+        says where it is. now_ms is wall clock time.
 
         Raises:
             LogRefused: nothing was appended; see there.
@@ -144,6 +144,11 @@ class Log:
         if last_offset >= MAX_INT64:
             raise LogRefused(ErrorCode.RECORD_LIST_TOO_LARGE, "there are no such offsets")
         part = AppendPart(base_offset, self.epoch_cache.assign(leader_epoch, base_offset))
+        if header.has_producer_id:
+            there = self.producers.find_repeated(header, self._segments)
+            if there is not None:
+                return there
+            part.sequenced.append(header._replace(base_offset=base_offset))
         part.add(size_bytes, last_offset, header.newest_timestamp, part.epochs)
         self._append(part, stamp(batch, base_offset, leader_epoch), now_ms)
         return AppendResult(base_offset, self.log_end_offset, size_bytes)
@@ -163,30 +168,12 @@ class Log:
                 the log's end; CORRUPT_MESSAGE: they do not follow one another, or are corrupt.
                 KAFKA_STORAGE_ERROR: the first ones may have been.
         """
-        base_offset = next_offset = self.log_end_offset
-        size_bytes = 0
-        cache = self.epoch_cache
-        parts: list[AppendPart] = []
-        for header, data in split_batches(records):
-            if highest_epoch is not None and header.leader_epoch > highest_epoch:
-                break
-            if header.base_offset != next_offset:
-                error = ErrorCode.CORRUPT_MESSAGE
-                if next_offset == base_offset:
-                    error = ErrorCode.OFFSET_OUT_OF_RANGE
-                raise LogRefused(error, f"batch at {header.base_offset}, expected {next_offset}")
-            if header.leader_epoch != cache.latest_epoch and header.leader_epoch >= 0:
-                cache = cache.assign(LeaderEpoch(header.leader_epoch), Offset(next_offset))
-            last_offset = header.last_offset
-            if not parts or not parts[-1].can_reach(last_offset):
-                parts.append(AppendPart(next_offset, cache))
-            parts[-1].add(len(data), last_offset, header.newest_timestamp, cache)
-            next_offset = Offset(last_offset + 1)
-            size_bytes += len(data)
+        base_offset, epochs = self.log_end_offset, self.epoch_cache
         rest = memoryview(records)
-        for part in parts:
+        for part in parts_of(split_batches(rest), base_offset, epochs, highest_epoch):
             self._append(part, [rest[: part.size_bytes]], now_ms)
             rest = rest[part.size_bytes :]
+        size_bytes = len(records) - len(rest)
         return AppendResult(base_offset, self.log_end_offset, size_bytes)
 
     def assign_epoch(self, leader_epoch: LeaderEpoch) -> None:
@@ -204,7 +191,10 @@ class Log:
         segment = self._segments[-1]
         cache = part.epochs
         try:
+            if part.sequenced:
+                self.producers.make_current(self._segments)
             if must_roll(self.config, segment, len(self._segments), part, now_ms):
+                self.producers.write_snapshot(self.log_end_offset, self._segments)
                 segment = self._roll(self.log_end_offset)
             if cache is not self.epoch_cache or self._epoch_file.is_stale:
                 self._epoch_file.store(cache)
@@ -214,6 +204,7 @@ class Log:
             self._epoch_file.mark_stale()
             raise refused_by_disk(self.folder, error) from error
         self.epoch_cache = cache
+        self.producers.note(part.sequenced)
         if position == 0:
             segment.begun_ms = now_ms
         for batch_bytes, first_offset, last_offset, max_timestamp in part.batches:
@@ -332,6 +323,7 @@ class Log:
         self._truncations += 1
         self._name_changes += 1
         try:
+            self.producers.cut(offset)
             count = bisect_right(self._segments, offset, key=_BASE_OFFSET)
             remove_newest(self._segments, down_to=count)
             self._segments[-1].truncate_to(offset)
@@ -355,6 +347,7 @@ class Log:
             start = next((each for each in held if each.base_offset == offset), None)
             if start is None:
                 start = self._new_segment(offset)
+            self.producers.cut(-1)
             start.truncate_to(offset)
         self._truncations += 1
         self._name_changes += 1
@@ -374,13 +367,14 @@ class Log:
             LogRefused: KAFKA_STORAGE_ERROR; the log is as it was.
         """
         check(offset >= self.log_end_offset, "a log does not start over below its end")
-        if self._segments[-1].base_offset != offset:
-            with refusing(self.folder):
+        with refusing(self.folder):
+            self.producers.cut(-1)
+            if self._segments[-1].base_offset != offset:
                 self._roll(offset)
-        for segment in self._segments[:-1]:
-            self._retired.add(segment)
+        self._retired.add(*self._segments[:-1])
         del self._segments[:-1]
         self._truncations += 1
+        self._name_changes += 1
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
         self._set_epochs(EpochCache())
 
@@ -419,6 +413,8 @@ class Log:
         """
         with refusing(self.folder):
             removed = self._retired.remove_below(durable_start, max_segments)
+            if removed:
+                self.producers.remove_below(self._segments[0].base_offset)
         self._name_changes += removed
         return removed
 
@@ -452,6 +448,7 @@ class Log:
                 await segment.sync()
                 if self._segments[-1:] != [segment]:
                     segment.rest()
+        await self.producers.sync()
         if not self._is_closed and await self._epoch_file.sync(self.epoch_cache):
             self._name_changes += 1
         name_changes = self._name_changes
@@ -468,6 +465,8 @@ class Log:
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR; the log is closed.
         """
+        if not self._is_closed and self.log_end_offset > self.log_start_offset:
+            self.producers.write_snapshot(self.log_end_offset, self._segments)
         with refusing(self.folder):
             for segment in self._end():
                 segment.close()
@@ -480,6 +479,7 @@ class Log:
     def _end(self) -> list[Segment]:
         self._is_closed = True
         self._retired.take_all()
+        self.producers.let_go()
         segments, self._segments = self._segments, []
         return segments
 

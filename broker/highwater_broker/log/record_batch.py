@@ -95,7 +95,6 @@ def take_produced(records: Buffer, config: LogConfig, now_ms: int) -> Batch:
 
     Source: Kafka's ProduceRequest.validateRecords and LogValidator. What the batch's records say
     of themselves is believed, as far as the header bounds it (deviation: Kafka decodes them).
-    Batches with a producer id are refused as long as sequences are not checked.
 
     Raises:
         LogRefused: see LogRefused.
@@ -150,8 +149,12 @@ def _check_attributes(header: BatchHeader) -> None:
         )
     if attributes & LOG_APPEND_TIME:
         raise LogRefused(ErrorCode.INVALID_TIMESTAMP, "a client may not set log append time")
-    if header.producer_id != NO_PRODUCER_ID:
-        raise LogRefused(ErrorCode.INVALID_RECORD, f"unknown producer id {header.producer_id}")
+    numbers = header.producer_id, header.producer_epoch, header.base_sequence
+    if header.producer_id != NO_PRODUCER_ID and min(numbers) < 0:
+        raise LogRefused(
+            ErrorCode.INVALID_RECORD,
+            "producer id {}, producer epoch {}, base sequence {}".format(*numbers),
+        )
 
 
 def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> None:

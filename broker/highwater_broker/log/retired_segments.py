@@ -20,8 +20,8 @@ class RetiredSegments:
     def __bool__(self) -> bool:
         return bool(self._segments)
 
-    def add(self, segment: Segment) -> None:
-        self._segments.append(segment)
+    def add(self, *segments: Segment) -> None:
+        self._segments += segments
 
     def take_all(self) -> list[Segment]:
         """Return them, and have none from now on."""

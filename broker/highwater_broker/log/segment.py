@@ -283,9 +283,9 @@ class Segment:
         """Return what the file has there, less where it ends."""
         return self._opened().pread(position, length)
 
-    def batches(self) -> Iterator[tuple[int, BatchHeader]]:
-        """Yield position and header of every batch."""
-        return self._hop(0)
+    def batches(self, from_offset: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        """Yield position and header of each batch, from an indexed one before the offset on."""
+        return self._hop(self._trusted(self._offset_index.before_offset(from_offset - 1)))
 
     def _hop(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
         opened = self._opened()  # until the last batch was taken

@@ -204,6 +204,9 @@ class LookedAt:
         self.log = self
         self._turns = turns
 
+    def expire_producers(self, now_ms: int, expiration_ms: int) -> None:
+        pass
+
     def delete_old_segments(self, now_ms: int) -> int:
         self._turns.note()
         return 0

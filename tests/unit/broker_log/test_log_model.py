@@ -11,8 +11,19 @@ from hypothesis import strategies as st
 from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.logic.epoch_cache import EpochCache
+from highwater_broker.logic.producer_sequences import (
+    Remembered,
+    SequencedBatch,
+    remember,
+    sequence_after,
+)
 from highwater_core.ids import LeaderEpoch, Offset
-from highwater_wire.kafka.record_batch import build_batch, split_batches
+from highwater_wire.kafka.record_batch import (
+    NO_PRODUCER,
+    build_batch,
+    parse_header,
+    split_batches,
+)
 
 steps = st.lists(
     st.one_of(
@@ -42,6 +53,9 @@ class Model:
         self.epochs = EpochCache()
         self.latest = 0
         self.durable: list[tuple[int, int, bytes]] = []
+        self.gone: list[tuple[int, int, bytes]] = []
+        """Deleted with old segments; producers' state outlives them."""
+        self.may_know_more = False
         self.ever: set[tuple[int, int, bytes]] = set()
         self.cut_since_flush = False
         self.recovery_point = 0
@@ -50,9 +64,10 @@ class Model:
     def append(self, what: str, count: int, size: int, epoch_step: int) -> None:
         self.latest += epoch_step
         values: list[tuple[bytes | None, bytes | None, int]] = [(None, bytes(size), 1000)]
-        data = build_batch(values * count, self.end, LeaderEpoch(self.latest))
+        producer = self.next_producer(size)
+        data = build_batch(values * count, self.end, LeaderEpoch(self.latest), producer)
         if what == "lead":
-            sent = build_batch(values * count)
+            sent = build_batch(values * count, producer=producer)
             self.log.append_as_leader(sent, LeaderEpoch(self.latest), 1000)
         else:
             self.log.append_as_follower(data, 1000)
@@ -60,6 +75,38 @@ class Model:
         self.batches.append((self.end, self.end + count, data))
         self.ever.add(self.batches[-1])
         self.end += count
+
+    def next_producer(self, number: int) -> tuple[int, int, int]:
+        """Return a producer's id, epoch and next sequence: one of three, or none."""
+        if number % 4 == 0:
+            return NO_PRODUCER
+        self.log.producers.make_current(self.log._segments)
+        known = self.log.producers.known(number % 4)
+        return number % 4, 0, sequence_after(known[-1].last_sequence, 1) if known else number
+
+    def known(self, producer_id: int) -> Remembered:
+        """Return what a log that never forgot anything would remember of a producer."""
+        known: Remembered = ()
+        for _, end, data in [*self.gone, *self.batches]:
+            header = parse_header(data)
+            if header.producer_id == producer_id:
+                first = header.base_sequence
+                last = sequence_after(first, header.last_offset_delta)
+                known = remember(known, SequencedBatch(0, first, last, end - 1, 1000))
+        return known
+
+    def check_producers(self) -> None:
+        """The log may have forgotten no more than what is below its start.
+
+        It may know more where a power loss has undone a cut of what is below its start now.
+        """
+        self.log.producers.make_current(self.log._segments)
+        for producer_id in (1, 2, 3):
+            known, expected = self.log.producers.known(producer_id), self.known(producer_id)
+            in_log = [batch for batch in expected if batch.last_offset >= self.start]
+            assert list(known[len(known) - len(in_log) :]) == in_log
+            if not self.may_know_more:
+                assert known == expected[len(expected) - len(known) :]
 
     def elect(self, epoch_step: int) -> None:
         self.latest += epoch_step
@@ -84,7 +131,7 @@ class Model:
     def restart_at(self, shift: int) -> None:
         self.start = self.end = max(0, self.end + shift)
         self.log.truncate_fully_and_start_at(Offset(self.start))
-        self.batches, self.epochs = [], EpochCache()
+        self.batches, self.gone, self.epochs = [], [], EpochCache()
         self.checkpoint()
         self.cut_since_flush = True
 
@@ -96,6 +143,7 @@ class Model:
             self.log.advance_log_start(Offset(self.start))
             if forward % 2:
                 self.log.remove_retired(Offset(self.start))
+            self.gone += [b for b in self.batches if b[0] < self.start]
             self.batches = [b for b in self.batches if b[0] >= self.start]
             self.epochs = self.epochs.truncate_from_start(Offset(self.start))
 
@@ -139,6 +187,7 @@ class Model:
             for header, content in split_batches(data)
         ]
         assert self.ever.issuperset(survivors)
+        self.may_know_more |= self.cut_since_flush
         if not self.cut_since_flush:
             assert survivors == self.batches[: len(survivors)]
             assert len(survivors) >= len([b for b in self.durable if b[0] >= self.start])
@@ -150,6 +199,7 @@ class Model:
 
     def check(self, tools: Any) -> None:
         log = self.log
+        self.check_producers()
         assert (log.log_start_offset, log.log_end_offset) == (self.start, self.end)
         assert tools.all_bytes(log) == b"".join(data for _, _, data in self.batches)
         assert log.epoch_cache == self.epochs

@@ -169,6 +169,7 @@ def test_retention_moves_the_log_start(new_machine: Any, tools: Any) -> None:
     log.remove_retired(Offset(2))
     assert machine.names() == [
         f"{2:020d}.log",
+        f"{2:020d}.snapshot",
         "leader-epoch-checkpoint",
     ]
 

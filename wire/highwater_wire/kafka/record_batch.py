@@ -26,6 +26,7 @@ CRC_START = 21
 MAGIC = 2
 COMPRESSION_MASK = 0x07
 NO_PRODUCER_ID = -1
+NO_PRODUCER = (NO_PRODUCER_ID, -1, -1)
 MAX_INT32 = 2**31 - 1
 MAX_INT64 = 2**63 - 1
 """Epochs travel and lie on disks in 32 bits, offsets and timestamps in 64, with a sign."""
@@ -80,6 +81,11 @@ class BatchHeader(NamedTuple):
         their first record's. A Kafka broker sets it anew from the records.
         """
         return max(self.base_timestamp, self.max_timestamp)
+
+    @property
+    def has_producer_id(self) -> bool:
+        """Whether an idempotent producer sent it: then it has an epoch and a sequence, too."""
+        return self.producer_id >= 0
 
     @property
     def is_compressed(self) -> bool:
@@ -180,8 +186,12 @@ def build_batch(
     records: Sequence[tuple[bytes | None, bytes | None, int]],
     base_offset: int = 0,
     leader_epoch: int = NO_EPOCH,
+    producer: tuple[int, int, int] = NO_PRODUCER,
 ) -> bytes:
-    """Return one uncompressed batch of (key, value, timestamp in ms) records, at least one."""
+    """Return one uncompressed batch of (key, value, timestamp in ms) records, at least one.
+
+    producer: of an idempotent one its id, its epoch and the first record's sequence.
+    """
     base_timestamp = records[0][2]
     body = b"".join(
         _encode_record(delta, timestamp - base_timestamp, key, value)
@@ -189,9 +199,7 @@ def build_batch(
     )
     max_timestamp = max(timestamp for _, _, timestamp in records)
     checked = (
-        _CHECKED.pack(
-            0, len(records) - 1, base_timestamp, max_timestamp, NO_PRODUCER_ID, -1, -1, len(records)
-        )
+        _CHECKED.pack(0, len(records) - 1, base_timestamp, max_timestamp, *producer, len(records))
         + body
     )
     length = CRC_START - LENGTH_END + len(checked)

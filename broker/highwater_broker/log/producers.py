@@ -1,0 +1,219 @@
+"""The idempotent producers of one log: what is remembered of them, and its snapshot files.
+
+What is remembered is a function of the log's batches: a snapshot, and the headers of the batches
+behind it. A snapshot is written where a segment begins and at a clean stop; one that is missing or
+torn costs a longer scan and nothing else.
+
+Ordering: no snapshot lies beyond the log's end. A cut removes those beyond it before it cuts a
+batch, and the log's next flush makes the removal durable before the recovery point passes that
+offset: so after a power loss those at or below the recovery point belong to this log.
+Source: KIP-98; Kafka's ProducerStateManager.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from operator import attrgetter
+
+from highwater_broker.log.append_part import AppendResult
+from highwater_broker.log.checkpoints import TEMPORARY_SUFFIX, write_renamed
+from highwater_broker.log.producer_table import CorruptSnapshot, ProducerTable
+from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.log.refusing import refusing
+from highwater_broker.log.segment import Segment, segment_path
+from highwater_broker.log.syncing import synced
+from highwater_broker.logic.producer_sequences import (
+    Refused,
+    Remembered,
+    decide,
+    sequence_after,
+)
+from highwater_core.ids import Offset
+from highwater_core.ports import FileSystem
+from highwater_wire.kafka.record_batch import BatchHeader
+
+SNAPSHOT_SUFFIX = ".snapshot"
+_SNAPSHOT_NAME = re.compile(r"([0-9]{20})\.snapshot")
+_BASE_OFFSET = attrgetter("base_offset")
+
+
+class LogProducers:
+    """The producers of the log whose segments it is given.
+
+    After a cut nothing is remembered until it is needed: then `make_current` reads it anew.
+    """
+
+    def __init__(self, files: FileSystem, folder: str) -> None:
+        self._files = files
+        self._folder = folder
+        self._table = ProducerTable()
+        self._is_current = True
+        self._snapshots: list[int] = []
+        """The offsets of the snapshot files, ascending: each tells of the batches below it."""
+        self._unsynced: list[int] = []
+        self.problems: list[str] = []
+        """What was met when it was read anew."""
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def known(self, producer_id: int) -> Remembered:
+        """Return the batches that are remembered of a producer, the oldest first."""
+        return self._table.known(producer_id)
+
+    def open(self, segments: Sequence[Segment], recovery_point: int) -> None:
+        """Take over the folder's snapshots up to the recovery point, and read what is behind.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR.
+        """
+        with refusing(self._folder):
+            names = map(_SNAPSHOT_NAME.fullmatch, self._files.list(self._folder))
+            self._snapshots = [int(match[1]) for match in names if match]
+            self._remove_above(min(recovery_point, segments[-1].next_offset))
+        self._is_current = False
+        self.make_current(segments)
+
+    # ------------------------------------------------------------ appending
+
+    def find_repeated(
+        self, header: BatchHeader, segments: Sequence[Segment]
+    ) -> AppendResult | None:
+        """Return where a client's batch is if it is a repeat, None if it is to be appended.
+
+        Raises:
+            LogRefused: OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR.
+        """
+        self.make_current(segments)
+        known = self._table.known(header.producer_id)
+        first = header.base_sequence
+        last = sequence_after(first, header.last_offset_delta)
+        decision = decide(known, header.producer_epoch, first, last)
+        if isinstance(decision, Refused):
+            raise LogRefused(
+                decision.value,
+                f"sequences {first} to {last} of epoch {header.producer_epoch}"
+                f" from producer {header.producer_id}, whose last batch is {known[-1]}",
+            )
+        if decision is None:
+            return None
+        return AppendResult(
+            Offset(decision.first_offset), Offset(decision.last_offset + 1), size_bytes=0
+        )
+
+    def note(self, headers: Iterable[BatchHeader]) -> None:
+        """Take note of producers' batches that are in the log now, in their order."""
+        for header in headers:
+            self._table.note(header)
+
+    def expire(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget producers that have been idle for so long; now_ms is wall clock time."""
+        self._table.expire(now_ms, expiration_ms)
+
+    # ------------------------------------------------------------ snapshots
+
+    def write_snapshot(self, offset: int, segments: Sequence[Segment]) -> None:
+        """Write down what is remembered at the log's end, in place of others of its last segment.
+
+        Where the disk refuses there is none: the next start then reads more headers.
+        """
+        path = segment_path(self._folder, offset, SNAPSHOT_SUFFIX)
+        try:
+            self.make_current(segments)
+            write_renamed(self._files, path, self._table.encode())
+            self._remove_above(segments[-1].base_offset)
+            self._snapshots.append(offset)
+            self._unsynced.append(offset)
+        except (OSError, LogRefused):
+            with suppress(OSError):  # a full disk gets its room back
+                self._files.remove(path + TEMPORARY_SUFFIX)
+
+    async def sync(self) -> None:
+        """Return once all snapshots' contents are on the disk; not yet their names.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        while self._unsynced:
+            offset = self._unsynced.pop()
+            if offset in self._snapshots:
+                file = self._files.open(segment_path(self._folder, offset, SNAPSHOT_SUFFIX))
+                try:
+                    await synced(file.sync())
+                finally:
+                    file.close()
+
+    def let_go(self) -> None:
+        """Leave the files alone from now on: the log is closed."""
+        self._unsynced.clear()
+
+    def cut(self, offset: int) -> None:
+        """Forget all from the offset on; the batches there are to be cut next, if the disk lets.
+
+        Raises:
+            OSError: the disk refused; some snapshots are gone.
+        """
+        if len(self._table):
+            self._is_current = False
+        self._remove_above(offset)
+
+    def remove_below(self, offset: int) -> None:
+        """Remove the snapshots of segments that are gone.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        while self._snapshots and self._snapshots[0] < offset:
+            self._remove(0)
+
+    def _remove_above(self, offset: int) -> None:
+        while self._snapshots and self._snapshots[-1] > offset:
+            self._remove(-1)
+
+    def _remove(self, index: int) -> None:
+        self._files.remove(segment_path(self._folder, self._snapshots[index], SNAPSHOT_SUFFIX))
+        del self._snapshots[index]
+
+    # ------------------------------------------------------------ reading anew
+
+    def make_current(self, segments: Sequence[Segment]) -> None:
+        """Read what is remembered from the newest good snapshot and the headers behind it.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR; it is read anew when it is needed next.
+        """
+        if self._is_current:
+            return
+        with refusing(self._folder):
+            offset, self._table = self._newest_snapshot(segments[0].base_offset)
+            first = max(0, bisect_right(segments, offset, key=_BASE_OFFSET) - 1)
+            for segment in segments[first:]:
+                if segment.next_offset > offset:
+                    self._read_headers(segment, offset)
+        self._is_current = True
+
+    def _newest_snapshot(self, log_begin: int) -> tuple[int, ProducerTable]:
+        """Return the offset and content of the newest good one; from the log's beginning none."""
+        while self._snapshots:
+            offset = self._snapshots[-1]
+            file = self._files.open(segment_path(self._folder, offset, SNAPSHOT_SUFFIX))
+            try:
+                return offset, ProducerTable.decode(file.pread(0, file.size_bytes))
+            except CorruptSnapshot as corrupt:
+                self.problems.append(f"snapshot of producers at {offset} removed: {corrupt}")
+            finally:
+                file.close()
+            self._remove(-1)
+        return log_begin, ProducerTable()
+
+    def _read_headers(self, segment: Segment, offset: int) -> None:
+        """Take note of a segment's batches from the offset on, up to where one went bad."""
+        try:
+            for _, header in segment.batches(offset):
+                if header.has_producer_id and header.base_offset >= offset:
+                    self._table.note(header)
+        except LogRefused as bad:  # whoever reads the batches is told
+            self.problems.append(f"producers of segment {segment.base_offset}: {bad}")
