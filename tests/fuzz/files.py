@@ -37,6 +37,7 @@ from highwater_wire.kafka.record_batch import build_batch
 from tests.fuzz.cases import Broken, Case, Step
 from tests.fuzz.clusters import CountedReads
 from tests.fuzz.draws import INT32_EDGES, INT64_EDGES, Draws, with_right_crc
+from tests.support.open_logs import open_log
 
 T0 = TopicPartition("t", 0)
 LOG_FOLDER = "t-0"
@@ -87,7 +88,7 @@ def sound_folder(*, is_clean: bool) -> Folder:
     async def fill() -> None:
         await claim_folder(files, NodeId(0), "highwater")
         await StorageIdentity(files, SeededRng(1), "boot").settle(stopped_cleanly=False)
-        log, _ = Log.open(files, LOG_FOLDER, CONFIG, clean_shutdown=False, recovery_point=Offset(0))
+        log, _ = open_log(files, LOG_FOLDER, CONFIG, clean_shutdown=False, recovery_point=Offset(0))
         write_partition_metadata(files, LOG_FOLDER, TopicId("a" * 32))
         for number in range(BATCHES):
             _append(log, number)

@@ -12,7 +12,6 @@ from typing import Any, cast
 from highwater_broker.become_follower import become_follower
 from highwater_broker.become_leader import become_leader
 from highwater_broker.fetcher_registry import FetcherRegistry
-from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.time_lookup import Steps
 from highwater_broker.partition import Partition
@@ -39,6 +38,7 @@ from highwater_simulator.rng import SeededRng
 from highwater_simulator.tasks import NodeRuntime
 from highwater_wire.kafka.messages import Records
 from highwater_wire.kafka.record_batch import build_batch, decode_records, split_batches
+from tests.support.open_logs import open_log
 
 ME, ONE, TWO = NodeId(0), NodeId(1), NodeId(2)
 KEEPER = NodeId(9)
@@ -104,7 +104,7 @@ class HostedPartition(Partition):
         log_start_offset: int = 0,
     ) -> None:
         start_offset = Offset(log_start_offset)
-        log, _ = Log.open(
+        log, _ = open_log(
             surroundings.files,
             str(key),
             LogConfig(),

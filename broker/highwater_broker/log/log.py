@@ -34,7 +34,6 @@ from highwater_core.ports import Buffer, FileSystem
 from highwater_wire.kafka.record_batch import MAX_INT64
 
 _BASE_OFFSET = attrgetter("base_offset")
-_FIRST_OFFSET = Offset(0)
 
 
 class Log:
@@ -43,35 +42,6 @@ class Log:
     Invariant: log_start_offset <= recovery_point <= log_end_offset; the segments are contiguous
     and the last one takes the appends.
     """
-
-    @classmethod
-    def open(
-        cls,
-        files: FileSystem,
-        folder: str,
-        config: LogConfig,
-        *,
-        clean_shutdown: bool,
-        recovery_point: Offset,
-        log_start_offset: Offset = _FIRST_OFFSET,
-        high_watermark: Offset = _FIRST_OFFSET,
-    ) -> tuple[Log, RecoveryReport]:
-        """Open the folder's log by checkpointed offsets (0: none), and repair what is needed.
-
-        Raises:
-            LogRefused: KAFKA_STORAGE_ERROR.
-        """
-        return cls.recovered(
-            Recovery.inspect(
-                files,
-                folder,
-                config,
-                clean_shutdown=clean_shutdown,
-                recovery_point=recovery_point,
-                log_start_offset=log_start_offset,
-                high_watermark=high_watermark,
-            )
-        )
 
     @classmethod
     def recovered(cls, recovery: Recovery) -> tuple[Log, RecoveryReport]:
@@ -94,7 +64,7 @@ class Log:
         return log, report
 
     def __init__(self, files: FileSystem, folder: str, config: LogConfig) -> None:
-        """Only for `open`."""
+        """Only for `recovered`."""
         self.config = config
         self.folder = folder
         self.log_start_offset = Offset(0)

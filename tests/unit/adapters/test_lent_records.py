@@ -14,7 +14,6 @@ import pytest
 from highwater_adapters.files import RealFileSystem
 from highwater_adapters.response_writer import own_piece
 from highwater_adapters.tcp_server import ConnectionContext, KafkaListener, ListenerSpec
-from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import stamp
 from highwater_core.errors import ErrorCode
@@ -28,6 +27,7 @@ from highwater_wire.kafka.messages import (
     KafkaRequest,
 )
 from highwater_wire.kafka.record_batch import build_batch, split_batches
+from tests.support.open_logs import open_log
 
 BATCHES = 12
 BATCH_BYTES = 1 << 20
@@ -47,7 +47,7 @@ class Scene:
 
     def __init__(self, folder: Path, config: LogConfig) -> None:
         self.files = RealFileSystem(folder)
-        self.log, _ = Log.open(
+        self.log, _ = open_log(
             self.files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0)
         )
         self.append(0, BATCHES, epoch=0)

@@ -9,7 +9,6 @@ import pytest
 
 from highwater_broker.fetcher import FetcherContext
 from highwater_broker.fetcher_registry import FetcherRegistry
-from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.partition import Partition
 from highwater_broker.partition_context import PartitionContext
@@ -37,6 +36,7 @@ from highwater_simulator.kernel import Kernel
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.tasks import NodeRuntime
 from highwater_wire.kafka.record_batch import build_batch
+from tests.support.open_logs import open_log
 
 ME, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 T0 = TopicPartition("t", 0)
@@ -83,7 +83,7 @@ class Bench:
     """Start and end of the newest partition's log at each write of recovery points."""
 
     def partition(self, *, high_watermark: int = 0, min_insync_replicas: int = 1) -> Partition:
-        log, _ = Log.open(
+        log, _ = open_log(
             self.ports.files,
             str(T0),
             LogConfig(),

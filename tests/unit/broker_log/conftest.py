@@ -18,6 +18,7 @@ from highwater_simulator.files import Disk, FileNode, SimulatedFile, SimulatedFi
 from highwater_simulator.kernel import Kernel
 from highwater_simulator.rng import SeededRng
 from highwater_wire.kafka.record_batch import build_batch, split_batches
+from tests.support.open_logs import open_log
 
 T = TypeVar("T")
 
@@ -90,7 +91,7 @@ class Machine:
     def open(
         self, *, clean: bool = False, recovery_point: int = 0, log_start: int = 0
     ) -> tuple[Log, RecoveryReport]:
-        return Log.open(
+        return open_log(
             self.files,
             FOLDER,
             self.config,

@@ -23,9 +23,9 @@ from highwater_broker.log.folders import (
     rename_aside,
     topic_aside,
 )
-from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_core.ids import Offset, TopicPartition
+from tests.support.open_logs import open_log
 
 TOPICS = st.text(
     st.sampled_from("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"),
@@ -65,7 +65,7 @@ def test_a_log_with_a_long_name_is_deleted_on_a_real_disk(
     files = RealFileSystem(tmp_path)
     partition = TopicPartition("t" * length, number)
     for _ in range(2):
-        log, _ = Log.open(
+        log, _ = open_log(
             files,
             partition_folder(partition),
             LogConfig(),
@@ -74,7 +74,7 @@ def test_a_log_with_a_long_name_is_deleted_on_a_real_disk(
         )
         log.set_aside()
     assert [stray.topic for stray, _ in list_strays(files)] == [topic_aside(partition.topic)] * 2
-    log, _ = Log.open(
+    log, _ = open_log(
         files,
         partition_folder(partition),
         LogConfig(),

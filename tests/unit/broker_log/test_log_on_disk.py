@@ -11,12 +11,12 @@ import pytest
 
 from highwater_adapters.files import RealFileSystem
 from highwater_broker.log import time_lookup
-from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.log.segment import UNSYNCED_OPEN
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Offset
+from tests.support.open_logs import open_log
 
 
 def test_a_views_file_range_is_what_it_reads_even_after_retention(
@@ -24,7 +24,7 @@ def test_a_views_file_range_is_what_it_reads_even_after_retention(
 ) -> None:
     files = RealFileSystem(tmp_path)
     config = LogConfig(segment_bytes=200, retention_bytes=0)
-    log, _ = Log.open(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
+    log, _ = open_log(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
     for value in (b"a", b"b", b"c", b"d", b"e"):
         tools.append(log, value)
     view = log.read(Offset(1), 1000, Offset(5)).records
@@ -37,7 +37,7 @@ def test_a_views_file_range_is_what_it_reads_even_after_retention(
     assert os.pread(descriptor, length, position) == view.read()
     assert position == length  # the second batch of the first segment
     log.close()
-    again, report = Log.open(
+    again, report = open_log(
         files,
         "t-0",
         config,
@@ -65,7 +65,7 @@ def test_however_many_segments_a_log_has_few_files_are_open(tmp_path: Path, tool
     """Found: 20 partitions of 110 small segments took all of a broker's descriptors."""
     files = RealFileSystem(tmp_path)
     config = LogConfig(segment_bytes=100)
-    log, _ = Log.open(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
+    log, _ = open_log(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
     for _ in range(50):
         tools.append(log, b"x")
         assert open_files_below(tmp_path) <= UNSYNCED_OPEN + 1
@@ -77,7 +77,7 @@ def test_however_many_segments_a_log_has_few_files_are_open(tmp_path: Path, tool
     log.close()
     assert open_files_below(tmp_path) == 0
     for clean_shutdown in (True, False):
-        log, _ = Log.open(
+        log, _ = open_log(
             files, "t-0", config, clean_shutdown=clean_shutdown, recovery_point=Offset(0)
         )
         assert log.log_end_offset == 50
@@ -90,7 +90,7 @@ def test_a_segment_that_is_not_on_the_disk_yet_stays_open(tmp_path: Path, tools:
     """A write that fails after its file was closed may be reported to nobody."""
     files = RealFileSystem(tmp_path)
     config = LogConfig(segment_bytes=100)
-    log, _ = Log.open(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
+    log, _ = open_log(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
     for _ in range(UNSYNCED_OPEN + 1):
         tools.append(log, b"x")
     assert len(log._segments) == open_files_below(tmp_path) == UNSYNCED_OPEN + 1
@@ -103,7 +103,7 @@ def test_a_segment_that_is_on_the_disk_when_it_is_full_stays_open_no_longer(
 ) -> None:
     files = RealFileSystem(tmp_path)
     config = LogConfig(segment_bytes=100)
-    log, _ = Log.open(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
+    log, _ = open_log(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
     for _ in range(8):
         tools.append(log, b"x")
         asyncio.run(log.flush())
@@ -115,7 +115,7 @@ def test_a_segment_that_is_on_the_disk_when_it_is_full_stays_open_no_longer(
 def test_a_segment_whose_file_has_gone_is_not_made_anew(tmp_path: Path, tools: Any) -> None:
     files = RealFileSystem(tmp_path)
     config = LogConfig(segment_bytes=100)
-    log, _ = Log.open(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
+    log, _ = open_log(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
     for _ in range(5):
         tools.append(log, b"x")
     asyncio.run(log.flush())
@@ -134,12 +134,12 @@ def test_what_is_being_sent_stays_readable_when_its_log_is_deleted(
 ) -> None:
     files = RealFileSystem(tmp_path)
     config = LogConfig(segment_bytes=100)
-    log, _ = Log.open(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
+    log, _ = open_log(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
     for _ in range(20):
         tools.append(log, b"x")
     views = [log.read(Offset(offset), 1000, Offset(20)).records for offset in range(20)]
     log.delete()
-    log, _ = Log.open(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
+    log, _ = open_log(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
     for view in views:
         assert not isinstance(view, bytes)
         assert any(view.read())
@@ -155,7 +155,7 @@ def test_a_look_up_goes_on_where_retention_was_quicker(
     monkeypatch.setattr(time_lookup, "HEADERS_PER_STEP", 1)
     files = RealFileSystem(tmp_path)
     config = LogConfig(segment_bytes=200, retention_bytes=0)
-    log, _ = Log.open(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
+    log, _ = open_log(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
     for value, timestamp in ((b"a", 1002), (b"b", 900), (b"c", 1002), (b"d", 1003), (b"e", 1004)):
         tools.append(log, value, timestamp=timestamp)
     log.advance_log_start(Offset(1))

@@ -68,6 +68,7 @@ from highwater_simulator.rng import SeededRng
 from highwater_simulator.zookeeper import ZooKeeper
 from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 from highwater_wire.kafka.record_batch import build_batch, split_batches
+from tests.support.open_logs import open_log
 
 from .folder_probes import FOLDERS
 from .job_probes import JOBS
@@ -131,7 +132,7 @@ class Bench:
         return FailPoints(self.runtime, self.trace, self.runtime.kill, BROKER_FAIL_POINTS)
 
     def open_log(self) -> Log:
-        log, _ = Log.open(
+        log, _ = open_log(
             self.files, str(T0), LogConfig(), clean_shutdown=False, recovery_point=Offset(0)
         )
         return log
