@@ -39,6 +39,7 @@ _BROKER_SETTINGS: Mapping[str, Bounds] = {
     "log_folder_probe_attempts": (1, None),
     "log_folder_probe_interval_ms": (1, None),
     "log_retention_check_interval_ms": (1, None),
+    "producer_id_expiration_ms": (1, None),
     "controlled_shutdown_attempts": (1, None),
     "controlled_shutdown_timeout_ms": (1, None),
     "controlled_shutdown_retry_ms": (1, None),
