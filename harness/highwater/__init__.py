@@ -1,4 +1,4 @@
-"""Highwater's public face: what users import; all else may change without a word.
+"""The names that users import; everything else may change without notice.
 
 Clusters and plans need Docker's client and clients of Kafka, which take a while to import: each
 name is loaded when it is first asked for.
@@ -76,13 +76,13 @@ _MODULES = {
     "run_plan": "highwater.runs.plans.running",
 }
 
-# A node that stops says goodbye to its channels, and gRPC prints each one to stderr. It reads
-# this when it is first imported, so it stands before any import that may lead there.
+# gRPC prints a line to stderr for each channel that a stopping node closes. It reads this variable
+# at its first import, so the variable is set before any import of gRPC.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 
 def __getattr__(name: str) -> Any:
-    """Load what a user asks for by its name."""
+    """Load a public name when it is first used."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_MODULES[name]), name)

@@ -1,4 +1,4 @@
-"""Which commit's code runs here, for the plans that are kept of it."""
+"""The commit of the code that runs here, for the plans that a search keeps."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _NO_TAGS = "--exclude=*"
 def commit_here() -> str:
     """Return the checkout's commit as it is when first asked, "" where there is none.
 
-    It ends in "-dirty" where tracked files differ from that commit: such a plan need not break
-    anything there.
+    It ends in "-dirty" where tracked files differ from that commit: a plan that failed then may
+    pass on that commit.
     """
     try:
         return commit_of(project_root())

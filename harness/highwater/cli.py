@@ -1,7 +1,7 @@
 """The `highwater` command. Each command is a module of highwater.commands with register(app).
 
 Progress goes to stderr, results to stdout. Exit codes: 0 done, 1 a run's verdict is fail,
-2 it is unknown, or it could not be done (the message says what to do; a traceback is our bug),
+2 it is unknown, or the command failed (the message says what to do; a traceback is our bug),
 130 interrupted.
 """
 
@@ -22,9 +22,9 @@ CANNOT_EXIT_CODE = 2
 
 
 def make_app(wanted: str = "") -> typer.Typer:
-    """Return the application: with the one command that is wanted, or else with every one.
+    """Return the application with the named command, or without a name with all commands.
 
-    `highwater down` thus never waits for what `highwater demo` imports.
+    So `highwater down` does not wait for the imports of `highwater demo`.
     """
     app = typer.Typer(
         name="highwater",
@@ -47,7 +47,7 @@ def main() -> None:
         sys.stderr.write(f"highwater: {error}\n")
         sys.exit(CANNOT_EXIT_CODE)
     except SystemExit as end:
-        if end.code == INTERRUPTED_EXIT_CODE:  # what typer makes of a KeyboardInterrupt
+        if end.code == INTERRUPTED_EXIT_CODE:  # typer turns a KeyboardInterrupt into this
             sys.stderr.write("highwater: interrupted\n")
         raise
     except KeyboardInterrupt:
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """SIGTERM unwinds the stack, so that what was brought up is removed."""
+    """SIGTERM unwinds the stack, so that a cluster that was brought up is removed."""
     sys.exit(128 + number)
 
 

@@ -1,9 +1,9 @@
-"""What the harness cannot do, each said so that its first line tells the user what to do."""
+"""The harness's errors; the first line of each message tells the user what to do."""
 
 from __future__ import annotations
 
 INTERRUPTED_EXIT_CODE = 130
-"""Of a command that Ctrl-C ended, once what it had until then is kept."""
+"""Of a command that Ctrl-C ended after it had stored its results so far."""
 
 
 class HarnessError(Exception):

@@ -18,7 +18,7 @@ FAULTS_PROGRAMS: tuple[Path, ...] = (
     Path("harness/highwater/faults/links/packet_queue.py"),
     Path("harness/highwater/faults/links/tcp_in_namespace.py"),
 )
-"""What the faults image runs in nodes' network namespaces."""
+"""The programs of the faults image, which run in nodes' network namespaces."""
 NODE_PACKAGES: tuple[Path, ...] = (
     Path("core/highwater_core"),
     Path("wire/highwater_wire"),

@@ -36,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip (or fail) what needs an engine where none answers, before any of its fixtures run."""
+    """Skip (or fail) a test that needs an engine where none answers, before its fixtures run."""
     fixtures = getattr(item, "fixturenames", ())
     if item.get_closest_marker("docker") is None and _NEEDS_ENGINE.isdisjoint(fixtures):
         return
@@ -52,7 +52,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Store what a failed test's clusters show, while they are still up."""
+    """Store logs, traces and snapshots of a failed test's clusters while they are still up."""
     report = yield
     if report.when == "call" and report.failed:
         for cluster in _clusters_of(item):
@@ -74,7 +74,7 @@ def highwater_module_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster
 
 @pytest.fixture(scope="session")
 def highwater_zookeeper() -> Iterator[Endpoint]:
-    """Where one bare ZooKeeper server answers; tests keep apart by paths of their own."""
+    """The endpoint of one bare ZooKeeper server; each test uses paths of its own."""
     from highwater.cluster.zookeeper_server import zookeeper_server
 
     with zookeeper_server() as endpoint:
@@ -99,7 +99,7 @@ def _running_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 @cache
 def _engine_is_missing() -> str:
-    """Return what to do about the missing engine; "" when one answers."""
+    """Return the message for a missing engine; "" when one answers."""
     from highwater.cluster.engine import connect_engine
     from highwater.errors import EngineMissing
 
@@ -122,7 +122,7 @@ def _clusters_of(item: pytest.Item) -> list[Cluster]:
 
 
 def _store_evidence(cluster: Cluster, test: str) -> str:
-    """Return where the evidence is, or why there is none: that must not hide the failure itself."""
+    """Return the evidence's folder, or why there is none; it must not hide the test's own error."""
     from highwater.project import runs_root
 
     folder = runs_root() / cluster.run_id

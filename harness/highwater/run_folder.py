@@ -26,7 +26,7 @@ class RunFolder:
         """Make the folder.
 
         Raises:
-            HarnessError: there is something in it; another run's evidence would be judged too.
+            HarnessError: the folder is not empty; another run's evidence would be judged too.
         """
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise HarnessError(f"{path} is not empty: a run takes a folder of its own")

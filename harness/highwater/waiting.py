@@ -1,4 +1,4 @@
-"""The one way to wait: ask until it is so, within a time, and say what was seen if it never is."""
+"""The one way to wait: until a condition is true, or the time is over; then show the last state."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def eventually(
 ) -> Any:
     """Return the predicate's first true value.
 
-    Asked at once, then after pauses that grow to LONGEST_PAUSE_S, and a last time at the end.
+    It is called at once, then after pauses that grow to LONGEST_PAUSE_S, and once more at the end.
 
     Args:
         within: seconds.
-        what: what is awaited, in words; the predicate's name otherwise.
-        state: tells what to show in a failure (the last state, container status, log tails).
+        what: the awaited condition in words; default: the predicate's name.
+        state: returns the text to show in a failure (the last state, container status, log tails).
         retry_on: exceptions of the predicate that count as "not yet"; others pass through.
 
     Raises:

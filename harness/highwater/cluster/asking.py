@@ -1,4 +1,4 @@
-"""Asks a running cluster's brokers, one after another, until one answers."""
+"""Sends a request to a running cluster's brokers, one after another, until one answers."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def ask_any(
     timeout_s: float,
     brokers: Sequence[NodeId] | None = None,
 ) -> Any:
-    """Return the response of the first broker that answers, of these or of all.
+    """Return the response of the first broker that answers, among the given ones or all.
 
     Raises:
-        NoBrokerAnswers: none did; what was asked for may have been done.
+        NoBrokerAnswers: none did; the request may have been carried out.
     """
     why = "the cluster has no such broker"
     for broker in cluster.topology.broker_ids if brokers is None else brokers:

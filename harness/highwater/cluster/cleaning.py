@@ -1,4 +1,4 @@
-"""Removes what runs made in the engine, found by labels alone; nothing else is touched."""
+"""Removes the containers, networks and volumes of runs, found by their labels alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PARALLEL = 8
 
 @dataclass(frozen=True, slots=True)
 class RunResources:
-    """What one run has in the engine, by id or name."""
+    """The containers, networks and volumes of one run, by id or name."""
 
     labels: labels.RunLabels
     containers: tuple[str, ...]
@@ -32,12 +32,12 @@ class RunResources:
 
 
 def ids_of_clusters_up(engine: docker.DockerClient) -> list[str]:
-    """Return the ids of the runs whose cluster is there to attach to, sorted."""
+    """Return the ids of the runs with a cluster to attach to, sorted."""
     return [run.labels.run_id for run in find_runs(engine) if run.networks]
 
 
 def find_runs(engine: docker.DockerClient, run_id: str | None = None) -> list[RunResources]:
-    """Return every run with anything in the engine, or only the one of that id; sorted by id."""
+    """Return all runs that have something in the engine, or the run of that id; sorted by id."""
     filters = {"label": labels.RUN if run_id is None else f"{labels.RUN}={run_id}"}
     containers = engine.api.containers(all=True, filters=filters)
     networks = engine.api.networks(filters=filters)
@@ -67,7 +67,7 @@ def find_runs(engine: docker.DockerClient, run_id: str | None = None) -> list[Ru
 
 
 def remove_run(engine: docker.DockerClient, run_id: str) -> int:
-    """Remove everything of a run, whatever state it is in; return how many things there were."""
+    """Remove a run's containers, networks and volumes in any state; return their number."""
     resources = find_runs(engine, run_id)
     for run in resources:
         _each(run.containers, lambda name: engine.api.remove_container(name, v=True, force=True))
@@ -92,14 +92,14 @@ def _labels_of(resource: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _remove_network(engine: docker.DockerClient, network: str) -> None:
-    """A container that is not the run's (a user's client) may have joined: it is let go first."""
+    """Remove a network; a foreign container in it (a user's client) is disconnected first."""
     for container in engine.api.inspect_network(network).get("Containers") or {}:
         engine.api.disconnect_container_from_network(container, network, force=True)
     engine.api.remove_network(network)
 
 
 def _each(names: Iterable[str], remove: Callable[[str], None]) -> None:
-    """Remove each in parallel; one that is gone already, or goes just now, is fine.
+    """Remove all in parallel; one that is gone already, or is being removed, is no error.
 
     Raises:
         NeverHappened: one could not be removed.
@@ -111,7 +111,7 @@ def _each(names: Iterable[str], remove: Callable[[str], None]) -> None:
         except NotFound:
             return True
         except APIError as error:
-            # 409: its removal is under way, or what uses it is still being removed.
+            # 409: its removal is under way, or a container that uses it is still being removed.
             if error.status_code not in (403, 409):
                 raise
             return False

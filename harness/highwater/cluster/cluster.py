@@ -1,7 +1,8 @@
-"""A running cluster: brought up from a topology, steered node by node, cleaned up whatever happens.
+"""A running cluster: brought up from a topology, controlled node by node, always removed.
 
-Everything it makes carries its run's id as a label; `start` and the context manager remove it all
-on any error, and after a SIGKILL of this process its reaper does (highwater.cluster.reaper).
+Its containers, networks and volumes carry the run's id as a label. `start` and the context manager
+remove them on any error; after a SIGKILL of this process the reaper does
+(highwater.cluster.reaper).
 """
 
 from __future__ import annotations
@@ -77,10 +78,10 @@ class Cluster:
         engine: docker.DockerClient | None = None,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """Take what to bring up.
+        """Make a cluster that `start` brings up.
 
-        planted: a bug of highwater_planted that all its nodes have. sized_disks: whether brokers
-        have disks that can be filled (highwater.cluster.disks).
+        planted: a bug of highwater_planted that all its nodes have.
+        sized_disks: whether brokers have disks that can be filled (highwater.cluster.disks).
         """
         self.topology = topology
         self._planted = planted
@@ -101,7 +102,7 @@ class Cluster:
 
     @classmethod
     def attach(cls, run_id: str | None = None) -> Cluster:
-        """Return the running cluster of that id, or the only one there is.
+        """Return the running cluster of that id; without an id the only one.
 
         Raises:
             NoSuchRun: there is none, or more than one to choose from.
@@ -121,10 +122,11 @@ class Cluster:
             engine=engine,
         )
         cluster._is_ours = True
-        # What is made for the run is its owner's: an end of this process must not make it stale.
+        # The owner label stays the first process's: the end of this one must not make the run
+        # stale.
         cluster._run = run.labels
         cluster._subnet = IPv4Network(of_network[labels.SUBNET])
-        # Labels as the list tells them: helpers come and go, and one that went cannot be asked.
+        # Labels from the list: a helper that is gone since can no longer be inspected.
         of_nodes = {"label": [f"{labels.RUN}={cluster.run_id}", labels.NODE]}
         for container in engine.api.containers(all=True, filters=of_nodes):
             of_node = container["Labels"]
@@ -149,8 +151,8 @@ class Cluster:
         """Bring everything up at once and return when the cluster serves.
 
         Raises:
-            ClusterStartFailed: a run of this id is up already, and stays; or this one did not
-                come up, and everything is removed again.
+            ClusterStartFailed: a run of this id is up already, and stays; or this one did not come
+                up, and is removed again.
         """
         if find_runs(self._engine, self.run_id):
             raise ClusterStartFailed(f"{self.run_id} is up already; 'highwater down' removes it")
@@ -264,13 +266,13 @@ class Cluster:
         self._engine.api.unpause(self.container_name(node))
 
     def cut_off(self, node: int) -> None:
-        """Take the node off the cluster's network: its connections hang, nobody is told."""
+        """Disconnect the node from the cluster's network: its connections hang without a reset."""
         self._engine.api.disconnect_container_from_network(
             self.container_name(node), self.network_name, force=True
         )
 
     def rejoin(self, node: int) -> None:
-        """Put the node back on the cluster's network, at its address and under its name."""
+        """Connect the node to the cluster's network again, with its address and name."""
         self._engine.api.connect_container_to_network(
             self.container_name(node),
             self.network_name,
@@ -279,14 +281,14 @@ class Cluster:
         )
 
     def status(self, node: int) -> str:
-        """Return the engine's word: running, paused, exited, created, dead; "gone" when removed."""
+        """Return the container's state: running, paused, exited, created, dead, or "gone"."""
         try:
             return str(self._state(node)["Status"])
         except NotFound:
             return "gone"
 
     def exit_code(self, node: int) -> int | None:
-        """Return how the node's process ended (137: SIGKILL), None while it runs."""
+        """Return the exit code of the node's process (137: SIGKILL), None while it runs."""
         state = self._state(node)
         return int(state["ExitCode"]) if state["Status"] in ("exited", "dead") else None
 
@@ -295,7 +297,7 @@ class Cluster:
         mounts = self._engine.api.inspect_container(self.container_name(node))["Mounts"]
         return any(mount["Destination"] == DISK_FOLDER for mount in mounts)
 
-    # ------------------------------------------------------------ where things answer
+    # ------------------------------------------------------------ addresses
 
     @property
     def node_ids(self) -> tuple[NodeId, ...]:
@@ -312,7 +314,7 @@ class Cluster:
 
     @property
     def labels(self) -> RunLabels:
-        """What everything of this run carries."""
+        """The labels of everything in this run."""
         return self._run
 
     def container_name(self, node: int) -> str:
@@ -333,7 +335,7 @@ class Cluster:
         return ",".join(f"{self.address(node)}:{CLIENT_PORT}" for node in self.topology.broker_ids)
 
     def address(self, node: int) -> str:
-        """Return the node's address in the cluster's network: always the same."""
+        """Return the node's address in the cluster's network, which never changes."""
         return self.topology.node(node).address(self._subnet)
 
     def external_endpoint(self, broker: int) -> Endpoint:
@@ -353,7 +355,7 @@ class Cluster:
             return Endpoint(self.address(node), port)
         return Endpoint(self._facts.published_host, self._ports[NodeId(node)][name])
 
-    # ------------------------------------------------------------ looking
+    # ------------------------------------------------------------ state
 
     def snapshot(self, node: int, *, timeout_s: float = 1.0) -> NodeSnapshot:
         """Ask a node for its state.
@@ -379,14 +381,14 @@ class Cluster:
         return dump_zookeeper(self.zookeeper_endpoint)
 
     def logs(self, node: int, *, tail: int | None = None) -> str:
-        """Return what the node's processes wrote, all incarnations, oldest first."""
+        """Return the output of the node's processes, all incarnations, oldest first."""
         output = self._engine.api.logs(
             self.container_name(node), tail="all" if tail is None else tail
         )
         return bytes(output).decode("utf-8", errors="replace")
 
     def follow_logs(self, node: int) -> Iterator[str]:
-        """Yield the node's lines as they come, until it ends."""
+        """Yield the node's output line by line, until it ends."""
         for chunk in self._engine.api.logs(self.container_name(node), stream=True, follow=True):
             yield bytes(chunk).decode("utf-8", errors="replace")
 
@@ -404,7 +406,7 @@ class Cluster:
     # ------------------------------------------------------------ evidence
 
     def collect(self, folder: Path) -> None:
-        """Stop the nodes cleanly and copy what they leave into a run's folder.
+        """Stop the nodes cleanly and copy their files into a run's folder.
 
         zookeeper.json, logs/<node>.log, trace/<node>-<incarnation>.jsonl, and the brokers'
         partitions in segments/broker-<id>/<topic>-<partition>/. The containers stay, stopped.
@@ -416,7 +418,7 @@ class Cluster:
         self._on_nodes(self._every_node, lambda node: self.collect_node(node, folder))
 
     def collect_live(self, folder: Path) -> None:
-        """Copy what there is without stopping anything: no segments, but describe.txt and
+        """Copy the evidence without stopping a node: no segments, but describe.txt and
         snapshots.json."""
         self.collect_zookeeper(folder)
         (folder / "describe.txt").write_text(self.describe(), encoding="utf-8")
@@ -428,7 +430,7 @@ class Cluster:
         )
 
     def collect_zookeeper(self, folder: Path) -> None:
-        """Write zookeeper.json; an unreachable ZooKeeper leaves what it answered in its place."""
+        """Write zookeeper.json; if ZooKeeper is unreachable, its error text instead."""
         try:
             content: Any = self.zookeeper_dump()
         except NodeUnreachable as error:
@@ -452,7 +454,7 @@ class Cluster:
             self.copy_broker_data(node, folder / "segments" / spec.name)
 
     def copy_broker_data(self, broker: int, target: Path) -> list[Path]:
-        """Copy a broker's log folder (partitions, checkpoints), and return the files' places."""
+        """Copy a broker's log folder (partitions, checkpoints), and return the files' paths."""
         return copy_out(self._engine, self.container_name(broker), DISK_FOLDER, target)
 
     def _settle(self, node: NodeId) -> None:
@@ -487,6 +489,6 @@ class Cluster:
 
 
 def _raise_first(results: Iterable[None]) -> None:
-    """Exhaust the results of a pool's map: the first exception comes out here."""
+    """Raise the first exception among the results of a pool's map."""
     for _ in results:
         pass

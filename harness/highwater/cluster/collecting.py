@@ -1,4 +1,4 @@
-"""Copies out of containers, running or not, what a run's folder keeps of them."""
+"""Copies files out of containers, running or not, into a run's folder."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class _Stream(io.RawIOBase):
 def copy_out(
     engine: docker.DockerClient, container: str, path: str, target: Path, *, prefix: str = ""
 ) -> list[Path]:
-    """Copy the files below a container's folder into target, and return where they are now.
+    """Copy the files below a container's folder into target, and return their paths there.
 
-    prefix goes before the names of files that lie directly in the folder. A folder that is not
-    there gives nothing.
+    prefix goes before the names of files that lie directly in the folder. Without such a folder no
+    file is copied.
     """
     target.mkdir(parents=True, exist_ok=True)
     try:

@@ -30,14 +30,14 @@ class ConfigRefused(HarnessError):
 
 
 def describe_configs(cluster: Cluster, owner: ConfigOwner) -> tuple[ConfigEntry, ...]:
-    """Return what is in force, sorted by name, each with its synonyms.
+    """Return the configurations in force, sorted by name, each with its synonyms.
 
     Raises:
-        ConfigRefused: nothing was told.
+        ConfigRefused: no broker described them.
     """
     resource = ConfigResource(int(owner.entity), owner.name)
     brokers = cluster.topology.broker_ids
-    if owner.entity is ConfigEntity.BROKER and owner.name:  # it tells of itself only
+    if owner.entity is ConfigEntity.BROKER and owner.name:  # a broker describes only itself
         brokers = tuple(each for each in brokers if each == NodeId(int(owner.name)))
         if not brokers:
             raise ConfigRefused(f"the cluster has no broker {owner.name}")
@@ -54,10 +54,10 @@ def alter_configs(
     *,
     validate_only: bool = False,
 ) -> None:
-    """Set or delete configurations; what is not named stays.
+    """Set or delete configurations; the others stay.
 
     Raises:
-        ConfigRefused: nothing was altered, or nobody knows.
+        ConfigRefused: no configuration was altered, or the outcome is unknown.
     """
     resource = AlteredResource(int(owner.entity), owner.name, alterations)
     request = IncrementalAlterConfigsRequest((resource,), validate_only)

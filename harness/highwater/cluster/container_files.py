@@ -1,4 +1,4 @@
-"""Single files of containers, running or not, by the engine's archives."""
+"""Reads and writes single files of containers, running or not, as archives of the engine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import docker
 def read_archive(
     engine: docker.DockerClient, container: str, path: str, *, with_content: bool = True
 ) -> list[tuple[tarfile.TarInfo, bytes]]:
-    """Return what the engine's archive of a file or folder has, each with its content.
+    """Return the entries of the engine's archive of a file or folder, each with its content.
 
     Raises:
         docker.errors.NotFound: there is no such path.
@@ -28,7 +28,7 @@ def put_file(
     entry: tarfile.TarInfo,
     content: bytes,
 ) -> None:
-    """Write the entry with that content into the folder, in place of one of its name.
+    """Write a file into the folder, in place of one of the same name.
 
     Raises:
         docker.errors.APIError: the engine refused.

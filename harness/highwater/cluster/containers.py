@@ -31,8 +31,8 @@ from highwater.errors import ClusterStartFailed
 from highwater.waiting import eventually
 from highwater_core.ids import Endpoint
 
-# The reaper that testcontainers brings is an image of its own, which is not to be had without a
-# registry; highwater.cluster.reaper does that work by our own labels, everywhere.
+# testcontainers' reaper is an image, which cannot be pulled without a registry;
+# highwater.cluster.reaper does its work by our own labels.
 testcontainers_config.ryuk_disabled = True
 
 FREEZE_WITHIN_S = 10.0
@@ -42,7 +42,7 @@ _MODULES = {NodeKind.BROKER: "highwater_broker", NodeKind.CONTROLLER: "highwater
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a cluster's containers go: what all of them share."""
+    """The settings that all containers of a cluster share."""
 
     run: RunLabels
     topology: Topology
@@ -51,9 +51,9 @@ class Site:
     images: ImageTags
     facts: EngineFacts
     planted: str = ""
-    """The bug that brokers and controllers have, of highwater_planted; "" for none."""
+    """The planted bug of brokers and controllers (highwater_planted); "" for none."""
     sized_disks: bool = False
-    """Whether brokers have disks of a fixed size; they are made before."""
+    """Whether brokers have disks of a fixed size; the disks exist before the containers."""
 
 
 def container_name(run_id: str, spec: NodeSpec) -> str:
@@ -76,7 +76,7 @@ def start_container(site: Site, spec: NodeSpec) -> dict[str, int]:
     """Create and start the node's container; return its ports on the engine's host, by name.
 
     Raises:
-        ClusterStartFailed: every choice of host ports met one that was taken.
+        ClusterStartFailed: in every try one of the chosen host ports was taken.
     """
     names = published_ports(spec, site.facts.reach)
     for _ in range(_PORT_ATTEMPTS):
@@ -99,11 +99,11 @@ def start_container(site: Site, spec: NodeSpec) -> dict[str, int]:
 def pause_container(engine: docker.DockerClient, name: str) -> None:
     """Freeze the container's processes.
 
-    On a busy machine the runtime may give a freezer of cgroups v1 up that is still at it, and
-    thaws it again ("unable to freeze"): it is then asked once more.
+    On a busy machine the runtime may give up freezing with cgroups v1 and thaw the container again
+    ("unable to freeze"): then the request is repeated.
 
     Raises:
-        NeverHappened: it does not get all of them.
+        NeverHappened: not all processes could be frozen.
         APIError: the engine refused for another reason.
     """
 
@@ -129,7 +129,7 @@ def _make(site: Site, spec: NodeSpec, ports: Mapping[str, int]) -> DockerContain
     )
     container_ports = published_ports(spec, site.facts.reach)
     for name, port in ports.items():
-        # with_bind_ports knows no address: it would publish to the world.
+        # with_bind_ports takes no address: it would publish on all interfaces.
         container.ports[f"{container_ports[name]}/tcp"] = (site.facts.bind_host, port)
     if not zookeeper:
         bug = ["highwater_planted", site.planted] if site.planted else []

@@ -1,9 +1,9 @@
 """Brokers' disks of a fixed size, for plans that fill one: volumes in memory, kept by a holder.
 
-Such a volume holds only what a broker keeps by its file system port; traces and the count of
-starts are evidence, and lie on the node's ordinary volume, where they can always be written. A
-volume in memory is gone once no container has it mounted, so a container that does nothing else
-holds all of them while brokers are killed and started.
+Such a volume has only the files of a broker's file system port. Traces and the count of starts are
+evidence, and lie on the node's ordinary volume, where they can always be written. A volume in
+memory is gone once no container has it mounted. So a container that does nothing else, the holder,
+has all of them mounted while brokers are killed and started.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from highwater.cluster.labels import KIND, RUN, RunLabels
 
 DATA_FOLDER = "/var/lib/highwater"
 DISK_FOLDER = f"{DATA_FOLDER}/data"
-"""What a broker's file system port sees."""
+"""The folder of a broker's file system port."""
 DISK_BYTES = 64 << 20
 HOLDER_KIND = "disks"
 LOST_AT_A_START = "a broker that is killed loses its own"
 SIZED_DISK_MODE = 0o1777
-"""Of the volume's folder: whoever a node's image runs as writes there."""
+"""Of the volume's folder: any user of a node's image may write there."""
 
 
 def disk_name(node_container: str) -> str:
@@ -32,9 +32,9 @@ def disk_name(node_container: str) -> str:
 def make_disks(
     engine: docker.DockerClient, run: RunLabels, image: str, node_containers: Sequence[str]
 ) -> None:
-    """Make a sized disk for each of the nodes' containers, and start what holds them.
+    """Make a sized disk for each of the nodes' containers, and start the holder.
 
-    image: has `sleep`; the run's own, so that none is made for this.
+    image: the holder's, which must have `sleep`; the run's own, so that no further image is built.
 
     Raises:
         docker.errors.APIError: the engine refused.
@@ -67,7 +67,7 @@ def make_disks(
 
 
 def size_of_disk(engine: docker.DockerClient, run_id: str, node_container: str) -> int:
-    """Return how large the node's disk is, in bytes, as what holds it sees it; 0: it does not."""
+    """Return the size of the node's disk in bytes, as the holder sees it; 0: no such disk."""
     asked = ["stat", "-f", "-c", "%b %S", _place(disk_name(node_container))]
     made = engine.api.exec_create(_holder_name(run_id), asked)["Id"]
     said = bytes(engine.api.exec_start(made)).decode().split()
@@ -80,12 +80,12 @@ def _holder_name(run_id: str) -> str:
 
 
 def _place(name: str) -> str:
-    """Return where the holder has the volume."""
+    """Return the volume's path in the holder."""
     return f"/disks/{name}"
 
 
 def holder_of_disks(engine: docker.DockerClient, run_id: str) -> str:
-    """Return the engine's word for what holds a run's disks; "" when the run has none of these."""
+    """Return the state of the container that holds a run's disks, or "gone"; "" without disks."""
     of_run = [f"{RUN}={run_id}", f"{KIND}={HOLDER_KIND}"]
     volumes = engine.api.volumes(filters={"label": of_run})["Volumes"]
     containers = engine.api.containers(all=True, filters={"label": of_run})

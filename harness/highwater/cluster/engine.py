@@ -29,7 +29,11 @@ class Reach(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """What decides addresses; host is where published ports answer, bind where they listen."""
+    """How addresses are chosen.
+
+    host: address at which published ports answer.
+    bind: address on which they listen.
+    """
 
     reach: Reach
     published_host: str
@@ -40,7 +44,7 @@ def connect_engine() -> docker.DockerClient:
     """Return a client of the engine that DOCKER_HOST names, or of the local one.
 
     Raises:
-        EngineMissing: it does not answer; the message says what to do.
+        EngineMissing: the engine does not answer; the message says what to do.
     """
     found = _client_or_reason()
     if not isinstance(found, str):
@@ -66,7 +70,7 @@ def _client_or_reason() -> docker.DockerClient | str:
 
 
 def _collect_failed_connection() -> None:
-    """Let go of the socket that the client leaves open when it cannot connect.
+    """Collect the socket that the client leaves open when it cannot connect.
 
     Otherwise it is collected amid another test, which fails where warnings are errors.
     """

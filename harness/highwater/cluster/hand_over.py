@@ -1,4 +1,4 @@
-"""Stops the active controller of a running cluster, and sees another take office."""
+"""Stops the active controller of a running cluster, and waits until another one is active."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from highwater_core.messages import NodeSnapshot
 
 
 class NotHandedOver(HarnessError):
-    """There is no active controller, nobody who could follow it, or nobody did in time."""
+    """There is no active controller, no other controller, or none became active in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,10 @@ class HandOver:
 
 
 def hand_over(cluster: Cluster, *, within_s: float) -> HandOver:
-    """Stop the active controller with SIGTERM and return who is active instead.
+    """Stop the active controller with SIGTERM and return the one that is active instead.
 
-    The stopped node stays down; its session is closed by it, so nobody waits for that to expire.
+    The stopped node stays down. It closes its session itself, so its successor need not wait for
+    the session to expire.
 
     Raises:
         NotHandedOver: nothing was stopped, or another controller was not active in time.
@@ -59,7 +60,7 @@ def hand_over(cluster: Cluster, *, within_s: float) -> HandOver:
 
 
 def _controllers(cluster: Cluster) -> dict[NodeId, NodeSnapshot]:
-    """Return what the controllers say that answer."""
+    """Return the snapshots of the controllers that answer."""
     asked = {node: cluster.try_snapshot(node) for node in cluster.topology.controller_ids}
     return {node: snapshot for node, snapshot in asked.items() if snapshot is not None}
 

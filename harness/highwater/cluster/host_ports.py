@@ -9,17 +9,17 @@ from itertools import islice
 
 FIRST_PORT = 20_000
 END_PORT = 32_000
-"""Below the ports that kernels give to outgoing connections: one stays free while its node is
-down."""
+"""Below the ports that kernels give to outgoing connections, so that a port stays free while its
+node is down."""
 
 
 def choose_ports(
     count: int, *, taken: Container[int] = (), bind_host: str = "127.0.0.1"
 ) -> tuple[int, ...]:
-    """Return ports that are free at this moment; the engine has the last word when it binds them.
+    """Return ports that are free at this moment; one may be taken when the engine binds it.
 
     Raises:
-        OSError: fewer than that are free.
+        OSError: fewer ports are free.
     """
     # In random order: clusters that start at the same moment try different ones.
     tried = random.sample(range(FIRST_PORT, END_PORT), END_PORT - FIRST_PORT)

@@ -1,4 +1,4 @@
-"""Asks nodes over gRPC: for snapshots of their state, again and again, or for one thing once."""
+"""Asks nodes over gRPC: for snapshots of their state again and again, or for one answer once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from highwater_wire.control import (
 Response = TypeVar("Response")
 
 _OPTIONS = (
-    # A node that starts is asked often: gRPC's own first pause of a second would be most of a
+    # A starting node is asked often: gRPC's own first pause of a second would take most of a
     # cluster's start.
     ("grpc.initial_reconnect_backoff_ms", 20),
     ("grpc.min_reconnect_backoff_ms", 20),
@@ -43,7 +43,7 @@ class Inspector:
         """Return the node's state.
 
         Raises:
-            NodeUnreachable: no answer in time, or one that is no snapshot.
+            NodeUnreachable: no answer in time, or an answer that is no snapshot.
         """
         call = self._call(endpoint)
         return _answer(
@@ -70,7 +70,7 @@ class Inspector:
 def ask_once(
     endpoint: Endpoint, request: ControlRequest, kind: type[Response], *, timeout_s: float
 ) -> Response:
-    """Return a node's answer, of that kind; a node that does not listen yet is waited for.
+    """Return a node's answer of that kind; wait for a node that does not listen yet.
 
     Raises:
         NodeUnreachable: no answer in time, or one of another kind.

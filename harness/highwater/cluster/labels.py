@@ -1,7 +1,7 @@
-"""The labels on everything that Highwater makes in an engine, and whether its owner still lives.
+"""The labels of all resources that Highwater makes in an engine, and whether their owner lives.
 
-Whatever a run makes (containers, networks, volumes) carries the run's id and its owner: the
-process that answers for it. Cleaning goes by labels alone, so it works after any death.
+A run's containers, networks and volumes carry the run's id and its owner, the process that must
+remove them. Cleaning uses labels alone, so it works however a process died.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ IMAGE = f"{NAMESPACE}.image"
 
 
 class Lease(StrEnum):
-    """How long what a run made may stay."""
+    """How long a run's resources may stay."""
 
     OWNED = "owned"
     """As long as its owner lives."""
@@ -39,7 +39,7 @@ class Lease(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process: its number alone may be another's by now, so its start time goes along."""
+    """A process, by number and start time: the number alone may be another process's by now."""
 
     host: str
     pid: int
@@ -50,7 +50,7 @@ class Owner:
         return cls(socket.gethostname(), os.getpid(), process_start(os.getpid()))
 
     def is_gone(self) -> bool:
-        """Return whether the process certainly ended; one of another host never is."""
+        """Return whether the process certainly ended; never true for one of another host."""
         if self.host != socket.gethostname():
             return False
         if not _is_alive(self.pid):
@@ -60,14 +60,17 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class RunLabels:
-    """What every resource of a run carries."""
+    """The labels of every resource of a run."""
 
     run_id: str
     lease: Lease
     owner: Owner
 
     def as_labels(self, **more: str) -> dict[str, str]:
-        """Return the labels as the engine takes them; more is by the name after the namespace."""
+        """Return the labels as the engine takes them.
+
+        more: further labels, by their names without the namespace.
+        """
         named = {f"{NAMESPACE}.{name.replace('_', '-')}": text for name, text in more.items()}
         return {
             RUN: self.run_id,
@@ -79,14 +82,14 @@ class RunLabels:
         }
 
     def is_stale(self) -> bool:
-        """Return whether nobody answers for the run any more."""
+        """Return whether the run's owner is gone."""
         return self.lease is Lease.OWNED and self.owner.is_gone()
 
 
 def parse_run_labels(labels: Mapping[str, str]) -> RunLabels | None:
     """Return the run's labels; None for a resource that is not a run's.
 
-    Malformed ones (another version's) give a kept lease: never swept, removed by `down`.
+    Malformed labels (another version's) give a kept lease: never swept, removed by `down`.
     """
     run_id = labels.get(RUN)
     if not run_id:
@@ -134,6 +137,6 @@ def format_ports(ports: Mapping[str, int]) -> str:
 
 
 def parse_ports(text: str) -> dict[str, int]:
-    """Return ports by name; what is malformed is left out."""
+    """Return ports by name; malformed ones are left out."""
     pairs = (part.partition("=") for part in text.split(",") if part)
     return {name: int(port) for name, _, port in pairs if port.isdecimal()}

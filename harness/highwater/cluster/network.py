@@ -24,7 +24,7 @@ def create_network(
 ) -> tuple[Network, IPv4Network]:
     """Create the network in a subnet that nothing else uses, and return both.
 
-    The topology goes along as a label: whoever finds the network knows the cluster.
+    The network has the topology as a label, so that `attach` can read it.
 
     Raises:
         ClusterStartFailed: the engine refused every subnet that looked free.
@@ -33,13 +33,13 @@ def create_network(
     taken = [*host_routes(), *_engine_subnets(engine)]
     refused: list[str] = []
     for subnet in candidates(pool, taken, key=run.run_id):
-        # testcontainers sets a name of its own choice unless it is replaced before creation.
+        # testcontainers chooses the name unless it is replaced before creation.
         network = Network(docker_network_kw=_options(subnet, run, topology))
         network.name = name
         try:
             network.create()
         except APIError as error:
-            # Another cluster took it since we looked, or the engine's host knows a route there.
+            # Another cluster took the subnet meanwhile, or the engine's host has a route to it.
             if "overlap" not in str(error).lower():
                 raise
             refused.append(str(subnet))

@@ -1,4 +1,4 @@
-"""Moves replicas and has leaders elected in a running cluster, by requests to its brokers."""
+"""Moves replicas and elects leaders in a running cluster, by requests to its brokers."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _POLL_S = 0.2
 
 
 class PartitionRefused(HarnessError):
-    """A partition may not be changed as asked; the message says why."""
+    """A partition could not be changed; the message says why."""
 
 
 def parse_partition(words: str) -> TopicPartition:
     """Return the partition that is written demo-0.
 
     Raises:
-        HarnessError: nothing of that form is.
+        HarnessError: the text has another form.
     """
     topic, _, number = words.rpartition("-")
     if not topic or not (number.isascii() and number.isdecimal()):
@@ -47,12 +47,12 @@ def parse_partition(words: str) -> TopicPartition:
 
 
 def reassign(cluster: Cluster, at: TopicPartition, replicas: Sequence[int] | None) -> None:
-    """Have the partition's replicas moved to these brokers, or for None the move given up.
+    """Start to move the partition's replicas to these brokers; None: cancel its move.
 
-    It is under way on return; await_reassigned waits for its end.
+    await_reassigned waits for the end.
 
     Raises:
-        PartitionRefused: it did not begin, or nobody knows.
+        PartitionRefused: the move did not begin, or the outcome is unknown.
     """
     target = None if replicas is None else tuple(NodeId(broker) for broker in replicas)
     item = ReassignmentItem(at, target)
@@ -77,10 +77,10 @@ def assigned_replicas(cluster: Cluster, at: TopicPartition) -> tuple[NodeId, ...
 def list_reassignments(
     cluster: Cluster, partitions: Sequence[TopicPartition] | None = None
 ) -> tuple[OngoingReassignment, ...]:
-    """Return the partitions whose replicas are being moved, of these or of all.
+    """Return the partitions whose replicas are being moved, among the given ones or all.
 
     Raises:
-        PartitionRefused: no broker told.
+        PartitionRefused: no broker answered.
     """
     named = None if partitions is None else tuple(partitions)
     response = _ask(cluster, ListPartitionReassignmentsRequest(named, TIMEOUT_MS))
@@ -95,10 +95,10 @@ def await_reassigned(
     within_s: float,
     on_look: Callable[[OngoingReassignment | None], None] = lambda ongoing: None,
 ) -> None:
-    """Return once no replica of the partition is being moved; on_look is shown each look.
+    """Return once no replica of the partition is being moved; on_look gets each look.
 
     Raises:
-        PartitionRefused: that took too long.
+        PartitionRefused: the move took too long.
     """
     deadline = time.monotonic() + within_s
     while True:
@@ -115,7 +115,7 @@ def await_reassigned(
 
 
 def copied_records(cluster: Cluster, at: TopicPartition, adding: Sequence[int]) -> tuple[int, int]:
-    """Return how many records the brokers that come hold of the partition, and are to hold.
+    """Return how many of the partition's records the added replicas have, and how many they need.
 
     Both are 0 where the leader does not answer.
     """
@@ -133,10 +133,10 @@ def copied_records(cluster: Cluster, at: TopicPartition, adding: Sequence[int]) 
 def elect_leaders(
     cluster: Cluster, partitions: Sequence[TopicPartition] | None, election_type: ElectionType
 ) -> tuple[PartitionResult, ...]:
-    """Have elections held for these partitions, or for all; return what became of each.
+    """Elect leaders for these partitions, or for all; return each one's result.
 
     Raises:
-        PartitionRefused: none was held.
+        PartitionRefused: no election was held.
     """
     named = None if partitions is None else tuple(partitions)
     response = _ask(cluster, ElectLeadersRequest(int(election_type), named, TIMEOUT_MS))

@@ -1,4 +1,4 @@
-"""Decides from the nodes' own words whether a cluster serves; asks through what it is given."""
+"""Decides from the nodes' snapshots whether a cluster serves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from highwater_core.messages import NodeSnapshot
 def what_is_missing(
     topology: Topology, snapshot_of: Callable[[NodeId], NodeSnapshot | None]
 ) -> str:
-    """Return the first thing that is missing, in words; "" when the cluster serves.
+    """Return the first missing condition in words; "" when the cluster serves.
 
     It serves once exactly one controller is active, has seen every broker, and every broker
     knows that controller and every other broker, so that any of them can answer a client.

@@ -1,8 +1,8 @@
 """A small process that cleans up after a harness that was killed.
 
-It holds the reading end of a pipe whose writing end only the harness has. When the harness dies,
-however it dies, the pipe ends; if clusters were still up then, the reaper removes them by label.
-It lives in a session of its own, so a Ctrl-C or a kill of the harness's group does not reach it.
+It has the reading end of a pipe whose writing end only the harness has. The pipe ends when the
+harness dies in any way; clusters that are still up are then removed by label. The reaper has a
+session of its own, so a Ctrl-C or a kill of the harness's group does not reach it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ReaperLease:
         self._tell(CLUSTER_DOWN)
 
     def end(self) -> None:
-        """At this process's end: a reaper with nothing to do ends now, one with clusters works."""
+        """Called at this process's end: the reaper removes clusters that are up, and ends."""
         process, self._process = self._process, None
         if process is None or self._pid != os.getpid() or process.stdin is None:
             return
@@ -57,7 +57,7 @@ class ReaperLease:
                     stdin.write(what)
                     stdin.flush()
                 except BrokenPipeError:
-                    # Someone ended the reaper; the sweep at the next start does its work.
+                    # The reaper is gone; the sweep at the next start does its work.
                     self._process = None
 
 
@@ -77,18 +77,18 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def main() -> int:
-    """Wait until the harness is gone, and remove what it left."""
+    """Wait until the harness is gone, and remove its clusters."""
     clusters = 0
     while chunk := os.read(0, 4096):
         clusters += chunk.count(CLUSTER_UP) - chunk.count(CLUSTER_DOWN)
     if clusters <= 0:
         return 0
-    # Only now: a reaper that has nothing to do costs no imports.
+    # Imported here: a reaper with nothing to do needs no imports.
     from highwater.cluster.cleaning import sweep_stale
     from highwater.cluster.engine import connect_engine
 
-    # The pipe ends a moment before the process does, and what the engine was asked for just
-    # before may still come: only a while in which nothing turned up is the end.
+    # The pipe ends a moment before the process does, and the engine may still carry out its last
+    # requests: the work is done only after a while without new resources.
     engine = connect_engine()
     quiet_since = time.monotonic()
     while time.monotonic() < quiet_since + QUIET_S:

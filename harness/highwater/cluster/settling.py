@@ -1,4 +1,5 @@
-"""Waits until a running cluster has reached a state; each wait is bounded and says what it saw."""
+"""Waits until a running cluster has reached a state; each wait is bounded and reports its last
+look."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def leaders_of(look: Look, topic: str) -> dict[TopicPartition, Leadership]:
 def await_look(
     cluster: Cluster, what: str, predicate: Callable[[Look], bool], *, within: float = WITHIN_S
 ) -> Look:
-    """Return the first look of which the predicate is true.
+    """Return the first look for which the predicate is true.
 
     Raises:
         NeverHappened: there was none in time.
@@ -83,7 +84,7 @@ def await_leader(
     above_epoch: int = -1,
     within: float = WITHIN_S,
 ) -> Leadership:
-    """Return the partition's leader once one leads at a leader epoch above the given one."""
+    """Return the partition's leader once there is one with a leader epoch above the given one."""
 
     def is_led(look: Look) -> bool:
         found = leaderships(look).get(topic_partition)

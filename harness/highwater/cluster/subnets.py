@@ -1,4 +1,4 @@
-"""Chooses a /24 for a cluster's network that nothing else uses; pure but for reading routes."""
+"""Chooses an unused /24 for a cluster's network; pure but for reading routes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def candidates(
 ) -> Iterator[IPv4Network]:
     """Yield the pool's /24s that overlap nothing taken.
 
-    They start at a place that depends on the key (the run's id): clusters that start at the same
-    moment ask the engine, which alone decides, for different ones.
+    The first one depends on the key (the run's id), so that clusters that start at the same moment
+    request different subnets; the engine decides.
     """
     subnets = list(pool.subnets(new_prefix=24)) if pool.prefixlen < 24 else [pool]
     first = zlib.crc32(key.encode()) % len(subnets)
@@ -46,7 +46,7 @@ def parse_routes(text: str) -> list[IPv4Network]:
 
 
 def host_routes() -> list[IPv4Network]:
-    """Return this machine's routes; none where the kernel does not tell them."""
+    """Return this machine's routes; none where /proc does not have them."""
     try:
         return parse_routes(ROUTES.read_text(encoding="ascii"))
     except OSError:

@@ -1,4 +1,5 @@
-"""Throttles the replication of a partition that is moved, and lifts that: by configurations alone.
+"""Throttles the replication of a partition that is moved, by configurations, and lifts the
+throttle.
 
 Source: KIP-73; Apache Kafka's kafka-reassign-partitions.sh with --throttle, and --verify.
 """
@@ -32,9 +33,9 @@ _REPLICAS = (LEADER_THROTTLED_REPLICAS, FOLLOWER_THROTTLED_REPLICAS)
 def throttle_move(
     cluster: Cluster, at: TopicPartition, target: Sequence[int], bytes_per_s: int
 ) -> None:
-    """Have what moves the partition's replicas there throttled, on each broker that takes part.
+    """Throttle the replication that moves the partition's replicas, on each broker that takes part.
 
-    Those that have a replica are throttled as leaders, those that get one as followers.
+    Brokers with a replica are throttled as leaders, brokers that get one as followers.
 
     Raises:
         ConfigRefused: a configuration could not be set; some may be.
@@ -56,11 +57,11 @@ def throttle_move(
 def reassign_throttled(
     cluster: Cluster, at: TopicPartition, target: Sequence[int], bytes_per_s: int
 ) -> None:
-    """Have the partition's replicas moved, not faster than that; it is under way on return.
+    """Start to move the partition's replicas, at no more than that rate.
 
     Raises:
         ConfigRefused: a configuration could not be set.
-        PartitionRefused: it did not begin, or nobody knows.
+        PartitionRefused: the move did not begin, or the outcome is unknown.
     """
     throttle_move(cluster, at, target, bytes_per_s)
     try:
@@ -72,14 +73,14 @@ def reassign_throttled(
 
 
 def is_throttled(cluster: Cluster, at: TopicPartition) -> bool:
-    """Return whether a broker knows of a throttle of the partition's replicas."""
+    """Return whether the partition's replicas are in a list of throttled replicas."""
     values = {each.name: each.value or "" for each in describe_configs(cluster, _topic(at))}
     entries = ",".join(values[name] for name in _REPLICAS).split(",")
     return any(entry.startswith(f"{at.partition}:") for entry in entries)
 
 
 def lift_throttle(cluster: Cluster, at: TopicPartition) -> None:
-    """Have the partition's replicas throttled no longer; rates stay while anything is being moved.
+    """Lift the throttle of the partition's replicas; rates stay while any partition is being moved.
 
     Raises:
         ConfigRefused: a configuration could not be set; some may be.

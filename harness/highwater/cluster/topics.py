@@ -44,7 +44,7 @@ def describe_topic(cluster: Cluster, topic: str) -> MetadataTopic:
     """Return the topic as the first broker that answers knows it.
 
     Raises:
-        TopicRefused: it does not know the topic.
+        TopicRefused: the broker does not know the topic.
     """
     found: MetadataTopic
     (found,) = _ask(cluster, MetadataRequest((topic,))).topics
@@ -65,7 +65,7 @@ def create_topic(
 ) -> None:
     """Create the topic, by one broker, and return when all its replicas are in sync.
 
-    replicas: of each partition; they override the counts.
+    replicas: the brokers of each partition; they override the counts.
 
     Raises:
         TopicRefused: it was not created.
@@ -82,7 +82,7 @@ def new_topic(
     replicas: Assignments,
     config: Mapping[str, str],
 ) -> TopicToCreate:
-    """Return what to ask for; replicas override the counts."""
+    """Return the topic of a CreateTopics request; replicas override the counts."""
     return TopicToCreate(
         topic,
         -1 if replicas else partition_count,
@@ -98,7 +98,7 @@ def request_topic(
     """Create the topic, and return when each partition has a leader.
 
     Raises:
-        TopicRefused: it was not created, or nobody knows.
+        TopicRefused: it was not created, or the outcome is unknown.
     """
     (result,) = _ask(cluster, CreateTopicsRequest((new,), TIMEOUT_MS), brokers).topics
     if result.error is not ErrorCode.NONE:
@@ -108,12 +108,12 @@ def request_topic(
 def expand_topic(
     cluster: Cluster, topic: str, total_count: int, replicas: Assignments | None = None
 ) -> None:
-    """Give the topic so many partitions in all.
+    """Raise the topic's number of partitions to this count.
 
-    replicas: the brokers of each partition that is added.
+    replicas: the brokers of each added partition.
 
     Raises:
-        TopicRefused: it was not expanded, or nobody knows.
+        TopicRefused: it was not expanded, or the outcome is unknown.
     """
     assignments = None if replicas is None else _node_ids(replicas)
     wanted = PartitionsToCreate(topic, total_count, assignments)
@@ -125,7 +125,7 @@ def expand_topic(
 def delete_topic(
     cluster: Cluster, topic: str, *, timeout_ms: int = TIMEOUT_MS, broker: int | None = 0
 ) -> ErrorCode:
-    """Ask for the topic's deletion, the broker or for None the first that answers; return that."""
+    """Send a DeleteTopics request to the broker, or to the first that answers; return its error."""
     brokers = None if broker is None else [NodeId(broker)]
     (result,) = _ask(cluster, DeleteTopicsRequest((topic,), timeout_ms), brokers).topics
     error: ErrorCode = result.error

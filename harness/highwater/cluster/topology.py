@@ -1,4 +1,4 @@
-"""What a cluster is made of, as a value: nodes, preset, settings; and each node's place in it."""
+"""A cluster's nodes, preset and settings, as a value, and each node's address in it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ZOOKEEPER_HOST = 5
 _FIRST_BROKER_HOST = 10
 _FIRST_CONTROLLER_HOST = 200
 MIN_SESSION_TIMEOUT_MS = 1_000
-"""What the ZooKeeper image grants at least."""
+"""The least session timeout that the ZooKeeper image grants."""
 
 
 class NodeKind(StrEnum):
@@ -41,7 +41,7 @@ class NodeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """One node: its id, what it is, and the last number of its address in the network."""
+    """One node: its id, its kind, and the last number of its address in the network."""
 
     node_id: NodeId
     kind: NodeKind
@@ -150,7 +150,7 @@ _OWNED_SETTINGS = frozenset(
 
 
 def encode_topology(topology: Topology) -> str:
-    """Return one line of JSON, as a label or a file holds it."""
+    """Return the topology as one line of JSON, for a label or a file."""
     return msgspec.json.encode(topology, order="deterministic").decode()
 
 
@@ -158,13 +158,13 @@ def decode_topology(text: str | bytes) -> Topology:
     """Return the topology.
 
     Raises:
-        ValueError: the JSON is not one (msgspec.ValidationError is a ValueError).
+        ValueError: the JSON is no topology (msgspec.ValidationError is a ValueError).
     """
     return msgspec.json.decode(text, type=Topology)
 
 
 def dynamic_range(subnet: IPv4Network) -> IPv4Network:
-    """Return the addresses that the engine may give out itself, apart from the nodes' own."""
+    """Return the addresses that the engine may assign itself, apart from the nodes' own."""
     return list(subnet.subnets(new_prefix=27))[-1]
 
 
@@ -173,8 +173,8 @@ def node_environment(
 ) -> dict[str, str]:
     """Return the HIGHWATER_* variables of a controller or broker.
 
-    Addresses rather than names: they still work when the network's DNS does not. external is
-    where clients on the harness's machine reach the broker, None for a controller.
+    They have addresses rather than names, which still work when the network's DNS does not.
+    external: the broker's endpoint for clients on the harness's machine, None for a controller.
     """
     address = spec.address(subnet)
     zookeeper = topology.node(ZOOKEEPER).address(subnet)

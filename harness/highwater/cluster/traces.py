@@ -1,4 +1,4 @@
-"""What controllers of a running cluster have traced so far."""
+"""The trace events of a running cluster's controllers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from highwater_core.events import TraceEvent
 
 
 def controllers_traces(cluster: Cluster, unread: list[str]) -> tuple[TraceEvent, ...]:
-    """Return the controllers' events, running or stopped; `unread` takes what cannot be read."""
+    """Return the events of all controllers, running or stopped; unreadable lines go to `unread`."""
     with tempfile.TemporaryDirectory(prefix="highwater-") as folder:
         for node in cluster.topology.controller_ids:
             cluster.collect_node(node, Path(folder))

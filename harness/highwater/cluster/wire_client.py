@@ -1,4 +1,4 @@
-"""A small Kafka client that says exactly what it is told, right or wrong: for tests of brokers.
+"""A small Kafka client that sends exactly the given requests, right or wrong: for tests of brokers.
 
 Unlike a stock client it retries nothing, hides no error and can send any bytes.
 """
@@ -66,7 +66,7 @@ class WireClient:
         self._socket.close()
 
     def reset(self) -> None:
-        """Close without a word of goodbye: the broker gets an RST."""
+        """Close the connection with a reset: the broker gets an RST."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._socket.close()
 
@@ -90,7 +90,7 @@ class WireClient:
     def produce(
         self, topic: str, partition: int, batch: bytes, *, acks: int = -1, timeout_ms: int = 10_000
     ) -> ProducePartitionResult:
-        """Send one record batch; acks 0 is not for here, since it has no answer."""
+        """Send one record batch and return the answer; acks 0 has none and is not supported."""
         part = ProducePartition(topic, partition, batch)
         response = self.call(ProduceRequest(acks, timeout_ms, (part,)))
         result: ProducePartitionResult = response.partitions[0]
@@ -113,7 +113,7 @@ class WireClient:
         return result
 
     def ask(self, requests: Sequence[KafkaRequest], version: int | None = None) -> int:
-        """Send the requests at once, wait for no answer; return the last one's correlation id."""
+        """Send the requests together, wait for no answer; return the last one's correlation id."""
         ids = [next(self._correlation_ids) for _ in requests]
         frames = [
             frame_of(request, version, number)
@@ -138,7 +138,7 @@ class WireClient:
         return self._receive(size)
 
     def receive_some(self, size: int) -> bytes:
-        """Return the next so many bytes of whatever comes; raises what receive_frame does."""
+        """Return the next bytes, so many; raises as receive_frame does."""
         return self._receive(size)
 
     def _receive(self, size: int) -> bytes:
@@ -155,7 +155,7 @@ class WireClient:
 
 
 def frame_of(request: KafkaRequest, version: int | None = None, correlation_id: int = 0) -> bytes:
-    """Return the request as it is sent; version None: the newest that clients use."""
+    """Return the request's frame; version None: the newest that clients use."""
     if isinstance(request, ApiVersionsRequest) and request.client_software_name is None:
         request = ApiVersionsRequest("wire-client", "1")
     if version is None:

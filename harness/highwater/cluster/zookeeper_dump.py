@@ -1,4 +1,4 @@
-"""Reads all of ZooKeeper's znodes for the run folder and for tests, and asks how it is."""
+"""Reads all of ZooKeeper's znodes, for the run folder and for tests, and its four-letter words."""
 
 from __future__ import annotations
 

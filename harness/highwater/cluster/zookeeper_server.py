@@ -1,4 +1,4 @@
-"""One ZooKeeper server alone in a container, for tests of what talks to it."""
+"""One ZooKeeper server alone in a container, for tests of its clients."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ testcontainers_config.ryuk_disabled = True
 
 @contextmanager
 def zookeeper_server() -> Iterator[Endpoint]:
-    """Yield where an empty server answers; it is gone afterwards."""
+    """Yield the endpoint of an empty server, which is removed afterwards."""
     engine = connect_engine()
     facts = engine_facts(engine)
     images = ensure_images(engine)

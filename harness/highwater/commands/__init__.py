@@ -1,6 +1,6 @@
-"""The commands: a module each, with register(app: typer.Typer) that adds what it has.
+"""The commands: a module each, with register(app: typer.Typer) that adds its command.
 
-A new module is found by itself. A package of commands is a group of them.
+A new module needs no registration elsewhere. A package is a group of commands.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def add_group(app: typer.Typer, name: str, says: str, package: str, path: Iterab
 
 
 def add_commands(app: typer.Typer, package: str, path: Iterable[str], wanted: str = "") -> None:
-    """Add the package's commands: the one that is wanted, if it is there, or else every one."""
+    """Add the package's command of that name, if it is there, or else every one."""
     names = sorted(module.name for module in pkgutil.iter_modules(path))
     for name in [wanted] if wanted in names else names:
         import_module(f"{package}.{name}").register(app)

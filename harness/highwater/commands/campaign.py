@@ -1,4 +1,4 @@
-"""`highwater campaign`: simulated fault schedules by the hundred thousand, over Spark's workers."""
+"""`highwater campaign`: a hundred thousand simulated fault schedules on Spark's workers."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def campaign(
     master: Master = "local[*]",
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
-    """Run schedules on Spark, keep a row of each, shrink what fails, and report.
+    """Run schedules on Spark, store a row of each, shrink failing ones, and report.
 
-    The same command again goes on where it was stopped, however it was. Ends with 0 when every
-    schedule passes, 1 when one fails, 2 when it proves nothing or could not be done, 130 on Ctrl-C.
+    The same command again goes on where it was stopped. Exit code 0: every schedule passes; 1: one
+    fails; 2: the result is unknown or could not be had; 130: Ctrl-C.
     """
     check_extra()
     from highwater.search.campaigns import Asked, run_campaign

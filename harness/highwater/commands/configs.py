@@ -1,4 +1,4 @@
-"""`highwater configs`: what is set for a topic, a broker or all brokers, and where; changes it."""
+"""`highwater configs`: shows and changes configurations of a topic, a broker or all brokers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def describe(
     run: Run = None,
     json: AsJson = False,
 ) -> None:
-    """Show what is in force, and where it was set."""
+    """Show the configurations in force, and where each was set."""
     entries = describe_configs(Cluster.attach(run), _owner(topic, broker, brokers))
     if json:
         print_json([{**_row(each), "synonyms": _synonyms(each)} for each in entries])
@@ -67,7 +67,7 @@ def set_(
     run: Run = None,
     validate_only: ValidateOnly = False,
 ) -> None:
-    """Set configurations; those that are not named stay as they are."""
+    """Set configurations; the others stay as they are."""
     odd = [pair for pair in pairs if "=" not in pair]
     if odd:
         raise typer.BadParameter(f"{odd[0]}: NAME=VALUE is meant")
@@ -86,7 +86,7 @@ def delete(
     run: Run = None,
     validate_only: ValidateOnly = False,
 ) -> None:
-    """Have what is set elsewhere, or the default, count again."""
+    """Delete configurations: a value that is set elsewhere, or the default, applies again."""
     alterations = tuple(ConfigAlteration(name, ConfigOperationType.DELETE, None) for name in names)
     _alter(_owner(topic, broker, brokers), run, alterations, validate_only=validate_only)
 

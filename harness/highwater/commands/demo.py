@@ -1,4 +1,4 @@
-"""`highwater demo`: a cluster, two kills, and the proof that nothing was lost."""
+"""`highwater demo`: a cluster, two kills, and the proof that no record was lost."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ WITHOUT_ENGINE = (
 
 
 class DemoWorld(StrEnum):
-    """Where the demo is played."""
+    """The world in which the demo runs."""
 
     AUTO = "auto"
-    """On containers, or in virtual time where no engine is to be had."""
+    """On containers, or in virtual time where there is no Docker engine."""
     DOCKER = "docker"
     SIM = "sim"
 
@@ -55,7 +55,7 @@ def demo(
     ] = DemoWorld.AUTO,
     json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,
 ) -> None:
-    """Kill the leader and the active controller under load, and prove that nothing was lost."""
+    """Kill the leader and the active controller under load, and prove that no record was lost."""
     plan = demo_plan(preset, session_timeout_ms, records_per_second)
     with Screen() as screen:
         for line in say_plan(plan):
@@ -69,10 +69,10 @@ def demo(
 
 
 def _play(plan: Plan, runs: Path, screen: Screen, world: DemoWorld) -> PlanResult:
-    """Play the demo where it can be.
+    """Run the demo in the given world, or where it can run.
 
     Raises:
-        EngineMissing: it was to be on containers alone.
+        EngineMissing: containers were required, and there is no engine.
     """
     if world is not DemoWorld.SIM:
         folder = partial(RunFolder.create, runs, new_run_id("demo"))

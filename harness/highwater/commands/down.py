@@ -1,4 +1,4 @@
-"""`highwater down`: removes clusters, found by label, whoever brought them up."""
+"""`highwater down`: removes clusters of any owner, found by label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`highwater faults`: every kind of fault, how it is done and proven, and whether it is here."""
+"""`highwater faults`: each kind of fault, its means and proof, and whether it works here."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def register(app: typer.Typer) -> None:
 def list_faults(
     json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
 ) -> None:
-    """List what can be done to a cluster here; each means is tried before it is said."""
+    """List the faults that this machine can do to a cluster; each means is tried first."""
     capabilities = probe(say)
     listings = [listing_of(kind, capabilities) for kind in f.FAULTS]
     if json:
@@ -84,7 +84,7 @@ def _means_table(tried: list[Tried]) -> Table:
 
 
 def _faults_table(listings: list[FaultListing]) -> Table:
-    """Return each fault with one line or more per answer: their texts are too long for columns."""
+    """Return each fault's texts below each other: they are too long for columns."""
     table = Table.grid(padding=(0, 2, 0, 0))
     for each in listings:
         table.add_row(Text(each.fault, style="bold"), "done by", each.mechanism)

@@ -1,4 +1,4 @@
-"""`highwater heal`: takes back whatever faults a run's containers are left with."""
+"""`highwater heal`: undoes all faults of a run's containers."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def heal_runs(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
 ) -> None:
-    """Take back what faults left: pauses, cuts, lost networks, helpers; start what is stopped.
+    """Undo faults: pauses, cuts, lost networks, helpers; start stopped nodes.
 
-    Afterwards it is looked whether all is as it was brought up. Exit code 0: it is; 1: it is not.
+    Then check that the cluster is as it was brought up. Exit code 0: it is; 1: it is not.
     """
     if run and every:
         raise HarnessError("--run or --all, not both")

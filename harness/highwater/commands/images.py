@@ -42,7 +42,7 @@ def build(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the tags as JSON.")] = False,
 ) -> None:
-    """Build what is missing; nothing changed, nothing built."""
+    """Build the missing images; an image is missing only when its sources changed."""
     engine = connect_engine()
     plan = ensure_images(engine, say)
     tags = {"node": plan.node, "zookeeper": plan.zookeeper}
@@ -60,7 +60,7 @@ def build(
 
 
 def _for_whom_spark_works() -> str:
-    """Return lines for an env file of compose: this user, and the folder of runs, which is made."""
+    """Return lines for an env file of compose: this user, and the folder runs/, which is made."""
     runs = runs_root()
     runs.mkdir(exist_ok=True)
     user = f"HIGHWATER_SPARK_USER={os.getuid()}:{os.getgid()}"
@@ -70,7 +70,7 @@ def _for_whom_spark_works() -> str:
 def show(
     json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
 ) -> None:
-    """List Highwater's images; * marks those that the checkout's files ask for."""
+    """List Highwater's images; * marks those of the checkout's files."""
     listings = list_images(connect_engine())
     if json:
         print_json(listings)
@@ -83,6 +83,6 @@ def show(
 
 
 def prune() -> None:
-    """Remove Highwater's images that nothing asks for any more; those in use stay."""
+    """Remove Highwater's images of earlier sources; images in use stay."""
     removed = prune_images(connect_engine())
     typer.echo("\n".join([*removed, f"{len(removed)} removed"]))

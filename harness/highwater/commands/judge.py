@@ -28,9 +28,9 @@ def judge(
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
 ) -> None:
-    """Judge finished runs anew, from their files alone; nothing in the folders is changed.
+    """Judge finished runs again, from their files alone; the folders are not changed.
 
-    Ends with 0 when every run passes, with 1 when one fails, with 2 when one is unknown.
+    Exit code 0: every run passes; 1: one fails; 2: one is unknown.
     """
     verdicts: dict[Path, Verdict] = {}
     for folder in folders:

@@ -1,4 +1,4 @@
-"""`highwater logs`: what a node's processes wrote; or the controllers' log of state changes."""
+"""`highwater logs`: the output of a node's processes, or the controllers' log of state changes."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def logs(
 ) -> None:
     """Print a node's log, all its incarnations, oldest first; most nodes write little or none.
 
-    What a node did is in its trace: docker exec CONTAINER sh -c 'cat /var/lib/highwater/trace/*'.
+    A node's events are in its trace: docker exec CONTAINER sh -c 'cat /var/lib/highwater/trace/*'.
     With --state-changes: each change of a partition's or replica's state, leader or ISR, from the
-    controllers' traces, with who made it, the epochs and why, and each that was not made.
+    controllers' traces, with the component, the epochs and the reason; failed changes too.
     """
     if state_changes:
         if follow:
@@ -109,7 +109,7 @@ def _print_state_changes(
 
 
 def _of_cluster(run: str) -> tuple[tuple[TraceEvent, ...], int | None]:
-    """Return the running cluster's events; their times are times of day."""
+    """Return the running cluster's events, with times of day."""
     unread: list[str] = []
     events = controllers_traces(Cluster.attach(run or None), unread)
     _tell(unread)
@@ -117,7 +117,7 @@ def _of_cluster(run: str) -> tuple[tuple[TraceEvent, ...], int | None]:
 
 
 def _of_folder(folder: Path) -> tuple[tuple[TraceEvent, ...], int | None]:
-    """Return the run's events and when the run began, None where its folder does not tell."""
+    """Return the run's events and its start, None where the folder does not have it."""
     if not (folder / names.TRACE).is_dir():
         raise HarnessError(f"{folder} is no folder of a run: it has no {names.TRACE}/")
     unread: list[str] = []
@@ -136,7 +136,7 @@ def find_node(topology: Topology, text: str) -> NodeId:
     """Return the node of that number or name.
 
     Raises:
-        HarnessError: there is none; the message lists them.
+        HarnessError: there is no such node; the message lists the nodes.
     """
     for spec in topology.nodes():
         if text in (str(spec.node_id), spec.name):

@@ -1,4 +1,4 @@
-"""`highwater metrics`: what nodes tell of themselves, for Prometheus, once or to be scraped."""
+"""`highwater metrics`: the nodes' metrics for Prometheus, printed once or served to be scraped."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def metrics(
 
 
 def scrape(cluster: Cluster, nodes: tuple[NodeId, ...]) -> str:
-    """Ask the nodes once; each that does not answer counts as down."""
+    """Ask the nodes once; a node that does not answer counts as down."""
     return prometheus_text(
         {cluster.topology.node(node).name: cluster.try_snapshot(node) for node in nodes}
     )
@@ -58,7 +58,7 @@ def metrics_server(host: str, port: int, make_text: Callable[[], str]) -> HTTPSe
     """Return a server that answers GET /metrics, one request at a time, with a new text.
 
     Raises:
-        HarnessError: it cannot listen there.
+        HarnessError: the address cannot be bound.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -74,7 +74,7 @@ def metrics_server(host: str, port: int, make_text: Callable[[], str]) -> HTTPSe
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """A scrape every few seconds is no progress."""
+            """Log nothing: a scrape every few seconds is no progress."""
 
     try:
         return HTTPServer((host, port), Handler)

@@ -1,4 +1,4 @@
-"""`highwater reassign` moves a partition's replicas; `highwater elect` has leaders elected."""
+"""`highwater reassign` moves a partition's replicas; `highwater elect` elects leaders."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def reassign_(
     run: Run = None,
     json: AsJson = False,
 ) -> None:
-    """Move a partition's replicas to other brokers, and wait until they are there.
+    """Move a partition's replicas to other brokers, and wait until the move is over.
 
-    Without a partition, or without --to and --give-up, it shows what is being moved. A throttle is
-    lifted once the replicas are there, one that an earlier command or Kafka's tool set, too.
+    Without a partition, or without --to and --give-up, it lists the moves that go on. After the
+    move throttles are removed, also those of an earlier command or of Kafka's tool.
     """
     if throttle is not None and to is None:
         raise typer.BadParameter("--throttle goes with --to")
@@ -78,7 +78,7 @@ def reassign_(
 
 
 def _show_progress(cluster: Cluster, at: TopicPartition, within_s: float) -> None:
-    """Wait until the partition has moved; the bar fills with the records that were copied."""
+    """Wait until the move is over; the bar shows the copied records."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -113,9 +113,9 @@ def elect(
     run: Run = None,
     json: AsJson = False,
 ) -> None:
-    """Have leaders elected: of the partitions named, or of all.
+    """Elect leaders of the named partitions, or of all.
 
-    The exit code is 1 where an election that was needed found nobody.
+    The exit code is 1 where a needed election found no leader.
     """
     if preferred == unclean:
         raise typer.BadParameter("one of --preferred and --unclean says which election is meant")

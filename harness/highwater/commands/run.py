@@ -1,4 +1,4 @@
-"""`highwater run`: a plan's file, or a random plan from a seed, in either world, once or often."""
+"""`highwater run`: a plan file, or a random plan from a seed, in either world, once or often."""
 
 from __future__ import annotations
 
@@ -79,8 +79,9 @@ def run(
 ) -> None:
     """Run a plan in virtual time or on containers: break a cluster under load, heal it, judge it.
 
-    Options from --for to --without are for a seed's plan, but --guard. A step not done is no pass.
-    Exit code 0: every run passed; 1: one failed; 2: one proves nothing, or could not be done.
+    Options from --for to --without are for a seed's plan, except --guard. A step that was not done
+    makes the verdict unknown. Exit code 0: every run passed; 1: one failed; 2: one is unknown, or
+    could not be done.
     """
     given = [each for each in (file, plan) if each is not None]
     if len(given) + (seed is not None) != 1:
@@ -121,7 +122,7 @@ def check_quorum(plan: Plan) -> None:
     """Go on only with a plan that keeps the quorum.
 
     Raises:
-        HarnessError: it does not; the message says when too many are out.
+        HarnessError: it does not; the message says when too many brokers are out.
     """
     if problems := problems_with_quorum(plan):
         allowed = "without --guard it is run all the same"
@@ -129,7 +130,7 @@ def check_quorum(plan: Plan) -> None:
 
 
 def _folders(out: Path | None, kind: str, is_one: bool) -> Iterator[Callable[[], RunFolder]]:
-    """Yield what makes each run's folder: out, numbered ones in it, or one in runs/ of the kind."""
+    """Yield a function for each run that makes its folder: out, out/N, or one in runs/."""
     for number in count(1):
         if out is None:
             yield lambda: RunFolder.create(RUNS, new_run_id(kind))
@@ -138,7 +139,7 @@ def _folders(out: Path | None, kind: str, is_one: bool) -> Iterator[Callable[[],
 
 
 def print_result(result: PlanResult) -> None:
-    """Print how each step went, what each check found, the verdict, and where its report is."""
+    """Print each step's outcome, each check's findings, the verdict, and the report's path."""
     verdict = result.verdict
     for line in (*result.notes, *result.steps):
         RESULTS.print(Text(line), soft_wrap=True)
@@ -155,7 +156,7 @@ def print_result(result: PlanResult) -> None:
 
 
 def _print_dry(plan: Plan, world: WorldName) -> int:
-    """Say all of it, and return the exit code: 2 when that world cannot run it."""
+    """Print the plan, and return the exit code: 2 when that world cannot run it."""
     is_simulated = world is WorldName.SIM
     for line in (*outline(plan), *(() if is_simulated else notes(plan))):
         RESULTS.print(Text(line), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`highwater shutdown-broker ID`: a controlled shutdown, and who leads afterwards."""
+"""`highwater shutdown-broker ID`: a controlled shutdown, and the leaders afterwards."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from highwater_checker.looks import Look, leaderships, replicas_of
 from highwater_core.ids import TopicPartition
 
 WITHIN_S = 60
-"""A broker gives up asking for its shutdown long before, as its settings say."""
+"""Longer than a broker asks the controller for its shutdown, by its settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A partition that the broker led; leader None: nobody leads it now."""
+    """A partition that the broker led; leader None: it has no leader now."""
 
     partition: TopicPartition
     leader: int | None
@@ -44,7 +44,7 @@ def shutdown_broker(
     run: Annotated[str | None, typer.Option("--run", help="The run, if several are up.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print what moved as JSON.")] = False,
 ) -> None:
-    """Stop a broker once others lead what it led; show who leads now.
+    """Stop a broker once others lead its partitions; show the new leaders.
 
     The exit code is 1 where a partition has no leader now, or the broker did not stop by itself.
     """
@@ -69,10 +69,10 @@ def shutdown_broker(
 
 
 def moved_from(before: Look, after: Look, broker: int) -> list[Moved]:
-    """Return what the broker led in the first look, and who leads it in the second.
+    """Return the partitions that the broker led in the first look, with the second look's leaders.
 
-    Where the ISR was the broker alone nobody could take over; a partition whose topic is gone is
-    left out.
+    Where the ISR was the broker alone there is no leader. A partition whose topic is gone is left
+    out.
     """
     led_now = leaderships(after)
     moved = []

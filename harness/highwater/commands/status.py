@@ -28,7 +28,7 @@ REFRESH_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
-    """One node as the engine and the node itself tell it; snapshot None: it does not answer."""
+    """One node, as the engine and the node itself report it; snapshot None: it does not answer."""
 
     name: str
     container: str
@@ -55,7 +55,7 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until Ctrl-C.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print snapshots as JSON.")] = False,
 ) -> None:
-    """Show what runs: nodes, roles, partitions."""
+    """Show the cluster: nodes, roles, partitions."""
     clusters = _clusters(run)
     if json:
         print_json([look_at(cluster) for cluster in clusters])
@@ -87,7 +87,7 @@ def look_at(cluster: Cluster) -> ClusterStatus:
     }
     try:
         bootstrap = cluster.bootstrap
-    except KeyError:  # a broker's container is not there, so its port is not known
+    except KeyError:  # a broker's container is missing, so its port is unknown
         bootstrap = ""
     return ClusterStatus(cluster.run_id, bootstrap, cluster.topology, nodes)
 
@@ -123,7 +123,7 @@ def _cluster_tables(seen: ClusterStatus) -> RenderableType:
 
 
 def _answers(snapshot: NodeSnapshot | None) -> tuple[str, str, str, str]:
-    """Return incarnation, role, led partitions of hosted ones, and resident memory."""
+    """Return incarnation, role, numbers of led and hosted partitions, and resident memory."""
     if snapshot is None:
         return ("", "", "", "")
     resident_mib = f"{snapshot.resident_bytes / 2**20:.0f}" if snapshot.resident_bytes else ""

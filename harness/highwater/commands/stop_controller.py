@@ -1,4 +1,4 @@
-"""`highwater stop-controller`: the active controller stops, and another takes office at once."""
+"""`highwater stop-controller`: the active controller stops, and another is active at once."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def stop_controller(
 ) -> None:
     """Stop the active controller, and wait until another one is active.
 
-    It ends its session, so that nobody waits for that to expire. It stays down: 'highwater heal'
-    starts it again.
+    It closes its ZooKeeper session, so that the next one need not wait for the session to expire.
+    It stays down: 'highwater heal' starts it again.
     """
     cluster = Cluster.attach(run)
     done = hand_over(cluster, within_s=within)

@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
 
 
 def list_(run: Run = None, json: AsJson = False) -> None:
-    """List topics, with how many of their partitions lack a leader or a replica."""
+    """List topics, with their numbers of partitions without a leader or a replica."""
     rows = [summary(topic) for topic in list_topics(Cluster.attach(run))]
     if json:
         print_json(rows)
@@ -54,7 +54,7 @@ def list_(run: Run = None, json: AsJson = False) -> None:
 
 
 def describe(topic: Name, run: Run = None, json: AsJson = False) -> None:
-    """Show each partition's leader, replicas and ISR, and what is configured for the topic."""
+    """Show each partition's leader, replicas and ISR, and the topic's configurations."""
     cluster = Cluster.attach(run)
     rows = [partition_row(each) for each in _partitions(describe_topic(cluster, topic))]
     entries = describe_configs(cluster, ConfigOwner(ConfigEntity.TOPIC, topic))
@@ -84,7 +84,7 @@ def create(
     ] = None,
     run: Run = None,
 ) -> None:
-    """Create a topic; it has leaders when this is done."""
+    """Create a topic; when the command ends every partition has a leader."""
     odd = [pair for pair in config or () if "=" not in pair]
     if odd:
         raise typer.BadParameter(f"{odd[0]}: NAME=VALUE is meant")
@@ -104,14 +104,14 @@ def expand(
     ] = None,
     run: Run = None,
 ) -> None:
-    """Add partitions to a topic; they have leaders when this is done."""
+    """Add partitions to a topic; when the command ends they have leaders."""
     assigned = None if replicas is None else [parse_brokers(words) for words in replicas]
     expand_topic(Cluster.attach(run), topic, to, assigned)
     say(f"{topic}: {to} partitions")
 
 
 def delete(topic: Name, run: Run = None) -> None:
-    """Delete a topic; the broker that was asked shows it no more when this is done."""
+    """Delete a topic; when the command ends the broker that was asked no longer lists it."""
     error = delete_topic(Cluster.attach(run), topic, broker=None)
     if error is not ErrorCode.NONE:
         late = "it is under way, or waits for a broker that is away"

@@ -16,7 +16,7 @@ from highwater.run_folder import new_run_id
 from highwater_core.config import Preset
 
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_.-]{0,40}")
-"""What is good for a container's name, a host name and a folder."""
+"""Names that are valid for a container, a host and a folder."""
 
 
 def register(app: typer.Typer) -> None:

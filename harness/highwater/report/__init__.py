@@ -1,1 +1,1 @@
-"""What people see of a run: the screen, pictures, pages."""
+"""A run for people: the screen, pictures, pages."""

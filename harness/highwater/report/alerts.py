@@ -1,4 +1,4 @@
-"""Commands that brokers did not answer: the alerts of V3's discussion, now and of a run; no I/O."""
+"""Alerts of commands that brokers did not answer (V3's discussion), now and of a run; no I/O."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from highwater_core.events import EventKind, TraceEvent
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What a broker did not answer a controller in one term: once for each command_timeout_ms.
+    """A command that a broker did not answer in one controller's term, for each command_timeout_ms.
 
     Units: of the controller's clock, in ns since 1970.
     """

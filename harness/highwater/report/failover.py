@@ -1,4 +1,4 @@
-"""Measures failovers from a history: how long clients went without an acknowledgement; no I/O."""
+"""Measures failovers from a history: the times without an acknowledgement; no I/O."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from highwater_checker.history import Acknowledged
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The longest pause between two acknowledgements of one partition that meets a fault.
+    """The longest pause between two acknowledgements of one partition that overlaps a fault.
 
     Units: seconds, times from the run's start.
     """
@@ -40,7 +40,7 @@ def longest_gap(
 ) -> Gap | None:
     """Return the longest pause of the partition that overlaps [start_ns, end_ns).
 
-    None when fewer than two acknowledgements frame a pause in that time.
+    None without two acknowledgements that enclose a pause in that time.
     """
     times = sorted(
         ack.acknowledged_ns

@@ -1,4 +1,4 @@
-"""What changed between two looks at a cluster, in words; no I/O."""
+"""The changes between two looks at a cluster, in words; no I/O."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from highwater_core.messages import NodeSnapshot
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that differs between two looks, in words; kind names it for machines."""
+    """A difference between two looks, in words; kind names it for machines."""
 
     time_ns: int
     kind: str
@@ -28,7 +28,7 @@ def active_controller(look: Look) -> NodeSnapshot | None:
 
 
 def describe_look(look: Look) -> str:
-    """Return a line: who did not answer, what the active controller knows, and who leads what."""
+    """Return a line: nodes without answer, the active controller's brokers, the leaders."""
     silent = sorted(node for node, snapshot in look.nodes.items() if snapshot is None)
     controller = active_controller(look)
     known = "no active controller"
@@ -45,7 +45,7 @@ def describe_look(look: Look) -> str:
 
 
 def changes_between(before: Look, after: Look) -> list[Change]:
-    """Return what happened, nodes first, then the controller, then partitions in order."""
+    """Return the changes of nodes, then of the controller, then of partitions in order."""
     return [
         *_node_changes(before, after),
         *_controller_changes(before, after),

@@ -23,7 +23,7 @@ def write_report(
     faults: Sequence[Fault],
     evidence: Evidence,
 ) -> None:
-    """Write both files; the picture, when it is there, is inside the page."""
+    """Write both files; the page contains the picture, when there is one."""
     picture = folder.path / "run.png"
     environment = Environment(loader=PackageLoader("highwater.report"), autoescape=True)
     page = environment.get_template("report.html.j2").render(

@@ -1,4 +1,4 @@
-"""Draws a run: acknowledgements a second, who led and who was down, offsets of one partition."""
+"""Draws a run: acknowledgements a second, leaders, nodes that were down, a partition's offsets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from highwater_core.ids import FIRST_CONTROLLER_ID, TopicPartition
 
 _LONGEST_TEXT = 90
 _MOST_INLINE = 4
-"""Marks whose texts find room beside their lines; of more, each gets a number and a list."""
+"""Marks whose texts fit beside their lines; with more marks each gets a number, listed below."""
 _BIN_S = 0.1
 _DOWN, _UP, _LEADS = "#d9534f", "#dfe6ee", "#2f6fab"
 _BROKER_COLOURS = ("#2f6fab", "#e08a1e", "#3a9d5d", "#8e5ea2", "#7f7f7f")
@@ -30,7 +30,7 @@ _BROKER_COLOURS = ("#2f6fab", "#e08a1e", "#3a9d5d", "#8e5ea2", "#7f7f7f")
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that was done to the cluster, for the marks in the picture."""
+    """A fault, as a mark in the picture."""
 
     time_s: float
     text: str
@@ -38,7 +38,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class RunPicture:
-    """What one picture shows; everything is in seconds from the run's start."""
+    """The contents of a picture. Units: seconds from the run's start."""
 
     title: str
     topic_partition: TopicPartition
@@ -99,13 +99,13 @@ def _draw_rate(axes: Axes, run: RunPicture) -> None:
             textcoords="offset points",
             va="top",
         )
-        said.set_in_layout(False)  # a text near the end shrinks no axes
+        said.set_in_layout(False)  # a text near the end must not shrink the axes
 
 
 def _peaks(
     times: Sequence[float], rates: Sequence[float], above: float
 ) -> Iterator[tuple[float, float]]:
-    """Yield when each stretch of higher rates ends, and the highest of it: their bars are cut."""
+    """Yield the end and the highest rate of each stretch whose bars are cut at the top."""
     for is_cut, stretch in groupby(zip(times, rates, strict=True), lambda each: each[1] > above):
         if is_cut:
             bars = list(stretch)
@@ -132,7 +132,7 @@ def _list_faults(figure: Figure, faults: Sequence[Fault]) -> None:
 
 
 def _rate_top(per_second: Sequence[float]) -> float:
-    """Return the axis's upper end: above the usual rate, though a burst after a gap passes it."""
+    """Return the axis's upper end: above the usual rate; a burst after a gap is cut."""
     busy = sorted(rate for rate in per_second if rate > 0)
     if not busy:
         return 1.0

@@ -40,7 +40,7 @@ from highwater_pipeline.tables import (
 from highwater_pipeline.trend import trend
 
 SMALL_STORE_BYTES = SMALL_BYTES // 8
-"""Of a store, whose Parquet has an eighth of the bytes of the files that it came from, or less."""
+"""Of a store: Parquet has at most an eighth of the bytes of the run folders."""
 PRINTED = ("fault", "measure", "verdict", "count_a", "median_a", "count_b", "median_b", "p")
 PRINTED_OF_TREND = ("fault", "measure", "build", "count", "median", "low", "high")
 
@@ -57,7 +57,7 @@ def comparison_of_runs(
     fault: str | None,
     as_json: bool,
 ) -> int:
-    """Take the folders in, compare two sides of all runs in the store, and return the exit code.
+    """Read the folders into the store, compare two sides of all its runs, and return the exit code.
 
     Raises:
         HarnessError: there are no runs, none on one of the sides, or there is no Java.
@@ -85,10 +85,10 @@ def trend_of_builds(
     fault: str | None,
     as_json: bool,
 ) -> int:
-    """Take the folders in, follow all builds in the store, and return the exit code.
+    """Read the folders into the store, compare all its builds, and return the exit code.
 
     Raises:
-        HarnessError: there are no runs, none says of which build it is, or there is no Java.
+        HarnessError: there are no runs, none names its build, or there is no Java.
     """
     _check_by(by)
     with _stored_runs(folders, store, master) as tables:
@@ -108,7 +108,7 @@ def _check_by(by: str) -> None:
 
 @contextmanager
 def _stored_runs(folders: Sequence[Path], store: Path, master: str) -> Iterator[Tables]:
-    """Give the store's tables after the folders were taken in; what cannot be done is told."""
+    """Yield the store's tables once the folders are read into it; report errors."""
     if not folders and not (store / RUNS.name).is_dir():
         raise HarnessError(f"there are no runs in {store}: name their folders, or another --store")
     is_small = bytes_below([store, *folders]) <= SMALL_STORE_BYTES

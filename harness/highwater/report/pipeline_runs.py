@@ -29,7 +29,7 @@ from highwater_pipeline.tables import SMALL_BYTES, read_tables
 def report_of_runs(
     folders: Sequence[Path], store: Path, out: Path, master: str, *, as_json: bool
 ) -> int:
-    """Take the runs in, analyse those that are there then, and return the exit code.
+    """Read the runs into the store, analyse the store's runs, and return the exit code.
 
     Raises:
         HarnessError: there is no Java, or none of the folders is a run.
@@ -50,14 +50,14 @@ def report_of_runs(
 def with_runs_taken_in(
     folders: Sequence[Path], store: Path, master: str, *, is_small: bool
 ) -> Iterator[tuple[SparkSession, Sequence[str], Callable[[str], None]]]:
-    """Give a session, the ids of the folders' runs, now in the store, and what tells of progress.
+    """Yield a session, the ids of the folders' runs, now in the store, and a progress function.
 
-    Nobody writes to the store meanwhile, and nobody else is there where folders are given: their
-    rows are taken away before they are written anew, and who read then would see no evidence.
+    Meanwhile no other process writes to the store. Where folders are given no other process reads
+    it either: rows are removed before they are written again, and a reader would miss them.
 
     Raises:
-        HarnessError: there is no Java, folders are given and none is a run, or another process is
-            at work in the store.
+        HarnessError: there is no Java, folders are given and none is a run, or another process uses
+            the store.
     """
     console = Console(stderr=True)
     try:
@@ -85,10 +85,10 @@ def with_runs_taken_in(
 
 @contextmanager
 def _starting(master: str, *, is_small: bool) -> Iterator[Callable[[], SparkSession]]:
-    """Give what waits for a session; it starts meanwhile, and is stopped at the end.
+    """Yield a function that waits for a session, which starts meanwhile and ends with the block.
 
     Raises:
-        NoJava: at once, before anything is done meanwhile.
+        NoJava: raised at once, before the block runs.
     """
     check_java()
     with ThreadPoolExecutor(1) as pool, ExitStack() as stack:
@@ -97,11 +97,11 @@ def _starting(master: str, *, is_small: bool) -> Iterator[Callable[[], SparkSess
         try:
             yield starting.result
         finally:
-            wait([starting])  # else one that has not started yet would not be stopped
+            wait([starting])  # otherwise a session that has not started yet would not be stopped
 
 
 def bytes_below(folders: Sequence[Path]) -> int:
-    """Return the size of all files in the folders; one that goes away meanwhile has none."""
+    """Return the size of all files in the folders; a file that vanishes meanwhile counts 0."""
     found = 0
     for folder in folders:
         for place, _, names in os.walk(folder):

@@ -1,6 +1,6 @@
-"""What nodes tell of themselves as text that Prometheus scrapes; no I/O.
+"""The nodes' metrics as text for Prometheus; no I/O.
 
-Where Kafka has the metric it has the name that Prometheus' JMX exporter gives it by its example
+A metric that Kafka has too bears the name that Prometheus' JMX exporter gives it by its example
 configuration for Kafka (MBeans in lower case); the others begin with highwater_.
 """
 
@@ -65,12 +65,12 @@ _KAFKAS_TIMES: Mapping[str, str] = {
     "PreferredElectionsWritten": "manualleaderbalance",
     "RebalanceDue": "autoleaderbalance",
 }
-"""By event: whose ...RateAndTimeMs of Kafka's it is; Kafka times BrokerChange as LeaderElection."""
+"""Kafka's ...RateAndTimeMs for each event; Kafka times BrokerChange as LeaderElection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One line: a value and its labels; suffix: of a summary's parts."""
+    """One line: a value and its labels. suffix: _count or _sum of a summary."""
 
     value: int
     labels: Mapping[str, str]
@@ -154,7 +154,7 @@ def _of_controller(snapshot: NodeSnapshot) -> Iterator[Metric]:
 
 
 def _handling_times(counters: Mapping[str, int]) -> Iterator[Metric]:
-    """Yield how long each event was handled for: under Kafka's name, and all under ours."""
+    """Yield the handling time of each event: some under Kafka's name, all under ours."""
     times = {
         name.removeprefix("events_handled."): (
             number,

@@ -1,4 +1,4 @@
-"""Shows a run as it happens: lines that stay and, on a terminal, a table that refreshes.
+"""Shows a run as it happens: lines and, on a terminal, a table that refreshes.
 
 Everything goes to stderr, so that stdout is free for output that machines read.
 """
@@ -36,12 +36,12 @@ class Screen:
         self.end_live()
 
     def say(self, text: str, *, time_s: float | None = None, style: str = "") -> None:
-        """Print a line that stays, with the run's time where there is one."""
+        """Print a line, with the run's time where there is one."""
         stamp = f"[{time_s:7.2f} s] " if time_s is not None else ""
         self.console.print(Text(stamp, style="dim") + Text(text, style=style), soft_wrap=True)
 
     def show_live(self, content: RenderableType) -> None:
-        """Replace the live part; without a terminal nothing is shown."""
+        """Replace the live part; it is shown on a terminal alone."""
         if not self.console.is_terminal:
             return
         if self._live is None:

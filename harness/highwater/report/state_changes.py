@@ -1,7 +1,7 @@
-"""The state-change log: what controllers did to partitions and replicas, a line a change; no I/O.
+"""The state-change log: the controllers' changes of partitions and replicas, one a line; no I/O.
 
-Each line says who (with source document 002's prefix), what, from which state to which, the epochs
-and why. What controllers met in between is told too, so that the lines make a story.
+Each line has the component (with source document 002's prefix), the partition or replica, the old
+and the new state, the epochs and the reason. Events that controllers met in between have lines too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from highwater_core.ids import TopicPartition
 
 
 class Machine(StrEnum):
-    """Whose line it is."""
+    """The component of a line."""
 
     CONTROLLER = "Controller"
     PARTITIONS = "PartitionStateMachine"
@@ -26,24 +26,24 @@ class Machine(StrEnum):
 
 
 class About(StrEnum):
-    """What changes."""
+    """The kind of thing that changes."""
 
     STATE = "state"
-    """Of a partition or a replica, as the tables have it."""
+    """The state of a partition or a replica in its state machine."""
     LEADERSHIP = "leadership"
     """A partition's leader, ISR or leader epoch."""
     EVENT = "event"
-    """Neither: something that the controller met or decided."""
+    """Neither: an event or a decision of the controller."""
 
 
 class Outcome(StrEnum):
-    """What became of it."""
+    """The outcome of a change."""
 
     CHANGED = "changed"
     REFUSED = "refused"
-    """No table has the change: the controller is at fault."""
+    """The state machine does not have the transition: a bug of the controller."""
     FAILED = "failed"
-    """It cannot be made as things are; it stays as it was."""
+    """The change is impossible at the moment; the state stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,12 @@ class StateChange:
     """One line of the log.
 
     Units: ts_ns is the controller's wall clock, nanoseconds since 1970 (virtual in the simulator).
-    topic None: it is about no topic; partition None: about none or all of the topic's.
-    replica: the broker, None where it is the partition that changes. brokers: all that it names.
-    before: "" where it is not known. trigger: the event or request that was being handled.
+    topic: None where the line concerns no topic.
+    partition: None where it concerns none or all of the topic's.
+    replica: the broker, None where the partition changes.
+    brokers: all brokers in the line.
+    before: "" where it is not known.
+    trigger: the event or request that was being handled.
     """
 
     ts_ns: int
@@ -75,7 +78,7 @@ class StateChange:
 
     @property
     def subject(self) -> str:
-        """Return what changes, in words."""
+        """Return the partition or replica in words."""
         if self.topic is None:
             return ""
         at = self.topic if self.partition is None else f"{self.topic}-{self.partition}"
@@ -91,7 +94,7 @@ _OUTCOMES = {
 
 
 def read_state_changes(events: Iterable[TraceEvent]) -> list[StateChange]:
-    """Return the log of all controllers' events, those of each in its own order."""
+    """Return the log of all controllers' events, each controller's in its own order."""
     lines: list[StateChange] = []
     known: dict[tuple[object, ...], TraceEvent] = {}
     for event in _in_order(events):
@@ -111,9 +114,9 @@ def select(
     partitions: Collection[TopicPartition] = (),
     brokers: Collection[int] = (),
 ) -> list[StateChange]:
-    """Return the lines about these partitions and brokers (empty: about any).
+    """Return the lines on these partitions and brokers (empty: on any).
 
-    A line that names no topic is about every partition, one that names no broker about every one.
+    A line without a topic concerns every partition, a line without a broker every broker.
     """
 
     def is_wanted(line: StateChange) -> bool:
@@ -212,7 +215,7 @@ def _of_state(event: TraceEvent) -> StateChange:
 
 
 def _of_leadership(event: TraceEvent, last: TraceEvent | None) -> StateChange:
-    """last: told of the leadership that this one follows on, None where none is known."""
+    """last: the previous leadership, None where none is known."""
     is_first = last is None and event.detail.get("selector") == "initial"
     before, had = ("nobody" if is_first else "", ()) if last is None else _leadership(last)
     after, has = _leadership(event)
@@ -228,7 +231,7 @@ def _of_leadership(event: TraceEvent, last: TraceEvent | None) -> StateChange:
 
 
 def _leadership(event: TraceEvent) -> tuple[str, tuple[int, ...]]:
-    """Return the leadership in words, and the brokers that it names or took out."""
+    """Return the leadership in words, and the brokers that it names or removed."""
     detail = event.detail
     leader, isr = detail["leader"], detail["isr"]
     words = f"leader {leader}, ISR {_ids(isr)}, leader epoch {event.leader_epoch}"
@@ -259,7 +262,7 @@ _LEADERSHIPS: Mapping[EventKind, Callable[[Mapping[str, Any]], str]] = {
     EventKind.ISR_WRITTEN: lambda detail: "",
     EventKind.REPLICAS_RENOUNCED: _renounced,
 }
-"""Changes of a partition's leader or ISR, and how the reason of each reads."""
+"""Changes of a partition's leader or ISR, with the reason in words."""
 
 Met = tuple[str, Iterable[int]]
 
@@ -306,4 +309,4 @@ _MET: Mapping[EventKind, Callable[[Mapping[str, Any]], Met]] = {
     EventKind.TOPIC_DELETED: lambda detail: ("is deleted", ()),
     EventKind.DELETION_FAILED: lambda detail: (f"is not deleted: {detail.get('reason', '')}", ()),
 }
-"""What a controller met or decided, in words, and which brokers the words name."""
+"""A controller's events and decisions in words, with the brokers in them."""

@@ -1,4 +1,4 @@
-"""A verdict for programs: each finding by itself names its run, place and lines of evidence."""
+"""A verdict for programs: each finding names its run, place and lines of evidence."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from highwater_checker.verdict import Outcome, Requirement, Verdict
 
 @dataclass(frozen=True, slots=True)
 class JudgedFinding:
-    """One violation. What is not known of it is None, or empty.
+    """One violation. Unknown fields are None, or empty.
 
     run: the name of the run's folder, which runs in different folders may share.
     folder: the whole path of the run's folder.
-    evidence: the lines of the operation in the run's histories, and those of the traced events that
-    show it.
-    around: what each replica holds from three records before the offset to three after it.
-    rows: of the catalogue of historical bugs, those that explain it.
+    evidence: the operation's lines in the histories, and the lines of the trace events that show
+    it.
+    around: each replica's records from three before the offset to three after it.
+    rows: the rows of the catalogue of historical bugs that explain it.
     """
 
     run: str
@@ -42,7 +42,7 @@ class JudgedFinding:
 
 @dataclass(frozen=True, slots=True)
 class JudgedCheck:
-    """A check without its findings; found: how many there are."""
+    """A check without its findings; found: their number."""
 
     check: str
     examined: int
@@ -53,7 +53,7 @@ class JudgedCheck:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
-    """The verdict of one run; the reasons are those that a terminal shows."""
+    """The verdict of one run, with the reasons that a terminal shows."""
 
     run: str
     folder: str
@@ -66,7 +66,7 @@ class JudgedRun:
 
 
 def judged_run(folder: Path, verdict: Verdict) -> JudgedRun:
-    """Return the verdict of the folder's run; the lines of evidence are read from the folder."""
+    """Return the verdict of the folder's run, with lines of evidence from the folder."""
     folder = folder.resolve()
     found = [(check, finding) for check in verdict.checks for finding in check.findings]
     of_operations = lines_of_operations(folder, {finding.operation for _, finding in found})

@@ -1,4 +1,4 @@
-"""A verdict on a terminal: what each check found, why, and the outcome."""
+"""A verdict on a terminal: the checks' findings, the reasons, and the outcome."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_REASONS = 20
 
 
 def checks_table(verdict: Verdict) -> Table:
-    """Return a table of the checks, a row each: how much was examined, and what was found."""
+    """Return a table of the checks, a row each: the number examined, and the findings."""
     table = Table("check", "examined", "found")
     for check in verdict.checks:
         noted = "".join(f"; {name}: {count}" for name, count in check.noted)
@@ -23,7 +23,7 @@ def checks_table(verdict: Verdict) -> Table:
 
 
 def print_outcome(verdict: Verdict, where: str = "") -> None:
-    """Print the first reasons and the outcome; where is said after it."""
+    """Print the first reasons and the outcome, followed by where."""
     style = _STYLES[verdict.outcome]
     for reason in verdict.reasons[:_MAX_REASONS]:
         RESULTS.print(Text(reason, style=style), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Which code a run was of: what tells the runs of one build from those of another."""
+"""The code that a run used, to tell the runs of one build from those of another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from highwater_checker.run_folder.documents import BUILD, RunBuild
 
 
 def write_build(folder: RunFolder) -> RunBuild:
-    """Write down, and return, which code runs here."""
+    """Write and return the commit of the code that runs here."""
     build = RunBuild(commit_here())
     folder.write(BUILD, build)
     return build

@@ -1,4 +1,4 @@
-"""The two clocks of a run: its own, from its start, and the wall clock that nodes trace by."""
+"""The two clocks of a run: its own, from its start, and the wall clock of the nodes' traces."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from highwater_checker.run_folder.documents import CLOCK, RunStart
 
 @dataclass(frozen=True, slots=True)
 class RunClock:
-    """A run's own clock, which counts from its start: of histories, looks, probes and intents."""
+    """A run's own clock, from its start: the clock of histories, looks, probes and intents."""
 
     start_monotonic_ns: int
 
     @classmethod
     def begin(cls, folder: RunFolder) -> RunClock:
-        """Let the run begin now, and write down when that was."""
+        """Begin the run now, and write clock.json."""
         start_ns = time.monotonic_ns()
         folder.write(CLOCK, RunStart(start_ns, start_wall_ns=time.time_ns()))
         return cls(start_ns)

@@ -20,16 +20,16 @@ from highwater_core.config import Preset
 TOPIC = "demo"
 KILLED_PARTITION = f"{TOPIC}-0"
 STEADY_MS = 3_000
-"""Undisturbed writing before each kill."""
+"""Time without a fault before each kill."""
 LEAST_ACKNOWLEDGED = 1_000
 
 
 def demo_plan(
     preset: Preset = Preset.FENCED, session_timeout_ms: int = 2_000, records_per_second: int = 1_000
 ) -> Plan:
-    """Return the plan: the leader dies, then, once another one leads, the active controller.
+    """Return the plan: kill a leader, then, once another one leads, the active controller.
 
-    Each stays down until another one has long taken over, and both are back before the end.
+    Each stays down until well after another one has taken over; both are back before the end.
     """
     session = {"session_timeout_ms": session_timeout_ms}
     leader_down_ms = 2 * session_timeout_ms + 2 * STEADY_MS

@@ -1,4 +1,4 @@
-"""Looks at every node a few times a second, writes each look down, and tells what changed."""
+"""Takes a snapshot of every node several times a second, stores it, and reports changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SnapshotSource = Callable[[int], NodeSnapshot | None]
 
 
 class Observer:
-    """Looks from a thread of its own; `changes` of each look go to the listener in order."""
+    """Takes looks in a thread of its own; the changes of each look go to the listener in order."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Observer:
         """Return every look and every change, in order.
 
         Raises:
-            RuntimeError: the observer died, so what it saw is incomplete.
+            RuntimeError: the observer died, so its looks are incomplete.
         """
         self._stopping.set()
         if self._thread.ident is not None:
@@ -56,7 +56,7 @@ class Observer:
         return self._looks, self._changes
 
     def latest(self) -> Look:
-        """Return the newest look; before the first, one in which nobody answers."""
+        """Return the newest look; before the first, one without answers."""
         if self._looks:
             return self._looks[-1]
         return Look(0, dict.fromkeys(self._node_ids))

@@ -1,8 +1,8 @@
-"""Fetches as a consumer at offsets of which it should get nothing, from every broker, all the time.
+"""Fetches, as a consumer, offsets without a committed record from every broker, all the time.
 
-What a broker's high watermark hides is hidden for milliseconds, or for as long as a fault lasts;
-a new leader's may lie below what its predecessor told. A prober stands there when it happens. It
-judges nothing: its answers become probes.jsonl, for highwater_checker.invariants.empty_fetches.
+Records above the high watermark are hidden for milliseconds, or as long as a fault lasts, and a new
+leader's high watermark may be below its predecessor's. So the prober asks often. It judges nothing:
+the answers go to probes.jsonl, for highwater_checker.invariants.empty_fetches.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ from highwater_wire.kafka.record_batch import split_batches
 
 EVERY_S = 0.05
 EVERY_S_WITHOUT_LEADER = 0.02
-"""While nobody leads: a new leader's first moments are short."""
+"""The pause while there is no leader: short, to meet a new leader's first moments."""
 MAX_WAIT_MS = 10
-"""Long enough that the broker lets the fetch wait, short enough to ask often."""
+"""Long enough that the broker makes the fetch wait, short enough to ask often."""
 ANSWER_WITHIN_S = 1.0
 _STOP_WITHIN_S = 5.0
 
 
 class ProberDied(HarnessError):
-    """What the prober wrote is incomplete."""
+    """The prober's answers are incomplete."""
 
 
 def offsets_to_probe(
     look: Look, broker: int, at: TopicPartition, told: int | None
 ) -> tuple[int, ...]:
-    """Return where to fetch from the broker, ascending.
+    """Return the offsets to fetch from the broker, ascending.
 
-    Of a leader: the first, a middle and the last offset that its high watermark hides, or the high
-    watermark when it hides nothing. Of everyone: the highest high watermark that anyone told.
+    From a leader: the first, a middle and the last offset above its high watermark, or the high
+    watermark when there are none. From every broker: the highest high watermark that any broker has
+    reported.
     """
     replica = replica_at(look, broker, at)
     wanted = set() if told is None else {told}
@@ -60,7 +61,8 @@ class Prober:
         latest: Callable[[], Look],
         now_ns: Callable[[], int],
     ) -> None:
-        """latest: the newest look at the cluster; now_ns: the clock of looks and histories."""
+        """latest: returns the newest look.
+        now_ns: the clock of looks and histories."""
         self._partitions = tuple(partitions)
         self._latest = latest
         self._now_ns = now_ns
@@ -92,7 +94,7 @@ class Prober:
         """Return once all answers are written. Again is harmless.
 
         Raises:
-            ProberDied: a thread did, so the history is incomplete.
+            ProberDied: a thread died, so the answers are incomplete.
         """
         self._stopping.set()
         for thread in self._threads:
@@ -104,7 +106,7 @@ class Prober:
             raise ProberDied(repr(self._crashes[0])) from self._crashes[0]
 
     def told(self, at: TopicPartition) -> int:
-        """Return the highest high watermark that any broker told so far, -1 before the first."""
+        """Return the highest high watermark that a broker reported so far, -1 before the first."""
         return self._told.get(at, -1)
 
     def answers(self, broker: int) -> int:

@@ -1,4 +1,4 @@
-"""Writes what a simulated run leaves where a run on containers has it."""
+"""Writes the files of a simulated run as a run on containers has them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write_histories(
 ) -> None:
     """Write each process's history, in the order of its events.
 
-    processes: those that get a file even if they did nothing.
+    processes: they get a file even without an operation.
     """
     by_process: dict[str, list[bytes]] = {process: [] for process in processes}
     for event in history:
@@ -40,7 +40,7 @@ def write_histories(
 def write_traces(folder: RunFolder, entries: Iterable[Entry]) -> None:
     """Write each node incarnation's trace, in the order of its events.
 
-    By one clock, as containers on one machine have it: nodes' own may be set wrong or run fast.
+    All by one clock, as on containers of one machine: a plan may change the nodes' own clocks.
     """
     by_incarnation: dict[str, list[bytes]] = {}
     for entry in entries:
@@ -53,12 +53,12 @@ def write_traces(folder: RunFolder, entries: Iterable[Entry]) -> None:
 
 
 def write_clock(folder: RunFolder) -> None:
-    """Write when the run began: its own time is virtual time."""
+    """Write clock.json; the run's own time is virtual time."""
     folder.write(CLOCK, RunStart(start_monotonic_ns=0, start_wall_ns=START_WALL_NS))
 
 
 def write_intents(folder: RunFolder, result: RunResult) -> None:
-    """Write which steps acted, and when; how long each did is not told."""
+    """Write the steps that acted, and their times, without their ends."""
     lines: list[bytes] = []
     fired = zip(result.outcome.fired, result.outcome.fired_at_ms, strict=True)
     for number, (step, at_ms) in enumerate(fired, start=1):
@@ -69,7 +69,7 @@ def write_intents(folder: RunFolder, result: RunResult) -> None:
 
 
 def look_at(world: World, healed: Core | None = None) -> Look:
-    """Return the snapshots of the nodes that run. healed: only these nodes are asked."""
+    """Return the snapshots of the nodes that run; with healed, of these nodes alone."""
     nodes = (*world.brokers, *world.controllers)
     asked = nodes if healed is None else (*healed.brokers, *healed.controllers)
     snapshots = {node: world.snapshot(node) if node in asked else None for node in nodes}
@@ -77,12 +77,12 @@ def look_at(world: World, healed: Core | None = None) -> Look:
 
 
 def write_looks(folder: RunFolder, looks: Iterable[Look]) -> None:
-    """Write the looks, in their order; the last one is of the end."""
+    """Write the looks in their order; the last one is the final look."""
     write_lines(folder, names.LOOKS, map(encode_look, looks))
 
 
 def write_segments(folder: RunFolder, world: World) -> None:
-    """Write the log of every replica that a broker says it hosts, as its disk has it."""
+    """Write the log of every replica that a broker reports, from its disk."""
     for broker, handle in world.brokers.items():
         snapshot = world.snapshot(broker)
         for replica in () if snapshot is None else snapshot.replicas:

@@ -1,1 +1,1 @@
-"""Simulations by the thousand: processes that search, and what the commands say of the results."""
+"""Thousands of simulated schedules: worker processes that search, and reports of the results."""

@@ -1,4 +1,4 @@
-"""What a campaign says at its end: a search's report, and what only a campaign has.
+"""The report of a campaign: that of a search, and the sections that only a campaign has.
 
 The sums come from Spark as rows; verdict, reasons and tables are those of `highwater sim run`.
 """
@@ -35,7 +35,7 @@ _NS_PER_MS, _NS_PER_HOUR = 1e6, 3.6e12
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What Spark has summed up (highwater_pipeline.campaign.sums), and the rows of SHRUNK."""
+    """Spark's sums (highwater_pipeline.campaign.sums), and the rows of SHRUNK."""
 
     families: Sequence[Row]
     entries: Sequence[Row]
@@ -46,7 +46,7 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class ShrunkPlan:
-    """A failing schedule cut down; plan "" where that could not be done, and words say why."""
+    """A failing schedule's shrunk plan; plan "" where shrinking failed, and words say why."""
 
     invariant: str
     rows: tuple[int, ...]
@@ -64,10 +64,11 @@ class ShrunkPlan:
 class CampaignReport:
     """A campaign for machines.
 
-    groups: how many there are; groups_now: those that this sitting ran. search: as of `highwater
-    sim run`, its wall clock summed over all sittings; its options' jobs and its marks' counts are
-    of a search's kind: jobs say nothing, a mark counts schedules. families, coverage: rows as the
-    page has them.
+    groups: number of groups.
+    groups_now: groups that this process ran.
+    search: a report as of `highwater sim run`; its wall clock is summed over all processes, its
+    jobs mean nothing, its marks count schedules.
+    families, coverage: rows of the page.
     """
 
     campaign: str
@@ -84,7 +85,7 @@ class CampaignReport:
 
 
 def search_of(settings: Settings, families: Families, sums: Sums, wall_s: float) -> Search:
-    """Return the campaign as the search that it is."""
+    """Return the campaign's result as a search."""
     options = SearchOptions(
         schedules=settings.schedules,
         first_seed=settings.first_seed,
@@ -101,7 +102,7 @@ def search_of(settings: Settings, families: Families, sums: Sums, wall_s: float)
 
 
 def totals_of(sums: Sums) -> Totals:
-    """Return what highwater_simulator.search.total would of the same schedules."""
+    """Return the totals that highwater_simulator.search.total gives for the same schedules."""
     totals = Totals()
     for row in sums.families:
         family = Family(row["family"])
@@ -205,7 +206,7 @@ def page_rows(report: CampaignReport) -> CampaignRows:
 
 
 def shrunk_plans(rows: Iterable[Row], plans: Path) -> tuple[ShrunkPlan, ...]:
-    """Return the minimal plans, by the files that they are written to."""
+    """Return the minimal plans, by their file names."""
     return tuple(
         ShrunkPlan(
             invariant=row["invariant"],
@@ -224,7 +225,7 @@ def shrunk_plans(rows: Iterable[Row], plans: Path) -> tuple[ShrunkPlan, ...]:
 
 
 def shrunk_name(row: Row) -> str:
-    """Return the file name of a minimal plan; the found one's is searching.plan_name."""
+    """Return the file name of a minimal plan; searching.plan_name is that of the plan as found."""
     return f"seed-{row['seed']}-{row['family']}.shrunk.json"
 
 
@@ -254,7 +255,7 @@ def lead_of(report: CampaignReport) -> str:
 
 
 def notes_of(report: CampaignReport) -> list[str]:
-    """Return what was run, and why the campaign proves nothing where it does not."""
+    """Return notes on the run, and the reasons where the campaign proves nothing."""
     settings = report.settings
     planted = f", planted bug {settings.planted}" if settings.planted else ""
     commit = f", commit {settings.commit}" if settings.commit else ""
@@ -270,7 +271,7 @@ def notes_of(report: CampaignReport) -> list[str]:
 
 
 def print_campaign(report: CampaignReport, console: Console) -> None:
-    """Print the families, the minimal plans, and what a search prints."""
+    """Print the families, the minimal plans, and a search's report."""
     console.print(_families(report.families))
     for each in report.shrunk:
         _print_shrunk(each, console)

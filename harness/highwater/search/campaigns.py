@@ -62,7 +62,7 @@ RUN_ON = (
     "highwater_planted",
     "highwater_simulator",
 )
-"""The packages that decide what a schedule does."""
+"""The packages whose code decides a schedule's run."""
 MAKE_ROWS = (
     "highwater.checkout",
     "highwater.errors",
@@ -78,15 +78,15 @@ MAKE_ROWS = (
     "highwater_pipeline.locking",
     "highwater_pipeline.receipts",
 )
-"""Of harness and pipeline, all that workers import to make a row. A campaign is of one state of
-this and RUN_ON; what spreads, sums up and reports may change, and the campaign is gone on with."""
+"""The modules of harness and pipeline that workers import to make a row. A campaign belongs to one
+state of these and RUN_ON; code that distributes, sums up and reports may change meanwhile."""
 SHIPPED = (*RUN_ON, "highwater_pipeline", "highwater")
 KEPT_OF_EACH = 3
-"""So many schedules of each kind of violation get plan files, and are shrunk if they fail."""
+"""Schedules of each kind of violation that get plan files, and are shrunk if they fail."""
 SHRUNK_MAX = 32
 LOST_SHOWN = 100
 LINES = 10
-"""So many lines of progress are printed where there is no terminal."""
+"""Lines of progress where there is no terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Asked:
     """The options of a campaign.
 
     seeds: how many; each runs in every family.
-    name: "": made of the other options and of the code.
+    name: "" for one made of the other options and of the code.
     """
 
     seeds: int
@@ -111,7 +111,7 @@ class Asked:
 
 
 def settings_of(asked: Asked) -> Settings:
-    """Return what decides the campaign's rows, the code here included."""
+    """Return the settings that determine the campaign's rows, with the digest of the code."""
     return Settings(
         first_seed=asked.first_seed,
         seeds=asked.seeds,
@@ -126,7 +126,7 @@ def settings_of(asked: Asked) -> Settings:
 
 
 def name_of(asked: Asked, settings: Settings) -> str:
-    """Return the campaign's name: the option, or one that equal commands on equal code share."""
+    """Return the campaign's name: the option, or one made of settings and code."""
     last = asked.first_seed + asked.seeds - 1
     planted = f"-{asked.planted}" if asked.planted else ""
     said = f"{asked.preset}-{asked.families}-{asked.first_seed}-{last}{planted}"
@@ -134,7 +134,7 @@ def name_of(asked: Asked, settings: Settings) -> str:
 
 
 def run_campaign(asked: Asked, *, as_json: bool) -> int:
-    """Run what is left of the campaign, report on all of it, and return the exit code.
+    """Run the rest of the campaign, report on all of it, and return the exit code.
 
     Raises:
         HarnessError: there is no Java, the name is another campaign's, another process runs it, no
@@ -166,7 +166,7 @@ def run_campaign(asked: Asked, *, as_json: bool) -> int:
 
 
 def _sums_of(asked: Asked, store: Path, name: str, settings: Settings) -> Sums:
-    """Run and shrink what is left to do, and return the sums of all of it."""
+    """Run and shrink the remaining schedules, and return the sums of all."""
     say(f"campaign {name}: {settings.schedules:,} schedules in {len(settings.groups())} groups")
     with (
         tempfile.TemporaryDirectory(prefix="highwater-campaign-") as shipped,
@@ -178,7 +178,7 @@ def _sums_of(asked: Asked, store: Path, name: str, settings: Settings) -> Sums:
 
 
 def run_in(spark: SparkSession, asked: Asked, store: Path, name: str, settings: Settings) -> Sums:
-    """Run the groups that are not kept yet, shrink what fails, and return the sums of all."""
+    """Run the groups without a receipt, shrink failing schedules, and return the sums of all."""
     with _progress(settings, group_receipts(store, name)) as heard:
         run_groups(spark, store, name, settings, functools.partial(rows_of, settings), heard)
     schedules = read_rows(spark, store, SCHEDULES, name)
@@ -238,7 +238,7 @@ def report_on(
 
 
 def _write_plans(plans: Path, sums: Sums) -> None:
-    """Write the plans of the schedules that were chosen, as found and as shrunk."""
+    """Write the chosen schedules' plans, as found and as shrunk."""
     files = {plan_name(summary_of(row)): row["plan"] for row in sums.chosen}
     files |= {shrunk_name(row): row["plan"] for row in sums.shrunk if row["plan"] is not None}
     if files:
@@ -251,7 +251,7 @@ def _write_plans(plans: Path, sums: Sums) -> None:
 def _progress(
     settings: Settings, done: dict[int, GroupReceipt]
 ) -> Iterator[Callable[[GroupReceipt], None]]:
-    """Show on stderr how far it is: a bar on a terminal, else a line every tenth of the groups."""
+    """Show the progress on stderr: a bar on a terminal, else a line every tenth of the groups."""
     kept = list(done.values())
     groups = len(settings.groups())
     with Progress(

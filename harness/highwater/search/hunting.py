@@ -1,7 +1,7 @@
 """How soon the search finds each planted bug: hunts from several starting seeds.
 
 A hunt runs schedules of the one generator configuration, with the bug planted, until one of them
-breaks anything that it does not break without the bug.
+shows a violation that it does not show without the bug.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class HuntOptions:
 class Hunt:
     """The state of one hunt.
 
-    invariant: that the bug was seen to break; "" while nothing is found.
-    found_by: the schedule that broke it.
+    invariant: the violated one; "" while none is found.
+    found_by: the schedule that violated it.
     not_its_own: violations that the same plans show without the bug.
     """
 
@@ -76,7 +76,7 @@ class Hunt:
 
 @dataclass(frozen=True, slots=True)
 class Hunted:
-    """All hunts that came to their end, in the order of the bugs."""
+    """All finished hunts, in the order of the bugs."""
 
     hunts: tuple[Hunt, ...]
     was_interrupted: bool = False
@@ -84,20 +84,20 @@ class Hunted:
 
 @dataclass(frozen=True, slots=True)
 class BugReport:
-    """Hunts of one bug. Units: medians over all hunts, None where most found nothing."""
+    """Hunts of one bug. Units: medians over all hunts, None where most found no violation."""
 
     bug: str
     summary: str
     source: str
     breaks: tuple[str, ...]
-    """What it was expected to break."""
+    """The invariants that it was expected to violate."""
     hunts: int
     found: int
     median_schedules: float | None
     most_schedules: int
     median_cpu_s: float | None
     by: dict[str, int]
-    """Hunts by the invariant that was seen to break."""
+    """Hunts by the violated invariant."""
     lost: tuple[str, ...]
     not_its_own: tuple[str, ...]
 
@@ -109,9 +109,9 @@ def chosen_bugs(name: str) -> tuple[str, ...]:
 
 
 def hunt(options: HuntOptions, heard: Callable[[Hunt], None]) -> Hunted:
-    """Run all hunts, or until Ctrl-C; tell of each whenever it has gone one schedule further.
+    """Run all hunts, or until Ctrl-C; report each hunt after each of its schedules.
 
-    One that was interrupted is left out: that it found nothing yet says nothing.
+    An interrupted hunt is left out: without a violation so far it says nothing.
     """
     hunts: dict[tuple[str, Schedule], Hunt] = {}
     chunks = []
@@ -173,7 +173,7 @@ def _report(bug: str, hunts: Sequence[Hunt]) -> BugReport:
 
 
 def _median(values: list[float], count: int) -> float | None:
-    """Return the median of count hunts, those that found nothing taken for endless."""
+    """Return the median of count hunts; hunts without a violation count as endless."""
     median = statistics.median([*values, *[math.inf] * (count - len(values))])
     return round(median, 2) if math.isfinite(median) else None
 

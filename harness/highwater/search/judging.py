@@ -1,4 +1,4 @@
-"""What the oracle saw in a simulated run, and what had to happen in it: for the one judge."""
+"""The oracle's findings in a simulated run, and the run's requirements, for the judge."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ CHECK = "invariants after every event, and the end"
 def watched(result: RunResult) -> CheckResult:
     """Return the oracle's result as a check.
 
-    A violation by a documented flaw of the preset is a finding too, with the flaw's rows. An
-    observation that the oracle only flags is none where the catalogue explains it.
+    A violation by a documented flaw of the preset is a finding too, with the flaw's rows. A flagged
+    observation that the catalogue explains is no finding.
     """
     found = find(result)
     flags = Counter(f"{explained(flag, result).kind} flagged" for flag in result.flags)
@@ -32,7 +32,7 @@ def watched(result: RunResult) -> CheckResult:
 
 
 def requirements_of(result: RunResult) -> tuple[Requirement, ...]:
-    """Return what had to happen in the run for it to prove anything."""
+    """Return the events that had to happen for the run to prove anything."""
     acknowledged = result.acknowledged
     return (
         Requirement("records were acknowledged", acknowledged > 0, str(acknowledged)),
@@ -55,7 +55,7 @@ def _probes(result: RunResult) -> Iterator[Requirement]:
 
 
 def steps_of(result: RunResult) -> Iterator[tuple[Step, bool, str]]:
-    """Yield each step, whether it was done, and how it went."""
+    """Yield each step, whether it was done, and its outcome."""
     for step in result.outcome.fired:
         yield step, True, "done"
     for step in result.outcome.missed:
@@ -65,7 +65,7 @@ def steps_of(result: RunResult) -> Iterator[tuple[Step, bool, str]]:
 
 
 def expected_of(found: Found | None, bug: str) -> Expected:
-    """Return what a run, with that planted bug, has shown, as what it must show again."""
+    """Return the result of a run with that planted bug, as the expected result of later runs."""
     if found is None:
         return Expected(Outcome.PASS.value, planted=bug)
     return Expected(Outcome.FAIL.value, found.violation.invariant, found.rows, bug)

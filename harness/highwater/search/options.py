@@ -12,7 +12,7 @@ CORES = os.cpu_count() or 1
 
 
 class Families(StrEnum):
-    """Which faults schedules may have."""
+    """The families of faults that schedules may have."""
 
     PROCESSES = "processes"
     DISKS = "disks"

@@ -1,4 +1,4 @@
-"""Which plan is meant: a seed's, or a plan file's."""
+"""Finds the plan of an argument, a seed or a plan file."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class NoSuchPlan(HarnessError):
 
 
 def plan_of(what: str, preset: Preset | None, family: Families | None) -> Plan:
-    """Return the plan of a seed or of a plan file, which says its preset itself.
+    """Return the plan of a seed or of a plan file; a file names its preset.
 
     Raises:
-        NoSuchPlan: there is no such file, or it is no plan; or an option contradicts it.
+        NoSuchPlan: there is no such file, the file is no plan, or an option contradicts it.
     """
     if what.isdecimal():
         if family is Families.ALL:
@@ -36,7 +36,7 @@ def read_plan(path: Path) -> Plan:
     """Return the plan of a file.
 
     Raises:
-        NoSuchPlan: there is no such file, or it is no plan, or not one for the simulator.
+        NoSuchPlan: there is no such file, or the file is no plan for the simulator.
     """
     try:
         plan = decode_plan(path.read_bytes(), path)

@@ -1,4 +1,4 @@
-"""Which planted bug a run has, and whether its nodes can have it."""
+"""The planted bug of a run, and whether its nodes can have it."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ class PlantsNothing(HarnessError):
 
 
 def check_bug(name: str) -> None:
-    """Raise NoSuchBug unless the name is "" or that of a planted bug."""
+    """Raise NoSuchBug unless the name is "" or a planted bug's."""
     if name and name not in PLANTED:
         known = ", ".join(sorted(PLANTED))
         raise NoSuchBug(f"there is no planted bug {name!r}; there are {known}")
 
 
 def check_planting(name: str, preset: Preset, overrides: Overrides = NO_OVERRIDES) -> None:
-    """Check that nodes of the preset, with these toggles changed, would have the bug.
+    """Check that nodes of the preset with these toggles can have the bug.
 
-    Without this a search would pass, or fail, with a bug that no node had.
+    Otherwise a search would have a result for a bug that no node had.
 
     Raises:
         NoSuchBug: there is no planted bug of that name.
-        PlantsNothing: its toggles change nothing there, or the overrides are no toggles.
+        PlantsNothing: the bug's toggles change nothing there, or the overrides are no toggles.
     """
     check_bug(name)
     if not name or not PLANTED[name].toggles:
@@ -53,7 +53,7 @@ def check_planting(name: str, preset: Preset, overrides: Overrides = NO_OVERRIDE
 
 
 def problems_with_bug(plan: Plan) -> list[str]:
-    """Return why the plan's nodes cannot have the bug that it names; empty when they can."""
+    """Return why the plan's nodes cannot have the plan's bug; empty when they can."""
     try:
         bug_of(plan)
     except HarnessError as error:

@@ -1,7 +1,7 @@
 """Worker processes that run chunks of schedules; a worker that dies or hangs costs one schedule.
 
-Workers are spawned, so that they share nothing with this process, and end with it. Summaries
-arrive as they are made; in which order depends on the machine, what they say does not.
+Workers are spawned, so that they share nothing with this process, and end with it. Summaries arrive
+as they are made; their order depends on the machine, their contents do not.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class _Broke:
-    """What a worker sends when a schedule raised something."""
+    """A worker's message when a schedule raised an exception."""
 
     why: str
 
 
 class _Ready:
-    """What a worker sends first."""
+    """A worker's first message."""
 
 
 class _ChunkDone:
-    """What a worker sends at a chunk's end."""
+    """A worker's message at a chunk's end."""
 
 
 _Message = _Ready | Summary | _Broke | _ChunkDone
@@ -100,7 +100,7 @@ class Pool:
         self._folder.cleanup()
 
     def run(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, Summary | Lost]]:
-        """Yield every schedule's outcome, with what was left of its chunk then.
+        """Yield every schedule's outcome, with the rest of its chunk at that moment.
 
         Raises:
             WorkersCannotStart: processes end before they have begun.
@@ -115,7 +115,7 @@ class Pool:
                     yield from self._hear(worker, todo)
 
     def _give(self, todo: deque[Chunk]) -> None:
-        """Give every idle worker a chunk, making workers while there are fewer than allowed."""
+        """Give every idle worker a chunk; start workers while there are fewer than allowed."""
         for worker in self._workers:
             if todo and worker.chunk is None:
                 self._send(worker, todo.popleft())
@@ -141,7 +141,7 @@ class Pool:
 
     def _send(self, worker: _Worker, chunk: Chunk) -> None:
         worker.chunk = chunk
-        with contextlib.suppress(BrokenPipeError):  # its end is heard of when it is listened to
+        with contextlib.suppress(BrokenPipeError):  # its end is noticed when its pipe is read
             worker.pipe.send(chunk)
 
     def _hear(self, worker: _Worker, todo: deque[Chunk]) -> Iterator[tuple[Chunk, Summary | Lost]]:
@@ -169,7 +169,7 @@ class Pool:
             yield chunk, Lost(chunk.schedules[0], chunk.bug, message.why)
 
     def _bury(self, worker: _Worker) -> str:
-        """Forget a worker that has ended, and return what it died of."""
+        """Remove a worker that has ended, and return the cause of its death."""
         self._workers.remove(worker)
         worker.process.join()
         worker.pipe.close()
@@ -191,7 +191,7 @@ def run_here(chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, Summary | Lost]]:
 @contextlib.contextmanager
 def _interrupts_held() -> Iterator[None]:
     """Delay Ctrl-C; processes that start meanwhile ignore it, and are ended by this one."""
-    resource_tracker.ensure_running()  # starting it would let interrupts pass again
+    resource_tracker.ensure_running()  # starting it would allow interrupts again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield

@@ -1,4 +1,4 @@
-"""Shows on stderr how far a search is: a bar on a terminal, else a line every tenth."""
+"""Shows a search's progress on stderr: a bar on a terminal, else a line every tenth."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from highwater_simulator.search import Kind, Summary
 
 LINES = 10
-"""How many lines a search prints where there is no terminal."""
+"""Lines of progress where there is no terminal."""
 
 
 class SearchProgress:

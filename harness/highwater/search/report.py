@@ -1,4 +1,4 @@
-"""What a search says at its end: one value, printed as tables or as JSON."""
+"""The report of a search: one value, printed as tables or as JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STYLES = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.UNKNOWN
 
 @dataclass(frozen=True, slots=True)
 class FaultCounts:
-    """What became of one kind of fault: done, nobody to act on, its moment never came."""
+    """Counts of one kind of fault: done, without a target, its moment never came."""
 
     fault: str
     fired: int
@@ -60,9 +60,10 @@ class LostReport:
 
 @dataclass(frozen=True, slots=True)
 class SearchReport:
-    """Units: *_s in seconds; percent of the schedules where disks may lose; marks by schedules.
+    """Units: *_s in seconds; percent of the schedules with disk faults; marks by schedules.
 
-    lost: of a campaign the first ones alone; lost_schedules counts all.
+    lost: schedules without an outcome; of a campaign the first ones alone.
+    lost_schedules: the number of all of them.
     """
 
     verdict: Outcome
@@ -89,7 +90,7 @@ class SearchReport:
 
 
 def report_of(found: Search, folder: Path | None = None) -> SearchReport:
-    """Return the search's report; folder is where its plan files are."""
+    """Return the search's report; folder has its plan files."""
     totals, options = found.totals, found.options
     reached = totals.reached_by()
     simulated_s, cpu_s = totals.simulated_ns / _NS_PER_S, totals.cpu_ns / _NS_PER_S

@@ -1,6 +1,6 @@
-"""One schedule as a row of a table: what the workers of a campaign run. Knows no Spark.
+"""One schedule as a row of a table: the work of a campaign's workers, without Spark.
 
-A row says what `highwater sim run` says of the same schedule, by the same functions.
+A row has the result of `highwater sim run` for the same schedule, from the same functions.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _FOUND = (
 class TookTooLong(BaseException):
     """A schedule took too long.
 
-    No Exception: the simulator would take it for a crash of the node that is running.
+    A BaseException: the simulator would take an Exception for a crash of the running node.
     """
 
 
@@ -86,7 +86,7 @@ def _outcome_of(schedule: Schedule, settings: Settings) -> Row:
 
 
 def row_of(summary: Summary, settings: Settings) -> dict[str, Any]:
-    """Return the summary as a row; its plan says what it must show, and of which commit it is."""
+    """Return the summary as a row; its plan names the expected result and the commit."""
     row = _row(summary.schedule, settings) | {
         "outcome": outcome_of(summary),
         "fails_anyway": summary.fails_anyway,
@@ -130,7 +130,7 @@ def outcome_of(summary: Summary) -> str:
 
 
 def _row(schedule: Schedule, settings: Settings) -> dict[str, Any]:
-    """Return the row of a schedule that found and did nothing."""
+    """Return the row of a schedule without faults and violations."""
     return {
         **dict.fromkeys(_FOUND),
         "seed": schedule.seed,
@@ -145,7 +145,7 @@ def _row(schedule: Schedule, settings: Settings) -> dict[str, Any]:
 
 
 def summary_of(row: Row) -> Summary:
-    """Return the summary that a row was made of; marks are counted once each."""
+    """Return the summary from which a row was made; each mark counts once."""
     found = None
     if row["outcome"] in ("fail", "documented"):
         violation = Violation(
@@ -182,7 +182,7 @@ def summary_of(row: Row) -> Summary:
 
 
 def kind_of(text: str) -> Kind:
-    """Return the kind that says this of itself."""
+    """Return the kind of that name."""
     invariant, found, rows = text.removesuffix(")").rpartition(" (row ")
     if not found:
         return Kind(text)
@@ -223,7 +223,7 @@ def shrunk_of(settings: Settings, max_runs: int, given: Row) -> Iterator[Row]:
 def within_cpu(limit_s: float) -> Iterator[None]:
     """Raise TookTooLong once the block has used so much CPU time. For the main thread alone.
 
-    CPU time, since a schedule waits for nothing: a busy machine makes none of them hang.
+    CPU time, since a schedule never waits: on a busy machine none counts as hanging.
     """
     before = signal.signal(signal.SIGPROF, _raise_after(limit_s))
     signal.setitimer(signal.ITIMER_PROF, limit_s, TICK_S)
@@ -231,7 +231,8 @@ def within_cpu(limit_s: float) -> Iterator[None]:
         try:
             yield
         except TookTooLong as error:
-            # What the cut left behind is dropped here, while it is no wonder.
+            # Garbage of the interrupted schedule is collected here, where its warnings are
+            # expected.
             traceback.clear_frames(error.__traceback__)
             gc.collect()
             raise
@@ -242,11 +243,11 @@ def within_cpu(limit_s: float) -> Iterator[None]:
 
 def _raise_after(limit_s: float) -> Callable[[int, FrameType | None], None]:
     def leave(number: int, frame: FrameType | None) -> None:
-        # In others' code, as a collector's callback or a destructor, it might be swallowed: then
-        # the next tick finds ours.
+        # In foreign code, as a collector's callback or a destructor, it might be swallowed: wait
+        # for a tick in our code.
         if frame is not None and frame.f_globals.get("__name__", "").startswith(OURS):
             signal.setitimer(signal.ITIMER_PROF, UNWINDS_WITHIN_S, TICK_S)
-            # It may strike between the making of a coroutine and its first step.
+            # It may be raised between the making of a coroutine and its first step.
             warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
             raise TookTooLong(f"it did not end within {limit_s:g} s of CPU time")
 

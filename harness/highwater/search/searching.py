@@ -1,4 +1,4 @@
-"""Searches: schedules over worker processes, summed up, with whatever failed kept as plan files."""
+"""Searches: schedules on worker processes, summed up; failing plans are kept as files."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from highwater_simulator.generate import Family
 from highwater_simulator.search import Chunk, Summary, Totals, chunks_of, schedules_of
 
 CHUNK_LENGTH = 4
-"""Schedules that a worker is given at a time: enough that it need not wait for more."""
+"""Schedules that a worker gets at a time: enough that it need not wait for more."""
 FEEDBACK_CHUNK_LENGTH = 100
-"""With feedback: a corpus lives as long as its chunk."""
+"""With coverage feedback: a corpus lives as long as its chunk."""
 EXCUSED_PERCENT_MAX = 5.0
 EXCUSED_JUDGED_FROM = 200
-"""Schedules with disk faults, below which the share excused says nothing."""
+"""With fewer schedules with disk faults the share of excused losses says nothing."""
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class Search:
 
     @property
     def excused_percent(self) -> float:
-        """Return in how many of the schedules where disks may lose a loss was excused, percent."""
+        """Return the percentage of excused losses among the schedules with disk faults."""
         of = self._may_lose
         return 100 * self.totals.excused / of if of else 0.0
 
@@ -56,7 +56,7 @@ class Search:
         return sum(by_family[family] for family in Family if family.may_lose)
 
     def reasons(self) -> list[str]:
-        """Return why the search proves nothing; empty when it does."""
+        """Return why the search proves nothing; empty when it proves something."""
         reasons = [f"{lost.schedule}: {lost.why.splitlines()[0]}" for lost in self.lost]
         if self.more_lost:
             reasons.append(f"{self.more_lost:,} more schedules have no outcome")
@@ -82,7 +82,7 @@ def families_of(families: Families) -> tuple[Family, ...]:
 
 
 def search(options: SearchOptions, heard: Callable[[Search, Summary | Lost], None]) -> Search:
-    """Run the schedules, or until the first violation or Ctrl-C; tell of each as it ends.
+    """Run the schedules, or until the first violation or Ctrl-C; report each as it ends.
 
     Raises:
         NoSuchBug, PlantsNothing: no node would have the planted bug of the options.
@@ -124,7 +124,7 @@ def _outcomes(options: SearchOptions) -> Generator[Summary | Lost, None, None]:
 def keep_plan(folder: Path, outcome: Summary | Lost, bug: str, commit: str) -> None:
     """Write the plan of a schedule with a violation, so that it survives generator and search.
 
-    It says what else the run depended on, its planted bug and the code's commit, and what broke.
+    It has the planted bug, the code's commit and the violation.
     """
     if isinstance(outcome, Lost) or outcome.found is None:
         return

@@ -21,7 +21,7 @@ from highwater_simulator.shrink import DoesNotFail, OnProgress, Shrunk, shrink
 
 @dataclass(frozen=True, slots=True)
 class ShrinkReport:
-    """A shrinking for machines. words: what the minimal plan does and breaks."""
+    """A shrinking for machines. words: the minimal plan and its violation in words."""
 
     plan: Path
     is_minimal: bool
@@ -39,7 +39,7 @@ def rows_of(result: RunResult) -> tuple[int, ...]:
 
 
 def shrink_plan(plan: Plan, bug: str, max_runs: int, on_progress: OnProgress) -> Shrunk:
-    """Return the smallest plan found, which names the commit and the violation that it must show.
+    """Return the smallest plan found, with the commit and the expected violation.
 
     bug: the planted bug; "" is the one that the plan itself names, or none.
 
@@ -48,7 +48,7 @@ def shrink_plan(plan: Plan, bug: str, max_runs: int, on_progress: OnProgress) ->
         NoSuchPlan: the plan does not fail.
     """
     planted = bug_of(plan, bug)
-    commit = commit_here()  # before the work: that is the code that was loaded
+    commit = commit_here()  # before the work: the code that was loaded
     try:
         with bug_or_none(planted):
             shrunk = shrink(
@@ -79,5 +79,5 @@ def write_plan_file(plan: Plan, path: Path) -> None:
 
 
 def commands_for(path: Path) -> Sequence[str]:
-    """Return how the plan file is run again; what bug is planted it says itself."""
+    """Return the commands that run the plan file again; the file names its planted bug."""
     return (f"highwater sim replay {path}", f"highwater run {path}")

@@ -1,4 +1,4 @@
-"""Tries a path before hours of work whose result is to be written there."""
+"""Tries a path before hours of work whose result goes there."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from highwater.errors import HarnessError
 
 
 class CannotWrite(HarnessError):
-    """Nothing can be written there; the message says where and why."""
+    """The path cannot be written; the message says why."""
 
 
 def check_can_write(path: Path) -> None:
-    """Open the file for writing, leaving it as it was; folders that lead to it are made.
+    """Open the file for writing without changing it; missing folders are made.
 
     Raises:
         CannotWrite: it cannot be opened.

@@ -1,4 +1,4 @@
-"""Makes the images of containers: nothing changed, nothing built.
+"""Builds the images of containers, each only when a source of it changed.
 
 base.py     the bases: an official image where a registry answers, else Debian's packages
 wheels.py   third-party packages, fetched on the host

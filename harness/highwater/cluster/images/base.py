@@ -1,8 +1,7 @@
 """The base images: official ones where a registry answers, else made from Debian's packages.
 
 The machine's own apt configuration says where packages come from; no address is written here.
-A base is made once: its tag says what it is made of, and while that tag exists nobody asks a
-registry.
+A base is made once: its tag names its contents, and while that tag exists no registry is asked.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _APT_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class BaseSpec:
-    """A base image in its two forms; both have what the Dockerfile on top of it needs."""
+    """A base image in its two forms; both have the packages that the Dockerfile on it needs."""
 
     name: str
     official: str
@@ -74,7 +73,7 @@ def make_base(engine: docker.DockerClient, spec: BaseSpec, say: Say) -> None:
     """Make the base image under spec's tag.
 
     Raises:
-        ImageBuildFailed: no registry answers, and Debian's packages are not to be had either.
+        ImageBuildFailed: neither a registry nor Debian's packages can be reached.
     """
     if _pull(spec.official):
         say(f"{spec.tag()}: from {spec.official}")
@@ -138,7 +137,8 @@ def _make_archive(packages: Sequence[str], archive: Path) -> None:
         f"--include={','.join(packages)}",
         *(f"--dpkgopt=path-exclude={pattern}" for pattern in _EXCLUDED),
         *(f"--aptopt={option}" for option in _apt_options()),
-        # This machine's sources and options served to make the image; they are no part of it.
+        # This machine's sources and options are needed for the build; they are no part of the
+        # image.
         "--customize-hook=rm -rf $1/etc/apt/sources.list* $1/etc/apt/apt.conf.d/99mmdebstrap",
         codename,
         str(archive),
@@ -153,7 +153,7 @@ def _make_archive(packages: Sequence[str], archive: Path) -> None:
 
 
 _INSTALLATION = threading.Lock()
-"""Two bases are made at a time, and apt-get gives up where another one runs."""
+"""Held while apt-get runs: it fails where another one runs, and two bases are made at a time."""
 _APT_INSTALL = (
     *("apt-get", "-o", f"DPkg::Lock::Timeout={APT_LOCK_TIMEOUT_S}"),
     *("install", "--yes", "--no-install-recommends"),

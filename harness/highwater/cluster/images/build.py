@@ -32,12 +32,12 @@ from highwater.project import NODE_LOCK, PIPELINE_LOCK, project_root
 
 Say = Callable[[str], None]
 CONFLICT = 409
-"""What the engine answers when something uses what is to be removed."""
+"""The engine's answer when a container uses the image that is to be removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageListing:
-    """One tag of Highwater's in the engine; current: the checkout's files ask for it."""
+    """One tag of Highwater in the engine; current: it is the tag for the checkout's files."""
 
     tag: str
     image_id: str
@@ -48,9 +48,9 @@ class ImageListing:
 
 
 def ensure_images(engine: docker.DockerClient, say: Say = lambda text: None) -> ImageTags:
-    """Build what is missing of the checkout's images, and return their tags.
+    """Build the missing ones of the checkout's images, and return the tags of all.
 
-    Nothing changed, nothing built: then this reads files and asks the engine twice.
+    If no source changed this only reads files and asks the engine twice.
 
     Raises:
         ImageBuildFailed: one of them could not be made.
@@ -156,9 +156,9 @@ def list_images(engine: docker.DockerClient) -> list[ImageListing]:
 
 
 def prune_images(engine: docker.DockerClient) -> list[str]:
-    """Remove Highwater's tags that the checkout's files do not ask for, and return them.
+    """Remove Highwater's tags that are not current, and return them.
 
-    One that a container uses stays.
+    A tag that a container uses stays.
     """
     removed: list[str] = []
     with _one_builder():
@@ -192,7 +192,7 @@ def _exists(engine: docker.DockerClient, tag: str) -> bool:
 
 
 def _build_node(tags: ImageTags, say: Say) -> None:
-    """Base, then wheels and what they install, then our own packages; a client for this thread."""
+    """Build base, dependencies and node image in this order, with a client for this thread."""
     engine = connect_engine()
     if _exists(engine, tags.node):
         return

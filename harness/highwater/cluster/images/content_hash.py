@@ -1,4 +1,4 @@
-"""Hashes what goes into an image, so that its tag says its content."""
+"""Hashes an image's sources, so that its tag names its content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ IGNORED_SUFFIXES = frozenset({".pyc", ".swp"})
 
 
 def content_hash(parts: Iterable[tuple[str, bytes]]) -> str:
-    """Return a hash of named contents; their order counts, their lengths keep them apart."""
+    """Return a hash of named contents, of their order and lengths too."""
     digest = hashlib.sha256()
     for name, content in parts:
         for field in (name.encode(), content):

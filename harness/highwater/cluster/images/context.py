@@ -23,8 +23,8 @@ _LOG_LINES = 25
 class BuildContext:
     """Files by their name in the context, held in memory.
 
-    An image's tag is its context's hash: it says what the image was built of, even when a file on
-    the disk changes between the two.
+    An image's tag is its context's hash. Both come from the same bytes, even when a file on the
+    disk changes meanwhile.
     """
 
     def __init__(self) -> None:
@@ -41,9 +41,9 @@ class BuildContext:
         return self
 
     def with_folder(self, name: str, folder: Path) -> BuildContext:
-        """Add what the folder holds when the image is built.
+        """Add the folder's files, read when the image is built.
 
-        It is no part of the hash: a file that is must say what the folder holds, as a lock does.
+        They are no part of the hash: another file that is, such as a lock, must determine them.
         """
         self._folders[name] = folder
         return self
@@ -56,7 +56,7 @@ class BuildContext:
         return content_hash([("base", base.encode()), *parts])
 
     def archive(self) -> IO[bytes]:
-        """Return the context as a tar, in a file without a name: it may be as large as Spark."""
+        """Return the context as a tar in an unnamed file, since it may be as large as Spark."""
         file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
         with tarfile.open(fileobj=file, mode="w") as tar:
             for name in sorted(self._files):
@@ -71,7 +71,7 @@ class BuildContext:
 
 
 def _readable(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Return the entry for everybody to read, whatever this user's umask is."""
+    """Return the entry, readable for everybody whatever this user's umask is."""
     entry.mode = 0o755 if entry.isdir() or entry.mode & 0o100 else 0o644
     return entry
 

@@ -1,4 +1,4 @@
-"""Every image's tag, from the content of what goes into it. Reads files; asks no engine."""
+"""Every image's tag, from the content of its sources. Reads files; asks no engine."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SPARK_VARIABLE = "HIGHWATER_SPARK_IMAGE"
 
 @dataclass(frozen=True, slots=True)
 class ImageTags:
-    """The tags that a checkout's files ask for; clusters run `node` and `zookeeper`.
+    """The tags for a checkout's files; clusters run `node` and `zookeeper`.
 
-    contexts: what each image but the bases is built from, by tag; node_deps lacks its wheels and
-    spark its packages, which their locks pin.
+    contexts: the build context of each image but the bases, by tag; without the wheels of node_deps
+    and the packages of spark, which their locks pin.
     """
 
     python_base: str

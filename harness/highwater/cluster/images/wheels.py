@@ -14,7 +14,7 @@ _NEWEST_GLIBC_MINOR = 36
 
 
 def platforms(machine: str) -> list[str]:
-    """Return the platform tags that such a machine's Linux images take, newest first."""
+    """Return the platform tags of wheels for that machine's Linux images, newest first."""
     tags = [f"manylinux_2_{minor}_{machine}" for minor in range(_NEWEST_GLIBC_MINOR, 16, -1)]
     return [*tags, f"manylinux2014_{machine}", f"linux_{machine}"]
 
@@ -33,8 +33,8 @@ def fetch_wheels(lock: Path, folder: Path, *, python_version: str, machine: str)
 def install_packages(lock: Path, folder: Path, *, python_version: str, machine: str) -> None:
     """Put the lock's packages (hashes checked), unpacked, into the folder.
 
-    One that has no wheel, as pyspark, is built here once: pip keeps what it built, so that whoever
-    has installed the lock already does not fetch it again.
+    A package without a wheel, as pyspark, is built here once: pip keeps the wheel, so that a
+    machine that has installed the lock does not download it again.
 
     Raises:
         ImageBuildFailed: pip's last lines.

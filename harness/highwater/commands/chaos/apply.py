@@ -31,7 +31,7 @@ def apply(
     runs: Annotated[Path, typer.Option(file_okay=False, help="Where run folders are.")] = RUNS,
     json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
 ) -> None:
-    """Do one fault, prove it, and take it back after its for_ms, or at Ctrl-C; prove that too."""
+    """Do one fault, and undo it after its for_ms or at Ctrl-C; prove both."""
     parsed = parse_fault(fault)
     cluster = Cluster.attach(run or None)
 
@@ -52,7 +52,7 @@ def apply(
 
 @contextmanager
 def _told_by_interrupt() -> Iterator[threading.Event]:
-    """Give an event that Ctrl-C sets: a fault is never left half done by it."""
+    """Yield an event that Ctrl-C sets, so that no fault stays half done."""
     told = threading.Event()
     before = signal.signal(signal.SIGINT, lambda number, frame: told.set())
     try:

@@ -1,4 +1,4 @@
-"""`highwater chaos heal`: the very command `highwater heal`, beside what it takes back."""
+"""`highwater chaos heal`: the same command as `highwater heal`."""
 
 from __future__ import annotations
 

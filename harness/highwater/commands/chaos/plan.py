@@ -1,4 +1,4 @@
-"""`highwater chaos plan`: from a seed to a plan's file."""
+"""`highwater chaos plan`: writes the plan file of a seed."""
 
 from __future__ import annotations
 

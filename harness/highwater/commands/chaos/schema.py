@@ -12,5 +12,5 @@ def register(app: typer.Typer) -> None:
 
 
 def schema() -> None:
-    """Print the JSON schema of plans' files, for editors; 'validate' says more of one file."""
+    """Print the JSON schema of plan files, for editors; 'validate' also checks a file's meaning."""
     typer.echo(plan_schema(), nl=False)

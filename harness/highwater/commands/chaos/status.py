@@ -1,4 +1,4 @@
-"""`highwater chaos status`: what faults act now, by a run's intent log."""
+"""`highwater chaos status`: the faults that act now, from a run's intent log."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def status(
     runs: Annotated[Path, typer.Option(file_okay=False, help="Where run folders are.")] = RUNS,
     json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
 ) -> None:
-    """Show which faults act now: what was meant or done, and not taken back."""
+    """Show the faults that act now: intended or done, and not undone."""
     up = _runs_up()
     run_id = choose_run(runs, run, up or ())
     path = runs / run_id / INTENTS

@@ -20,9 +20,9 @@ def register(app: typer.Typer) -> None:
 def validate(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The plan's file.")],
 ) -> None:
-    """Say which world can run a plan, whether it keeps the quorum, and why not.
+    """Check which world can run a plan, and whether it keeps the quorum.
 
-    Exit code 0: containers can; 2: it is no plan, or has what they cannot do.
+    Exit code 0: containers can run it; 2: they cannot, or the file is no plan.
     """
     plan = read_plan(file)
     refused, not_simulated = what_stands_against(plan), what_the_simulator_cannot(plan)

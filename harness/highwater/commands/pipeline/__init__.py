@@ -1,6 +1,6 @@
 """`highwater pipeline ...`: many runs checked, measured and reported with Spark.
 
-Spark and what it needs is an extra; it is loaded by the command that needs it.
+Spark with its dependencies is an extra; a command that needs it loads it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def check_extra() -> None:
     """Make sure that the extra is installed.
 
     Raises:
-        HarnessError: it is not.
+        HarnessError: it is not installed.
     """
     missing = [name for name in ("pyspark", "pandas", "pyarrow") if find_spec(name) is None]
     if missing:

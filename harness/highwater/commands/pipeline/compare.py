@@ -36,10 +36,10 @@ def compare(
     master: Master = "local[*]",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say whether runs of one side are slower than those of another, and write a page.
+    """Compare whether runs of one side are slower than those of another, and write a page.
 
-    Ends with 0 when nothing is shown to be slower on side b, with 1 when something is, with 2 when
-    there is not enough to tell or it could not be done.
+    Exit code 0: no measure is shown to be slower on side b; 1: one is; 2: there are too few values,
+    or an error.
     """
     check_extra()
     from highwater.report.pipeline_comparisons import comparison_of_runs

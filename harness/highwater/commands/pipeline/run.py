@@ -1,4 +1,4 @@
-"""`highwater pipeline run`: from folders of runs to a report, in one go."""
+"""`highwater pipeline run`: makes a report of run folders."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ def run(
     master: Master = "local[*]",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Take in the runs, check and measure them, and write a report.
+    """Read the runs into the store, check and measure them, and write a report.
 
-    Ends with 0 when every run passes, with 1 when one fails, with 2 when one is unknown or the
-    report could not be made.
+    Exit code 0: every run passes; 1: one fails; 2: one is unknown, or the report could not be made.
     """
     check_extra()
     from highwater.report.pipeline_runs import report_of_runs

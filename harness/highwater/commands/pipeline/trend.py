@@ -1,4 +1,4 @@
-"""`highwater pipeline trend`: how fast builds fail over, one after the other."""
+"""`highwater pipeline trend`: failover times of builds, in their order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def trend(
 ) -> None:
     """Show failover times and latency by build, in the order in which builds were first run.
 
-    Ends as compare does for the last build beside the one before; with 2 when there is one alone.
+    Exit codes are those of compare, for the last build beside the one before; 2: one build alone.
     """
     check_extra()
     from highwater.report.pipeline_comparisons import trend_of_builds

@@ -1,6 +1,6 @@
-"""`highwater sim ...`: the same node code in virtual time. Each command is a module in here.
+"""`highwater sim ...`: the node code in virtual time. Each command is a module of this package.
 
-The simulator is loaded by the command that needs it, not by `highwater --help`.
+A command that needs the simulator loads it; `highwater --help` does not.
 """
 
 from __future__ import annotations

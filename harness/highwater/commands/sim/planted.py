@@ -39,7 +39,7 @@ def planted(
 ) -> None:
     """List the planted bugs, or measure how many schedules it takes to find them.
 
-    Ctrl-C ends a measurement with the table of the hunts that are over by then.
+    Ctrl-C ends a measurement with the table of the finished hunts.
     """
     from highwater.search import hunting
     from highwater.search.writable import check_can_write

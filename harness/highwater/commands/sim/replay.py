@@ -1,4 +1,4 @@
-"""`highwater sim replay`: one schedule again, to the byte, with a line for each event."""
+"""`highwater sim replay`: one schedule again, byte for byte, with a line for each event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`highwater sim run`: seeded fault schedules by the thousand."""
+"""`highwater sim run`: thousands of fault schedules from seeds."""
 
 from __future__ import annotations
 

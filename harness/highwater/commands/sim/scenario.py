@@ -1,4 +1,4 @@
-"""`highwater sim scenario`: a plan that is kept as a test."""
+"""`highwater sim scenario`: keeps a plan as a test."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def scenario(
     folder: Annotated[Path, typer.Option(file_okay=False, help="Where it is kept.")] = FOLDER,
     force: Annotated[bool, typer.Option("--force", help="Replace one of that name.")] = False,
 ) -> None:
-    """Run the plan, and write it with what the run showed as a scenario that tests hold it to."""
+    """Run the plan, and write it with its result as a scenario, whose result tests compare."""
     from highwater.runs.plans.scenarios import make_scenario
     from highwater.search.plans import read_plan
     from highwater.search.shrinking import write_plan_file

@@ -1,4 +1,5 @@
-"""`highwater sim shrink`: what is left of a failing schedule when all that is not needed is cut."""
+"""`highwater sim shrink`: removes all parts of a failing schedule that its failure does not
+need."""
 
 from __future__ import annotations
 
@@ -44,11 +45,10 @@ def shrink(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
-    """Cut a failing seed or plan file down to a minimal plan, and say in words what it does.
+    """Shrink a failing seed or plan file to a minimal plan, and print it in words.
 
-    Ends with 0 when nothing more can be left out, with 1 when its runs were used up before, with
-    130 when Ctrl-C ended it (the plan written is the best until then), with 2 when there is
-    nothing to shrink.
+    Exit code 0: nothing more can be removed; 1: the runs were used up before; 130: Ctrl-C ended it
+    (the smallest plan so far is written); 2: the plan does not fail.
     """
     from highwater.search import shrinking
     from highwater.search.plans import plan_of
@@ -90,7 +90,7 @@ def _exit_code(shrunk: Shrunk) -> int:
 
 @contextmanager
 def _progress(steps: str, max_runs: int) -> Iterator[OnProgress]:
-    """Show on stderr what is tried: a bar on a terminal, else a line for each kind of change."""
+    """Show the progress on stderr: a bar on a terminal, else a line for each kind of change."""
     with Progress(
         SpinnerColumn(),
         TextColumn("{task.fields[steps]} left, trying less of: {task.description}"),

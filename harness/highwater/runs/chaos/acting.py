@@ -1,4 +1,4 @@
-"""Which faults act now, by a run's intent log alone: those whose end it does not tell."""
+"""The faults that act now: those without an end in the run's intent log."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from highwater.errors import NoSuchRun
 from highwater_chaos.faults import Fault
 
 OPEN_PHASES = ("intended", "acting", "reverting", "not_reverted")
-"""After which a fault may act."""
+"""The phases after which a fault may act."""
 
 
 def choose_run(runs: Path, asked: str, up: Sequence[str]) -> str:
-    """Return the run whose faults are meant: the one asked for, else the only one that is up.
+    """Return the named run, else the only one that is up.
 
-    When no cluster is up, the newest run in the folder.
+    When no cluster is up, return the newest run in the folder.
 
     Raises:
         NoSuchRun: several are up.
@@ -31,7 +31,7 @@ def choose_run(runs: Path, asked: str, up: Sequence[str]) -> str:
 
 
 class IntentLine(msgspec.Struct, frozen=True):
-    """One line of the log, as far as it is read; fields that are not known are skipped."""
+    """One line of the log; unknown fields are skipped."""
 
     at_ns: int
     number: int
@@ -45,11 +45,11 @@ class IntentLine(msgspec.Struct, frozen=True):
 def read_intents(path: Path) -> list[IntentLine]:
     """Return the log's lines, in order.
 
-    A last line that its writer did not finish is left out: what it was to tell was not done.
+    An unfinished last line is left out: its phase had not begun.
 
     Raises:
         OSError: there is no such file.
-        msgspec.DecodeError: another line is none of the log's.
+        msgspec.DecodeError: another line is malformed.
     """
     lines = path.read_bytes().split(b"\n")[:-1]  # the last is "", or was not finished
     return [msgspec.json.decode(line, type=IntentLine) for line in lines]
@@ -57,7 +57,11 @@ def read_intents(path: Path) -> list[IntentLine]:
 
 @dataclass(frozen=True, slots=True)
 class ActingFault:
-    """A fault that may act. phase: its last; since_ns: when it was intended, the run's time."""
+    """A fault that may act.
+
+    phase: its last one.
+    since_ns: when it was intended, in the run's time.
+    """
 
     number: int
     fault: Fault

@@ -28,10 +28,11 @@ _ELECTED = (EventKind.BECAME_LEADER, EventKind.LEADER_ELECTED)
 class Detection:
     """One run of a plan that has a bug, or of one that has none (bug "").
 
-    Units: seconds. to_verdict_s: from the run's start, with bringing the cluster up and stopping
-    it. to_violation_s: from the first fault that was proven to the moment at which the violation
-    happened; None where only the logs at the end show it, or where it happened before that proof.
-    named: the invariants that were broken.
+    Units: seconds.
+    to_verdict_s: the whole run, with start and stop of the cluster.
+    to_violation_s: from the proof of the first fault to the violation; None where only the logs at
+    the end show it, or where it happened before that proof.
+    named: the violated invariants.
     """
 
     bug: str
@@ -51,7 +52,7 @@ class Detection:
 
 
 def detect(plan: Plan, run: Callable[[Plan], PlanResult]) -> Detection:
-    """Run the plan once, and return how that went; run leaves its folder in place."""
+    """Run the plan once, and return the result; the run's folder stays."""
     expected = plan.expected
     invariant = "" if expected is None else expected.invariant
     began_s = time.monotonic()
@@ -85,12 +86,14 @@ def first_violation_ns(
     reads: Sequence[HistoryEvent],
     since_ns: int,
 ) -> int | None:
-    """Return when the first of the findings came about, None where no event tells.
+    """Return the time of the first violation among the findings, None where no event shows it.
 
-    Units: all times from the run's start. A record is lost (I1, I4) when a leader begins without
-    it, a log is cut (I11) or an epoch is given twice (I7) when that is traced, and what must not
-    be read is (I9) when a consumer has it; before since_ns nothing is looked for. Logs that differ
-    (I3) are seen at the end.
+    Units: all times from the run's start; earlier ones than since_ns are ignored. A violation
+    happens
+    - of I1 and I4: when a leader begins without the lost record;
+    - of I7 and I11: when the second leader of an epoch, or the truncation, is traced;
+    - of I9: when a consumer has read the record;
+    - of I3: at the end, where the logs are compared.
     """
     found: list[int] = []
     for finding in findings:
@@ -103,7 +106,7 @@ def first_violation_ns(
 def _times(
     finding: Finding, events: Sequence[tuple[int, TraceEvent]], reads: Sequence[HistoryEvent]
 ) -> Iterator[int]:
-    """Yield when what the finding tells may have come about, in order."""
+    """Yield the times at which the finding's violation may have happened, in order."""
     place = finding.topic, finding.partition, finding.offset
     match finding.invariant:
         case "I1" | "I4":
@@ -123,7 +126,7 @@ def _times(
 
 
 def _repeated_epochs(events: Sequence[tuple[int, TraceEvent]]) -> Iterator[int]:
-    """Yield when an epoch that one broker had led was another's."""
+    """Yield the times at which a second broker began to lead an epoch."""
     leaders: dict[int | None, int] = {}
     for ns, event in events:
         if event.kind in _ELECTED:
@@ -141,7 +144,7 @@ def _first_proven_ns(folder: Path) -> int | None:
 
 
 def _by_run_time(folder: Path, traces: Sequence[TraceEvent]) -> list[tuple[int, TraceEvent]]:
-    """Return the events by the time since the run's start: nodes trace wall clocks, of one host.
+    """Return the events by the time since the run's start; all nodes have one host's wall clock.
 
     Raises:
         BadDocument: the folder does not say when the run began.

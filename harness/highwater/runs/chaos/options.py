@@ -75,10 +75,10 @@ def wanted_of(
     guard: bool,
     without: list[Kind] | None,
 ) -> Wanted:
-    """Return what is asked for.
+    """Return the options as a request for a plan.
 
     Raises:
-        HarnessError: there can be no such plan.
+        HarnessError: no plan can have these options.
     """
     try:
         return Wanted(

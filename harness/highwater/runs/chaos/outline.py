@@ -1,4 +1,4 @@
-"""Says of a plan, without a cluster, what would act on what and when, and what stands against it.
+"""A plan in words, without a cluster: its steps, their times and targets, and obstacles.
 
 No I/O.
 """
@@ -21,7 +21,7 @@ def what_stands_against(plan: Plan) -> list[str]:
 
 
 def outline(plan: Plan) -> Iterator[str]:
-    """Yield the cluster and its load, each step's time, deed and object, and who is out at once."""
+    """Yield the cluster, its load, each step's time, fault and target, and nodes out at once."""
     steps = len(plan.steps)
     said = list(say_plan(plan))
     yield from said[: len(said) - steps - 1]
@@ -32,7 +32,7 @@ def outline(plan: Plan) -> Iterator[str]:
 
 
 def about_quorum(plan: Plan) -> Iterator[str]:
-    """Yield whether the quorum is kept, and when it is not."""
+    """Yield whether the quorum is kept, and the times at which it is not."""
     problems = problems_with_quorum(plan)
     if problems:
         yield from problems
@@ -41,7 +41,7 @@ def about_quorum(plan: Plan) -> Iterator[str]:
 
 
 def notes(plan: Plan) -> Iterator[str]:
-    """Yield in what a run on containers is not the plan's."""
+    """Yield the differences between the plan and its run on containers."""
     for difference in differences(plan):
         yield f"unlike the plan: {difference}"
 

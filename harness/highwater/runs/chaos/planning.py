@@ -1,4 +1,4 @@
-"""From what the command line asks for to a plan, and what the simulator makes of one."""
+"""Makes a plan from the command line's options, and checks it for the simulator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def plan_of(wanted: Wanted) -> Plan:
     """Return the plan of a seed and its options; equal ones give equal plans.
 
     Raises:
-        HarnessError: no fault of the wanted kinds fits into it.
+        HarnessError: no fault of these kinds fits into it.
     """
     from highwater_simulator.rng import SeededRng
 
@@ -35,10 +35,10 @@ def what_the_simulator_cannot(plan: Plan) -> list[str]:
 
 
 def duration_ms(text: str) -> int:
-    """Return what "60s", "1.5m" or "20000ms" says.
+    """Return the duration in ms of "60s", "1.5m" or "20000ms".
 
     Raises:
-        HarnessError: it is no length of time.
+        HarnessError: the text is no duration.
     """
     parsed = _DURATION.fullmatch(text.strip())
     if parsed is None:

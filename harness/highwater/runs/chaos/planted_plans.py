@@ -1,4 +1,4 @@
-"""For known mistakes in the nodes: the plan under which each shows, and by which check.
+"""For each planted bug in the nodes: a plan that shows it, and the check that finds it.
 
 The same plans without a mistake must pass.
 """
@@ -21,26 +21,29 @@ from highwater_chaos.plan import (
 
 _SESSION = {"session_timeout_ms": 2_000}
 _LONG_MS, _SHORT_MS = 10_000, 1_500
-"""How long a member may lag: longer than the cuts, or shorter."""
+"""How long an ISR member may lag: longer than the cuts last, or shorter."""
 _WORKLOAD = Workload(
     (Topic(min_insync_replicas=2),),
     (Producer(rate_per_s=100, max_in_flight=5), Producer(rate_per_s=100, max_in_flight=5)),
     (Consumer(),),
 )
-"""Two producers: what they send anew comes in another order, so it hides nothing that was lost."""
+"""Two producers: their retries arrive in another order, so that they cannot hide lost records."""
 _LEADER = "leader of t-0"
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What a cluster is put through. lag_ms: how long a follower may lag and stay in the ISR."""
+    """The faults of a cluster and its settings.
+
+    lag_ms: how long a follower may lag and stay in the ISR.
+    """
 
     title: str
     steps: tuple[Step, ...]
     lag_ms: int
 
     def plan(self, bug: str = "", invariant: str = "") -> Plan:
-        """Return the plan with the planted bug; "" plants none, and the run must pass."""
+        """Return the plan with the planted bug; with "", no bug, its run must pass."""
         return Plan(
             seed=1,
             title=self.title,
@@ -64,7 +67,7 @@ KILLED_WITH_A_TAIL = Circumstances(
     ),
     _LONG_MS,
 )
-"""The leader takes records that no follower gets, and is killed while they are its alone."""
+"""The leader appends records that no follower gets, and is killed while it alone has them."""
 
 _ONLY_THE_SLOWEST_LEFT = (
     Step(1_500, f.Cut(_LEADER, "last follower of t-0", "replication", True, 8_000)),
@@ -90,7 +93,7 @@ SILENT_LEFT = Circumstances(
 
 @dataclass(frozen=True, slots=True)
 class PlantedPlan:
-    """A planted bug, what brings it out, and the invariant that the check named for it tells."""
+    """A planted bug, the circumstances that show it, and the invariant that it violates."""
 
     bug: str
     circumstances: Circumstances
@@ -111,4 +114,4 @@ PLANTED_PLANS = (
     PlantedPlan("election_outside_isr", SLOWEST_OUT_OF_SYNC_LEFT, "I1"),
 )
 CONTROLS = (KILLED_WITH_A_TAIL, SLOWEST_OUT_OF_SYNC_LEFT)
-"""What is run without a bug too."""
+"""The circumstances that are also run without a bug."""

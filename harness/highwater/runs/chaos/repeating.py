@@ -1,4 +1,4 @@
-"""Runs one plan several times: to count how it ends, or until a run proves something."""
+"""Runs one plan several times: to count its verdicts, or until one is not unknown."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def repeat(times: int, run: Callable[[int], PlanResult]) -> list[PlanResult]:
 def until_known(
     tries: int, run: Callable[[], PlanResult], say: Callable[[str], None]
 ) -> PlanResult:
-    """Return the first result that is no unknown, else that of the last of so many tries.
+    """Return the first result that is not unknown, else the last one of so many tries.
 
-    A run that is unknown proves nothing, neither good nor bad: on a busy machine a fault may not
-    be proven in its time. One that failed is never tried again.
+    On a busy machine a fault may not be proven in time, and then a run proves nothing. A failed run
+    is never repeated.
     """
     for left in range(tries - 1, -1, -1):
         result = run()
@@ -34,11 +34,11 @@ def until_known(
 
 
 def counted_outcomes(results: Sequence[PlanResult]) -> dict[Outcome, int]:
-    """Return how often which verdict came, the worst first; those that did not are left out."""
+    """Return how often each verdict came, the worst first, without those that did not come."""
     counts = Counter(result.verdict.outcome for result in results)
     return {outcome: counts[outcome] for outcome in _WORST_FIRST if outcome in counts}
 
 
 def worst(results: Sequence[PlanResult]) -> Outcome:
-    """Return fail if any failed, else unknown if any is."""
+    """Return fail if a run failed, else unknown if one is unknown, else pass."""
     return next(iter(counted_outcomes(results)))

@@ -1,4 +1,4 @@
-"""Does one fault to a cluster that stays, and takes it back after its time or when told to."""
+"""Does one fault to a cluster that stays up, and undoes it after its time or on request."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ from highwater_checker.run_folder.names import INTENTS
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A fault that was done and taken back. node: on whom, None for several; proof: as seen."""
+    """A fault that was done and undone.
+
+    node: its target, None for several.
+    """
 
     run: str
     fault: Fault
@@ -36,10 +39,10 @@ class Applied:
 
 
 def parse_fault(text: str) -> Fault:
-    """Return the fault that the JSON says.
+    """Return the fault of the JSON text.
 
     Raises:
-        HarnessError: it says none.
+        HarnessError: the JSON is no fault.
     """
     try:
         fault: Fault = msgspec.json.decode(text, type=Fault)
@@ -55,12 +58,12 @@ def apply_one(
     told: threading.Event,
     acts: Callable[[Done], None] = lambda done: None,
 ) -> Applied:
-    """Do the fault, and take it back after its for_ms or once `told` is set; prove both.
+    """Do the fault, and undo it after its for_ms or once `told` is set; prove both.
 
-    It is written to runs/<run>/intent.jsonl before it is done. acts: called once it acts.
+    Its intent is written to runs/<run>/intent.jsonl first. acts: called once the fault acts.
 
     Raises:
-        HarnessError: it is not for this cluster, was not done, or was not taken back.
+        HarnessError: the fault is not possible here, was not done, or was not undone.
     """
     _refuse_impossible(cluster, fault)
     names = {spec.name: int(spec.node_id) for spec in cluster.topology.nodes()}
@@ -97,7 +100,7 @@ def _refuse_impossible(cluster: Cluster, fault: Fault) -> None:
         brokers=cluster.topology.brokers, controllers=cluster.topology.controllers
     )
     plan = Plan(seed=0, topology=topology, steps=(Step(0, fault),))
-    # Its default topic has three replicas, which is no concern of this fault's.
+    # The default topic has three replicas, which does not matter for this fault.
     problems = [each for each in problems_of(plan) if each.startswith("step")]
     if problems := problems + unsupported(plan):
         raise HarnessError("\n".join(problems))

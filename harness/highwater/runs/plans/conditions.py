@@ -1,4 +1,4 @@
-"""What a plan's words mean in a cluster that is seen from outside: by looks and trace events."""
+"""Finds a plan's nodes and conditions in looks at a cluster and in trace events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from highwater_core.ids import TopicPartition
 
 
 def find_node(look: Look, names: Mapping[str, int], words: str) -> int | None:
-    """Return the id of the node that the words mean in this look, None when none is that."""
+    """Return the id of the node that the words name in this look, None when there is none."""
     if words == "active controller":
         active = active_controller(look)
         return None if active is None else int(active.node_id)
@@ -35,9 +35,9 @@ def _leader_or_follower(look: Look, role: str, at: TopicPartition) -> int | None
 
 
 def holds(look: Look, when: When) -> bool:
-    """Return whether the state is so in this look.
+    """Return whether the condition holds in this look.
 
-    A look asks one node after another: a log that grows meanwhile makes followers seem behind.
+    A look asks one node after another, so a log that grows meanwhile makes followers seem behind.
     """
     at = TopicPartition.named(when.partition)
     leadership = leaderships(look).get(at)
@@ -69,7 +69,7 @@ class Waiting:
     seen: int = 0
 
     def is_met(self, look: Look, events: tuple[TraceEvent, ...], names: Mapping[str, int]) -> bool:
-        """Take in what is new, and return whether the condition is met now."""
+        """Take new looks and events, and return whether the condition is met now."""
         if self.when.state is not Observed.EVENT:
             return holds(look, self.when)
         self.seen += sum(self._is_awaited(event, look, names) for event in events)

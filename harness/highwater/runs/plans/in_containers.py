@@ -46,22 +46,22 @@ from highwater_core.ids import TopicPartition
 CREATED_WITHIN_S = 60.0
 SETTLE_WITHIN_S = 60.0
 SETTLE_BROKEN_WITHIN_S = 15.0
-"""For a cluster that is to break: it may never come to rest, and is judged by what it did."""
+"""For a cluster with a planted bug, which may never settle; it is judged by its evidence alone."""
 WRITE_ON_S = 0.4
-"""How long clients go on writing once all is healed, as in the simulator."""
+"""How long clients go on writing once all faults are undone, as in the simulator."""
 STOP_MARGIN_S = 20.0
 READ_WITHIN_S = 60.0
 LEAST_SHARE_ACKNOWLEDGED = 0.1
-"""Of the records that a run without faults would acknowledge; below it little is proven."""
+"""Of the records that a run without faults would acknowledge; with fewer a run proves little."""
 
 _STOPPED_BY = (
     NeverHappened, LoadFailed, ProberDied, ImageBuildFailed, NotInNamespace, NotProven,
 )  # fmt: skip
-"""What ends a run before its plan does: the verdict is unknown, and says which."""
+"""Errors that end a run early: its verdict is unknown, and names the error."""
 
 
 class Unsupported(HarnessError):
-    """Containers cannot do what the plan asks for."""
+    """Containers cannot do a step of the plan."""
 
 
 def check_supported(plan: Plan) -> Topology:
@@ -79,9 +79,9 @@ def check_supported(plan: Plan) -> Topology:
 def run_in_containers(
     plan: Plan, folder: RunFolder, screen: Screen, client: ClientKind = ClientKind.OWN
 ) -> PlanResult:
-    """Run the plan, and return its verdict; the cluster is gone afterwards, come what may.
+    """Run the plan, and return its verdict; the cluster is always removed afterwards.
 
-    client: who writes and reads.
+    client: the library of producers and consumers.
 
     Raises:
         Unsupported: the plan has something that containers cannot do; nothing was started.
@@ -110,7 +110,7 @@ def run_in_containers(
 
 
 class _Run:
-    """One plan upon a running cluster, with what it leaves for the verdict."""
+    """One plan on a running cluster, with the evidence for its verdict."""
 
     def __init__(
         self, plan: Plan, folder: RunFolder, screen: Screen, cluster: Cluster, client: ClientKind
@@ -146,7 +146,7 @@ class _Run:
     # ------------------------------------------------------------ phases
 
     def play(self) -> None:
-        """Do everything that the plan says; what goes wrong becomes an unmet requirement."""
+        """Do all of the plan; an error becomes an unmet requirement."""
         job = LoadJob(
             bootstrap=tuple(
                 self._cluster.external_endpoint(b) for b in self._cluster.topology.broker_ids
@@ -274,7 +274,7 @@ class _Run:
     # ------------------------------------------------------------ verdict
 
     def conclude(self, notes: tuple[str, ...]) -> PlanResult:
-        """Judge what the run left behind, and write the verdict and the report."""
+        """Judge the run's evidence, and write the verdict and the report."""
         folder = self._folder
         for done in self._steps:
             self._require(f"done: {say_step(done.step)}", done.has_fired, str(done))
@@ -290,7 +290,7 @@ class _Run:
         return conclude(folder, self._plan, False, list(self._marks()), changes, notes, steps)
 
     def _marks(self) -> Iterator[Fault]:
-        """Yield what was done to the cluster, and when it acted."""
+        """Yield the faults and the times at which they acted."""
         for done in self._steps:
             if done.acted_ms is not None:
                 yield Fault(self._begin_s + done.acted_ms / 1000, done.deed)

@@ -1,4 +1,4 @@
-"""Runs a plan in the simulator, and leaves a run folder as a run on containers does."""
+"""Runs a plan in the simulator, and writes a run folder like that of a run on containers."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def check_simulated(plan: Plan) -> None:
 class Simulated:
     """A plan's run whose evidence is in its folder.
 
-    marks: what was done to the cluster, and when.
-    changes: the leader changes that the run had to show.
+    marks: faults and their times.
+    changes: the leader changes that had to happen.
     """
 
     result: RunResult
@@ -89,7 +89,7 @@ def run_in_simulator(plan: Plan, folder: RunFolder, screen: Screen) -> PlanResul
 
 
 def simulate(plan: Plan, folder: RunFolder, screen: Screen, bug: str) -> Simulated:
-    """Run the plan with that planted bug, "" for none, and write what the judge reads."""
+    """Run the plan with that planted bug, "" for none, and write the judge's evidence."""
     write_plan(folder, plan)
 
     def write_end(world: World, healed: Core | None) -> None:
@@ -115,7 +115,7 @@ def simulate(plan: Plan, folder: RunFolder, screen: Screen, bug: str) -> Simulat
 
 
 def _steps_done(result: RunResult) -> list[StepDone]:
-    """Return the steps that acted, with the nodes that the trace has of them."""
+    """Return the steps that acted, with their target nodes from the trace."""
     notes = (entry.event for entry in result.trace.entries if isinstance(entry.event, Note))
     nodes = {note.what: note.detail.get("on") for note in notes if note.who == "plan"}
     fired = zip(result.outcome.fired, result.outcome.fired_at_ms, strict=True)
@@ -126,14 +126,14 @@ def _steps_done(result: RunResult) -> list[StepDone]:
 
 
 def _session_timeout_ms(plan: Plan) -> int:
-    """Return the longest session timeout of its nodes."""
+    """Return the longest session timeout of the plan's nodes."""
     settings = plan.topology.broker_settings, plan.topology.controller_settings
     return max(each.get(_SESSION, _UNSET_SESSION_MS) for each in settings)
 
 
 def _write_evidence(folder: RunFolder, result: RunResult) -> None:
-    """Write what was promised and seen, each client's history and each node's trace, and the one
-    trace as it is read."""
+    """Write promises, looks, each client's history, each node's trace, and the trace of all
+    nodes."""
     folder.write(PROMISES, promises_in_simulator(result.plan))
     folder.write(WATCHED, watched(result))
     folder.write(EXCUSED, tuple(Excused(*at, start) for at, start in result.excused))

@@ -1,4 +1,4 @@
-"""What must have changed its leader for a plan's run to prove anything, and how long that took.
+"""The partitions that must have changed their leader for a run to prove anything, and how soon.
 
 No I/O.
 """
@@ -29,8 +29,10 @@ _MS = 1_000_000
 class LeaderChange:
     """A partition whose leader a fault must have changed.
 
-    after: the first other leader seen, None if there was none. acted_ns, seen_ns: the run's times
-    at which the fault acted and that leader was seen; without one, at which it should have been.
+    Units: ns from the run's start.
+    after: the first other leader seen, None if there was none.
+    acted_ns: when the fault acted.
+    seen_ns: when that leader was seen; without one, by when it should have been.
     """
 
     before: Leadership
@@ -49,7 +51,7 @@ class LeaderChange:
         )
 
     def gap(self, acknowledged: Sequence[Acknowledged]) -> Gap | None:
-        """Return how long the partition's clients had no acknowledgement meanwhile."""
+        """Return the longest time without an acknowledgement of the partition meanwhile."""
         at = self.before.topic_partition
         return longest_gap(
             acknowledged, at.topic, at.partition, start_ns=self.acted_ns, end_ns=self.seen_ns
@@ -63,9 +65,9 @@ def takeovers(
     begin_ns: int,
     session_timeout_ms: int,
 ) -> tuple[list[LeaderChange], list[Requirement]]:
-    """Return the leader changes that the run must show, and all that takeovers require of it.
+    """Return the leader changes that the run must show, and its requirements about takeovers.
 
-    The plan may demand that a number of them could be judged. The rest is as for leader_changes.
+    The plan may require a least number of them. The arguments are those of leader_changes.
     """
     seen = steps, looks, begin_ns, session_timeout_ms, plan.quiet_after_ms
     changes, of_controllers = list(leader_changes(*seen)), list(controller_changes(*seen))
@@ -87,13 +89,14 @@ def leader_changes(
 ) -> Iterator[LeaderChange]:
     """Yield, for each fault that must have changed a leader, whether it did.
 
-    It must when it took a broker out, or kept ZooKeeper from hearing of it, for two session
-    timeouts, and the broker led a partition whose ISR had another member to which nothing was done
-    and that went on all that time, and so did ZooKeeper: without it no session ends and nobody is
-    elected.
+    A leader must change when all of this holds for two session timeouts:
+    - the fault took a broker out, or cut it off from ZooKeeper;
+    - the broker led a partition whose ISR had another member, which answered and had no fault;
+    - ZooKeeper answered: without it no session expires and no leader is elected.
+
     looks: in order.
-    begin_ns: when the plan's time began in theirs.
-    quiet_after_ms: when all that still acts is healed, in the plan's time.
+    begin_ns: the start of the plan's time, by the looks' clock.
+    quiet_after_ms: when all faults are undone, in the plan's time.
     """
     session_ns = session_timeout_ms * _MS
     for done in steps:
@@ -132,8 +135,9 @@ def controller_changes(
 ) -> Iterator[Requirement]:
     """Yield, for each kill of an active controller, whether another one was active after it.
 
-    It must be when the killed one is away for two session timeouts, and meanwhile another one goes
-    on and nothing else is done but to brokers. The rest is as for leader_changes.
+    There must be one when the killed one is down for two session timeouts, and meanwhile another
+    controller answers and there are no faults but to brokers. The arguments are those of
+    leader_changes.
     """
     session_ns = session_timeout_ms * _MS
     for done in steps:
@@ -176,19 +180,19 @@ def _is_controller(node: int) -> bool:
 
 
 def _hits_more_than_brokers(done: StepDone) -> bool:
-    """Return whether it may have acted on a controller, ZooKeeper or a link."""
+    """Return whether the step may have acted on a controller, ZooKeeper or a link."""
     if isinstance(done.step.do, f.KillClient):
         return False
     return done.node is None or _is_controller(done.node)
 
 
 def _besides(done: StepDone, steps: Sequence[StepDone], session_timeout_ms: int) -> list[StepDone]:
-    """Return the other steps that acted while somebody had to take over."""
+    """Return the other steps that acted during the takeover."""
     return [each for each in steps if each is not done and _overlap(done, each, session_timeout_ms)]
 
 
 def _overlap(done: StepDone, other: StepDone, session_timeout_ms: int) -> bool:
-    """Return whether the other one acted while somebody had to take over, if it did at all."""
+    """Return whether the other step acted during the takeover."""
     if not other.has_fired or other.acted_ms is None or done.acted_ms is None:
         return False
     for_ms: int | None = getattr(other.step.do, "for_ms", None)
@@ -198,7 +202,7 @@ def _overlap(done: StepDone, other: StepDone, session_timeout_ms: int) -> bool:
 
 
 def _ends_a_session(done: StepDone, session_timeout_ms: int, quiet_after_ms: int) -> bool:
-    """Return whether it acted for so long; at quiet_after_ms it was healed at the latest."""
+    """Return whether the step acted for so long; at quiet_after_ms it was undone at the latest."""
     fault = done.step.do
     if not done.has_fired or not isinstance(fault, _SILENCING):
         return False
@@ -209,14 +213,13 @@ def _ends_a_session(done: StepDone, session_timeout_ms: int, quiet_after_ms: int
 
 
 def _meanwhile(looks: Sequence[Look], acted_ns: int, session_ns: int) -> list[Look]:
-    """Return the looks from a session timeout before it until a change is sure."""
+    """Return the looks from one session timeout before the fault until a change is sure."""
     sure_ns = acted_ns + SURE_AFTER_SESSIONS * session_ns
     return [look for look in looks if acted_ns - session_ns <= look.time_ns <= sure_ns]
 
 
 def _led(looks: Iterable[Look]) -> dict[TopicPartition, Leadership]:
-    """Return who led each partition last; looks that an asked node did not answer in time tell
-    nothing of it."""
+    """Return the last leader of each partition, from the looks that the node answered."""
     found: dict[TopicPartition, Leadership] = {}
     for look in looks:
         found |= leaderships(look)
@@ -224,7 +227,7 @@ def _led(looks: Iterable[Look]) -> dict[TopicPartition, Leadership]:
 
 
 def _goes_on(node: NodeId, looks: Sequence[Look], session_ns: int) -> bool:
-    """Return whether it answered, and never left looks unanswered for as long as half a session."""
+    """Return whether the node answered, without a pause of half a session timeout."""
     answered_ns = looks[0].time_ns
     for look in looks:
         if look.nodes.get(node) is not None:
@@ -237,7 +240,7 @@ def _goes_on(node: NodeId, looks: Sequence[Look], session_ns: int) -> bool:
 def _successor(
     before: Leadership, looks: Sequence[Look], acted_ns: int
 ) -> tuple[Leadership | None, int]:
-    """Return the first other leader of a later epoch, and when it was seen; None and 0 without."""
+    """Return the first other leader of a later epoch, and its time; None and 0 without one."""
     for look in looks:
         found = leaderships(look).get(before.topic_partition)
         if look.time_ns <= acted_ns or found is None:

@@ -1,8 +1,8 @@
 """The plan's clients as a process beside the harness: `python -m highwater_client`, or stock ones.
 
-They can be killed and started again. Each incarnation writes histories of its own, under names of
-its own and with values of its own; what it had asked for when it died is in them, for each line
-reaches the system before anything is sent.
+They can be killed and started again. Each incarnation has histories and values of its own, under
+names of its own. A request is in the history before it is sent, so a killed client's last requests
+are there too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STARTS_WITHIN_S = 20.0
 
 
 class LoadFailed(HarnessError):
-    """The clients could not do what they were told, or their process ended."""
+    """The clients could not carry out a command, or their process ended."""
 
 
 class LoadProcess:
@@ -45,7 +45,7 @@ class LoadProcess:
         self._kind = kind
         self._lock = threading.Lock()
         self._past = LoadReport()
-        """What those that were killed told last, together."""
+        """The last reports of the killed incarnations, summed up."""
         self._now = _Incarnation(job, folder, kind)
 
     def __enter__(self) -> LoadProcess:
@@ -56,23 +56,23 @@ class LoadProcess:
 
     @property
     def latest(self) -> LoadReport:
-        """What the clients told last, all incarnations together."""
+        """The clients' last report, summed up over all incarnations."""
         return _sum(self._past, self._now.latest)
 
     def tell(self, command: str) -> None:
-        """Give a command without waiting for its end."""
+        """Send a command without waiting for its end."""
         self._now.tell(command)
 
     def await_done(self, command: str, within_s: float) -> LoadReport:
-        """Return what was told at the command's end.
+        """Return the report at the command's end.
 
         Raises:
-            LoadFailed: it failed, did not end in time, or the process ended.
+            LoadFailed: the command failed or did not end in time, or the process ended.
         """
         return self._now.await_done(command, within_s)
 
     def do(self, command: str, within_s: float) -> LoadReport:
-        """Give a command and return once it is done, as await_done does."""
+        """Send a command and return once it is done, as await_done does."""
         self.tell(command)
         return self.await_done(command, within_s)
 
@@ -83,10 +83,10 @@ class LoadProcess:
     # ------------------------------------------------------------ a fault
 
     def kill(self) -> str:
-        """End all clients with SIGKILL, and return how that was seen.
+        """End all clients with SIGKILL, and return the proof.
 
         Raises:
-            NotDone: they do not run, or ended in another way.
+            NotDone: the clients do not run, or ended in another way.
         """
         with self._lock:
             now = self._now
@@ -101,12 +101,12 @@ class LoadProcess:
         return f"ended by signal {-code}; histories that end in half a line: {len(torn)}"
 
     def start_again(self) -> str:
-        """Start the next incarnation, which is to write and read at once, and return what it said.
+        """Start the next incarnation, which writes and reads at once, and return its first report.
 
-        Nothing that it writes or reads is awaited: the brokers may be away just now.
+        No record is awaited: the brokers may be down at that moment.
 
         Raises:
-            NotDone: it did not say in time that it began.
+            NotDone: it did not report its start in time.
         """
         with self._lock:
             if self._now.exit_code is None:
@@ -124,7 +124,7 @@ class LoadProcess:
 
 
 def _sum(one: LoadReport, other: LoadReport) -> LoadReport:
-    """Return the counts of both, and what the other one did last."""
+    """Return the counts of both reports, with the second one's last state."""
     return LoadReport(
         done=other.done,
         error=other.error,
@@ -163,7 +163,7 @@ class _Incarnation:
 
     @property
     def exit_code(self) -> int | None:
-        """As subprocess has it: a signal's number below 0; None while it runs."""
+        """As in subprocess: minus the signal's number after a signal; None while it runs."""
         return self._process.poll()
 
     def tell(self, command: str) -> None:
@@ -212,7 +212,7 @@ class _Incarnation:
         stdout: Any = self._process.stdout
         for line in stdout:
             if not line.endswith(b"\n"):
-                break  # killed while it told something
+                break  # killed in the middle of a report
             report = _DECODER.decode(line)
             self.latest = report
             if report.done:

@@ -1,4 +1,4 @@
-"""What a run of a plan comes to, in either world: its verdict, picture and report."""
+"""The result of a plan's run, in either world: verdict, picture and report."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from highwater_core.ids import TopicPartition
 class PlanResult:
     """How a plan's run ended.
 
-    notes: in what the run was not the plan's.
-    steps: how each went, in the plan's order.
-    gaps: of each partition whose leader was taken out, its time without an acknowledgement.
+    notes: differences between the plan and its run.
+    steps: each one's outcome, in the plan's order.
+    gaps: for each partition that lost its leader, the time without an acknowledgement.
     """
 
     folder: Path
@@ -51,9 +51,9 @@ def conclude(
     notes: tuple[str, ...],
     steps: tuple[str, ...],
 ) -> PlanResult:
-    """Judge what the run left in its folder, and write the verdict, the picture and the report.
+    """Judge the run from its folder, and write the verdict, the picture and the report.
 
-    marks: what was done to the cluster, and when.
+    marks: faults and their times.
     """
     evidence = read_evidence(folder.path)
     verdict = judge_evidence(evidence)

@@ -1,4 +1,4 @@
-"""What a plan's clients are promised, and what the end of its run must show. No I/O."""
+"""The promises to a plan's clients, and the requirements at the end of its run. No I/O."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ KEPT_IN_SIMULATOR = (WATCHED.name, EXCUSED.name)
 def promises_of(plan: Plan, least_share: float) -> Promises:
     """Return the promises of the plan's clients in containers: p0, p1, ... write; c0, c1, ... read.
 
-    least_share: of the records that a run without faults would acknowledge, those that must be,
-        where the plan does not expect more.
+    least_share: the share of the records that a run without faults would acknowledge that must be
+        acknowledged, where the plan does not expect more.
     """
     workload = plan.workload
     asked = 0 if plan.expected is None else plan.expected.least_acknowledged
@@ -48,5 +48,5 @@ def promises_of(plan: Plan, least_share: float) -> Promises:
 
 
 def promises_in_simulator(plan: Plan) -> Promises:
-    """Return them in the simulator, where a plan may leave nodes down or cut off for good."""
+    """Return the promises in the simulator, where a plan may leave nodes down or cut off."""
     return replace(promises_of(plan, 0.0), only_in_sync=True, kept=KEPT_IN_SIMULATOR)

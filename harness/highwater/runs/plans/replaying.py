@@ -45,7 +45,7 @@ _NS_PER_S = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A run that was repeated, and its verdict.
+    """A replayed run and its verdict.
 
     found: its violation, None if there is none.
     bug: the planted bug of every node, "" without one.
@@ -89,9 +89,9 @@ class ReplayReport:
 
 
 def replay(plan: Plan, bug: str = "") -> Replayed:
-    """Run the plan, with the planted bug that is named here or else in the plan.
+    """Run the plan, with the planted bug of this argument or else of the plan.
 
-    The verdict is the one judge's, of a run folder that is gone when it is given.
+    The verdict is the judge's, from a temporary run folder that is removed.
 
     Raises:
         NoSuchBug, PlantsNothing: the plan's nodes cannot have the planted bug.
@@ -134,7 +134,7 @@ def report_of(replayed: Replayed) -> ReplayReport:
 
 
 def print_replay(replayed: Replayed, console: Console, around_violation: int | None) -> None:
-    """Print the plan in words, a line for each event, and how it ended."""
+    """Print the plan in words, a line for each event, and the result."""
     result = replayed.result
     for line in (result.plan.title, *say_plan(result.plan), *_notes(replayed)):
         console.print(Text(line), soft_wrap=True)
@@ -148,7 +148,7 @@ def print_replay(replayed: Replayed, console: Console, around_violation: int | N
 
 
 def _notes(replayed: Replayed) -> Iterator[str]:
-    """Yield the settings of the run that the plan's words leave out."""
+    """Yield the settings of the run that the plan in words leaves out."""
     if replayed.bug:
         yield f"every node has the planted bug {replayed.bug}"
     kept_at, here = replayed.result.plan.commit, commit_here()
@@ -157,7 +157,7 @@ def _notes(replayed: Replayed) -> Iterator[str]:
 
 
 def around(entries: Sequence[Entry], lines: int) -> Sequence[Entry]:
-    """Return the oracle's first entry, with at most so many entries before and after it."""
+    """Return the oracle's first entry with at most so many entries before and after it."""
     for at, entry in enumerate(entries):
         if entry.who == ORACLE:
             return entries[max(0, at - lines) : at + lines + 1]
@@ -165,7 +165,7 @@ def around(entries: Sequence[Entry], lines: int) -> Sequence[Entry]:
 
 
 def print_entries(entries: Iterable[Entry], console: Console) -> None:
-    """Print a line for each: coloured on a terminal, else exactly as the display says it."""
+    """Print a line for each entry, coloured on a terminal."""
     if not console.is_terminal:
         console.file.writelines(f"{display_line(entry)}\n" for entry in entries)
         return

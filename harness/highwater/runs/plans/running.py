@@ -1,4 +1,4 @@
-"""Runs a plan in the world that is asked for: in virtual time or on containers."""
+"""Runs a plan in the given world: in virtual time or on containers."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def run_plan(
     world: WorldName = WorldName.DOCKER,
     client: ClientKind = ClientKind.OWN,
 ) -> PlanResult:
-    """Run the plan, or that of a file, and return its verdict; its evidence is in the folder.
+    """Run the plan, or the plan of a file, and return its verdict; the evidence is in the folder.
 
-    folder: it is made; if it exists it must be empty. client: who writes and reads: Highwater's
-    own clients, or a stock library, on containers only.
+    folder: is created; if it exists it must be empty.
+    client: Highwater's own clients, or a stock library, in containers alone.
 
     Raises:
-        HarnessError: the plan cannot be run in that world; nothing was started.
+        HarnessError: the plan cannot be run in that world; no node was started.
     """
     planned = read_plan(plan) if isinstance(plan, Path) else plan
     with Screen() as screen:
@@ -46,7 +46,7 @@ def read_plan(path: Path) -> Plan:
     """Return the plan in the file.
 
     Raises:
-        HarnessError: it is no plan; the message says why.
+        HarnessError: the file is no plan; the message says why.
     """
     try:
         return decode_plan(path.read_bytes(), path)
@@ -61,10 +61,10 @@ def run_in(
     screen: Screen,
     client: ClientKind = ClientKind.OWN,
 ) -> PlanResult:
-    """Run the plan in that world, by those clients; its folder is made once it can be.
+    """Run the plan in that world with those clients; its folder is made once it can run.
 
     Raises:
-        Unsupported, EngineMissing: it cannot be; there is no folder of it.
+        Unsupported, EngineMissing: it cannot run; it has no folder.
         HarnessError: stock clients in the simulator, which has no sockets.
     """
     if world is WorldName.SIM:
@@ -80,5 +80,5 @@ def run_in(
     from highwater.runs.plans.in_containers import check_supported, run_in_containers
 
     check_supported(plan)
-    connect_engine().close()  # before there is a folder: without an engine no run becomes latest
+    connect_engine().close()  # before there is a folder, so that no failed run becomes `latest`
     return run_in_containers(plan, folder(), screen, client)

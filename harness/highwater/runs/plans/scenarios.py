@@ -1,4 +1,4 @@
-"""Makes a scenario of a plan: a plan file that says what every commit's run of it must show."""
+"""Makes a scenario of a plan: a plan file with the result that every commit's run must have."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class NotAScenario(HarnessError):
 
 
 def make_scenario(plan: Plan, title: str = "", bug: str = "") -> Plan:
-    """Run the plan, and return it with the result as the one that every commit must show.
+    """Run the plan, and return it with its result as the expected one.
 
-    How many acknowledgements and takeovers the plan asks for at least stays as it is.
+    The plan's least numbers of acknowledgements and takeovers stay as they are.
 
     bug: the planted bug; "" is the one that the plan itself names, or none.
 
     Raises:
         NoSuchBug, PlantsNothing: the plan's nodes cannot have the planted bug.
-        NotAScenario: a step of it did nothing, or its run proves nothing.
+        NotAScenario: a step was not done, or the run proves nothing.
     """
     replayed = replay(plan, bug)
     idle = [say_step(step) for step, is_done, _ in steps_of(replayed.result) if not is_done]

@@ -1,4 +1,4 @@
-"""A plan's steps on a real clock: due by time or by what is seen, done in threads, taken back."""
+"""A plan's steps on a real clock: due at a time or on a condition, done in threads, undone."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ from highwater_core.events import TraceEvent
 
 POLL_S = 0.01
 _SAID_CHARACTERS = 120
-"""Of why a step was missed; the whole of it is in its StepDone."""
+"""Printed characters of the reason for a missed step; StepDone has the whole of it."""
 
 Apply = Callable[[f.Fault, Find], Done]
 
 
 @dataclass(slots=True)
 class StepDone:
-    """What became of a step.
+    """The outcome of a step.
 
-    Units: all by the plan's time. due_ms: its time, or that at which its condition was seen, plus
-    then_after_ms; None while it never was. begun_ms: when its doing began, before it was due if
-    that takes long. acted_ms: from when on it acted. done_ms: when it was proven. drift_ms: how
-    much later than due it acted.
+    Units: all in the plan's time.
+    due_ms: its time, or the time at which its condition was seen plus then_after_ms; None before.
+    begun_ms: when the work on it began; before it was due if that takes long.
+    acted_ms: from when on it acted.
+    done_ms: when it was proven.
+    drift_ms: how much later than due it acted.
     """
 
     step: Step
@@ -49,18 +51,18 @@ class StepDone:
 
     @property
     def deed(self) -> str:
-        """What was done, and to whom."""
+        """The fault and its target."""
         on = "" if self.node is None else f" (node {self.node})"
         return f"{say_fault(self.step.do)}{on}"
 
     @property
     def has_fired(self) -> bool:
-        """Whether it was done, and acted: a fail-point that is armed and never hit did nothing."""
+        """Whether it was done and acted: a fail-point that was armed and never hit did not act."""
         return not self.missed and (self.acting is None or self.acting.has_acted())
 
     @property
     def later(self) -> str:
-        """What came of it after its proof, "" for what acts at once: a fail-point may be hit."""
+        """Its result after the proof, as a fail-point's hit; "" for faults that act at once."""
         return "" if self.acting is None else self.acting.later()
 
     @property
@@ -86,8 +88,9 @@ def say_drift(drift_ms: int | None) -> str:
 class Schedule:
     """Carries steps out; made when the plan's time begins.
 
-    look and news tell what is seen: the newest look, and the events since the last call. lead_ms
-    tells how long before it is to act a fault must be begun.
+    look: returns the newest look.
+    news: returns the trace events since the last call.
+    lead_ms: returns how long before its time the work on a fault must begin.
     """
 
     def __init__(
@@ -122,7 +125,7 @@ class Schedule:
         return round((self._clock() - self._begin_s) * 1000)
 
     def run_until(self, end_ms: int) -> None:
-        """Do what is due until the plan's time is end_ms; return once nothing is under way."""
+        """Do the steps that are due until end_ms in the plan's time; return once all are over."""
         with ThreadPoolExecutor(max(1, len(self.steps)), thread_name_prefix="step") as pool:
             while self.now_ms() < end_ms:
                 self._look_around()

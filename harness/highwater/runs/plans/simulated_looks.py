@@ -1,4 +1,4 @@
-"""Looks at a simulated cluster as the observer looks at containers, and tells what changed."""
+"""Takes looks at a simulated cluster, as the observer does at containers, and reports changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOOK_EVERY_NS = 100 * NS_PER_MS
 
 
 class SimulatedObserver:
-    """Looks between two events, so that no event is another, or comes later, for its looking."""
+    """Takes looks between two events, so that they change no event and delay none."""
 
     def __init__(self, world: World, steps: Iterable[Step], screen: Screen) -> None:
         self._world = world
@@ -31,7 +31,7 @@ class SimulatedObserver:
         self._entries_read = 0
         self.looks: list[Look] = []
         self.marks: list[Fault] = []
-        """What was done to the cluster, and what broke."""
+        """The faults, and the violations."""
 
     def _after_event(self) -> None:
         if self._judge is not None:
@@ -42,7 +42,7 @@ class SimulatedObserver:
             self.take(look_at(self._world))
 
     def take(self, look: Look) -> None:
-        """Keep the look, and tell what was done and what has changed since the last one."""
+        """Keep the look, and report the steps and the changes since the last one."""
         before = self.looks[-1] if self.looks else Look(0, dict.fromkeys(look.nodes))
         self.looks.append(look)
         self.tell_what_was_done()
@@ -50,7 +50,7 @@ class SimulatedObserver:
             self._screen.say(change.text, time_s=change.time_ns / 1e9)
 
     def tell_what_was_done(self) -> None:
-        """Tell what was noted of the plan and of the oracle since the last time."""
+        """Report the entries of the plan and of the oracle since the last call."""
         entries = self._world.trace.entries
         for entry in entries[self._entries_read :]:
             if isinstance(entry.event, Note) and entry.who in ("plan", "oracle"):

@@ -1,4 +1,4 @@
-"""Hears what nodes trace while they run, through Inspect's stream of trace events."""
+"""Receives nodes' trace events while they run, through Inspect's stream."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ ANSWER_WITHIN_S = 10.0
 class TraceWatch:
     """One thread a node; a node that is down is asked again until it answers.
 
-    What a node traced before a thread reached it is told as new; what it traced and forgot before
-    that, and what a killed node had not yet sent, is never told.
+    A node's earlier events that it still has count as new. Events that it has dropped, and events
+    that a killed node had not sent, are missing.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class TraceWatch:
         endpoints: Mapping[int, Endpoint],
         listener: Callable[[TraceEvent], None] = lambda event: None,
     ) -> None:
-        """listener: told of each event too, at once, in the thread that heard it."""
+        """listener: gets each event at once too, in the thread that received it."""
         self._listener = listener
         self._news: queue.SimpleQueue[TraceEvent] = queue.SimpleQueue()
         self._stopping = threading.Event()
@@ -53,7 +53,7 @@ class TraceWatch:
             thread.start()
 
     def news(self) -> tuple[TraceEvent, ...]:
-        """Return what was heard since the last call, each node's events in their order."""
+        """Return the events since the last call, each node's in their order."""
         found: list[TraceEvent] = []
         while True:
             try:
@@ -62,10 +62,10 @@ class TraceWatch:
                 return tuple(found)
 
     def await_all(self, within: float = ANSWER_WITHIN_S) -> None:
-        """Return once every node was heard.
+        """Return once every node's stream has answered.
 
         Raises:
-            NeverHappened: one was not, in time.
+            NeverHappened: one did not in time.
         """
         eventually(
             lambda: set(self._heard) == set(self._channels),
@@ -98,5 +98,5 @@ class TraceWatch:
                         self._news.put(event)
                         self._listener(event)
             except (grpc.RpcError, MalformedControlMessage, ValueError):
-                pass  # it is down, or this channel was closed (ValueError)
+                pass  # the node is down, or this channel was closed (ValueError)
             self._stopping.wait(RETRY_S)

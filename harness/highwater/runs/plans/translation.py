@@ -1,4 +1,4 @@
-"""What of a plan containers can do, and what of it becomes something else there. No I/O."""
+"""The parts of a plan that containers cannot do, or do in another way. No I/O."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SESSION = "session_timeout_ms"
 
 
 def unsupported(plan: Plan) -> list[str]:
-    """Return what containers cannot do of the plan, one line each; empty when they can do all."""
+    """Return the parts of the plan that containers cannot do, one line each."""
     found = [
         f"unsupported here: {say_step(step)}: {reason}"
         for step in plan.steps
@@ -33,7 +33,7 @@ def topology_of(plan: Plan) -> Topology:
     """Return the cluster to bring up.
 
     Raises:
-        ValueError: it cannot be brought up; the message says why.
+        ValueError: the cluster cannot be brought up; the message says why.
     """
     planned = plan.topology
     broker_settings = {k: v for k, v in planned.broker_settings.items() if k != _SESSION}
@@ -64,7 +64,7 @@ def run_topology_of(topology: Topology) -> RunTopology:
 
 
 def _session_timeout_ms(plan: Plan) -> int | None:
-    """Return the longest session timeout that the plan sets, at least what ZooKeeper grants."""
+    """Return the longest session timeout of the plan, or the least that ZooKeeper grants."""
     asked = [
         settings[_SESSION]
         for settings in (plan.topology.broker_settings, plan.topology.controller_settings)
@@ -74,7 +74,7 @@ def _session_timeout_ms(plan: Plan) -> int | None:
 
 
 def differences(plan: Plan) -> Iterator[str]:
-    """Yield in what the run on containers is not the plan's, though nothing is refused."""
+    """Yield the differences between the plan and its run on containers."""
     timeout_ms = _session_timeout_ms(plan)
     asked = {
         settings.get(_SESSION)

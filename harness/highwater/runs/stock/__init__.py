@@ -1,5 +1,5 @@
 """A plan's workload by stock clients: a process of its own, which obeys the same commands as ours.
 
-Their histories have the one schema; what a client does not tell, such as how often it sent a
-record, stays unknown.
+Their histories have the same schema; facts that a library does not report, such as how often it
+sent a record, stay unknown.
 """

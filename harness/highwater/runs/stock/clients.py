@@ -1,4 +1,4 @@
-"""What a stock client is asked for, whatever library it is."""
+"""The interface of stock clients, for all libraries."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from highwater_chaos.plan import Producer as PlannedProducer
 
 
 class NeverSent(Exception):
-    """The client refused a record at once; its text is the error's name."""
+    """The client refused a record at once; the exception's text is the error's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One record that was read; or an error, by its name, where offset is -1."""
+    """One record that was read; or, where offset is -1, an error by its name."""
 
     partition: int
     offset: int
@@ -24,21 +24,21 @@ class Read:
 
 
 OnDone = Callable[[int, str], None]
-"""Told a record's offset, -1 if unknown, and its error's name, "" for none; from any thread."""
+"""Gets a record's offset, -1 if unknown, and its error's name, "" for none; in any thread."""
 
 
 class StockProducer(Protocol):
     """A producer; only its own thread calls it."""
 
     def send(self, topic: str, partition: int, value: str, on_done: OnDone) -> None:
-        """Hand a record over; on_done is called once.
+        """Give the client a record; on_done is called once.
 
         Raises:
-            NeverSent: it was not taken; on_done is not called.
+            NeverSent: the client refused it; on_done is not called.
         """
 
     def work(self) -> None:
-        """Let the client tell what it knows; some milliseconds at most."""
+        """Let the client call on_done for finished records; takes some milliseconds at most."""
 
     def finish(self, within_s: float) -> None:
         """Return once every record has its outcome, or after that time."""
@@ -48,10 +48,10 @@ class StockConsumer(Protocol):
     """A consumer of all partitions of one topic from their start; only its own thread calls it."""
 
     def poll(self, timeout_s: float) -> Sequence[Read]:
-        """Return what was read, in each partition's order."""
+        """Return records, in each partition's order."""
 
     def end_offset(self, partition: int) -> int | None:
-        """Return the partition's high watermark as its leader tells it now, None without answer."""
+        """Return the partition's high watermark from its leader, None without an answer."""
 
     def close(self) -> None: ...
 

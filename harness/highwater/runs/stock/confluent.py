@@ -17,12 +17,12 @@ PRODUCER_SETTINGS: dict[str, Any] = {
     "retry.backoff.max.ms": 50,
     "reconnect.backoff.ms": 10,
     "reconnect.backoff.max.ms": 50,
-    # Until the dead leader's session expires metadata still names it: ask again often.
+    # Until the dead leader's session expires metadata still names it: refresh often.
     "topic.metadata.refresh.interval.ms": 100,
     "topic.metadata.refresh.fast.interval.ms": 20,
     "log_level": 0,
 }
-"""What a client that should notice a failover quickly sets; a user's own may differ."""
+"""Settings of a client that notices a failover quickly; a user's own may differ."""
 WORK_S = 0.005
 END_OFFSET_WITHIN_S = 2.0
 _MOST_READ = 500

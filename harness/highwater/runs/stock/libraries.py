@@ -1,4 +1,4 @@
-"""Which clients there are, and in what each is not a plan's own."""
+"""The client libraries, and their differences from Highwater's own client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from highwater.runs.stock.clients import Library
 
 
 class ClientKind(StrEnum):
-    """Who produces and consumes in a run."""
+    """The client library of a run."""
 
     OWN = "own"
     CONFLUENT = "confluent"
@@ -17,7 +17,7 @@ class ClientKind(StrEnum):
 
 
 def differences_of(kind: ClientKind) -> Iterator[str]:
-    """Yield in what these clients are not what a plan says of its own."""
+    """Yield the settings of a plan that these clients do not have."""
     if kind is ClientKind.OWN:
         return
     yield f"the clients are {library_of(kind).version}; they do not tell how often they sent"
@@ -26,7 +26,7 @@ def differences_of(kind: ClientKind) -> Iterator[str]:
 
 
 def library_of(kind: ClientKind) -> Library:
-    """Return the library; its package is imported only now."""
+    """Return the library; its package is imported here."""
     if kind is ClientKind.CONFLUENT:
         from highwater.runs.stock.confluent import Confluent
 

@@ -1,6 +1,6 @@
-"""A plan's clients by a stock library: threads in one process, told by its owner when to do what.
+"""A plan's clients by a stock library: threads in one process, which its owner commands.
 
-The commands and what is told are those of highwater_client.running_load.
+Commands and reports are those of highwater_client.running_load.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class StockLoad:
             if (why := reading.caught_up(max(0.0, deadline - time.monotonic())))
         )
 
-    # ------------------------------------------------------------ what is told
+    # ------------------------------------------------------------ reports
 
     def _tell_again_and_again(self) -> None:
         while not self._ended.wait(TELL_EVERY_MS / 1000):

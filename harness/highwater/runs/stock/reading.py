@@ -1,4 +1,4 @@
-"""Reads every partition of a topic through a stock consumer, and records what was read."""
+"""Reads every partition of a topic through a stock consumer, into its history."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ReadingThread:
             self._thread.join(_STOP_WITHIN_S)
 
     def caught_up(self, within_s: float) -> str:
-        """Return once all is read up to the ends asked for from now on; why it is not, or ""."""
+        """Wait until all is read up to the ends requested from now on; return an error, or ""."""
         self._asked.set()
         if self._caught_up.wait(within_s):
             return ""
@@ -74,7 +74,7 @@ class ReadingThread:
         self._history.hand_over()
 
     def _compare(self) -> None:
-        """Learn the ends that are not known yet, and see whether all is read up to them."""
+        """Request the unknown ends, and return whether all is read up to them."""
         for partition in self._next.keys() - self._ends.keys():
             end_offset = self._consumer.end_offset(partition)
             if end_offset is not None:

@@ -1,4 +1,4 @@
-"""One stock client's history, written by whichever thread learns something."""
+"""One stock client's history, written by any of its threads."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class HistoryFile:
         self._file.write(encode(event) + b"\n")
 
     def hand_over(self) -> None:
-        """Give what was recorded to the operating system: a killed harness does not lose it."""
+        """Flush to the operating system, so that a killed harness loses no line."""
         self._file.flush()
 
     def close(self) -> None:
-        """Return once all that was recorded is on the disk."""
+        """Return once all lines are on the disk."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
@@ -67,9 +67,9 @@ class ClientHistory:
         error: str = "",
         tries: int = 0,
     ) -> None:
-        """Write one line; once the history is closed, nothing: what comes then stays unknown.
+        """Write one line; nothing once the history is closed: a later outcome stays unknown.
 
-        An invocation is the operating system's when this returns, before anything is sent.
+        An invocation is flushed to the operating system on return, before its request is sent.
         """
         with self._lock:
             if self._is_closed:
@@ -94,13 +94,13 @@ class ClientHistory:
                 self._file.hand_over()
 
     def hand_over(self) -> None:
-        """Give what was written to the operating system."""
+        """Flush to the operating system."""
         with self._lock:
             if not self._is_closed:
                 self._file.hand_over()
 
     def close(self) -> None:
-        """Return once all of it is on the disk. Again is harmless."""
+        """Return once all lines are on the disk; a second call does nothing."""
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True

@@ -1,4 +1,4 @@
-"""Writes unique values at a plan's rate through a stock producer, and records what came of each."""
+"""Writes unique values at a plan's rate through a stock producer, and outcomes to its history."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class WritingThread:
         self._settings = settings
         self._partitions = partitions
         self._history = history
-        # A library that retries does not tell how often; one that may not sends once.
+        # A library does not report its retries; without retries it sends once.
         self._tries = _NOT_TOLD if settings.retries else _ONCE
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=process, daemon=True)
@@ -48,7 +48,7 @@ class WritingThread:
         self._stopping.set()
 
     def ended(self) -> str:
-        """Return once every record has its outcome or its time is over; why that failed, or ""."""
+        """Wait until every record has its outcome or its time is over; return an error, or ""."""
         within_s = self._settings.delivery_timeout_ms / 1000 + 2 * _END_MARGIN_S
         if self._thread.ident is not None:
             self._thread.join(within_s)
