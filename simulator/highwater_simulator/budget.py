@@ -1,4 +1,4 @@
-"""How many disks of a plan may lose something: one, however often."""
+"""At most one disk of a plan may lose data; it may do so several times."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _LOSING = (f.PowerLoss, f.FlipBit)
 
 
 def within_budget(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """Keep the first fault that makes a disk lose something, and those of the same broker's disk.
+    """Keep the first fault that makes a disk lose data, and later ones of the same broker's disk.
 
-    Kafka acknowledges before it syncs: it promises to survive fewer such losses than
-    min.insync.replicas, which is two at least in these schedules. One broker's are one, however
-    often: the others have what it lost. A broker that is described may be another each time.
+    Kafka acknowledges before it syncs: it survives fewer such losses than min.insync.replicas,
+    which is at least two in these schedules. All losses of one broker count as one, since the
+    others have its records. A broker that a step names by its role may be another one each time.
     """
     kept: list[Step] = []
     loser: str | None = None
@@ -29,7 +29,7 @@ def within_budget(steps: tuple[Step, ...]) -> tuple[Step, ...]:
 
 
 def is_losing(fault: f.Fault) -> bool:
-    """Return whether the fault makes a disk lose what it held."""
+    """Return whether the fault makes a disk lose data."""
     return isinstance(fault, _LOSING) or (
         isinstance(fault, f.Kill) and fault.disk is f.DiskAtStart.EMPTY
     )

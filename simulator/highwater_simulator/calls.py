@@ -1,10 +1,10 @@
 """Calls over the simulated network: the Transport and ControlPlane ports.
 
 A connection is opened by a handshake, carries requests and answers in order and breaks when the
-peer dies or a fault resets it. A call whose time passes has been sent, and may still be carried
-out: late, even after its own repetition on the next connection (KAFKA-9539, KIP-570). What waits
-in a Kafka listener ends with its connection; an answer that is sent from a file is read as its
-reader takes it, and is cut short when its sender is gone by then.
+peer dies or a fault resets it. A call that timed out has been sent, and may still be carried out:
+late, even after its own repetition on the next connection (KAFKA-9539, KIP-570). A handler in a
+Kafka listener ends with its connection. An answer that is sent from a file is read as its reader
+takes it, and is cut short when its sender is gone by then.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from highwater_wire.kafka.messages import HangUp, expects_response
 Handler = Callable[[Any], Awaitable[Any]]
 
 KEEPALIVE_PERCENT = 150
-"""Of a call's timeout: for so long a control connection may be mute before it is given up. That
-is gRPC's keepalive of 15 s at the default timeout of 10 s, and scaled where timeouts are."""
+"""The silence after which a control connection is given up, as a share of a call's timeout: gRPC's
+keepalive of 15 s at the default timeout of 10 s, scaled with the timeout."""
 _LOOK_AGAIN_MS = 1
-"""How often the reader of an answer looks whether its sender, which stood still, goes on."""
+"""How often the reader of an answer checks whether its paused sender goes on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Carriage:
-    """What arrives of a request, and of the answer to a request as its sender made it.
+    """How a request, and its answer, arrive.
 
-    That is the values themselves, or copies through the codecs; Unread, where some of an answer
+    As the values themselves, or as copies through the codecs; as Unread where a part of an answer
     is read as it arrives.
     """
 
@@ -49,11 +49,12 @@ class Carriage:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Where a node answers.
+    """A node's address for requests.
 
     Handlers of one connection start in the order of its requests and may overlap; with
     answers_in_order their answers leave in that order too, and they end with their connection.
-    Without, as gRPC's here, they go on. has_read: told of each answer that was read as it arrived.
+    Without it, as for gRPC here, they go on.
+    has_read: gets each answer that was read as it arrived.
     """
 
     runtime: NodeRuntime
@@ -70,7 +71,7 @@ class _Answer:
     """The response, as it is carried; HangUp where the connection is closed instead."""
     failure: CallFailed | None = None
     request: Any = None
-    """What an answer that is Unread answers."""
+    """The request of an answer that is Unread."""
 
 
 class Listeners:
@@ -88,7 +89,7 @@ class Listeners:
         self._listeners[endpoint] = listener
 
     def declare(self, endpoint: Endpoint, plane: Plane) -> None:
-        """Say which plane an endpoint is on, whether or not anyone answers there."""
+        """Note the plane of an endpoint, whether or not a node answers there."""
         self._planes[endpoint] = plane
 
     def find(self, endpoint: Endpoint) -> Listener | None:
@@ -96,7 +97,7 @@ class Listeners:
         return listener if listener is not None and listener.runtime.is_alive else None
 
     def plane_of(self, endpoint: Endpoint) -> Plane:
-        """Return the endpoint's plane; one that nobody declared is no link of a node's."""
+        """Return the endpoint's plane; an undeclared endpoint is no node's."""
         return self._planes.get(endpoint, Plane.CLIENT)
 
     def accepted(self, side: ServerSide, runtime: NodeRuntime) -> None:
@@ -127,7 +128,7 @@ class _Exchange:
 
 
 class ServerSide:
-    """A connection as the one who accepted it has it."""
+    """The end of a connection at the node that accepted it."""
 
     def __init__(self, listener: Listener, client: ClientSide, to_client: Pipe) -> None:
         self._listener = listener
@@ -168,7 +169,7 @@ class ServerSide:
             exchange.task = runtime.start_now("Connection", self._handle(exchange, request))
 
     def lost(self) -> None:
-        """End what waits here: nobody is there to hear of it any more."""
+        """End the handlers that wait: their client is gone."""
         if not self._listener.answers_in_order or not self.is_alive:
             return
         self._is_lost = True
@@ -179,10 +180,10 @@ class ServerSide:
                 exchange.task.cancel()
 
     def read(self, request: Any, unread: Unread) -> Any:
-        """Return the answer as its files have it now.
+        """Return the answer with the present contents of its files.
 
         Raises:
-            OSError: they do not have it any more.
+            OSError: the files no longer have its records.
         """
         value = unread.read()
         if self._listener.has_read is not None:
@@ -196,7 +197,8 @@ class ServerSide:
             self._listener.runtime.start("Connection", self._read_after_pause(pause_ns))
 
     async def _read_after_pause(self, pause_ns: int) -> None:
-        """Read what came while the node was paused; which connection first is a matter of luck."""
+        """Read the requests that came while the node was paused, its connections in a random
+        order."""
         await self._listener.runtime.sleep_ns(pause_ns)
         unread, self._unread = self._unread, []
         for exchange, request in unread:
@@ -235,7 +237,7 @@ class ServerSide:
 
 
 class ClientSide:
-    """A connection as the one who opened it has it."""
+    """The end of a connection at the node that opened it."""
 
     def __init__(
         self, runtime: NodeRuntime, network: Network, listeners: Listeners, endpoint: Endpoint,
@@ -251,17 +253,17 @@ class ClientSide:
         self._pending: dict[int, SimulatedFuture[_Answer]] = {}
         self._next_call_id = 0
         self._unheard_since_ns: int | None = None
-        """When the oldest request was sent after which nothing was heard."""
+        """When the oldest request since the last answer was sent."""
         self.is_closed = False
         self._to_server.send(self._accept)
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody waits here for anything: closed, or its node is dead."""
+        """Whether the connection is closed, or its node is dead."""
         return self._connection.is_over
 
     def is_mute(self, for_ms: int) -> bool:
-        """Return whether nothing was heard for so long from a peer that cannot be heard."""
+        """Return whether a peer that cannot answer was silent for so long."""
         if self._unheard_since_ns is None or self._server is None:
             return False
         if self._connection.is_whole and self._server.is_responsive:
@@ -294,7 +296,7 @@ class ClientSide:
         return answer.value
 
     async def _read(self, request: Any, unread: Unread, deadline_ns: int) -> Any:
-        """Read what the peer sends from its files; while it stands still it sends nothing.
+        """Read an answer that the peer sends from its files; a paused peer sends nothing.
 
         Raises:
             CallFailed: the answer ends in the middle.
@@ -320,14 +322,14 @@ class ClientSide:
             future.set_now(answer)
 
     def close(self, why: str) -> None:
-        """Close from this side; what was sent may still arrive at the peer."""
+        """Close from this side; requests on their way may still arrive at the peer."""
         self.end(CallFailed(why))
 
     def _reset(self) -> None:
         self.end(CallFailed(f"{self._endpoint}: the connection was reset"))
 
     def end(self, failure: CallFailed) -> None:
-        """Fail what is pending; the next call needs a new connection."""
+        """Fail the pending calls; the next call needs a new connection."""
         if self.is_closed:
             return
         self.is_closed = True
@@ -424,9 +426,9 @@ class SimulatedControlPlane:
     async def call(
         self, endpoint: Endpoint, request: ControlRequest, timeout_ms: int
     ) -> ControlResponse:
-        """Return the answer; a connection that was not accepted in time or fell mute is given up.
+        """Return the answer; give up a connection that was not accepted in time or became silent.
 
-        Else one would wait for ever for a peer that died before its acceptance arrived.
+        Otherwise a call would wait for ever for a peer that died before its acceptance arrived.
         """
         connection = self._connections.get(endpoint, "control", Plane.CONTROL)
         try:

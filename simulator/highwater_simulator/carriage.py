@@ -1,4 +1,4 @@
-"""How values travel in the simulator: handed over as they are, or copied through the codecs."""
+"""How values travel in the simulator: as they are, or copied through the codecs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class _KafkaByValue:
         self._sender = sender
 
     def response(self, _: KafkaRequest, response: KafkaResponse | None) -> Any:
-        """Return it with its records read: a view of a log must not outlive the sending."""
+        """Return the response with its records read: a view of a log must not outlive sending."""
         if not isinstance(response, FetchResponse):
             return response
         left = _owned(self._sender, response)
@@ -72,9 +72,9 @@ class _KafkaByValue:
 
 
 def _owned(sender: Sender, response: FetchResponse) -> FetchResponse:
-    """Return it with the records that the sender takes, or an error where it cannot read them.
+    """Return the partition's answer with its records read, or with an error where reading fails.
 
-    As the real listener has it: what the disk refuses costs its partition only.
+    As in the real listener, a disk error costs its partition alone.
     """
     partitions: list[FetchPartitionResult] = []
     for partition in response.partitions:
@@ -130,7 +130,7 @@ def _frame(pieces: Iterable[Piece]) -> bytes:
 
 
 def kafka_carriage(sender: Sender, *, through_codecs: bool) -> Carriage:
-    """Return how Kafka's requests and a broker's answers travel; sender is that broker's."""
+    """Return the carriage of Kafka's requests and of this broker's answers."""
     if through_codecs:
         return Carriage(_kafka_request_through_codec, _KafkaByCodec(sender).response)
     return Carriage(_as_it_is, _KafkaByValue(sender).response)

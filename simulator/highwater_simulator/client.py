@@ -65,7 +65,7 @@ class SimulatedClient:
         within_ms: int,
         configs: tuple[tuple[str, str | None], ...] = (),
     ) -> ErrorCode:
-        """Return NONE or TOPIC_ALREADY_EXISTS once it exists, or the last error in time."""
+        """Return NONE or TOPIC_ALREADY_EXISTS once the topic exists, or the last error in time."""
         error = await self._admin.create_topic(
             name, partition_count, replication_factor, within_ms, configs
         )
@@ -96,7 +96,7 @@ class SimulatedClient:
         partitions: tuple[TopicPartition, ...] | None,
         within_ms: int,
     ) -> ElectLeadersResponse:
-        """Return the outcomes; partitions None elects wherever another leader should lead."""
+        """Return the outcomes; partitions None: all that need an election."""
         response = await self._admin.elect_leaders(election_type, partitions, within_ms)
         self._note(
             "leaders elected",
@@ -109,7 +109,7 @@ class SimulatedClient:
     async def alter_reassignments(
         self, partitions: tuple[ReassignmentItem, ...], within_ms: int
     ) -> AlterPartitionReassignmentsResponse:
-        """Return whether each reassignment has begun, or was given up."""
+        """Return for each reassignment whether it has begun, or was cancelled."""
         response = await self._admin.alter_reassignments(partitions, within_ms)
         self._note(
             "reassignments altered",
@@ -121,7 +121,7 @@ class SimulatedClient:
     async def list_reassignments(
         self, partitions: tuple[TopicPartition, ...] | None, within_ms: int
     ) -> ListPartitionReassignmentsResponse:
-        """Return those of the partitions that are being moved; None asks about all."""
+        """Return the partitions that are being moved, among the given ones; None: among all."""
         return await self._admin.list_reassignments(partitions, within_ms)
 
     async def alter_configs(
@@ -136,7 +136,7 @@ class SimulatedClient:
         return results
 
     async def metadata(self, topics: tuple[str, ...] | None = None) -> MetadataResponse | None:
-        """Return what some broker says, None when none answers."""
+        """Return the metadata of the first broker that answers, None when none does."""
         return await self._admin.metadata(topics)
 
     # ------------------------------------------------------------ records
@@ -144,7 +144,7 @@ class SimulatedClient:
     async def send(
         self, topic: str, partition: int, value: str, within_ms: int, acks: int = ACKS_ALL
     ) -> Outcome:
-        """Write one record and return how it ended."""
+        """Write one record and return its outcome."""
         done = self.runtime.future()
         self._sender(topic, acks).send(
             topic, partition, value, delivery_timeout_ms=within_ms, on_done=done.set
@@ -161,7 +161,7 @@ class SimulatedClient:
         return outcome
 
     def _sender(self, topic: str, acks: int) -> RecordSender:
-        """Return the sender of that acks; `topic` is only what its settings begin with."""
+        """Return the sender for that acks; `topic` is the topic of its first record."""
         if acks not in self._senders:
             settings = ProducerSettings(
                 topic, acks=acks, retry_backoff_ms=RETRY_MS, request_timeout_ms=CALL_TIMEOUT_MS
@@ -172,7 +172,7 @@ class SimulatedClient:
         return self._senders[acks]
 
     async def read_all(self, topic: str, partition: int, within_ms: int) -> list[ReadRecord]:
-        """Read from the earliest offset to the high watermark that the leader has by then."""
+        """Read from the earliest offset to the leader's high watermark at the end."""
         consumer = Consumer(
             self.runtime, self.transport, self.bootstrap, ConsumerSettings(topic, (partition,))
         )

@@ -1,7 +1,7 @@
-"""A node's two clocks: what they show at a virtual time. Integer arithmetic, no state but its own.
+"""A node's two clocks: their values at a virtual time. Integer arithmetic.
 
-The monotonic clock may run faster or slower than virtual time, and the wall clock with it, which
-may besides be off and may jump, as when an operator or NTP sets it.
+The monotonic clock may run faster or slower than virtual time, and the wall clock with it. The wall
+clock may also be off and may jump, as when an operator or NTP sets it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ NS_PER_MS = 1_000_000
 TRUE_RATE_PPM = 1_000_000
 
 WALL_CLOCK_START_MS = 1_767_225_600_000
-"""What the wall clock shows when virtual time begins: 2026-01-01T00:00:00Z."""
+"""The wall clock when virtual time begins: 2026-01-01T00:00:00Z."""
 
 
 class NodeClock:
-    """One node's clocks; they go on while no incarnation of it runs.
+    """One node's clocks; they go on while the node is down.
 
     Units: rate_ppm is the node's nanoseconds in a million of virtual time.
-    Invariant: shown_ns never falls, whatever the rate changes to.
+    Invariant: shown_ns never falls, at any change of rate.
     """
 
     __slots__ = ("_shown_ns", "_since_ns", "is_true", "rate_ppm", "wall_clock_offset_ms")
@@ -34,11 +34,11 @@ class NodeClock:
         self._shown_ns = 0
 
     def shown_ns(self, time_ns: int) -> int:
-        """Return what the monotonic clock shows at a virtual time since the last change of rate."""
+        """Return the monotonic clock at a virtual time after the last change of rate."""
         return self._shown_ns + (time_ns - self._since_ns) * self.rate_ppm // TRUE_RATE_PPM
 
     def time_ns(self, shown_ns: int) -> int:
-        """Return the first virtual time at which the monotonic clock shows as much."""
+        """Return the first virtual time at which the monotonic clock shows this value."""
         left = (shown_ns - self._shown_ns) * TRUE_RATE_PPM
         return self._since_ns - (-left // self.rate_ppm)
 
@@ -50,5 +50,5 @@ class NodeClock:
         self.is_true = False
 
     def wall_clock_ms(self, shown_ns: int) -> int:
-        """Return what the wall clock shows when the monotonic one shows shown_ns."""
+        """Return the wall clock when the monotonic one shows shown_ns."""
         return WALL_CLOCK_START_MS + shown_ns // NS_PER_MS + self.wall_clock_offset_ms

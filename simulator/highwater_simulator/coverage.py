@@ -1,7 +1,7 @@
-"""Which protocol transitions and marks a run reached, counted from its trace.
+"""The coverage marks that a run reached, counted from its trace.
 
-A mark is a short name such as "became_leader" or "log_truncated: by epoch"; the search reports
-how many marks its schedules have reached, and which it never did.
+A mark is a short name such as "became_leader" or "log_truncated: by epoch". The search reports how
+many marks its schedules reached, and the marks that none reached.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import Counter
 
 from highwater_core.events import EventKind, TraceEvent
 
-# Of each kind of event, the details whose values make marks of their own.
+# For each kind of event, the details whose values make marks of their own.
 _DETAILS: dict[EventKind, tuple[str, ...]] = {
     EventKind.PARTITION_STATE_CHANGED: ("from_state", "to_state"),
     EventKind.REPLICA_STATE_CHANGED: ("from_state", "to_state"),

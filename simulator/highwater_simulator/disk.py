@@ -1,7 +1,7 @@
-"""A node's disk: what the page cache holds, what of it is durable, what a power loss leaves.
+"""A node's disk: its page cache, the durable part of it, and the effects of a power loss.
 
-A Disk outlives its node's incarnations; they reach it through highwater_simulator.files. It draws
-from a random stream of its own for each kind of fault, and only while one is at work.
+A Disk outlives its node's incarnations; they use it through highwater_simulator.files. It draws
+from a random stream of its own for each kind of fault, and only while one acts.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ class Disk:
 
     changed is called with (path, "append" | "truncate" | "name") after a node changed a file's
     content or a name in the page cache; a renamed or removed folder stands for all in it, and an
-    open file goes by the name under which it was opened. What faults do to the disk is returned
-    by the methods that do it instead.
+    open file goes by the name under which it was opened. Methods that do faults return the changes
+    of the fault instead.
     """
 
     def __init__(self, rng: Rng) -> None:
         self.root = FolderNode()
         self.faults: DiskFaults | None = None
-        """What ails the disk now; None while it is well."""
+        """The faults that act now; None without any."""
         self.changed: Callable[[str, str], None] | None = None
         self.power_losses = 0
-        """How often its machine lost power: what is in the page cache does not outlive that."""
+        """How often its machine lost power, and with it the page cache."""
         self.unremoved: set[str] = set()
-        """The files and folders at the top of which something could once not be removed."""
+        """The top-level files and folders in which a removal failed once."""
         self._rng = rng
         self._fault_rngs: dict[str, Rng] = {}
         self._opened: dict[int, FileNode] = {}
         self._next_descriptor = 0
 
-    # ------------------------------------------------------------ what is on it
+    # ------------------------------------------------------------ contents
 
     def find(self, path: str) -> Node | None:
         node: Node | None = self.root
@@ -52,7 +52,7 @@ class Disk:
         return node
 
     def folder_of(self, path: str) -> tuple[FolderNode, str]:
-        """Return the folder that holds or would hold the path, and the name in it.
+        """Return the folder that has or would have the path, and the name in it.
 
         Raises:
             OSError: there is no such folder.
@@ -79,12 +79,12 @@ class Disk:
         return [f"{prefix}{name}" for name in names if isinstance(node.entries[name], FileNode)]
 
     def content(self, path: str) -> bytearray | None:
-        """Return the file's bytes themselves, neither to be changed nor kept; None without one."""
+        """Return the file's bytes themselves, not to be changed or kept; None without the file."""
         node = self.find(path)
         return node.content if isinstance(node, FileNode) else None
 
     def durable_content(self, name: str) -> bytes:
-        """Return what a power loss surely leaves of a file at the root; nothing without a name."""
+        """Return the bytes of a root file that every power loss leaves; none without a name."""
         node = self.root.durable_entries.get(name)
         if not isinstance(node, FileNode):
             return b""
@@ -96,7 +96,7 @@ class Disk:
         return b"" if content is None else bytes(content[position : position + length])
 
     def open_descriptor(self, node: FileNode) -> int:
-        """Return a number by which the file is known until it is closed."""
+        """Return a descriptor that is valid until the file is closed."""
         self._next_descriptor += 1
         self._opened[self._next_descriptor] = node
         return self._next_descriptor
@@ -105,11 +105,11 @@ class Disk:
         del self._opened[descriptor]
 
     def opened(self, descriptor: int) -> FileNode:
-        """Return the open file, whatever became of its name."""
+        """Return the open file, even if its name is gone."""
         return self._opened[descriptor]
 
     def path_of(self, node: FileNode) -> str:
-        """Return the file's path, nothing once it has no name any more."""
+        """Return the file's path, "" once its name is gone."""
         return next((path for path, each in self.root.files().items() if each is node), "")
 
     def sync_duration_ns(self) -> int:
@@ -119,9 +119,9 @@ class Disk:
     # ------------------------------------------------------------ faults that last
 
     def fill(self, free_bytes: int = 0) -> None:
-        """Let the disk be full once free_bytes more are written: ENOSPC.
+        """Make the disk full once free_bytes more are written: ENOSPC.
 
-        Nothing is created any more from now on, but in place of what is removed.
+        From now on a file or folder can only be created in place of a removed one.
         """
         self._ail().fill(free_bytes)
 
@@ -138,12 +138,12 @@ class Disk:
         count: int | None = None,
         within: str = "",
     ) -> None:
-        """Refuse the operation with EIO, each with the probability, or the next `count` ones.
+        """Refuse operations with EIO: each with the probability, or the next `count` ones.
 
-        within: only on files and folders whose paths have that in them.
+        within: only for files and folders whose paths contain this.
 
-        A sync that fails has lost what it was to make durable: the kernel takes those pages for
-        clean and no later sync writes them (fsyncgate). Only reading them from the cache works.
+        The bytes of a failed sync are lost: the kernel takes their pages for clean, and no later
+        sync writes them (fsyncgate). They can only be read from the cache.
         """
         self._ail().fail(operation, percent, count, within)
 
@@ -154,17 +154,17 @@ class Disk:
             self._maybe_recover()
 
     def die(self, folder: str = "") -> None:
-        """Refuse every operation in the folder, or at all, with EIO; nothing that it holds goes."""
+        """Refuse every operation in the folder, or on the whole disk, with EIO; the data stays."""
         self._ail().die(folder)
 
     def revive(self, folder: str = "") -> None:
-        """Undo die: what was there can be reached again."""
+        """Undo die: the data can be used again."""
         if self.faults is not None:
             self.faults.revive(folder)
             self._maybe_recover()
 
     def slow_down(self, delay_ms: int = 0, factor: int = 1) -> None:
-        """Let every sync that begins from now on take factor times as long and delay_ms more."""
+        """Make every sync that begins from now on take factor times as long and delay_ms more."""
         self._ail().slow_down(delay_ms, factor)
 
     def speed_up(self) -> None:
@@ -173,7 +173,7 @@ class Disk:
         self._maybe_recover()
 
     def heal(self) -> None:
-        """Undo all of these."""
+        """Undo all of these faults."""
         self.faults = None
 
     def _ail(self) -> DiskFaults:
@@ -186,30 +186,30 @@ class Disk:
             self.faults = None
 
     def fault_rng(self, kind: str) -> Rng:
-        """Return the stream of a kind of fault, to be gone on with."""
+        """Return the random stream of a kind of fault, at its present position."""
         return self._fault_rngs.setdefault(kind, self._rng.stream(kind))
 
     # ------------------------------------------------------------ faults that strike once
 
     def lose_power(self, *, spares_nothing: bool = False) -> tuple[Loss, ...]:
-        """Keep what was synced and a drawn part of the rest; the node must be dead.
+        """Keep the synced data and a drawn part of the rest; the node must be dead.
 
-        spares_nothing: all that was not synced is gone, and nothing is drawn.
+        spares_nothing: lose all unsynced data, and draw nothing.
         """
         self.power_losses += 1
         return lose_unsynced(self.root, None if spares_nothing else self.fault_rng("power"))
 
     def wipe(self) -> tuple[Loss, ...]:
-        """Put an empty disk in its place; the node must be dead."""
+        """Replace it by an empty disk; the node must be dead."""
         before, self.root = self.root.files(), FolderNode()
         return tuple(Loss(path, 0, len(node.content), "wiped") for path, node in before.items())
 
     def flip_bit(self, kind: FileKind) -> tuple[str, int] | None:
         """Flip one bit of one file of the kind; return path and byte position, or None.
 
-        Only durable bytes flip: what is dirty in the page cache cannot be read from the medium,
-        which is where bits flip. None when no file of the kind has any. The node must be dead,
-        for else it might hold what it read before.
+        Only durable bytes flip: bits flip on the medium, and dirty pages are not read from there.
+        None when no file of the kind has durable bytes. The node must be dead: a running one may
+        have read the file before.
         """
         files = flippable_files(self.root.files(), kind)
         if not files:

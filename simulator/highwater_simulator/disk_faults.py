@@ -1,4 +1,4 @@
-"""Faults that last on a disk: full, failing, slow; and which files a bit may flip in."""
+"""Lasting faults of a disk: full, failing, slow; and the files in which a bit may flip."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NS_PER_MS = 1_000_000
 class _Failing:
     """How often an operation fails: with the probability, or the next `left` times.
 
-    within: only on files whose paths have that in them.
+    within: only for files whose paths contain this.
     """
 
     percent: int
@@ -26,17 +26,17 @@ class _Failing:
 
 
 class DiskFaults:
-    """What ails a disk."""
+    """The lasting faults of one disk."""
 
     def __init__(self, rng: Rng) -> None:
         self.free_bytes: int | None = None
-        """How much can be written until the disk is full; None: it never is."""
+        """Bytes that can be written until the disk is full; None: it never is."""
         self._free_names = 0
-        """How many files and folders a full disk lets be created."""
+        """Number of files and folders that can be created on the full disk."""
         self._rng = rng
         self._failing: dict[DiskOperation, _Failing] = {}
         self._dead: dict[str, None] = {}
-        """How the paths begin that nothing can be done with."""
+        """Prefixes of the paths for which every operation fails."""
         self._delay_ns = 0
         self._factor = 1
 
@@ -63,7 +63,7 @@ class DiskFaults:
         self._failing.pop(operation, None)
 
     def die(self, folder: str) -> None:
-        """Have every operation in the folder fail from now on; "" is the whole disk."""
+        """Make every operation in the folder fail from now on; "" is the whole disk."""
         self._dead[f"{folder}/" if folder else ""] = None
 
     def revive(self, folder: str) -> None:
@@ -72,7 +72,7 @@ class DiskFaults:
     def slow_down(self, delay_ms: int, factor: int) -> None:
         self._delay_ns, self._factor = delay_ms * _NS_PER_MS, factor
 
-    # ------------------------------------------------------------ what operations meet
+    # ------------------------------------------------------------ effects on operations
 
     def meet(self, operation: DiskOperation, path: str) -> None:
         """Let the operation pass or fail.
@@ -94,7 +94,7 @@ class DiskFaults:
         raise OSError(errno.EIO, "input/output error", path)
 
     def take_space(self, size_bytes: int, path: str) -> None:
-        """Let so many bytes be written, or nothing.
+        """Allow to write so many bytes, or refuse.
 
         Raises:
             OSError: ENOSPC.
@@ -106,7 +106,7 @@ class DiskFaults:
         self.free_bytes -= size_bytes
 
     def take_name(self, path: str) -> None:
-        """Let a file or folder be created, or not.
+        """Allow to create a file or folder, or refuse.
 
         Raises:
             OSError: ENOSPC.
@@ -118,7 +118,7 @@ class DiskFaults:
         self._free_names -= 1
 
     def give_back(self, size_bytes: int, *, names: int = 1) -> None:
-        """Make room on a full disk: so much was removed, and so many names with it."""
+        """Make room on a full disk after a removal of so many bytes and names."""
         if self.free_bytes is not None:
             self.free_bytes += size_bytes
             self._free_names += names

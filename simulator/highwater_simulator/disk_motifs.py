@@ -1,7 +1,7 @@
-"""Motifs of disks: what a start finds, what comes while it looks, and what it may not forget.
+"""Motifs of disks: damage that a start finds, faults during recovery, losses that it must remember.
 
-See motifs; these came later, and are drawn from streams of their own. In each of them one broker
-alone loses what its disk held, however often: see budget.
+See motifs; these came later, and are drawn from streams of their own. In each of them only one
+broker's disk loses data, perhaps several times: see budget.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _RECOVERING = "during_log_recovery"
 
 
 def damaged_tail(t: Targets, at_ms: int) -> list[Step]:
-    """A broker starts with a damaged log within one boot; those that are whole are away.
+    """A broker starts with a damaged log within one boot; brokers with whole logs are down.
 
     Perhaps it dies once more while it recovers. Source: KIP-966; a start that forgets the loss.
     """
@@ -30,7 +30,7 @@ def damaged_tail(t: Targets, at_ms: int) -> list[Step]:
 
 
 def power_lost_again(t: Targets, at_ms: int) -> list[Step]:
-    """A machine loses power, and again, or its broker dies, while it looks at what it lost."""
+    """A machine loses power, and again, or its broker dies, while it recovers its logs."""
     broker, *others = t.draw.shuffled(t.brokers)
     steps = [Step(at_ms, f.PowerLoss(broker, t.draw.of(_SHORT_MS)))]
     if t.draw.chance(0.7):
@@ -39,7 +39,7 @@ def power_lost_again(t: Targets, at_ms: int) -> list[Step]:
 
 
 def _leave(t: Targets, others: list[str], at_ms: int) -> list[Step]:
-    """Have the others go, mostly all of them, one soon after the other."""
+    """Kill the other brokers, mostly all of them, one soon after the other."""
     leaving = others if t.draw.chance(0.7) else others[:1]
     gap_ms, away_ms = t.draw.of((0, 3, 40)), t.draw.of((1_500, 3_500))
     return [
@@ -52,7 +52,7 @@ def _flip(broker: str, back_ms: int) -> f.Fault:
 
 
 def _fall_in_recovery(t: Targets, broker: str, at_ms: int) -> list[Step]:
-    """Have the broker fall while it recovers its logs, or lose power, or do neither."""
+    """Kill the broker while it recovers its logs, or lose its power, or do neither."""
     how = t.draw.of(("die", "die", "kill", "power", ""))
     if how == "die":
         crash = f.CrashAt(broker, _RECOVERING, t.draw.of(_SHORT_MS), 5_000)
@@ -89,9 +89,9 @@ def stopped_then_power_lost(t: Targets, at_ms: int) -> list[Step]:
 
 
 def cut_then_power_lost(t: Targets, at_ms: int) -> list[Step]:
-    """A leader is deposed with records that nobody else has; it cuts them, and loses power.
+    """A deposed leader truncates records that no other broker has, and loses power.
 
-    It must not keep checkpoints that say more than its log holds then.
+    It must not keep checkpoints above its log's end.
     """
     broker, at = t.draw.of(t.brokers), t.partition()
     leader = f"leader of {at}"
@@ -105,7 +105,7 @@ def cut_then_power_lost(t: Targets, at_ms: int) -> list[Step]:
 
 
 def failing_removal(t: Targets, at_ms: int) -> list[Step]:
-    """A topic is deleted, and perhaps created again, where a disk does not let files go."""
+    """A topic is deleted, and perhaps created again, while a disk refuses to remove files."""
     broker, gap_ms = t.draw.of(t.brokers), t.draw.of((200, 600))
     factor = min(3, len(t.brokers))
     operation = t.draw.of((f.DiskOperation.REMOVE, f.DiskOperation.REMOVE, f.DiskOperation.RENAME))
@@ -123,7 +123,7 @@ def failing_removal(t: Targets, at_ms: int) -> list[Step]:
 
 
 def flipped_identity(t: Targets, broker: str, at_ms: int) -> list[Step]:
-    """A bit flips where a disk says whose it is or what it holds; mostly the others are away."""
+    """A bit flips in a disk's identity or checkpoint files; mostly the others are down."""
     others = [each for each in t.draw.shuffled(t.brokers) if each != broker]
     kind = t.draw.of((f.FileKind.METADATA, f.FileKind.METADATA, f.FileKind.IDENTITY))
     flip_ms, back_ms = at_ms + t.draw.of((5, 400, 1_400)), t.draw.of(_SHORT_MS)

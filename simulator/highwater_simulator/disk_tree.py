@@ -1,7 +1,7 @@
-"""Files and folders in memory: what readers see of each, and what of it is durable.
+"""Files and folders in memory: their contents for readers, and the durable part.
 
-Content and names are durable apart: a file's bytes by a sync of the file, its name by a sync of
-its folder. Neither draws nor knows of faults.
+A file's bytes become durable by a sync of the file, its name by a sync of its folder. There are no
+random draws and no faults here.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from dataclasses import dataclass, field
 class FileNode:
     """A file's bytes.
 
-    Invariant: content[:synced_size] is durable; the durable file is that followed by lost_tail,
-    what was durable behind it before a truncation that has not been synced.
+    Invariant: content[:synced_size] is durable. The durable file is that followed by lost_tail, the
+    durable bytes that a truncation removed which has not been synced.
     """
 
     content: bytearray = field(default_factory=bytearray)
     synced_size: int = 0
     lost_tail: bytes = b""
     syncs: list[list[int]] = field(default_factory=list)
-    """One-element lists: how much each sync under way will have made durable."""
+    """One-element lists: the size that each running sync will make durable."""
     unsyncable_from: int | None = None
-    """From here on a failed sync lost what it covered; later ones write nothing of it either."""
+    """From here on the bytes of a failed sync are lost; later syncs do not write them either."""
     failure_told_to: int = 0
-    """The incarnation that was told of it; later ones cannot know."""
+    """The incarnation that got its error; later ones cannot know of it."""
 
     def pread(self, position: int, length: int) -> bytes:
         with memoryview(self.content) as content:  # one copy, not two
@@ -48,7 +48,7 @@ class FileNode:
         self.lost_tail = b""
 
     def mark_sync_failed(self, size: int, incarnation: int) -> None:
-        """Take what a sync of so many bytes was to make durable as lost to every later one."""
+        """Take the bytes of a failed sync as lost for every later sync."""
         if size > self.synced_size and self.unsyncable_from is None:
             self.unsyncable_from = self.synced_size
         self.failure_told_to = incarnation
@@ -58,12 +58,12 @@ class FileNode:
 
 
 Assignment = tuple[str, "FileNode | FolderNode | None"]
-"""A name and what it stands for from now on; None: it is gone."""
+"""A name and its new file or folder; None: it is removed."""
 
 
 @dataclass(slots=True, eq=False)
 class FolderNode:
-    """A folder's entries, and those that were there when it was last synced.
+    """A folder's entries, and its entries at the last sync.
 
     Invariant: durable_entries, changed by `changes` in their order, are the entries. Each change
     is one operation, of which a power loss leaves all or nothing.
@@ -73,7 +73,7 @@ class FolderNode:
     durable_entries: dict[str, Node] = field(default_factory=dict)
     changes: list[tuple[Assignment, ...]] = field(default_factory=list)
     settled: int = 0
-    """How many changes have become durable so far."""
+    """Number of durable changes so far."""
 
     def assign(self, *change: Assignment) -> None:
         """Change names as one operation."""
@@ -81,7 +81,7 @@ class FolderNode:
         _apply(change, self.entries)
 
     def mark_synced(self, change_count: int) -> None:
-        """Make all but those durable that came after the first change_count changes ever."""
+        """Make the first change_count changes ever durable."""
         for change in self.changes[: max(0, change_count - self.settled)]:
             _apply(change, self.durable_entries)
             del self.changes[0]
@@ -89,7 +89,7 @@ class FolderNode:
 
     @property
     def change_count(self) -> int:
-        """How many changes there have ever been."""
+        """Number of all changes ever."""
         return self.settled + len(self.changes)
 
     def files(self) -> dict[str, FileNode]:

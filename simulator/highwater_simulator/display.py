@@ -1,7 +1,8 @@
 """Shows a simulation's trace: one aligned line per event.
 
 Columns: virtual time in ms, node, event, partition, e<leader epoch> c<controller epoch>, @offset,
-detail as key=value. What no node traced is marked: * by the world, > by the plan, ! by the oracle.
+detail as key=value. Lines that are no node's event are marked: * by the world, > by the plan, ! by
+the oracle.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from highwater_core.events import EventKind, TraceEvent
 from highwater_simulator.trace_log import Entry, Note
 
 PLAN, ORACLE = "plan", "oracle"
-"""Who writes the notes of a plan's steps and of what was found broken."""
+"""The writers of notes on a plan's steps and on violations."""
 
 _NS_PER_MS = 1_000_000
 _TURNING_POINTS = frozenset(
@@ -35,13 +36,13 @@ _TURNING_POINTS = frozenset(
 
 
 class Role(StrEnum):
-    """What a piece of a line is, for whoever gives it a colour."""
+    """The role of a piece of a line, for its colour."""
 
     TIME = "time"
     WHO = "who"
     EVENT = "event"
     TURNING_POINT = "turning_point"
-    """An event that changes who leads, who is in sync or what a log holds."""
+    """An event that changes a leader, an ISR or a log."""
     PLACE = "place"
     """Partition, epochs and offset."""
     DETAIL = "detail"

@@ -1,4 +1,4 @@
-"""Draws of a plan's nodes, links and lengths of time."""
+"""Draws of a plan's nodes, links and durations."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _LONG_MS = (150, 400, 900, 2_000, 4_500)
 
 
 class Targets:
-    """Draws what a fault acts on, and for how long."""
+    """Draws a fault's target and duration."""
 
     def __init__(
         self, draw: Draw, topology: PlanTopology, topics: tuple[Topic, ...], *, may_lose: bool
     ) -> None:
         self.draw = draw
         self.may_lose = may_lose
-        """Whether disks may lose what they held."""
+        """Whether disks may lose data."""
         names = node_names(topology)
         self.brokers, self.controllers = names[: topology.brokers], names[topology.brokers :]
         self._topic = topics[0]

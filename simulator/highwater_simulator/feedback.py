@@ -1,6 +1,6 @@
 """Coverage feedback: plans that reached rare marks are kept, and changed for later schedules.
 
-What is drawn depends on the corpus's seed and on what was noted, in order; on nothing else.
+The draws depend on the corpus's seed and on the noted plans, in order, alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from highwater_simulator.rng import SeededRng
 Item = TypeVar("Item")
 
 MUTANT_SHARE = 0.5
-"""Of the schedules, once the corpus has plans."""
+"""Share of the schedules that are mutants, once the corpus has plans."""
 CORPUS_SIZE_MAX = 32
 CHANGES_MAX = 4
 STEPS_MAX = 16
@@ -29,16 +29,16 @@ STEPS_MAX = 16
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A plan and the marks that it was the first to reach, or to reach so often."""
+    """A plan and the marks that it reached first, or first so often."""
 
     plan: Plan
     features: tuple[tuple[str, int], ...]
 
 
 class Corpus:
-    """Plans that reached something new, the rarest of late preferred.
+    """Plans that reached a new mark; plans with recently rare marks are preferred.
 
-    Invariant: all are of one family, since what a disk may lose depends on the topology.
+    Invariant: all are of one family, since the allowed losses of disks depend on the topology.
     """
 
     def __init__(self, seed: int) -> None:
@@ -50,7 +50,7 @@ class Corpus:
         return len(self._kept)
 
     def note(self, plan: Plan, marks: Mapping[str, int]) -> bool:
-        """Keep the plan if it reached a mark, or a magnitude of one, that none had; say whether."""
+        """Keep the plan if it reached a mark, or a magnitude of one, first; return whether."""
         features = [(mark, marks[mark].bit_length()) for mark in sorted(marks)]
         is_new = any(feature not in self._seen for feature in features)
         self._seen.update(features)
@@ -61,7 +61,7 @@ class Corpus:
         return is_new
 
     def maybe_mutate(self, fresh: Plan) -> Plan | None:
-        """Return a change of a kept plan with the fresh one's seed and steps to take from."""
+        """Return a mutant of a kept plan, with the fresh plan's seed and some of its steps."""
         if not self._kept or not self._draw.chance(MUTANT_SHARE):
             return None
         weights = [(kept.plan, int(1_000 * self._rarity(kept)) + 1) for kept in self._kept]
@@ -71,7 +71,7 @@ class Corpus:
         return self._rarity(self._kept[at])
 
     def _rarity(self, kept: _Kept) -> float:
-        """Return how rare the rarest of what the plan reached is; 1 is reached by it alone."""
+        """Return how often the plan's rarest mark was reached; 1: by this plan alone."""
         return 1 / min(self._seen[feature] for feature in kept.features)
 
 
@@ -81,8 +81,8 @@ class Corpus:
 def mutate(plan: Plan, donor: Plan, draw: Draw) -> Plan:
     """Return the plan with one to four changes, with steps of the donor where some are needed.
 
-    It has the donor's seed, thus other latencies; steps that cannot be in its topology are left
-    out, as is what disks may not lose in one run.
+    It has the donor's seed, thus other latencies. Steps that are impossible in its topology are
+    left out, and losses of disks beyond the budget.
     """
     steps = list(plan.steps)
     for _ in range(draw.between(1, CHANGES_MAX + 1)):
@@ -112,7 +112,7 @@ def _drop(steps: list[Step], donor: Plan, draw: Draw) -> list[Step]:
 
 
 def _move(steps: list[Step], donor: Plan, draw: Draw) -> list[Step]:
-    """Have a step happen at another's time, or somewhat earlier or later."""
+    """Move a step to another's time, or somewhat earlier or later."""
     if not steps:
         return steps
     at = draw.between(0, len(steps))
@@ -123,7 +123,7 @@ def _move(steps: list[Step], donor: Plan, draw: Draw) -> list[Step]:
 
 
 def _retarget(steps: list[Step], donor: Plan, draw: Draw) -> list[Step]:
-    """Have a step act on the broker, or the controller, that another step acts on."""
+    """Give a step the target broker, or controller, of another step."""
     able = [at for at, step in enumerate(steps) if _node_of(step)]
     if not able:
         return steps
@@ -137,12 +137,12 @@ def _retarget(steps: list[Step], donor: Plan, draw: Draw) -> list[Step]:
 
 
 def _node_of(step: Step) -> str:
-    """Return whom the step acts on, "" when that is not one node."""
+    """Return the step's target node, "" when it is not one node."""
     return getattr(step.do, "node", "")
 
 
 def _splice(steps: list[Step], donor: Plan, draw: Draw) -> list[Step]:
-    """Keep the steps up to some time; from then on take the donor's."""
+    """Keep the steps up to some time; take later ones from the donor."""
     times = [step.at_ms for step in itertools.chain(steps, donor.steps)]
     if not times:
         return steps

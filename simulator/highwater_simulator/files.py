@@ -1,7 +1,7 @@
 """The FileSystem port over a node's Disk.
 
-Each incarnation reaches the disk through its own FileSystem, fenced once it is dead. Bytes become
-durable by File.sync, names by FileSystem.sync_folder.
+Each incarnation uses the disk through its own FileSystem, which refuses work once the incarnation
+is dead. Bytes become durable by File.sync, names by FileSystem.sync_folder.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SimulatedFile:
         return len(self._node.content)
 
     def fileno(self) -> int:
-        """Return the descriptor, for what is sent from the file; valid until close."""
+        """Return the descriptor, for sending from the file; valid until close."""
         return self._descriptor
 
     def append(self, buffers: Sequence[Buffer]) -> int:
@@ -220,7 +220,7 @@ class SimulatedFileSystem:
         node.mark_synced(change_count)
 
     async def sync_many(self, files: Sequence[str], folders: Sequence[str]) -> None:
-        """As much becomes durable as is asked for, at once; the real one may do more."""
+        """Make exactly the requested bytes durable, at once; a real disk may do more."""
         nodes = [self._file(path) for path in files]
         covered = [[len(node.content)] for node in nodes]
         for node, sizes in zip(nodes, covered, strict=True):
@@ -261,7 +261,7 @@ class SimulatedFileSystem:
 
 
 def _check_names(path: str) -> None:
-    """Refuse what no file system names.
+    """Refuse names that no file system takes.
 
     Raises:
         OSError: a part of the path is longer than NAME_MAX bytes.

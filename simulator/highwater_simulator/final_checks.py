@@ -1,7 +1,7 @@
-"""What a run's end must show, by the bytes on the disks and by what clients were told.
+"""Checks at a run's end, of the bytes on the disks and of the clients' histories.
 
-What the checker says of a run's logs and histories is said here by its own checks. The simulator's
-own are which losses are excused, and what was sent after an acknowledgement within one instant.
+They use the checker's checks of logs and histories. The simulator adds the excused losses, and the
+order of an acknowledgement and the next send within one instant.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SentBy:
 class ReadBy:
     """The history of a consumer that read all partitions of a topic from their start.
 
-    to_the_end: it lived to read them whole.
+    to_the_end: it was not killed before it had read them whole.
     """
 
     history: Sequence[HistoryEvent]
@@ -56,10 +56,10 @@ def check_end(
     *,
     retention: bool = False,
 ) -> Iterator[Finding]:
-    """Yield what is wrong with each partition's log and with what clients were told of it.
+    """Yield the violations in each partition's log and in the clients' histories of it.
 
-    retention: old segments may be gone; then nothing is asked of what lies before the last of the
-    replicas' first segments.
+    retention: old segments may be gone; then offsets below the highest first segment of the
+    replicas are not checked.
     """
     logs: dict[TopicPartition, ReplicaLog] = {}
     for at, isr in isr_by_partition.items():
@@ -72,7 +72,7 @@ def check_end(
         if replicas:
             start_offset = max(log.log_start_offset for log in replicas)
             yield from _differences(replicas, start_offset)
-            # A reader that was beyond what was lost does not come back to what took its place.
+            # A reader beyond the lost records does not read the records that took their offsets.
             lost_from = [each.start_offset for each in excuses if each.topic_partition == at]
             readable_end = min([high_watermarks.get(at, 0), *lost_from])
             logs[at] = replace(
@@ -85,7 +85,7 @@ def check_end(
 
 
 def _differences(replicas: Sequence[ReplicaLog], start_offset: int) -> Iterable[Finding]:
-    """Return where the replicas differ from the first of them, up to the longest one's end."""
+    """Return where replicas differ from the first one, up to the longest one's end."""
     end_offset = max(log.high_watermark for log in replicas)
     whole = [
         replace(log, high_watermark=end_offset, log_start_offset=start_offset) for log in replicas
@@ -104,7 +104,7 @@ def _check_sender(sender: SentBy, logs: Logs, excuses: Sequence[Excuse]) -> Iter
 
 
 def _check_acknowledged(sends: Sends, logs: Logs, excuses: Sequence[Excuse]) -> Iterable[Finding]:
-    """I1; by when a record was sent: what was begun after a loss is not excused by it."""
+    """I1; the time of sending counts: a loss does not excuse records that were sent after it."""
     asked_for = [
         ack
         for ack in sends.acknowledged
@@ -117,9 +117,9 @@ def _check_acknowledged(sends: Sends, logs: Logs, excuses: Sequence[Excuse]) -> 
 
 
 def _check_order(history: Iterable[HistoryEvent]) -> Iterator[Finding]:
-    """Find sends that lie before what their producer's history has as acknowledged before them.
+    """Find records below one that their producer's history has as acknowledged before their send.
 
-    The checker asks this by time, which stands still between an acknowledgement and the next send.
+    The checker goes by time, which stands still between an acknowledgement and the next send.
     """
     acknowledged_up_to: dict[TopicPartition, int] = {}
     floors: dict[int, int] = {}
@@ -138,7 +138,7 @@ def _check_order(history: Iterable[HistoryEvent]) -> Iterator[Finding]:
 
 
 def _check_reader(reader: ReadBy, logs: Logs, excuses: Sequence[Excuse]) -> Iterable[Finding]:
-    """I9: what was read is still there; everything was read that is there."""
+    """I9: records that were read are still there, and all records were read."""
     history = [
         event
         for event in reader.history

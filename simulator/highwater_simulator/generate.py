@@ -60,14 +60,14 @@ _TRIGGERS = (
 
 
 class Family(StrEnum):
-    """Which faults a schedule may have."""
+    """The faults that a schedule may have."""
 
     PROCESSES = "processes"
-    """Everything that leaves disks alone: nothing is excused."""
+    """All faults but those of disks; no lost record is excused."""
     DISKS = "disks"
     """Power losses and failing disks as well."""
     JOINS = "joins"
-    """About replicas that leave the ISR and join it, with all of these: few faults, well aimed."""
+    """A few faults of all these kinds, aimed at replicas that leave the ISR and join it."""
 
     @property
     def may_lose(self) -> bool:
@@ -105,7 +105,7 @@ def generate(seed: int, preset: Preset = Preset.FENCED, family: Family = Family.
 
 
 def _with_two_in_sync(step: Step) -> Step:
-    """Have a topic that is created promise to survive the loss of one disk."""
+    """Make a created topic survive the loss of one disk."""
     match step.do:
         case f.CreateTopic(replication_factor=factor) if factor > 1:
             return replace(step, do=replace(step.do, min_insync_replicas=2))
@@ -146,7 +146,7 @@ def _topology(draw: Draw, preset: Preset) -> PlanTopology:
 
 
 def _with_room_to_join(draw: Draw, topology: PlanTopology) -> PlanTopology:
-    """Return it with more brokers, and such settings that one may lag and keep its session."""
+    """Return the topology with more brokers, and settings that let one lag and keep its session."""
     session_timeout_ms = draw.of((900, 2_500, 6_000))
     joins = {
         "session_timeout_ms": session_timeout_ms,
@@ -227,7 +227,7 @@ def _steps(
 ) -> tuple[Step, ...]:
     targets = Targets(draw, topology, topics, may_lose=family.may_lose)
     kinds = _kinds(family)
-    if draw.chance(0.6):  # a swarm: some kinds not at all, the others as often as drawn
+    if draw.chance(0.6):  # a swarm: some kinds are left out, the others come as often as drawn
         weights = [(make, draw.of((0, 0, 1, 3, 10)) * base) for make, base in kinds]
     else:
         weights = list(kinds)
@@ -316,7 +316,7 @@ _PROCESS_KINDS: tuple[tuple[Make, int], ...] = (
 )
 
 _FLIPPED = (f.FileKind.INDEX, f.FileKind.CHECKPOINT, f.FileKind.EPOCHS)
-"""Not logs: a flip below the recovery point is met by no recovery, in Kafka neither."""
+"""Without logs: recovery does not read below the recovery point, in Kafka neither."""
 
 _DISK_KINDS: tuple[tuple[Make, int], ...] = (
     (lambda t: f.PowerLoss(t.broker(), t.for_ms()), 10),

@@ -1,7 +1,7 @@
-"""Carries out a plan's steps in a world: when they are due, on whom, and takes them back.
+"""Carries out a plan's steps in a world: finds their moment and target, does and undoes them.
 
-A step acts between events, never in the middle of a node's. What cannot be done at that moment
-(to kill a node that does not run) is noted as missed, not done later.
+A step acts between events, never in the middle of a node's. A step that is impossible at its moment
+(to kill a node that does not run) is noted as missed, and not done later.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Waiting:
 
 @dataclass(slots=True, eq=False)
 class _Attempt:
-    """A step that was carried out at its time; it is done once it has acted on something."""
+    """A step that was carried out at its time; it counts as done once it has acted."""
 
     step: Step
     at_ms: int
@@ -70,32 +70,32 @@ class _CrashLoop:
 
 
 class Clients(Protocol):
-    """What the injector asks of a plan's clients; names are p0, c0, ... or any."""
+    """The injector's interface to a plan's clients; names are p0, c0, ... or any."""
 
     def kill(self, name: str) -> tuple[str, ...]:
-        """End those of that name that run, and return their names."""
+        """Kill the running clients of that name, and return their names."""
         ...
 
     def start_again(self, names: Sequence[str] | None = None) -> None:
-        """Start the next incarnation of those of these names, or of all, that do not run."""
+        """Start the next incarnation of stopped clients: of these names, or all."""
         ...
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of the steps.
+    """The outcomes of the steps.
 
-    What is armed, a fail-point or the loss of a reply, has fired when a node came there.
+    An armed fail-point, or an armed loss of a reply, has fired when a node reached it.
     """
 
     fired: list[Step] = field(default_factory=list)
-    """They have acted, in that order."""
+    """The steps that acted, in this order."""
     fired_at_ms: list[int] = field(default_factory=list)
-    """When each of those was done or armed, by the plan's time."""
+    """When each of those was done or armed, in the plan's time."""
     missed: list[Step] = field(default_factory=list)
-    """There was nobody, or nothing, to act on."""
+    """The steps without a target."""
     not_reached: list[Step] = field(default_factory=list)
-    """Their state never was, or no node came where they were armed."""
+    """The steps whose condition never held, or whose fail-point no node reached."""
 
 
 class FaultInjector:
@@ -121,7 +121,7 @@ class FaultInjector:
     # ------------------------------------------------------------ when
 
     def begin(self) -> None:
-        """Let the plan's time begin now."""
+        """Begin the plan's time now."""
         self._begin_ns = self._world.kernel.now_ns()
         for step in self._steps:
             self._later(step.at_ms, functools.partial(self._due, step))
@@ -141,7 +141,7 @@ class FaultInjector:
             self._met(waiting)
 
     def event_traced(self, event: TraceEvent) -> None:
-        """Hear of a node's event: conditions may hold now, a fail-point may have ended a node."""
+        """Take a node's event: it may meet a condition, or a fail-point may have ended the node."""
         if event.kind is EventKind.FAIL_POINT_HIT:
             self._point_hit(event)
         if not self._waiting:
@@ -189,7 +189,7 @@ class FaultInjector:
             self._later(for_ms, revert)
 
     def _acted(self, attempt: _Attempt) -> None:
-        if not attempt.has_acted:  # what is armed may act several times
+        if not attempt.has_acted:  # an armed fault may act several times
             attempt.has_acted = True
             self._open.remove(attempt.step)
             self.outcome.fired.append(attempt.step)
@@ -204,7 +204,7 @@ class FaultInjector:
         self.outcome.missed.append(step)
 
     def _do(self, fault: f.Fault, node: int | None, acted: Acted) -> Revert | None:
-        """Do it, and return how it is taken back; None when it cannot be done now."""
+        """Do the fault, and return its undo; None when it is impossible now."""
         if isinstance(fault, f.KillClient):
             return self._kill_clients(fault.client)
         revert = self._process_fault(fault, node, acted) if node is not None else None
@@ -218,7 +218,7 @@ class FaultInjector:
         return functools.partial(clients.start_again, killed)
 
     def _process_fault(self, fault: f.Fault, node: int, acted: Acted) -> Revert | None:
-        """Do what ends or arms a node; None when it is not of these, or cannot be done now."""
+        """Do a fault that ends or arms a node; None for other faults, or when impossible now."""
         match fault:
             case f.Kill() | f.PowerLoss() | f.FlipBit():
                 return self._end(fault, node, acted)
@@ -262,16 +262,16 @@ class FaultInjector:
         return mend_and_start_again
 
     def start_again_on_sound_folders(self, core: Core) -> None:
-        """Do what an operator does once failed log folders are sound: restart their brokers."""
+        """Restart brokers whose failed log folders are repaired, as an operator would."""
         for node in core.brokers:
             if self._world.has_failed_folder(node):
                 self._world.kill(node)
                 self._start(node)
 
     def _crash_again_and_again(self, fault: f.CrashLoop, node: int) -> Revert | None:
-        """Kill the node; each start is followed by the next kill, until they are done or it ends.
+        """Kill the node, and again after each start, until all kills are done or the fault ends.
 
-        A start costs no time here; on containers it takes what it takes.
+        A start takes no time here, unlike on containers.
         """
         if not self._world.handle(node).is_running:
             return None
@@ -281,7 +281,7 @@ class FaultInjector:
 
     def _crash(self, loop: _CrashLoop) -> None:
         if not loop.left or not self._world.handle(loop.node).is_running:
-            return  # over, or another fault has it down and lets it start in its own time
+            return  # the fault is over, or another fault stopped the node and starts it later
         loop.left -= 1
         self._faults.end(f.Kill(""), loop.node)
         self._start(loop.node)
@@ -324,7 +324,7 @@ class FaultInjector:
         self._points[node] = left
         others = [each for each in left if each.point == armed.point]
         points = self._world.fail_points(node)
-        if others:  # one fault's end is not the end of another at the same point
+        if others:  # another fault at the same point goes on
             self._arm_now(node, others[-1])
         elif points is not None:
             points.arm(armed.point, FailPointAction.OFF, 0, 0)
@@ -346,7 +346,7 @@ class FaultInjector:
     # ------------------------------------------------------------ phase two
 
     def heal(self, core: Core) -> None:
-        """End all faults: the core is whole for good, whoever is outside it is cut off for good."""
+        """End all faults: the core is healed for good, all other nodes are cut off for good."""
         for timer in self._timers:
             timer.cancel()
         self.outcome.not_reached.extend(self._open)

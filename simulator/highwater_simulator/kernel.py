@@ -1,8 +1,7 @@
 """Virtual time: actions in the order of their nanosecond, and coroutines driven by them.
 
-Satisfies highwater_core.runtime. Nothing here reads a clock: the order of equal deadlines is the
-order in which they were asked for, or drawn from the stream that was given for it, so one program
-gives one run.
+Implements highwater_core.runtime. No clock is read. Equal deadlines are run in the order of their
+requests, or in an order drawn from a given stream, so that one program gives one run.
 """
 
 from __future__ import annotations
@@ -19,28 +18,28 @@ from highwater_simulator.turns import DrawnTurns
 from highwater_simulator.waits import Timer, Wait
 
 MAX_EVENTS = 20_000_000
-"""Events of a whole run; more is a run that nobody meant to start."""
+"""Most events of a run; more is a mistake."""
 MAX_EVENTS_AT_ONE_INSTANT = 200_000
-"""Events without time moving; more is a livelock."""
+"""Most events at one instant; more is a livelock."""
 _SWEEP_FROM = 1_024
-"""Timers in the heap before cancelled ones are looked for."""
+"""Timers in the heap from which on cancelled ones are removed."""
 
 
 class SimulationFailed(Exception):
-    """A task met an error that it did not handle: a bug in node code or in the simulator."""
+    """A task raised an error: a bug in node code or in the simulator."""
 
 
 class LimitPassed(Exception):
-    """What was waited for did not happen within its virtual time."""
+    """An awaited condition did not hold within its virtual time."""
 
 
 class Kernel:
-    """Runs actions in the order of their virtual time, first asked first among equals.
+    """Runs actions in the order of their virtual time, equal ones in the order of their requests.
 
-    With ties, whose turn it is among equals is drawn; one node's, and one pipe's, stay in order.
+    With ties, the order of equal ones is drawn; those of one node or pipe stay in order.
 
-    Invariant: the heap has no deadline before time_ns, and what it has at time_ns was asked for
-    before anything in the ready queue was: that is all due now, asked for at this instant.
+    Invariant: the heap has no deadline before time_ns. The ready queue has the actions that were
+    requested at this instant for this instant, so the heap's actions at time_ns are older.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class Kernel:
         return self.time_ns
 
     def call_at(self, deadline_ns: int, action: Callable[[], None]) -> Timer:
-        """Run the action at deadline_ns, or now when that is past; after all asked for before."""
+        """Run the action at deadline_ns, or now when that is past; after all earlier requests."""
         timer = Timer(action)
         self.arm(timer, deadline_ns)
         return timer
@@ -94,14 +93,14 @@ class Kernel:
             self._sweep_at = max(_SWEEP_FROM, 2 * len(heap))
 
     def soon(self, action: Callable[[], None], owner: object) -> None:
-        """Run the action at this instant, after all of its owner's that is already due."""
+        """Run the action at this instant, after all actions of its owner that are due."""
         if self._turns is None:
             self._ready.append(action)
         else:
             self._turns.add(owner, action)
 
     def rearm(self, runtime: NodeRuntime) -> None:
-        """Move the deadlines of a node's waits to where its clock has them now."""
+        """Move the deadlines of a node's waits after a change of its clock."""
         waits = [
             timer
             for _, _, timer in sorted(self._heap)
@@ -134,7 +133,7 @@ class Kernel:
     # ------------------------------------------------------------ running
 
     def run_for(self, duration_ms: int) -> None:
-        """Run everything that is due within the next duration_ms.
+        """Run all actions that are due within the next duration_ms.
 
         Raises:
             SimulationFailed: a task failed.
@@ -147,10 +146,10 @@ class Kernel:
     def run_until(
         self, predicate: Callable[[], bool], limit_ms: int, what: str = "the condition"
     ) -> None:
-        """Run until the predicate holds; it is asked before the first and after each event.
+        """Run until the predicate holds; it is called before the first and after each event.
 
         Raises:
-            LimitPassed: limit_ms went by; the message says what every task waits for.
+            LimitPassed: limit_ms went by; the message has the await of every task.
             SimulationFailed: a task failed.
         """
         limit_ns = self.time_ns + limit_ms * NS_PER_MS
@@ -195,7 +194,7 @@ class Kernel:
         return True
 
     def _next(self, limit_ns: int) -> Callable[[], None] | None:
-        """Take the next action, and time to its deadline if nothing is due now."""
+        """Take the next action, and move time to its deadline if none is due now."""
         heap = self._heap
         while heap:
             deadline_ns = heap[0][0]
@@ -211,7 +210,7 @@ class Kernel:
         return self._ready.popleft() if self._ready else None
 
     def _draw(self, turns: DrawnTurns, limit_ns: int) -> Callable[[], None] | None:
-        """Take the action whose turn it is, and time to its deadline if nothing is due now."""
+        """Take the drawn action, and move time to its deadline if none is due now."""
         heap = self._heap
         while (action := turns.take()) is None and heap and heap[0][0] <= limit_ns:
             if heap[0][0] > self.time_ns:

@@ -1,4 +1,4 @@
-"""Marks that schedules are known to reach: what a search may hold its own coverage against.
+"""Coverage marks that schedules are known to reach, to compare a search's coverage with.
 
 known_marks.json is recorded by a big search: `highwater sim run --schedules 20000 --family all
 --record-marks simulator/highwater_simulator/known_marks.json`, once for each preset.
@@ -21,7 +21,7 @@ Known = dict[Preset, dict[Family, list[str]]]
 
 
 def read_known_marks(path: Path = KNOWN_MARKS) -> Known:
-    """Return the marks by preset and family; a file that is not there has none.
+    """Return the marks by preset and family; none without the file.
 
     Raises:
         msgspec.DecodeError: the file is no such table.
@@ -45,7 +45,7 @@ def merge_marks(known: Known, preset: Preset, reached: Mapping[Family, Iterable[
 def never_reached(
     known: Known, preset: Preset, families: Iterable[Family], reached: Iterable[str]
 ) -> list[str]:
-    """Return the marks known of these families, and kinds of events, that are not in reached."""
+    """Return known marks of these families, and kinds of events, that are not in reached."""
     seen = set(reached)
     kinds = {mark.partition(":")[0] for mark in seen}
     marks = {mark for family in families for mark in known.get(preset, {}).get(family, ())}

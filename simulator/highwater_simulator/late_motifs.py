@@ -1,4 +1,4 @@
-"""Motifs of messages that come late, twice or to nobody, and of operators in the middle of it.
+"""Motifs of messages that arrive late, twice or never, and of operators in the middle of them.
 
 See motifs; these came later, and are drawn from streams of their own.
 """
@@ -12,9 +12,9 @@ from highwater_simulator.motifs import Motif, end_of_leadership
 
 
 def late_answers(t: Targets, at_ms: int) -> list[Step]:
-    """A follower reads an answer of its leader's when that is deposed and holds other records.
+    """A follower reads a leader's answer after the leader was deposed and has other records.
 
-    It hears nothing of the next leader meanwhile; that lacks some of what the follower has.
+    Meanwhile it cannot learn of the next leader, which lacks some of the follower's records.
     Source: KAFKA-18723.
     """
     at = t.partition()
@@ -33,7 +33,7 @@ def late_answers(t: Targets, at_ms: int) -> list[Step]:
 
 
 def late_isr_writes(t: Targets, at_ms: int) -> list[Step]:
-    """A leader's wishes to its controller come late, and again, while its ISR goes on changing."""
+    """A leader's AlterPartition requests arrive late and twice, while its ISR goes on changing."""
     at = t.partition()
     leader, late_ms = f"leader of {at}", t.draw.of((250, 700, 1_500))
     link = leader, "active controller", "control"
@@ -54,10 +54,9 @@ def late_isr_writes(t: Targets, at_ms: int) -> list[Step]:
 
 
 def late_expansion(t: Targets, at_ms: int) -> list[Step]:
-    """A leader's wish to let a follower in comes again after the follower has gone once more.
+    """A leader's request to add a follower to the ISR arrives again after the follower has left.
 
-    The first copy is under way for long; the second, on another connection, is not. Source:
-    KIP-497.
+    The first copy is slow; the second, on another connection, is not. Source: KIP-497.
     """
     at, follower = t.partition(), t.draw.of(t.brokers)
     leader, away_ms = f"leader of {at}", t.draw.of((1_200, 2_500, 2_500))
@@ -72,10 +71,10 @@ def late_expansion(t: Targets, at_ms: int) -> list[Step]:
 
 
 def expansion_without_an_answer(t: Targets, at_ms: int) -> list[Step]:
-    """A leader lets a follower in, is not told that this was written, and is deposed unheard.
+    """A leader adds a follower to the ISR, gets no answer, and is deposed without learning of it.
 
-    Whoever is told of the election meanwhile is the follower that came in; the leader and the rest
-    of the old ISR go on, and may commit without it. Source: KIP-497; KAFKA-1382.
+    Only the added follower learns of the election; the leader and the rest of the old ISR go on,
+    and may commit without it. Source: KIP-497; KAFKA-1382.
     """
     at, brokers = t.partition(), t.draw.shuffled(t.brokers)
     leader, (follower, other) = f"leader of {at}", (*brokers, *brokers)[:2]
@@ -96,10 +95,10 @@ def expansion_without_an_answer(t: Targets, at_ms: int) -> list[Step]:
 
 
 def copies_of_commands(t: Targets, at_ms: int) -> list[Step]:
-    """A broker is cut off from its controllers twice: of two commands come copies that are late.
+    """A broker is cut off from its controllers twice: late copies of two commands arrive.
 
-    They were sent on connections that were given up; a topic is created between the two, and
-    deleted when the broker is heard again.
+    They were sent on connections that were given up. A topic is created between the two, and
+    deleted when the broker is reachable again.
     """
     broker, factor = t.draw.of(t.brokers), min(3, len(t.brokers))
     first_ms, second_ms = t.draw.of((500, 1_600)), t.draw.of((500, 1_600, 2_600))
@@ -117,10 +116,10 @@ def copies_of_commands(t: Targets, at_ms: int) -> list[Step]:
 
 
 def contested_election(t: Targets, at_ms: int) -> list[Step]:
-    """Controllers that reach ZooKeeper unequally late stand for one election; who wins is gone.
+    """Controllers with different delays to ZooKeeper stand for one election; the winner dies.
 
-    What the slower ones write was decided before, if each is slower than the last by about half:
-    it reads before the quicker one has written, and writes once that is gone. Source: KAFKA-6082.
+    If each is slower than the last by about half, it reads before the quicker one has written, and
+    writes its decision once the quicker one is dead. Source: KAFKA-6082.
     """
     gone = When(Observed.EVENT, event="controller_elected", then_after_ms=t.draw.of((0, 0, 10)))
     late_ms, percent = t.draw.of((40, 70, 120)), t.draw.of((130, 150, 180))
@@ -140,9 +139,9 @@ def contested_election(t: Targets, at_ms: int) -> list[Step]:
 
 
 def lowered_minimum(t: Targets, at_ms: int) -> list[Step]:
-    """How many must be in sync is raised and lowered while replicas leave one after the other.
+    """min.insync.replicas is raised and lowered while replicas leave the ISR one after the other.
 
-    Source: KIP-966: who was eligible to lead may not be any more.
+    Source: KIP-966: a replica that was eligible to lead may no longer be.
     """
     topic = t.topic()
     first, second, third = (*t.draw.shuffled(t.brokers), "broker-0", "broker-1")[:3]
@@ -158,9 +157,10 @@ def lowered_minimum(t: Targets, at_ms: int) -> list[Step]:
 
 
 def unread_minimum(t: Targets, at_ms: int) -> list[Step]:
-    """How many must be in sync is raised; a replica leaves before its leader has read that.
+    """min.insync.replicas is raised; a replica leaves the ISR before its leader has read that.
 
-    The controller has, and takes the replica for eligible. Then it alone is left. Source: KIP-966.
+    The controller has read it, and takes the replica for eligible. Then it alone is left. Source:
+    KIP-966.
     """
     at, late_ms = t.partition(), t.draw.of((250, 600))
     leader, gone_ms = f"leader of {at}", t.draw.of((1_500, 2_500))
@@ -179,7 +179,7 @@ def unread_minimum(t: Targets, at_ms: int) -> list[Step]:
 
 
 def leaving_clients(t: Targets, at_ms: int) -> list[Step]:
-    """Clients die in the middle of what they ask, and come back; a leader does as well."""
+    """Clients, and a leader, are killed in the middle of requests, and start again."""
     steps = [
         Step(at_ms + number * t.draw.of((1, 90, 400)), f.KillClient(f.ANY, t.draw.of((5, 300))))
         for number in range(t.draw.of((1, 2, 4)))

@@ -1,7 +1,7 @@
-"""What a healed cluster must come to: L1-L8 and L10 of one moment, asked until nothing is missing.
+"""The state that a healed cluster must reach: L1-L8 and L10, checked until nothing is missing.
 
-The core is what was healed for good; whatever the rest does, the core must make progress. What it
-cannot do without the rest is excused by computation, never by assumption.
+The core are the nodes that were healed for good. It must make progress whatever the other nodes do.
+Progress that needs the others is excused only where that is computed.
 Source: docs/explanation/replication.md, "Liveness"; docs/explanation/simulator.md.
 """
 
@@ -29,7 +29,7 @@ _BUSY_COUNTERS = ("events_waiting", "commands_waiting")
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """One thing that is not so yet, by the liveness property that demands it."""
+    """One condition that does not hold yet, with its liveness property."""
 
     invariant: str
     message: str
@@ -48,9 +48,9 @@ class Core:
 
 
 def extend_core(world: World, core: Core) -> Core:
-    """Return the core with an ISR member of each partition: without one nobody may lead it.
+    """Return the core with an ISR member of each partition, which may lead it.
 
-    One whose log folder has failed is about to leave the ISR, if others are in it.
+    A member whose log folder has failed is about to leave the ISR, if others are in it.
     """
     brokers = list(core.brokers)
     for at in partitions_of(world):
@@ -80,9 +80,9 @@ def assignments_of(world: World) -> dict[TopicPartition, tuple[int, ...]]:
 
 
 def missing(world: World, core: Core) -> Iterator[Missing]:
-    """Yield what the core has not come to yet.
+    """Yield the conditions that the core does not meet yet.
 
-    A topic whose name is not allowed, which somebody wrote into ZooKeeper, is nobody's duty.
+    A topic with an invalid name, written into ZooKeeper by hand, is ignored.
     """
     yield from _controller(world, core)
     assigned = assignments_of(world)
@@ -104,9 +104,9 @@ def missing(world: World, core: Core) -> Iterator[Missing]:
 
 
 def held_by_failed_folders(world: World, core: Core) -> Iterator[Missing]:
-    """Yield L11: each lead, and each place in an ISR, of a replica in a failed log folder.
+    """Yield L11: each replica in a failed log folder that leads or is in an ISR.
 
-    The last member of an ISR stays in it: nobody else is known to hold what is committed.
+    The last member of an ISR stays in it: no other replica is known to have the committed records.
     """
     failed = [broker for broker in core.brokers if world.has_failed_folder(broker)]
     for at in partitions_of(world) if failed else ():
@@ -125,7 +125,7 @@ HighWatermarks = Mapping[tuple[int, TopicPartition, TopicId], int]
 
 
 def hosted_high_watermarks(world: World, core: Core) -> HighWatermarks:
-    """Return what the brokers of the core have now."""
+    """Return the high watermarks of the core's brokers."""
     return {
         (broker, replica.topic_partition, replica.topic_id): replica.high_watermark
         for broker in core.brokers
@@ -135,9 +135,9 @@ def hosted_high_watermarks(world: World, core: Core) -> HighWatermarks:
 
 
 def not_checkpointed(world: World, had: HighWatermarks) -> Iterator[Missing]:
-    """Yield each high watermark that a broker had, and has not on its disk yet (I15).
+    """Yield each earlier high watermark that is not on its broker's disk yet (I15).
 
-    What has been deleted since needs none, nor does a later topic of that name.
+    Topics that were deleted since need none, nor do later topics of their names.
     """
     listed = {broker: checkpointed_high_watermarks(world, broker) for broker, _, _ in had}
     for (broker, at, topic_id), high_watermark in had.items():
@@ -151,7 +151,7 @@ def not_checkpointed(world: World, had: HighWatermarks) -> Iterator[Missing]:
 def _deletions(
     world: World, core: Core, assigned: Mapping[TopicPartition, tuple[int, ...]]
 ) -> Iterator[Missing]:
-    """L6: what is to be deleted is gone, unless one of its replicas cannot be asked."""
+    """L6: topics to delete are gone, unless a replica's broker is down."""
     prefix = f"{znodes.DELETE_TOPICS}/"
     for path in world.zookeeper.dump():
         topic = path.removeprefix(prefix)
@@ -162,7 +162,7 @@ def _deletions(
 
 
 def _reassignments(world: World, core: Core) -> Iterator[Missing]:
-    """L6: no replica is being moved any more, unless nobody leads or one that stays is away."""
+    """L6: no replica is being moved, unless there is no leader or a replica that stays is down."""
     prefix = f"{znodes.TOPICS}/"
     is_moving = False
     for path, (data, _) in world.zookeeper.dump().items():
@@ -216,13 +216,13 @@ def _partition(
         return
     wanted = [broker for broker in replicas if broker in core.brokers]
     if not any(int(broker) in core.brokers for broker in leadership.isr):
-        return  # nobody in the core may lead it; extend_core leaves none, short of a new topic
+        return  # no node of the core may lead it; after extend_core that is only a new topic
     if leadership.leader < 0 or leadership.leader not in core.brokers:
         yield Missing("L2", f"its leader is {leadership.leader}", at)
         return
     if sorted(leadership.isr) != sorted(wanted):
         yield Missing("L4", f"its ISR is {list(leadership.isr)}, not {sorted(wanted)}", at)
-    # With fewer in sync than min.insync.replicas nothing is committed, and nothing need be.
+    # With fewer in sync than min.insync.replicas no record is committed, and none need be.
     yield from _leader(world, at, leadership, commits=len(wanted) >= minimum)
     for broker in wanted:
         if broker != leadership.leader:
@@ -271,7 +271,8 @@ def _follower(
         return
     if leader is None:
         return
-    # Too few in sync, a new leader's may stay below where an earlier leader had records removed.
+    # With too few in sync, a new leader's high watermark may stay below the deleted records of an
+    # earlier leader.
     high_watermark = max(leader.high_watermark, replica.log_start_offset)
     ends = replica.log_end_offset, replica.high_watermark
     if ends != (leader.log_end_offset, high_watermark):
@@ -292,7 +293,7 @@ def _metadata(
 def _replicas_left_over(
     broker: int, snapshot: NodeSnapshot, assigned: Mapping[TopicPartition, tuple[int, ...]]
 ) -> Iterator[Missing]:
-    """I13: what no topic assigns is on no broker, once nothing is being deleted."""
+    """I13: no broker has an unassigned replica, once no deletion goes on."""
     for replica in snapshot.replicas:
         at = replica.topic_partition
         if broker not in assigned.get(at, ()):
@@ -302,9 +303,9 @@ def _replicas_left_over(
 def _folders_left_over(
     world: World, broker: int, assigned: Mapping[TopicPartition, tuple[int, ...]]
 ) -> Iterator[Missing]:
-    """I13: no log of a topic that is gone is on a disk, by whatever name its folder goes.
+    """I13: no disk has a log of a deleted topic, under any folder name.
 
-    One that is set aside and that the disk would not let go of stays until the next start.
+    A log that was renamed and that the disk refused to remove stays until the next start.
     """
     topics = dict.fromkeys(at.topic for at in assigned)
     disk = world.brokers[broker].disk
@@ -316,9 +317,9 @@ def _folders_left_over(
 
 
 def _fetchers(broker: int, snapshot: NodeSnapshot) -> Iterator[Missing]:
-    """L8: each leader that the broker follows has fetchers here, and nobody else has any.
+    """L8: the broker has fetchers for each leader that it follows, and no others.
 
-    A leader's have different names: by their numbers, and one for what has no topic id.
+    A leader's fetchers have different names: by number, and one for topics without an id.
     """
     followed = [each.leader for each in snapshot.replicas if each.role == "follower"]
     wanted = sorted({int(leader) for leader in followed if leader >= 0})
@@ -331,7 +332,7 @@ def _fetchers(broker: int, snapshot: NodeSnapshot) -> Iterator[Missing]:
 def _topics_left_over(
     world: World, broker: int, assigned: Mapping[TopicPartition, tuple[int, ...]]
 ) -> Iterator[Missing]:
-    """L3: brokers tell clients of no topic that there is not."""
+    """L3: brokers' metadata has no topic that does not exist."""
     node = world.broker_node(broker)
     known = dict.fromkeys(at.topic for at in assigned)
     told = () if node is None else node.metadata.topics()

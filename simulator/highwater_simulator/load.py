@@ -1,4 +1,4 @@
-"""A plan's clients in a world: who writes, who reads, and the one who looks after topics."""
+"""A plan's clients in a world: producers, consumers, and one that creates topics."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ C = TypeVar("C", bound=Producer | Consumer)
 class LoadClient(Generic[C]):
     """One of a plan's clients through all its incarnations, each with a history of its own.
 
-    The first goes by the client's name, p0; the second is p0.2, and so on: they begin the values
-    that a producer writes.
+    The first one has the client's name, p0; the second is p0.2, and so on. A producer's values
+    begin with this name.
     """
 
     def __init__(self, world: World, name: str, make: Callable[[SimulatedClient, str], C]) -> None:
@@ -97,7 +97,7 @@ class Load:
     # ------------------------------------------------------------ clients that die
 
     def kill(self, name: str) -> tuple[str, ...]:
-        """End the client of that name, or any, if it runs; return the names of who did."""
+        """Kill the client of that name, or all, if it runs; return the names of the killed ones."""
         killed = [each for each in self._clients if name in (ANY, each.name) and each.is_alive]
         for each in killed:
             each.kill()
@@ -135,7 +135,7 @@ class Load:
         )
 
     def create_topics(self) -> None:
-        """Have the plan's topics created; they exist when their partitions are replicated."""
+        """Create the plan's topics, and return once their partitions are replicated."""
         for topic in self._plan.workload.topics:
             self.admin.runtime.start("create topic", self._create(topic))
 
@@ -170,11 +170,11 @@ class Load:
             producer.now.stop()
 
     def has_stopped_writing(self) -> bool:
-        """Return whether every record that was to be written has its outcome."""
+        """Return whether every record of the plan has its outcome."""
         return all(each.task is None or each.task.is_done() for each in self.producers)
 
     def have_read_up_to(self, high_watermarks: dict[TopicPartition, int]) -> bool:
-        """Return whether every consumer has read its partitions so far."""
+        """Return whether every consumer has read its partitions up to these offsets."""
         return all(
             (consumer.now.position(at.partition) or 0) >= offset
             for number, consumer in enumerate(self.consumers)
@@ -183,7 +183,7 @@ class Load:
         )
 
     def sent(self) -> list[SentBy]:
-        """Return what was written, with what each producer's settings promise."""
+        """Return the producers' histories, with their promises."""
         found = [
             SentBy(incarnation.history, planned.acks)
             for producer, planned in zip(self.producers, self._plan.workload.producers, strict=True)
@@ -192,7 +192,7 @@ class Load:
         return [*found, SentBy(self.admin.history, -1)]
 
     def read(self) -> list[ReadBy]:
-        """Return what was read."""
+        """Return the consumers' histories."""
         return [
             ReadBy(incarnation.history, planned.topic, to_the_end=incarnation is consumer.now)
             for consumer, planned in zip(self.consumers, self._plan.workload.consumers, strict=True)

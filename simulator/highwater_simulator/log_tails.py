@@ -1,7 +1,7 @@
-"""Bits that flip in a log's tail: from its checkpointed recovery point on, where a start looks.
+"""Bits that flip in a log's tail: from its checkpointed recovery point on, which a start reads.
 
-Half of them in the length of a batch, which no CRC covers and which says where the next one is.
-Never in its leader epoch: no CRC covers that either, and nothing else tells it.
+Half of them are in a batch's length, which no CRC covers and which locates the next batch. None is
+in a leader epoch: no CRC covers that either, and no check could find the flip.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _EPOCH_ENDS = 16
 def flip_in_tail(disk: Disk, rng: Rng) -> tuple[str, int] | None:
     """Flip one bit of one batch; return path and byte position, None where no log has a tail.
 
-    Synced or not: what the page cache holds the kernel writes by and by, and may read again.
-    The node must be dead, for else it might hold what it read before.
+    Also in unsynced bytes: the kernel writes them at some time, and may read them again. The node
+    must be dead: a running one may have read them before.
     """
     batches = [(path, node, batch) for path, node in _logs(disk) for batch in _tail(disk, path)]
     if not batches:
@@ -40,7 +40,7 @@ def _logs(disk: Disk) -> list[tuple[str, FileNode]]:
 
 
 def _tail(disk: Disk, path: str) -> list[Batch]:
-    """Return the segment's batches that recovery will look at."""
+    """Return the segment's batches that recovery will read."""
     points = read_checkpoint(bytes(disk.content(RECOVERY_POINTS) or b""))
     recovery_point = points.get(TopicPartition.named(path.split("/")[0]), 0)
     batches = parse_batches(disk.content(path) or b"", 0)
@@ -48,7 +48,7 @@ def _tail(disk: Disk, path: str) -> list[Batch]:
 
 
 def _place(batch: Batch, rng: Rng) -> int:
-    """Return which byte of the batch."""
+    """Return the byte's position in the batch."""
     if rng.randrange(0, 2):
         return rng.randrange(_LENGTH_STARTS, _LENGTH_ENDS)
     place = rng.randrange(0, batch.size_bytes - (_EPOCH_ENDS - _LENGTH_ENDS))

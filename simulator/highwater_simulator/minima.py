@@ -1,4 +1,4 @@
-"""How many replicas of a topic must be in sync to commit, as its configuration says at a moment."""
+"""A topic's min.insync.replicas, from its configuration at a moment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DEFAULT = 1
 
 
 def configured_minimum(world: World, topic: str) -> int:
-    """Return what the topic's configuration in ZooKeeper says, else the default."""
+    """Return the value in the topic's configuration in ZooKeeper, else the default."""
     path = znodes.topic_config_path(topic)
     found = world.zookeeper.data(path)
     if found is None:
@@ -24,5 +24,5 @@ def configured_minimum(world: World, topic: str) -> int:
 
 
 def least_in_sync(world: World, topic: str, replica_count: int) -> int:
-    """Return how many it takes; more than there are replicas means all (KAFKA-15583)."""
+    """Return the number in effect; more than there are replicas means all (KAFKA-15583)."""
     return min(configured_minimum(world, topic), replica_count)

@@ -1,7 +1,6 @@
-"""Finds minimal lists and numbers with which something still fails; knows nothing of plans.
+"""Finds minimal lists and numbers for which a predicate still fails; knows nothing of plans.
 
-`fails` is asked with smaller and smaller values and is told nothing back: what it said yes to last
-is what the search goes on from.
+`fails` is called with smaller and smaller values; the last one that failed is the best so far.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 SIMPLE_NUMBERS = (0, *(lead * 10**power for power in range(8) for lead in (1, 2, 5)))
-"""0, 1, 2, 5, 10, 20, 50, ...: the numbers that a reader takes for arbitrary ones."""
+"""0, 1, 2, 5, 10, 20, 50, ...: numbers that look arbitrarily chosen to a reader."""
 
 
 def minimal_subset(
@@ -20,8 +19,8 @@ def minimal_subset(
 ) -> tuple[Item, ...]:
     """Return a subset, in order, that fails and of which no single item can be left out.
 
-    The whole is taken to fail. Delta debugging (Zeller's ddmin), with the complements only: a
-    part of a schedule fails seldom where the rest of it does not.
+    The whole list must fail. Delta debugging (Zeller's ddmin), with the complements only: a part of
+    a schedule seldom fails where the rest of it does not.
     """
     kept = tuple(items)
     if kept and fails(()):
@@ -41,9 +40,9 @@ def minimal_subset(
 def _without_one_part(
     items: tuple[Item, ...], parts: int, fails: Callable[[tuple[Item, ...]], bool]
 ) -> tuple[Item, ...] | None:
-    """Return the items without the first of `parts` equal parts that nobody misses."""
+    """Return the items without the first of `parts` equal parts that is not needed to fail."""
     edges = [len(items) * part // parts for part in range(parts + 1)]
-    for number in reversed(range(parts)):  # what comes last is most often an aftermath
+    for number in reversed(range(parts)):  # the last items are most often an aftermath
         rest = items[: edges[number]] + items[edges[number + 1] :]
         if len(rest) < len(items) and rest and fails(rest):
             return rest
@@ -53,7 +52,7 @@ def _without_one_part(
 def minimal_number(value: int, fails: Callable[[int], bool], least: int = 0) -> int:
     """Return a simple number from `least` up to value that fails, or value; by bisection.
 
-    Wherever smaller numbers fail less, it is the least that does.
+    It is the least one that fails if larger numbers fail too.
     """
     simple = [number for number in SIMPLE_NUMBERS if least <= number < value]
     low, high = 0, len(simple)  # of the simple numbers, those from `high` on are known to fail

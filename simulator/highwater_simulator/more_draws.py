@@ -1,7 +1,7 @@
-"""What came into generated plans later: each from a random stream of its own, after the rest.
+"""Later additions to generated plans: each from a random stream of its own, after the rest.
 
-So a seed's plan keeps what it had before. Every function takes a plan and gives it, mostly as it
-was, or with one thing more.
+So a seed's plan keeps its earlier parts. Every function takes a plan and returns it, mostly
+unchanged, or with one addition.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ LONGEST_NAME = 249
 
 
 class Given(NamedTuple):
-    """What the plan's family allows."""
+    """The faults that the plan's family allows."""
 
     may_lose: bool
-    """Whether disks may lose what they held."""
+    """Whether disks may lose data."""
     is_about_joins: bool
 
 
@@ -41,7 +41,7 @@ def _file_answers(plan: Plan, draw: Draw, given: Given) -> Plan:
 
 
 def _many_in_sync(plan: Plan, draw: Draw, given: Given) -> Plan:
-    """All replicas must be in sync, or more than there are, which means all."""
+    """min.insync.replicas is the number of replicas, or more, which means all."""
     topic = plan.workload.topics[0]
     if given.is_about_joins or topic.replication_factor < 3 or not draw.chance(0.12):
         return plan
@@ -50,7 +50,7 @@ def _many_in_sync(plan: Plan, draw: Draw, given: Given) -> Plan:
 
 
 def _retention(plan: Plan, draw: Draw, given: Given) -> Plan:
-    """Segments are small, and old ones go: perhaps from where a deposed leader's log parts."""
+    """Segments are small, and retention removes old ones, perhaps those at which logs diverge."""
     if not draw.chance(0.15):
         return plan
     kept = draw.of((("retention_bytes", 700), ("retention_bytes", 2_500), ("retention_ms", 1_200)))
@@ -83,7 +83,7 @@ def _large_records(plan: Plan, draw: Draw, given: Given) -> Plan:
 
 
 def _topic_without_id(plan: Plan, draw: Draw, given: Given) -> Plan:
-    """One topic has no id among others that have: which versions are spoken shows in codecs."""
+    """One topic has no id and others have: this changes the versions of messages."""
     if not draw.chance(0.06):
         return plan
     plain = replace(plan.workload.topics[0], name="plain", partitions=1, has_id=False)
@@ -92,7 +92,7 @@ def _topic_without_id(plan: Plan, draw: Draw, given: Given) -> Plan:
 
 
 def _config_changes(plan: Plan, draw: Draw, given: Given) -> Plan:
-    """An operator changes how the topic is configured."""
+    """An operator changes the topic's configuration."""
     if not draw.chance(0.12):
         return plan
     minima = ("2",) if given.is_about_joins else ("2", "3") if given.may_lose else ("1", "2", "3")
@@ -112,7 +112,7 @@ def _config_changes(plan: Plan, draw: Draw, given: Given) -> Plan:
 
 
 def _moved_replicas(plan: Plan, draw: Draw, given: Given) -> Plan:
-    """An operator moves replicas, once or several times, and has preferred replicas lead."""
+    """An operator moves replicas, once or several times, and elects preferred leaders."""
     if not draw.chance(0.2):
         return plan
     topic = draw.of(plan.workload.topics)
@@ -128,14 +128,14 @@ def _moved_replicas(plan: Plan, draw: Draw, given: Given) -> Plan:
         also = draw.of((None, None, f.ElectPreferred, f.GiveUpMoving))
         if also is not None:
             steps.append(Step(at_ms, also(topic.name, partition)))
-    if draw.chance(0.5):  # somebody dies in the middle of it
+    if draw.chance(0.5):  # a node dies in the middle of it
         gone = f.Kill(draw.of(("active controller", "broker-0")), draw.of((800, 2_500)))
         steps.append(Step(steps[0].at_ms + draw.between(1, 300), gone))
     return _with_steps(plan, steps)
 
 
 def _throttled(plan: Plan, draw: Draw, given: Given) -> Plan:
-    """Replication is throttled: who is not in sync needs seconds for all that is written."""
+    """Replication is throttled: a replica out of sync needs seconds to copy all records."""
     if not draw.chance(0.1):
         return plan
     producers = plan.workload.producers
@@ -158,7 +158,7 @@ def _several_fetchers(plan: Plan, draw: Draw, given: Given) -> Plan:
 
 
 def _long_names(plan: Plan, draw: Draw, given: Given) -> Plan:
-    """A topic has as long a name as may be, and goes."""
+    """A topic has the longest valid name, and is deleted."""
     if not draw.chance(0.05):
         return plan
     name, at_ms = "n" * draw.of((200, 240, LONGEST_NAME)), draw.between(0, plan.quiet_after_ms // 2)
@@ -184,7 +184,7 @@ _STRANGE: tuple[tuple[f.Strange, int], ...] = (
 
 
 def _strangers(plan: Plan, draw: Draw, given: Given) -> Plan:
-    """Somebody asks what no sound client asks."""
+    """A client sends requests that no sound client sends."""
     if not draw.chance(0.12):
         return plan
     kind = draw.weighted(_STRANGE)
@@ -199,14 +199,14 @@ def _more_motifs(plan: Plan, draw: Draw, given: Given) -> Plan:
         return plan
     motifs = (*LATE_MOTIFS, *DISK_MOTIFS, *DISK_MOTIFS) if given.may_lose else LATE_MOTIFS
     motif = draw.of(motifs)
-    if motif is contested_election and not plan.core:  # the active one has lost its session
+    if motif is contested_election and not plan.core:  # the active controller has lost its session
         plan = replace(plan, topology=replace(plan.topology, controllers=3))
     targets = Targets(draw, plan.topology, plan.workload.topics, may_lose=given.may_lose)
     more = _with_steps(plan, motif(targets, draw.between(0, plan.quiet_after_ms // 2)))
     if motif is not late_answers:
         return more
-    # Answers that are late are waited for, and all of them are read late. What nobody else has
-    # yet, and goes on being written when leadership changes, comes from a producer of its own.
+    # Late answers are awaited, and all of them are read late. A producer of its own goes on writing
+    # while leadership changes, for records that no other replica has yet.
     more = _with_settings(more, {"replica_fetch_timeout_ms": 1_500})
     more = replace(more, network=replace(more.network, sends_file_from_bytes=1))
     busy = Producer(
@@ -218,9 +218,9 @@ def _more_motifs(plan: Plan, draw: Draw, given: Given) -> Plan:
 
 
 def _flipped_identities(plan: Plan, draw: Draw, given: Given) -> Plan:
-    """The disk that loses something in this plan, or some disk, no longer says whose it is.
+    """A bit flips in the identity of the disk that loses data in this plan, or of another.
 
-    Not where a broker that is described is the first to lose something: see budget.
+    Not where the first loss is of a broker that is named by its role: see budget.
     """
     if not given.may_lose or not draw.chance(0.12):
         return plan
@@ -235,7 +235,7 @@ def _flipped_identities(plan: Plan, draw: Draw, given: Given) -> Plan:
 
 
 def _failed_folders(plan: Plan, draw: Draw, given: Given) -> Plan:
-    """A log folder fails while its broker serves; perhaps whoever is to act on that dies, too."""
+    """A log folder fails while its broker serves; perhaps the node that must act on it dies too."""
     if not draw.chance(0.15):
         return plan
     at = f"{plan.workload.topics[0].name}-0"
@@ -245,7 +245,7 @@ def _failed_folders(plan: Plan, draw: Draw, given: Given) -> Plan:
     also = draw.of((None, "active controller", f"leader of {at}", f"last follower of {at}"))
     if also is not None:
         steps.append(Step(at_ms + draw.of((50, 300, 900)), f.Kill(also, draw.of((200, 1_500)))))
-    # Often the first refusal is a failure, as in Kafka.
+    # Often the first failed operation takes the folder offline, as in Kafka.
     probes = {"log_folder_probe_attempts": draw.of((1, 1, 3)), "log_folder_probe_interval_ms": 100}
     return _with_steps(_with_settings(plan, probes), steps)
 
@@ -293,11 +293,11 @@ _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "failed folders": _failed_folders,
     "expanded topics": _expanded_topics,
 }
-"""By the name of its random stream."""
+"""The functions by the names of their random streams."""
 
 
 def with_more(plan: Plan, draw_of: Callable[[str], Draw], given: Given) -> Plan:
-    """Return the plan with all that is drawn apart; draw_of gives the stream of a name."""
+    """Return the plan with all of these additions; draw_of returns the stream of a name."""
     for name, add in _ADDED.items():
         plan = add(plan, draw_of(name), given)
     return plan
