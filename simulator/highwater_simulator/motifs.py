@@ -1,8 +1,8 @@
 """Motifs: short sequences of faults in which replication protocols are known to have failed.
 
-Each is drawn as a whole, with its own places and times, and then mixed with single faults. They
-are shapes of schedules, taken from the catalogue of historical bugs (docs/reference/catalogue.md)
-and from other simulators (swizzle-clogging); none knows which bug it may meet.
+Each is drawn as a whole, with its own targets and times, and then mixed with single faults. They
+are taken from the catalogue of historical bugs (docs/reference/catalogue.md) and from other
+simulators (swizzle-clogging); none depends on the bug that it may show.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def fast_failovers(t: Targets, at_ms: int) -> list[Step]:
 
 
 def end_of_leadership(t: Targets, leader: str) -> f.Fault:
-    """Draw what ends a leadership."""
+    """Draw a fault that ends a leadership."""
     for_ms = t.draw.of((400, 1_000, 2_000, 4_000))
     ends: tuple[f.Fault, ...] = (
         f.Kill(leader, for_ms),
@@ -44,7 +44,7 @@ def end_of_leadership(t: Targets, leader: str) -> f.Fault:
 
 
 def there_and_back(t: Targets, at_ms: int) -> list[Step]:
-    """Leadership goes to another broker and comes back; one follower hears nothing of it.
+    """Leadership goes to another broker and comes back; one follower learns of neither.
 
     Before, some records reach only that follower. Source: KAFKA-7164, KAFKA-6880.
     """
@@ -70,7 +70,8 @@ def there_and_back(t: Targets, at_ms: int) -> list[Step]:
 
 
 def split_tails(t: Targets, at_ms: int) -> list[Step]:
-    """Two leaders in turn each write what only some others get. Source: KAFKA-6361, KIP-279."""
+    """Two leaders in turn append records that only some brokers get. Source: KAFKA-6361,
+    KIP-279."""
     at = t.partition()
     leader = f"leader of {at}"
     gap_ms = t.draw.of((30, 100, 300))
@@ -114,7 +115,7 @@ def straggler(t: Targets, at_ms: int) -> list[Step]:
 
 
 def late_controller(t: Targets, at_ms: int) -> list[Step]:
-    """A controller's commands are still under way when the next one's arrive."""
+    """An old controller's commands arrive after those of the next one."""
     at = t.partition()
     late_ms = t.draw.of((300, 900, 2_000))
     slow = f.SlowLink("active controller", t.broker(), "control", late_ms, late_ms // 2, 2_500)
@@ -146,7 +147,7 @@ def zombie_leader(t: Targets, at_ms: int) -> list[Step]:
 
 
 def lagging_follower(t: Targets, at_ms: int) -> list[Step]:
-    """A follower falls behind within the lag that is allowed; then the leader fails."""
+    """A follower falls behind within the allowed lag; then the leader fails."""
     at = t.partition()
     delay_ms = t.draw.of((30, 150, 500))
     behind: tuple[f.Fault, ...] = (
@@ -164,14 +165,15 @@ def lagging_follower(t: Targets, at_ms: int) -> list[Step]:
 
 
 def bounce_in_a_write(t: Targets, at_ms: int) -> list[Step]:
-    """A broker that was away is restarted while the write that takes it back is under way.
+    """A broker that was down is restarted while the write that adds it to the ISR is under way.
 
-    It may be registered again, and not yet fetch, when that lands. Source: KIP-903, KIP-841.
+    It may be registered again, and not yet fetch, when the write takes effect. Source: KIP-903,
+    KIP-841.
     """
     at = t.partition()
     who = t.draw.of(("active controller", f"leader of {at}"))
     point = "before_state_write" if who == "active controller" else "before_isr_write"
-    bounced = t.draw.of(t.brokers)  # by name: out of the ISR it is nobody's follower
+    bounced = t.draw.of(t.brokers)  # by name: out of the ISR it does not count as a follower
     away_ms, hold_ms = t.draw.of((400, 1_200, 2_200, 3_500)), t.draw.of((100, 700, 1_500, 4_000))
     back_ms = at_ms + away_ms
     disk = f.DiskAtStart.EMPTY if t.may_lose and t.draw.chance(0.8) else f.DiskAtStart.KEPT
@@ -182,7 +184,7 @@ def bounce_in_a_write(t: Targets, at_ms: int) -> list[Step]:
         Step(t.draw.of((at_ms, back_ms)), f.DelayAt(who, point, hold_ms, 4, 4_000)),
         Step(back_ms, f.Kill(bounced, t.draw.of((1, 30, 600)), disk), when),
     ]
-    if t.draw.chance(0.7):  # else its old registration is in the way until its session ends
+    if t.draw.chance(0.7):  # else its old registration blocks the new one until its session ends
         steps.insert(2, Step(back_ms, f.ExpireSession(bounced), when))
     if t.draw.chance(0.85):
         held = f.DelayAt(bounced, "before_first_fetch", t.draw.of((700, 2_000, 5_000)), 2, 6_000)
@@ -191,10 +193,10 @@ def bounce_in_a_write(t: Targets, at_ms: int) -> list[Step]:
 
 
 def back_with_nothing(t: Targets, at_ms: int) -> list[Step]:
-    """A broker that is about to join is back with an empty disk before its joining is written.
+    """A broker that is about to join the ISR restarts with an empty disk before the ISR is written.
 
-    Where its session outlasts the time that it is away, it joins by what it fetches, without an
-    election. Only for schedules in which disks may lose what they held. Source: KIP-903.
+    If its session does not expire meanwhile, it joins by its fetches, without an election. Only for
+    schedules in which disks may lose data. Source: KIP-903.
     """
     at = t.partition()
     bounced = t.draw.of(t.brokers)
@@ -212,10 +214,11 @@ def back_with_nothing(t: Targets, at_ms: int) -> list[Step]:
 
 
 def crawling_joiner(t: Targets, at_ms: int) -> list[Step]:
-    """A follower that fell out of the ISR catches up batch by batch with a leader that is new.
+    """A follower out of the ISR catches up with a new leader batch by batch.
 
-    That leader's high watermark lags what was committed for as long as another member of the ISR
-    has not fetched from it; the follower stands still where it is proposed. Source: KAFKA-7128.
+    That leader's high watermark is below the committed end until another ISR member has fetched
+    from it. The follower stands still at the offset at which it is proposed for the ISR. Source:
+    KAFKA-7128.
     """
     at, joiner = t.partition(), t.draw.of(t.brokers)
     leader, out_ms = f"leader of {at}", t.draw.of((900, 1_500, 2_500))
@@ -244,7 +247,7 @@ def crawling_joiner(t: Targets, at_ms: int) -> list[Step]:
 
 
 def late_fetches(t: Targets, at_ms: int) -> list[Step]:
-    """What a follower sent before it was registered anew arrives after what it sends since.
+    """A follower's fetches from before its new registration arrive after later ones.
 
     Source: KIP-903.
     """
@@ -259,7 +262,7 @@ def late_fetches(t: Targets, at_ms: int) -> list[Step]:
 
 
 def deposed_controller(t: Targets, at_ms: int) -> list[Step]:
-    """A controller is held up in the middle of its work until another one is elected."""
+    """A controller is paused in the middle of its work until another one is elected."""
     hold_ms = t.draw.of((600, 1_500, 3_000))
     held: tuple[f.Fault, ...] = (
         f.Pause("active controller", hold_ms),
@@ -276,7 +279,7 @@ def deposed_controller(t: Targets, at_ms: int) -> list[Step]:
 
 
 def late_commands(t: Targets, at_ms: int) -> list[Step]:
-    """Commands to a broker arrive late, so that they are resent and overtaken."""
+    """Commands to a broker arrive late, after their own retries."""
     broker = t.broker()
     late = f.SlowLink("any", broker, "control", t.draw.of((300, 900, 2_500)), 400, 3_000)
     return [
@@ -289,7 +292,7 @@ def late_commands(t: Targets, at_ms: int) -> list[Step]:
 
 
 def recreated_topic(t: Targets, at_ms: int) -> list[Step]:
-    """A topic is deleted while a replica is away, and created again."""
+    """A topic is deleted while a replica is down, and created again."""
     away = t.draw.of(t.brokers)
     gap_ms = t.draw.of((300, 700))
     factor = min(2, len(t.brokers))
@@ -353,4 +356,4 @@ JOIN_MOTIFS: tuple[Motif, ...] = (
     bounce_in_a_write,
     straggler,
 )
-"""Of replicas that leave the ISR and join it again."""
+"""Motifs of replicas that leave the ISR and join it again."""

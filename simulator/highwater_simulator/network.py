@@ -1,14 +1,14 @@
-"""Links between hosts, and connections over them: latency, order, faults. No word of requests.
+"""Links between hosts, and connections over them: latency, order, faults; nothing of requests.
 
-A link is directed, source -> target : plane. Each has its own random streams, one for its
-latencies and one for its faults, so that neither traffic nor a fault on one shifts another's.
-Connections keep TCP's promises: nothing is lost, doubled or overtaken within one while it lives;
-what is sent twice is sent on two connections, and those overtake each other freely.
+A link is directed, source -> target : plane. Each has two random streams, one for its latencies and
+one for its faults, so that traffic or a fault on one link does not shift another's draws.
+Connections keep TCP's promises: within one, no message is lost, doubled or overtaken while it
+lives. Messages on two connections overtake each other freely.
 
-What a cut link holds arrives when it is healed, at once: a deviation from TCP, whose next
-retransmission may take as long again as the cut. A connection that its opener had given up keeps
-that delay with a chance, so that a request may arrive after its own repetition on the next
-connection (KAFKA-9539).
+Messages on a cut link arrive at once when it is healed. TCP's next retransmission may take as long
+again as the cut (deviation). A connection that its opener had given up keeps that delay with some
+probability, so that a request may arrive after its own repetition on the next connection
+(KAFKA-9539).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from highwater_simulator.kernel import Kernel
 from highwater_simulator.tasks import NodeRuntime
 
 RETRANSMISSION_TIMEOUT_MS = 200
-"""Until a lost segment is sent again, the first time; it doubles with each loss (RFC 6298)."""
+"""Time until a lost segment is sent again; it doubles with each loss (RFC 6298)."""
 MAX_RETRANSMISSIONS = 5
-"""A segment is lost at most so often in a row, so that it is late by 6.2 s at most."""
+"""Most losses of one segment in a row, so that it is late by 6.2 s at most."""
 
 
 class Plane(StrEnum):
-    """What a link carries; each plane can be cut alone."""
+    """The kind of traffic on a link; each plane can be cut alone."""
 
     CLIENT = "client"
     REPLICATION = "replication"
@@ -41,7 +41,7 @@ class Plane(StrEnum):
 
 
 class Latency(Protocol):
-    """How long one way over a link takes: more than maximum_ns seldom or never."""
+    """The time of one way over a link: seldom or never above maximum_ns."""
 
     @property
     def maximum_ns(self) -> int: ...
@@ -85,7 +85,7 @@ class Link:
         self.latency = latency
         self.is_cut = False
         self.retransmits = False
-        """Whether what is under way may need its sender again: on a cut or a lossy link."""
+        """Whether a message under way may need a retransmission: on a cut or a lossy link."""
         self._rng = rng
         self._fault_rng: Rng | None = None
         self._close_rng: Rng | None = None
@@ -99,14 +99,14 @@ class Link:
         return not (self.is_cut or self._is_delayed)
 
     def arrival_ns(self) -> int:
-        """Return when something sent now arrives."""
+        """Return when a message that is sent now arrives."""
         delay_ns = self.latency.draw_ns(self._rng)
         if self._is_delayed:
             delay_ns += self._fault_delay_ns()
         return self.kernel.time_ns + delay_ns
 
     def close_arrival_ns(self) -> int:
-        """Return when the end of a connection that is closed now arrives; drawn apart."""
+        """Return when the end of a connection that is closed now arrives, from its own stream."""
         if self._close_rng is None:
             self._close_rng = self._rng.stream("closes")
         slower_ns = self._slower_by_ms[0] * NS_PER_MS
@@ -116,7 +116,7 @@ class Link:
         self._held[pipe] = None
 
     def retransmission_ns(self, silent_since_ns: int) -> int:
-        """Draw when TCP sends again after a silence: with its backoff, or by chance at once."""
+        """Draw when TCP retransmits after a cut: with its backoff, or by chance at once."""
         now_ns = self.kernel.time_ns
         rng = self._faults()
         if rng.randrange(0, 2) == 0:
@@ -124,7 +124,7 @@ class Link:
         return now_ns + rng.randrange(0, now_ns - silent_since_ns + 1)
 
     def pause_ns(self) -> int:
-        """Draw how long one of several connections that became readable at once waits its turn."""
+        """Draw how long one of several connections waits that became readable at once."""
         return self._faults().randrange(0, NS_PER_MS)
 
     # ------------------------------------------------------------ faults
@@ -150,7 +150,7 @@ class Link:
         self._is_delayed = self._slower_by_ms != (0, 0) or percent > 0
 
     def describe(self) -> str:
-        """Return its faults in words; nothing when it is whole."""
+        """Return the link's faults in words; "" without any."""
         words = ["cut"] if self.is_cut else []
         if self._slower_by_ms != (0, 0):
             latency_ms, jitter_ms = self._slower_by_ms
@@ -181,16 +181,16 @@ class Link:
 
 
 class Pipe:
-    """One direction of one connection: what is sent arrives once, in order, after a latency.
+    """One direction of one connection: messages arrive once, in order, after a latency.
 
-    What a cut or lossy link holds is lost when its sender has died by then: a container's network
-    goes with it, and nobody retransmits.
+    Messages on a cut or lossy link are lost when their sender dies: a container's network stack
+    goes with it and does not retransmit.
     """
 
     def __init__(self, link: Link, sender: NodeRuntime | None = None) -> None:
         self.sender = sender
         self.is_given_up = False
-        """Whether the sender has closed it: what it had sent may still arrive."""
+        """Whether the sender has closed it; messages on their way may still arrive."""
         self.is_reset = False
         self.link = link
         self._last_arrival_ns = 0
@@ -200,9 +200,9 @@ class Pipe:
 
     @property
     def is_whole(self) -> bool:
-        """Whether what is sent now arrives, and no later than it should.
+        """Whether a message that is sent now arrives in time.
 
-        It is late also where what was sent before is: a heartbeat does not overtake that.
+        It is also late when an earlier message is late: a heartbeat does not overtake it.
         """
         return not self.is_reset and self.link.is_whole and not self._is_late
 
@@ -217,19 +217,19 @@ class Pipe:
             self._arrive_later(self.link.arrival_ns())
 
     def close(self, deliver: Callable[[], None]) -> None:
-        """Have the other side told, behind all that was sent, that no more comes."""
+        """Send the end of the stream, behind all earlier messages."""
         if not self.is_reset:
             self._under_way.append(deliver)
             self._arrive_later(self.link.close_arrival_ns())
 
     def reset(self) -> None:
-        """Lose what is still under way and all that is sent from now on."""
+        """Lose the messages under way and all later ones."""
         self.is_reset = True
         self._under_way.clear()
         self._stalled = 0
 
     def resume(self) -> None:
-        """Let what stalled on the cut link arrive, in order."""
+        """Deliver the messages that stalled on the cut link, in order."""
         stalled, self._stalled = self._stalled, 0
         if not stalled:
             return
@@ -269,10 +269,10 @@ class Pipe:
 
 
 class Connection:
-    """Two pipes, to the one who accepted a connection and back to the one who opened it.
+    """Two pipes, from the opener of a connection to its acceptor and back.
 
-    Both are told of a reset at once. That the opener closed it, or died, the acceptor is told
-    behind all that was sent before: late or never, where the link is cut.
+    Both learn of a reset at once. That the opener closed it, or died, the acceptor learns after all
+    earlier messages: late or never where the link is cut.
     """
 
     def __init__(
@@ -286,12 +286,12 @@ class Connection:
         self._on_lost: Callable[[], None] | None = None
 
     def accepted(self, on_lost: Callable[[], None]) -> None:
-        """Take note of who accepted it; on_lost tells it that the connection is no more."""
+        """Note the acceptor; on_lost is called when the connection is gone."""
         self._on_lost = on_lost
 
     @property
     def is_over(self) -> bool:
-        """Whether its opener has nothing to do with it any more."""
+        """Whether its opener has closed it or died."""
         return self._is_closed or not self.opener.is_alive
 
     @property
@@ -300,7 +300,7 @@ class Connection:
         return self.there.is_whole and self.back.is_whole
 
     def reset(self) -> None:
-        """Break it for both sides; what is under way is lost."""
+        """Break it for both sides; messages under way are lost."""
         if self._is_closed:
             return
         self.vanish()
@@ -309,13 +309,13 @@ class Connection:
             self._on_reset()
 
     def vanish(self) -> None:
-        """Have the acceptor forget it: its opener sends into nothing and hears nothing."""
+        """Make the acceptor forget it: its opener sends in vain and gets no answer."""
         self.there.reset()
         self.back.reset()
         self._lost()
 
     def give_up(self) -> None:
-        """Close it from the opener's side; what was sent may still arrive, perhaps late."""
+        """Close it from the opener's side; earlier messages may still arrive, perhaps late."""
         if not self._is_closed:
             self.there.close(self._lost)
         self._is_closed = True
@@ -336,7 +336,7 @@ class Network:
         self._latency: Latency = latency or EvenLatency()
         self._links: dict[tuple[str, str, Plane], Link] = {}
         self._connections: dict[tuple[str, str, Plane], dict[Connection, None]] = {}
-        """By who opened them, to whom."""
+        """By opener and acceptor."""
 
     def link(self, source: str, target: str, plane: Plane) -> Link:
         key = (source, target, plane)
@@ -354,7 +354,7 @@ class Network:
     def connect(
         self, opener: NodeRuntime, target: str, plane: Plane, on_reset: Callable[[], None]
     ) -> Connection:
-        """Return the pipes of a new connection; on_reset tells its opener that it broke."""
+        """Return the pipes of a new connection; on_reset is called at its opener when it breaks."""
         source = opener.node_name
         there, back = self.pipe(source, target, plane, opener), self.pipe(target, source, plane)
         connection = Connection(opener, there, back, on_reset)
@@ -364,7 +364,7 @@ class Network:
         return connection
 
     def close_all(self, opener: NodeRuntime) -> None:
-        """Close the connections that a dead incarnation had opened, as its kernel does."""
+        """Close the connections that a dead incarnation had opened, as the kernel does."""
         for (source, _, _), known in self._connections.items():
             if source == opener.node_name:
                 for connection in known:
@@ -378,11 +378,11 @@ class Network:
     # ------------------------------------------------------------ faults that last
 
     def cut(self, source: str, target: str, plane: Plane) -> None:
-        """Drop what goes from source to target on that plane."""
+        """Cut the link from source to target on that plane."""
         self.link(source, target, plane).cut()
 
     def heal(self, source: str, target: str, plane: Plane) -> None:
-        """Undo a cut; what TCP still retransmits arrives now."""
+        """Undo a cut; messages that TCP still retransmits arrive now."""
         self.link(source, target, plane).heal()
 
     def cut_both_ways(self, a: str, b: str, plane: Plane) -> None:
@@ -396,15 +396,15 @@ class Network:
     def slow_down(
         self, source: str, target: str, plane: Plane, latency_ms: int, jitter_ms: int = 0
     ) -> None:
-        """Add [latency_ms, latency_ms + jitter_ms] to every way; instead of what was added."""
+        """Add [latency_ms, latency_ms + jitter_ms] to every way, in place of the last addition."""
         self.link(source, target, plane).slow_down(latency_ms, jitter_ms)
 
     def speed_up(self, source: str, target: str, plane: Plane) -> None:
-        """Undo slow_down; what is under way keeps its time, and what follows it its order."""
+        """Undo slow_down; messages under way keep their times, and later ones their order."""
         self.link(source, target, plane).slow_down(0, 0)
 
     def lose(self, source: str, target: str, plane: Plane, percent: int) -> None:
-        """Lose a share of all segments, each until TCP sends it again; 0 ends it."""
+        """Lose a share of all segments, each until TCP retransmits it; 0 ends it."""
         self.link(source, target, plane).lose(percent)
 
     def heal_all(self) -> None:
@@ -416,7 +416,7 @@ class Network:
                 link.heal()
 
     def describe(self) -> list[str]:
-        """Return each link that is not whole and its faults; nothing once all is healed."""
+        """Return each link with faults, in words; nothing once all are healed."""
         return [
             f"{source} -> {target} : {plane}: {words}"
             for (source, target, plane), link in self._links.items()
@@ -426,9 +426,9 @@ class Network:
     # ------------------------------------------------------------ faults of a moment
 
     def reset_connections(self, a: str, b: str, plane: Plane) -> bool:
-        """Break every connection between the two, whoever opened it; both sides are told.
+        """Break every connection between the two hosts; both sides learn of it.
 
-        Return whether there was one.
+        Return whether there was a connection.
         """
         has_met = False
         for source, target in ((a, b), (b, a)):
@@ -438,10 +438,10 @@ class Network:
         return has_met
 
     def break_half_open(self, source: str, target: str, plane: Plane) -> bool:
-        """Have target forget every connection between the two; source is not told.
+        """Make target forget every connection between the two hosts; source does not learn of it.
 
-        What source sends into them disappears until it gives them up for their silence. Return
-        whether there was one.
+        Messages of source on them are lost until it gives the silent connections up. Return whether
+        there was a connection.
         """
         has_met = False
         for connection in self._live_connections(source, target, plane):
@@ -453,6 +453,6 @@ class Network:
         return has_met
 
     def _live_connections(self, source: str, target: str, plane: Plane) -> dict[Connection, None]:
-        """Return those that source opened to target and has not closed, oldest first."""
+        """Return the connections that source opened to target and has not closed, oldest first."""
         known = self._connections.get((source, target, plane), {})
         return {connection: None for connection in known if not connection.is_over}

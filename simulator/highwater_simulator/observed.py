@@ -1,4 +1,4 @@
-"""What a plan's words mean at a moment of a simulation: nodes by description, observed states."""
+"""Finds a plan's nodes and conditions at a moment of a simulation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from highwater_simulator.world import World
 
 
 def find_node(world: World, words: str) -> int | None:
-    """Return the id of the node that the words mean now, None when none is that."""
+    """Return the id of the node that the words name now, None when there is none."""
     if words == "active controller":
         return world.active_controller()
     for prefix, find in (
@@ -40,7 +40,7 @@ def _last_follower(world: World, at: TopicPartition) -> int | None:
 
 
 def _followers(world: World, at: TopicPartition) -> list[int]:
-    """Return the ISR members that do not lead, in ascending order."""
+    """Return the ISR members without the leader, in ascending order."""
     leadership = world.partition_state(at)
     if leadership is None:
         return []
@@ -48,7 +48,7 @@ def _followers(world: World, at: TopicPartition) -> list[int]:
 
 
 def holds(world: World, when: When) -> bool:
-    """Return whether the state is so now; events are counted by whoever waits for them."""
+    """Return whether the condition holds now; conditions on events are not known here."""
     at = TopicPartition.named(when.partition)
     leadership = world.partition_state(at)
     if leadership is None or leadership.leader < 0:

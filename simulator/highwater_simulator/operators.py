@@ -1,7 +1,8 @@
-"""What operators do in the middle of a run, to topics, their replicas and configurations.
+"""Operators' work in the middle of a run, on topics, their replicas and configurations.
 
-Through brokers where Highwater serves it, else in ZooKeeper, as Kafka's tools did before KIP-500.
-Each has a client of its own, so that its links can be cut and its wishes time out.
+They send requests to brokers where Highwater serves them, else write into ZooKeeper, as Kafka's
+tools did before KIP-500. Each has a client of its own, so that its links can be cut and its
+requests time out.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class Operators:
 
 
 async def change_config(session: Coordination, topic: str, changed: dict[str, str]) -> None:
-    """Add to what the topic's configuration sets, and tell brokers; nothing without the topic."""
+    """Set a configuration of the topic, and notify brokers; nothing without the topic."""
     if await session.exists(znodes.topic_path(topic)) is None:
         return
     await _set_config(session, ConfigOwner(ConfigEntity.TOPIC, topic), changed)
@@ -112,12 +113,12 @@ async def _add_job(
     kind: type[znodes.PartitionsZnode | znodes.ReassignmentsZnode],
     job: Any,
 ) -> None:
-    """Write the job into the admin znode, beside those that are in it already."""
+    """Write the job into the admin znode, beside the jobs that are in it."""
     while True:
         try:
             await session.create(path, znodes.encode(kind([job])))
         except NodeExists:
-            with suppress(NoNode, BadVersion):  # else again: the controller has written it
+            with suppress(NoNode, BadVersion):  # otherwise try again: the controller has written it
                 data, stat = await session.get(path)
                 listed: list[Any] = [*znodes.decode(kind, data, path).partitions, job]
                 await session.set(path, znodes.encode(kind(listed)), stat.node_version)

@@ -1,4 +1,4 @@
-"""Faults that last, on one target at once: the one that began last counts, as long as it lasts."""
+"""Lasting faults that overlap on one target: the one that began last acts."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ Revert = Callable[[], None]
 
 
 class Overlaps:
-    """What is at work on each target, oldest first.
+    """The faults that act on each target, oldest first.
 
-    When the one that counts ends, the one that began before it counts again, with its own value;
-    the target is well once the last has ended, in whatever order they do.
+    When it ends, the one that began before it acts again, with its own value. The target is healed
+    once all have ended, in any order.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class Overlaps:
     def begin(
         self, target: Hashable, do: Callable[[], object], undo: Callable[[], object]
     ) -> Revert:
-        """Do it to the target and return how it ends; ending it twice, or after clear, is no-op."""
+        """Do the fault to the target and return its undo, which may be repeated."""
         mine = object()
         self._at_work.setdefault(target, {})[mine] = do
         do()
@@ -38,5 +38,5 @@ class Overlaps:
         return end
 
     def clear(self) -> None:
-        """Forget all; the targets are healed by other means."""
+        """Forget all faults; the targets are healed by other means."""
         self._at_work.clear()

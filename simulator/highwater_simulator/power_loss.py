@@ -1,11 +1,11 @@
-"""What a power loss leaves of files and names that were not synced; drawn, within these rules.
+"""Draws what a power loss leaves of unsynced files and names, within these rules.
 
 Names: of each folder's unsynced changes a prefix survives; a rename is one change. So a rename
 may survive while the renamed file's content does not (ext4 without auto_da_alloc).
 Content: a prefix of the unsynced bytes survives, the last of which may be zeros or garbage where
-a sector was torn. An unsynced truncation may be undone; what was written after it may then lie
-over what had been cut.
-What was synced is always there.
+a sector was torn. An unsynced truncation may be undone; bytes written after it may then lie over
+the truncated ones.
+Synced data always survives.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SECTOR_BYTES = 512
 
 
 class Loss(NamedTuple):
-    """What one file lost: of what readers saw, the first kept_size_bytes are still there.
+    """The loss of one file: the first kept_size_bytes of its contents are still there.
 
     what: "cut", "torn" (zeros or garbage follow), "truncation undone", "older file is back",
     "name gone", "name is back", "wiped".
@@ -33,7 +33,7 @@ class Loss(NamedTuple):
 
 
 def lose_unsynced(root: FolderNode, rng: Rng | None) -> tuple[Loss, ...]:
-    """Leave below root what is there once power is back, all of it durable; return what is not.
+    """Leave below root the files that survive, all of them durable; return the losses.
 
     Without rng nothing unsynced survives.
     """
@@ -54,7 +54,7 @@ def _lose_in_folder(folder: FolderNode, rng: Rng | None) -> None:
 
 
 def _drawn_count(count: int, rng: Rng | None) -> int:
-    """Return how many of so many unsynced things survive: none, all or some, equally likely."""
+    """Return how many of so many unsynced changes survive: none, all or some, equally likely."""
     if rng is None or not count:
         return 0
     which = rng.randrange(0, 3)
@@ -78,7 +78,7 @@ def _lose_in_file(node: FileNode, rng: Rng | None) -> None:
 
 
 def _maybe_tear(content: bytearray, synced_size: int, rng: Rng) -> None:
-    """Perhaps replace the end: by zeros what was allocated only, by garbage within a sector."""
+    """Perhaps replace the end: by zeros for allocated bytes, by garbage within a sector."""
     how = rng.randrange(0, 4)
     if how == 0:
         torn_from = rng.randrange(synced_size, len(content))
@@ -89,13 +89,13 @@ def _maybe_tear(content: bytearray, synced_size: int, rng: Rng) -> None:
         content[torn_from:] = bytes(rng.randrange(0, 256) for _ in content[torn_from:])
 
 
-# ---------------------------------------------------------------- what was lost
+# ---------------------------------------------------------------- losses
 
 
 def _losses(
     before: Mapping[str, tuple[FileNode, bytes]], after: Mapping[str, FileNode]
 ) -> tuple[Loss, ...]:
-    """Return what readers find changed, in the order of the paths."""
+    """Return the changes that readers find, in the order of the paths."""
     losses: list[Loss] = []
     for path in sorted({**before, **after}):
         found = after.get(path)

@@ -1,4 +1,4 @@
-"""A replica's log as a simulated broker's disk has it, for the checks."""
+"""Reads a replica's log from a simulated broker's disk, for the checks."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from highwater_simulator.world import World
 def read_replica(
     world: World, broker_id: int, at: TopicPartition, *, retention: bool = False
 ) -> ReplicaLog:
-    """Return the replica's log as its disk has it, in any log folder; all counts as committed.
+    """Return the replica's log from its disk, in any log folder; all records count as committed.
 
     retention: old segments may be gone; the log starts where its first segment does, else at 0.
 
     Raises:
-        DamagedLog: a segment holds something else than whole batches.
+        DamagedLog: a segment has bytes that are no whole batch.
     """
     files = world.brokers[broker_id].disk.files()
     segments = [

@@ -11,8 +11,8 @@ from highwater_core.check import check
 class SeededRng:
     """The Rng port: a stream whose draws depend on (seed, name) and its own past alone.
 
-    Asking twice for one name gives two equal streams, as in the real world: hold on to a stream
-    to go on with it.
+    Two requests for one name give two equal streams, as in the real world: keep a stream to go on
+    with it.
     """
 
     def __init__(self, seed: int, name: str = "") -> None:
@@ -26,7 +26,7 @@ class SeededRng:
 
     def randrange(self, start: int, stop: int) -> int:
         check(start < stop, "a range to draw from is not empty")
-        # Not Random.randrange, which is even beyond 2**53 too, and three times slower.
+        # Not Random.randrange, which is unbiased beyond 2**53 too, but three times slower.
         return start + int(self._random.random() * (stop - start))
 
     def random(self) -> float:

@@ -1,8 +1,8 @@
-"""Runs one plan: start, faults under load, healing, progress, and what the end must show.
+"""Runs one plan: start, faults under load, healing, progress, and the checks of the end.
 
-Everything of a run follows from its plan (and the planted bug, where a test planted one). Phases:
-the topics exist and are replicated; faults until quiet_after_ms; the core healed for good, where
-liveness is demanded within a bound; the last reads; the checks of the end.
+A run depends on its plan (and the planted bug) alone. Phases: the topics exist and are replicated;
+faults until quiet_after_ms; the core is healed for good, and must make progress within a bound; the
+last reads; the checks of the end.
 """
 
 from __future__ import annotations
@@ -37,31 +37,31 @@ from highwater_simulator.world import SimulatedTopology, World, broker_name, con
 
 READY_WITHIN_MS = 20_000
 WRITE_ON_MS = 400
-"""How long clients go on writing once all is healed."""
+"""How long clients go on writing once all faults are healed."""
 SETTLE_WITHIN_MS = 40_000
 PROBE_WITHIN_MS = 10_000
 READ_WITHIN_MS = 10_000
 CHECKPOINT_WITHIN_MS = 10_000
-"""Beyond two of its intervals: to write it."""
+"""Time to write a checkpoint, beyond two of its intervals."""
 NS_PER_US = 1_000
 STEP_MS = 20
-"""How often a phase's end is looked for."""
+"""How often a phase's end is checked."""
 
 _CHECKPOINT_INTERVAL = "high_watermark_checkpoint_interval_ms"
 _DEFAULTS = BrokerSettings(node_id=NodeId(0))
 
 CRASH = "crash"
-"""The name of a violation that is a node's error or a livelock."""
+"""The invariant's name for a node's error or a livelock."""
 NOT_READY = "not ready"
 SHRINKING_PROBED = "shrinking_probed"
-"""The mark of a run in which a leader was asked to go on without a follower."""
+"""The mark of a run that tested whether a leader goes on without a follower."""
 
 
 @dataclass(slots=True)
 class RunResult:
-    """How a run ended; violation None is a pass.
+    """The result of a run; violation None is a pass.
 
-    Units: simulated_ns is virtual time. flags: what was broken and is only flagged.
+    Units: simulated_ns is virtual time. flags: violations that are only flagged.
     """
 
     plan: Plan
@@ -76,9 +76,9 @@ class RunResult:
     trace: TraceLog = field(repr=False)
     history: list[HistoryEvent] = field(repr=False)
     processes: tuple[str, ...] = ()
-    """Every incarnation of a client, whether or not it did anything."""
+    """Every incarnation of a client, also without an operation."""
     faults_begin_ns: int | None = None
-    """The virtual time from which the plan's steps count, None where it did not come to them."""
+    """The virtual time from which the plan's steps count, None where the run ended before."""
 
     @property
     def passed(self) -> bool:
@@ -93,7 +93,7 @@ class RunResult:
 
 
 class _Failed(Exception):
-    """A phase did not come to its end."""
+    """A phase did not reach its end."""
 
     def __init__(self, missing: Missing) -> None:
         super().__init__(missing.message)
@@ -103,7 +103,7 @@ class _Failed(Exception):
 class PlanRun:
     """One run of one plan.
 
-    at_the_end is shown the world while its nodes still are, and its healed nodes, or None where the
+    at_the_end: gets the world while its nodes still exist, and the healed nodes, or None where the
     run ended before they had settled.
     """
 
@@ -158,11 +158,11 @@ class PlanRun:
             core = self._heal()
             self._settle(core)
             self._probe(core)
-            self._settle(core)  # again: a replica that only seemed to follow has not the probe
+            self._settle(core)  # again: a replica that only seemed to follow lacks the probe record
             if self.plan.probes_shrinking:
                 self._probe_shrinking(core)
             self._await_checkpoints(core)
-            self._read_to_the_end(core)  # last: what comes late is committed until then
+            self._read_to_the_end(core)  # last: late records are committed by then
             settled = core
             self._check_end(core)
         except InvariantBroken as broken:
@@ -265,11 +265,11 @@ class PlanRun:
         self._await(missing, 2 * PROBE_WITHIN_MS)
 
     def _probe_shrinking(self, core: Core) -> None:
-        """L5: a leader goes on without a member that cannot fetch; L4: and takes it back.
+        """L5: a leader goes on without an ISR member that cannot fetch; L4: and adds it again.
 
-        The one that is cut off from its leader alone keeps its session: no controller helps. A
-        record must be on its way, or it lags in nothing (KAFKA-7152). Asked of the first partition
-        whose ISR has more members than it needs; where there is none, the mark is not reached.
+        The member is cut off from its leader alone and keeps its session, so no controller helps. A
+        record must be on its way, or the member does not lag (KAFKA-7152). Tested on the first
+        partition whose ISR has a member to spare; without one the mark is not reached.
         """
         for at in self.load.partitions:
             leadership = self.world.partition_state(at)
@@ -291,7 +291,7 @@ class PlanRun:
             ends = self._high_watermarks(core)
             if not self.load.have_read_up_to(ends):
                 return Missing("unseen", f"the consumers have not read up to {ends}")
-            for at in ends:  # what came late is on its way to the followers
+            for at in ends:  # late records are on their way to the followers
                 log_ends = self._log_ends_in_isr(at)
                 if len(set(log_ends.values())) > 1:
                     return Missing("unseen", f"{at} ends at {log_ends} on its ISR")
@@ -300,7 +300,7 @@ class PlanRun:
         self._await(missing, READ_WITHIN_MS)
 
     def _await_checkpoints(self, core: Core) -> None:
-        """I15: what every broker has committed by now is in its next checkpoint."""
+        """I15: each broker's high watermarks of now are in its next checkpoint."""
         had = liveness.hosted_high_watermarks(self.world, core)
 
         def missing() -> Missing | None:
@@ -321,7 +321,7 @@ class PlanRun:
         }
 
     def _high_watermarks(self, core: Core) -> dict[TopicPartition, int]:
-        """Return the high watermark of each partition that the core leads, as its leader has it."""
+        """Return the leader's high watermark of each partition that the core leads."""
         return {
             at: replica.high_watermark
             for at in self.load.partitions
@@ -352,10 +352,10 @@ class PlanRun:
     # ------------------------------------------------------------ helpers
 
     def _await(self, missing: Callable[[], Missing | None], within_ms: int) -> None:
-        """Let the world go on until nothing is missing.
+        """Run the world until nothing is missing.
 
         Raises:
-            _Failed: something still is after within_ms.
+            _Failed: something is still missing after within_ms.
         """
         kernel = self.world.kernel
         for _ in range(within_ms // STEP_MS):
@@ -386,7 +386,7 @@ class PlanRun:
 
 
 def _lets_records_go(plan: Plan) -> bool:
-    """Return whether old segments may be removed in the course of the run."""
+    """Return whether retention may remove segments in the run."""
     changed = (step.do.key for step in plan.steps if isinstance(step.do, ChangeConfig))
     configured = (*plan.topology.broker_settings, *(key.replace(".", "_") for key in changed))
     return any(key.startswith("retention_") for key in configured)

@@ -1,8 +1,8 @@
-"""Runs schedules one after the other and sums up what they showed; processes are the harness's.
+"""Runs schedules one after the other and sums up their results; worker processes are the harness's.
 
-A schedule is a seed and a family of faults. Under a preset that promises less than every
-invariant, a violation is *documented* when the catalogue names the flaw from the trace; every
-other violation fails the search.
+A schedule is a seed and a family of faults. Under a preset that does not promise every invariant, a
+violation is *documented* when the catalogue finds its flaw in the trace. Every other violation
+fails the search.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CpuClock = Callable[[], int]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Schedule:
-    """What is drawn and run."""
+    """A schedule: a seed, its family and preset."""
 
     seed: int
     family: Family
@@ -48,7 +48,7 @@ def schedules_of(first_seed: int, count: int, families: tuple[Family, ...]) -> l
 
 
 class Kind(NamedTuple):
-    """Violations that are reported together: rows () is one that no row of the catalogue names."""
+    """Violations that are reported together; rows () is a kind without a row of the catalogue."""
 
     invariant: str
     rows: tuple[int, ...] = ()
@@ -60,9 +60,10 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A violation, and what explains it.
+    """A violation, and the rows of the catalogue that explain it.
 
-    is_documented: the preset does not promise the invariant, and the catalogue says why it broke.
+    is_documented: the preset does not promise the invariant, and the catalogue explains the
+        violation.
     """
 
     violation: Violation
@@ -91,16 +92,16 @@ class Summary:
     cpu_ns: int
     acknowledged: int
     is_excused: bool
-    """Whether the loss of a committed record was excused by what disks lost."""
+    """Whether the loss of a committed record was excused by disk faults."""
     flagged: Counter[Kind]
-    """What was broken and named by the catalogue without ending the run."""
+    """Flagged violations that the catalogue names, which did not end the run."""
     fired: Counter[str]
     missed: Counter[str]
     not_reached: Counter[str]
     marks: Counter[str]
     plan: bytes = b""
     is_mutant: bool = False
-    """Whether its plan was made from others' instead of from the seed alone."""
+    """Whether its plan was mutated from others instead of generated from the seed alone."""
     fails_anyway: bool = False
     """Whether its plan fails without the planted bug as well."""
 
@@ -124,12 +125,12 @@ class Totals:
     missed: Counter[str] = field(default_factory=Counter)
     not_reached: Counter[str] = field(default_factory=Counter)
     by_family: Counter[Family] = field(default_factory=Counter)
-    """How many schedules there were."""
+    """Number of schedules."""
     reached: dict[Family, Counter[str]] = field(default_factory=dict)
-    """How many schedules of a family reached each mark."""
+    """Number of a family's schedules that reached each mark."""
     kinds: Counter[Kind] = field(default_factory=Counter)
     first: dict[Kind, Summary] = field(default_factory=dict)
-    """Of each kind of violation, the summary of its least schedule."""
+    """For each kind of violation, the summary of its first schedule."""
 
     @property
     def schedules(self) -> int:
@@ -172,7 +173,7 @@ def total(summaries: Iterable[Summary]) -> Totals:
 
 
 def bug_or_none(name: str) -> AbstractContextManager[None]:
-    """Have the planted bug of that name; "" is none."""
+    """Return a context with the planted bug of that name; "" is none."""
     return planted(name) if name else nullcontext()
 
 
@@ -201,13 +202,13 @@ def summarize(schedule: Schedule, plan: Plan, cpu_ns: CpuClock, bug: str = "") -
 
 
 def fails(plan: Plan) -> bool:
-    """Run the plan and say whether it shows anything but a documented flaw."""
+    """Run the plan and return whether it shows another violation than a documented flaw."""
     found = find(run_plan(plan))
     return found is not None and not found.is_documented
 
 
 def find(result: RunResult) -> Found | None:
-    """Return what the run has shown: its violation, else the first flag that nothing names."""
+    """Return the run's violation, else the first flag that no row of the catalogue names."""
     if result.violation is not None:
         return explained(result.violation, result)
     flags = (explained(flag, result) for flag in result.flags)
@@ -245,9 +246,9 @@ def explained(violation: Violation, result: RunResult) -> Found:
 class Chunk:
     """Schedules that one process runs in order.
 
-    bug: the planted bug that nodes have, or ""; it alone is looked for with stops_at_first, not
-    what the same plan shows without it. has_feedback: whether plans that reached new marks
-    are kept and mutated, for as long as the chunk lasts.
+    bug: the nodes' planted bug, or ""; with stops_at_first a violation that the same plan shows
+    without the bug does not count.
+    has_feedback: whether plans that reached new marks are kept and mutated within the chunk.
     """
 
     schedules: tuple[Schedule, ...]
@@ -257,7 +258,7 @@ class Chunk:
     stops_at_first: bool = False
 
     def summaries(self, cpu_ns: CpuClock) -> Iterator[Summary]:
-        """Run the schedules; which plans they have depends on nothing but the chunk."""
+        """Run the schedules; their plans depend on the chunk alone."""
         corpora = {
             family: Corpus(self.schedules[0].seed)
             for family in dict.fromkeys(schedule.family for schedule in self.schedules)
@@ -275,11 +276,11 @@ class Chunk:
                 return
 
     def after(self, count: int) -> Chunk:
-        """Return what is left once count schedules are done."""
+        """Return the rest of the chunk once count schedules are done."""
         return replace(self, schedules=self.schedules[count:])
 
 
 def chunks_of(schedules: Sequence[Schedule], chunk: Chunk, length: int) -> Iterator[Chunk]:
-    """Return chunks of at most length schedules, otherwise as the one that is given."""
+    """Return chunks of at most length schedules, otherwise like the given one."""
     for start in range(0, len(schedules), length):
         yield replace(chunk, schedules=tuple(schedules[start : start + length]))

@@ -1,9 +1,8 @@
-"""Cuts a failing plan down to one that a person can read, and that breaks the same thing.
+"""Shrinks a failing plan to one that a person can read, with the same violation.
 
-Each change is kept if the run still breaks the same invariant (by the same rows of the catalogue,
-where the caller explains violations), under the plan's network seed or one of a few others: what
-matters is the faults, not the latencies with which they were found. Deterministic: it depends on
-the plan and on the bounds alone.
+Each change is kept if the run still violates the same invariant (by the same rows of the catalogue,
+where the caller explains violations), under the plan's network seed or one of a few others: the
+faults matter, not their latencies. Deterministic: it depends on the plan and on the bounds alone.
 Source: docs/explanation/simulator.md.
 """
 
@@ -25,7 +24,7 @@ from highwater_simulator.trace_log import Note
 MAX_RUNS = 500
 RESEEDS = 8
 MAX_LINES = 40
-"""A screen."""
+"""Lines of a screen."""
 
 _NS_PER_MS = 1_000_000
 
@@ -35,19 +34,19 @@ Explain = Callable[[RunResult], tuple[int, ...]]
 
 
 class DoesNotFail(Exception):
-    """There is nothing to shrink: the plan's run breaks nothing."""
+    """There is nothing to shrink: the plan's run has no violation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What must stay the same: the invariant, its rows, and of a crash its message."""
+    """The parts of a violation that must stay: the invariant, its rows, and a crash's message."""
 
     invariant: str
     rows: tuple[int, ...] = ()
     crash: str = ""
 
     def covers(self, other: Signature) -> bool:
-        """Return whether the other is the same, explained by the same rows or by some of them."""
+        """Return whether the other is the same, explained by some or all of these rows."""
         return (
             (other.invariant, other.crash) == (self.invariant, self.crash)
             and bool(other.rows) == bool(self.rows)
@@ -57,7 +56,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much a reader of a plan must understand."""
+    """The size of a plan for its reader."""
 
     steps: int
     brokers: int
@@ -90,7 +89,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class ShrinkProgress:
-    """Where the search is. runs of max_runs are used; the best plan so far has `steps`."""
+    """The search's progress: runs of max_runs are used; the best plan so far has `steps`."""
 
     runs: int
     max_runs: int
@@ -100,9 +99,9 @@ class ShrinkProgress:
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """What is left of a plan.
+    """A shrunk plan.
 
-    is_minimal is False when the runs were used up before the end, or somebody interrupted it.
+    is_minimal: False when the runs were used up before the end, or the search was interrupted.
     """
 
     plan: Plan
@@ -123,7 +122,7 @@ class _RunsUsedUp(Exception):
 
 
 def signature_of(result: RunResult, explain: Explain | None = None) -> Signature | None:
-    """Return what the run broke, None when it passed."""
+    """Return the run's violation as a signature, None when it passed."""
     violation = result.violation
     if violation is None:
         return None
@@ -141,13 +140,13 @@ def shrink(
     reseeds: int = RESEEDS,
     on_progress: OnProgress = lambda progress: None,
 ) -> Shrunk:
-    """Return a plan that breaks the same and of which little can be left out.
+    """Return a plan with the same violation from which little more can be removed.
 
     Ctrl-C ends the search with the best plan so far.
 
     Raises:
         DoesNotFail: the plan's run passes.
-        KeyboardInterrupt: it came in the first run, before anything is known to break.
+        KeyboardInterrupt: it came in the first run, before the violation is known.
     """
     result = run(plan)
     signature = signature_of(result, explain)
@@ -168,7 +167,7 @@ def shrink(
 
 
 class _Search:
-    """The best plan so far, its run, and what was tried."""
+    """The best plan so far, its run, and the tried plans."""
 
     def __init__(
         self,
@@ -195,7 +194,7 @@ class _Search:
         self._passed: dict[bytes, None] = {}
 
     def go(self) -> bool:
-        """Go through all kinds of changes until none is of use; False when it ended before."""
+        """Try all kinds of changes until none helps; return False when it ended before."""
         try:
             self._begin("steps")
             self._cut_time()
@@ -234,7 +233,7 @@ class _Search:
     # ------------------------------------------------------------ one candidate
 
     def _try(self, candidate: Plan, reseeds: int | None = None) -> bool:
-        """Take the candidate for the best plan if it breaks the same under one of the seeds."""
+        """Take the candidate as the best plan if one of the seeds gives the same violation."""
         if candidate == self.plan:
             return True
         if problems_of(candidate):
@@ -263,7 +262,7 @@ class _Search:
     # ------------------------------------------------------------ time and steps
 
     def _cut_time(self) -> None:
-        """End the faults where the violation showed; what had not fired by then is of no use."""
+        """End the faults when the violation showed; drop steps that had not fired by then."""
         violation = self.result.violation
         if violation is not None:
             end_ms = max(0, -(-(violation.at_ns - _faults_begin_ns(self.result)) // _NS_PER_MS))
@@ -293,7 +292,7 @@ class _Search:
         step = replace(self.plan.steps[number], **changes)
         return self._try(simpler.with_step(self.plan, number, step))
 
-    # ------------------------------------------------------------ what steps say
+    # ------------------------------------------------------------ fields of steps
 
     def _shorter_durations(self) -> None:
         for number, step in enumerate(self.plan.steps):
@@ -395,7 +394,7 @@ class _Search:
             self._try(replace(self.plan, network=network))
 
 
-# ---------------------------------------------------------------- what a run tells
+# ---------------------------------------------------------------- facts of a run
 
 
 def _faults_begin_ns(result: RunResult) -> int:
@@ -407,19 +406,19 @@ def _faults_begin_ns(result: RunResult) -> int:
 
 
 def _fired_at_ms(result: RunResult, step: Step) -> int | None:
-    """Return when the step was done, by the plan's time."""
+    """Return when the step was done, in the plan's time."""
     outcome = result.outcome
     times_ms = zip(outcome.fired, outcome.fired_at_ms, strict=True)
     return next((at_ms for fired, at_ms in times_ms if fired == step), None)
 
 
 def describe(shrunk: Shrunk) -> str:
-    """Return what the minimal plan does and what it breaks, in at most a screen."""
+    """Return the minimal plan and its violation in words, in at most a screen."""
     return "\n".join([*describe_run(shrunk.result), *_describe_search(shrunk)])
 
 
 def describe_run(result: RunResult) -> list[str]:
-    """Return the plan in words, then what it broke; the middle of a long plan is left out."""
+    """Return the plan in words, then its violation; the middle of a long plan is left out."""
     lines = list(say_plan(result.plan))
     if len(lines) > MAX_LINES:
         half = MAX_LINES // 2

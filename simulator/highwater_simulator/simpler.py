@@ -1,4 +1,4 @@
-"""Simpler neighbours of a plan: what a shrinker tries. Pure; nothing is run here."""
+"""Simpler variants of a plan, for the shrinker. Pure; no plan is run here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def with_step(plan: Plan, number: int, step: Step) -> Plan:
 
 
 def number_fields(step: Step) -> Iterator[str]:
-    """Yield the fault's fields whose numbers may be smaller: how long, how often, how much."""
+    """Yield the fault's fields whose numbers may be smaller: durations, counts, sizes."""
     for field in fields(step.do):
         value = getattr(step.do, field.name)
         is_number = isinstance(value, int) and not isinstance(value, bool)
@@ -33,7 +33,7 @@ def number_fields(step: Step) -> Iterator[str]:
 
 
 def names_instead(step: Step, plan: Plan) -> Iterator[Step]:
-    """Yield the step with nodes that it names by what they may be: they outlast reseeding."""
+    """Yield the step with named nodes in place of roles: names are stable under other seeds."""
     topic = plan.workload.topics[0]
     roles = [
         f"{role} of {topic.name}-{number}"
@@ -76,7 +76,7 @@ def with_controllers(plan: Plan, count: int) -> Plan:
 
 
 def _among_the_nodes(plan: Plan, old_names: tuple[str, ...]) -> Plan:
-    """Return the plan with each node that there is no more in the place of an unused one.
+    """Return the plan with an unused node in the place of each one that no longer exists.
 
     A core keeps a broker and a controller, without which it never makes progress.
     """
@@ -97,7 +97,7 @@ def _among_the_nodes(plan: Plan, old_names: tuple[str, ...]) -> Plan:
 
 
 def _core_among(names: tuple[str, ...], wanted: Sequence[str]) -> tuple[str, ...]:
-    """Return those that are wanted; the first of a kind of which none of these is there."""
+    """Return the wanted nodes that exist; the first of a kind of which none exists."""
     kept = {name for name in wanted if name in names}
     for kind in {name.split("-")[0]: None for name in wanted}:
         of_kind = [name for name in names if name.startswith(kind)]
@@ -195,7 +195,7 @@ def without_condition(step: Step, fired_at_ms: int | None) -> Iterator[Step]:
 
 
 def forever(step: Step) -> Step | None:
-    """Return the step with a fault that is never taken back; None when it has no end."""
+    """Return the step with a fault that is never undone; None when the fault has no end."""
     if getattr(step.do, "for_ms", None) is None or isinstance(step.do, f.CrashAt | f.DelayAt):
         return None
     return replace(step, do=replace(step.do, for_ms=None))

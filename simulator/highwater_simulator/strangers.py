@@ -1,7 +1,8 @@
-"""Clients that ask what no sound client asks: a node lives on, and nobody else suffers.
+"""Clients with requests that no sound client sends: nodes must live on, and serve other clients.
 
-What they send goes through the codecs, by the listener for those outside the network, to a topic
-of their own, which nobody reads. A step's `count` says how often they ask, and which variant.
+What they send goes through the codecs, by the listener for those outside the network, to a topic of
+their own, which no other client reads. A step's `count` says how often they send, and which
+variant.
 """
 
 from __future__ import annotations
@@ -44,16 +45,16 @@ if TYPE_CHECKING:
 
 WITHIN_MS = 2_000
 TOGETHER_MS = 100
-"""How long the one leaves its connections open who asks for the same again and again."""
+"""How long the client that repeats one request leaves its connections open."""
 STRING_BYTES = 32_760
-"""As much as a string holds, but for a few."""
+"""Nearly the longest string of the protocol."""
 END_OF_TIME_MS = 2**63 - 1
 MOST_RECORDS = 2**31 - 1
 BEYOND_A_ZNODE = 70_000
-"""So many assignments are more than 1 MiB of JSON."""
+"""Assignments of more than 1 MiB of JSON."""
 SAME_PARTITION_TIMES = 200
 VALUE_BYTES = 2_500
-"""Two are more than an index leaves out."""
+"""Two values are more bytes than an index skips."""
 UNKNOWN_BROKERS = 9_000
 _ACKS_ALL = -1
 _ZSTD = 4
@@ -90,7 +91,7 @@ class Strangers:
             await self._write(client, NAMES[fault.count % len(NAMES)])
             return
         factor = min(3, len(self._world.brokers))
-        configs = {minima.KEY: str(min(2, factor))}  # one lost disk loses nothing of it
+        configs = {minima.KEY: str(min(2, factor))}  # one lost disk loses none of its records
         if fault.kind is Strange.EXTREME_CONFIGS:
             configs.update((EXTREMES[fault.count % len(EXTREMES)],))
         try:
@@ -127,7 +128,7 @@ class Strangers:
 
 
 def requests_of(fault: StrangeRequests, topic: str) -> Iterator[Any]:
-    """Yield what is asked, one after the other."""
+    """Yield the requests in order."""
     for number in range(fault.count):
         yield from _MAKERS[fault.kind](topic, number)
 
@@ -139,10 +140,10 @@ def forged_batch(
     max_timestamp: int = 1_000,
     timestamp_delta: int = 0,
 ) -> bytes:
-    """Return two records whose batch, of a sound CRC, claims other things; ms where they are times.
+    """Return two records in a batch with a right CRC and false header fields. Units: times in ms.
 
-    timestamp_delta: by how much the second is later than base_timestamp. With another count the
-    batch calls itself compressed, so that nobody counts.
+    timestamp_delta: of the second record to base_timestamp. With another count the batch is marked
+    as compressed, so that its records are not counted.
     """
     value = b"strange".ljust(VALUE_BYTES)
     batch = bytearray(build_batch([(None, value, 0), (None, value, timestamp_delta)]))

@@ -1,7 +1,7 @@
 """One node's tasks in virtual time: the Runtime port.
 
-A node's incarnation is killed as one: its tasks take no further step, and whoever holds its
-runtime sees is_alive turn False first (ports are fenced before tasks are dropped).
+A node's incarnation is killed as a whole: its tasks take no further step. Its runtime's is_alive
+turns False first: ports are fenced before tasks are dropped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OWN_FILES = (__file__, waits.__file__)
 
 
 class Clockwork(Protocol):
-    """What a node's runtime needs of the kernel."""
+    """The part of the kernel that a node's runtime needs."""
 
     time_ns: int
 
@@ -82,7 +82,7 @@ class SimulatedTask:
         self.schedule()
 
     def schedule(self) -> None:
-        """Take the next step at this instant, after all that is already due; once."""
+        """Take the next step at this instant, after all actions that are due; once."""
         if not self._is_scheduled and not self._is_done:
             self._is_scheduled = True
             runtime = self._runtime
@@ -125,7 +125,7 @@ class SimulatedTask:
             runtime.current_task = None
 
     def drop(self) -> None:
-        """End the task without letting it touch the world; its `finally` blocks still run."""
+        """End the task without any effect on the world; its `finally` blocks still run."""
         if self._is_done:
             return
         self._end()
@@ -244,13 +244,13 @@ class NodeRuntime:
         return None if timeout_ms is None else self.now_ns() + timeout_ms * NS_PER_MS
 
     def arm(self, wait: Wait, deadline_ns: int) -> None:
-        """Have the wait end when this node's monotonic clock shows deadline_ns."""
+        """End the wait when this node's monotonic clock shows deadline_ns."""
         if not self.clock.is_true:
             deadline_ns = self.clock.time_ns(deadline_ns)
         self.clockwork.arm(wait, deadline_ns)
 
     def soon(self, action: Callable[[], None]) -> None:
-        """Run the action at this instant, after all of this node's that is already due."""
+        """Run the action at this instant, after all due actions of this node."""
         self.clockwork.soon(action, self)
 
     def start(self, name: str, work: Coroutine[Any, Any, None]) -> SimulatedTask:
@@ -264,7 +264,7 @@ class NodeRuntime:
         return task
 
     def start_now(self, name: str, work: Coroutine[Any, Any, None]) -> SimulatedTask:
-        """Start a task and take its first step within this event, which is done after that.
+        """Start a task and take its first step within this event, as the event's last action.
 
         Only for the simulator's own actions, never for a task's.
         """
@@ -277,7 +277,7 @@ class NodeRuntime:
         return task
 
     def forget(self, task: SimulatedTask) -> None:
-        """Let go of a task that is done."""
+        """Forget a finished task."""
         self._tasks.pop(task, None)
 
     def kill(self) -> None:
@@ -289,7 +289,7 @@ class NodeRuntime:
         self._held.clear()
 
     def pause(self) -> None:
-        """SIGSTOP: what becomes due is held until resume."""
+        """SIGSTOP: due actions are held until resume."""
         self.is_paused = True
 
     def resume(self) -> None:

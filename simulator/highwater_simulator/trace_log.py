@@ -1,4 +1,4 @@
-"""The one trace of a simulation: what nodes traced and what the world did to them, in order."""
+"""The one trace of a simulation: nodes' events and the world's notes, in order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from highwater_core.traces import encode_event
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that no node traces: a kill, a start, what a client was told."""
+    """An event that no node traces: a kill, a start, an answer to a client."""
 
     who: str
     what: str
@@ -41,7 +41,7 @@ class TraceLog:
         self.entries: list[Entry] = []
 
     def sink(self, node_name: str) -> Callable[[TraceEvent], None]:
-        """Return where a node's recorder puts its events."""
+        """Return the sink for a node's recorder."""
         return lambda event: self.entries.append(Entry(self._now_ns(), node_name, event))
 
     def note(self, who: str, what: str, **detail: Any) -> None:
@@ -56,7 +56,7 @@ class TraceLog:
         ]
 
     def digest(self) -> str:
-        """Return a SHA-256 of everything: equal digests mean equal runs."""
+        """Return a SHA-256 of all entries: equal digests mean equal runs."""
         digest = hashlib.sha256()
         for entry in self.entries:
             event = entry.event

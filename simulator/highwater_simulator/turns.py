@@ -1,4 +1,4 @@
-"""Whose turn it is among actions that are due at one instant, drawn instead of first come.
+"""Draws the order of actions that are due at one instant, instead of first come, first served.
 
 It explores the orders that equal deadlines of different nodes could have had. Actions of one
 owner (a node, a pipe) stay in their order; those without one count as one owner's.
@@ -15,13 +15,13 @@ Action = Callable[[], None]
 
 
 class DrawnTurns:
-    """Actions by owner; draws nothing while only one owner has any."""
+    """Actions by owner; draws nothing while only one owner has actions."""
 
     def __init__(self, rng: Rng) -> None:
         self._rng = rng
         self._waiting: dict[object, deque[Action]] = {}
         self._owners: list[object] = []
-        """Those that have actions, in the order in which they came to have them."""
+        """The owners with actions, in the order of their first one."""
 
     def add(self, owner: object, action: Action) -> None:
         waiting = self._waiting.get(owner)
@@ -31,7 +31,7 @@ class DrawnTurns:
         waiting.append(action)
 
     def take(self) -> Action | None:
-        """Remove and return the action whose turn it is, None when there is none."""
+        """Remove and return the next action, None when there is none."""
         owners = self._owners
         if not owners:
             return None

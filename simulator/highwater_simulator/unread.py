@@ -1,8 +1,8 @@
 """Answers that leave piece by piece: records stay in their file until their reader takes them.
 
-The real listener sends large records by sendfile, as fast as the reader reads: what it sends is
-what the file holds by then, not what it held when the handler ran (KAFKA-18723). Here small
-records are read when the answer leaves, large ones when it has arrived and its reader runs.
+The real listener sends large records by sendfile, as fast as the reader reads: it sends the file's
+contents of that moment, not of the moment when the handler ran (KAFKA-18723). Here small records
+are read when the answer leaves, large ones when it has arrived and its reader runs.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from highwater_wire.kafka.messages import RecordsView
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """An answer of which some still lies in files.
+    """An answer with records that still lie in files.
 
-    read() returns it whole; OSError where a file does not hold as much any more: the announced
-    length cannot be kept, and the connection ends.
+    read() returns it whole; OSError where a file is shorter by then: the announced length is wrong,
+    and the connection ends.
     """
 
     read: Callable[[], Any]
 
 
 class FileRange:
-    """Bytes [position, position + length) of an open file, whatever becomes of its name.
+    """Bytes [position, position + length) of an open file, even if its name changes.
 
-    They are borrowed: a truncation takes them back before it cuts, as from the real listener.
-    note_bad_place is called with the file and the position where they cannot be read.
+    They are borrowed: a truncation first ends the loan, as with the real listener.
+    note_bad_place: called with the file and the position that cannot be read.
     """
 
     __slots__ = (
@@ -67,10 +67,10 @@ class FileRange:
         return self._length
 
     def read(self) -> bytes:
-        """Return what is there now; nothing is borrowed any more.
+        """Return the present bytes; the loan ends.
 
         Raises:
-            OSError: EIO, the file ends before, or it was cut.
+            OSError: EIO, the file ends before, or it was truncated.
         """
         self._records.give_back(self._take_back)
         try:
@@ -90,10 +90,10 @@ class FileRange:
 
 
 class Sender:
-    """Decides what of an answer stays in its file; without a disk nothing does.
+    """Decides which records of an answer stay in their file; without a disk none.
 
-    Nor does what covers a place that could not be read as it was sent: as in the real listener it
-    is read before it is promised, so that its partition alone meets the error.
+    A range with a place that could not be read before is read at once: as in the real listener, it
+    is read before its length is announced, so that only its partition gets the error.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Sender:
         """Return the records in a form that outlives the log's closing of their segment.
 
         Raises:
-            OSError: they cannot be read.
+            OSError: the records cannot be read.
         """
         if isinstance(records, bytes | FileRange):
             return records

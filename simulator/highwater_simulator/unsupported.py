@@ -1,4 +1,4 @@
-"""What of a plan the simulator cannot do, and why. A table."""
+"""The parts of a plan that the simulator cannot do, with reasons. A table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REASONS: Mapping[type[f.Fault], str] = {
 
 
 def unsupported(plan: Plan) -> list[str]:
-    """Return what the simulator cannot do of the plan, one line each; empty when it can do all."""
+    """Return the parts of the plan that the simulator cannot do, one line each."""
     return [
         f"unsupported in the simulator: {say_step(step)}: {reason}"
         for step in plan.steps

@@ -1,7 +1,7 @@
-"""What a task waits for in virtual time: events, futures and queues, as the Runtime port has them.
+"""The Runtime port's events, futures and queues in virtual time.
 
-A wait ends once: it is woken, its deadline passes, or its task is cancelled. Whoever ends it has
-the task scheduled at that instant; nothing here runs a task.
+A wait ends once: it is woken, its deadline passes, or its task is cancelled. Its task is scheduled
+at that instant; no task is run here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class WaitingTask(Protocol):
 
 
 class Timekeeper(Protocol):
-    """The node's time: deadlines, and what ends a wait at one."""
+    """The node's time: deadlines, and timers that end waits."""
 
     def deadline_after(self, timeout_ms: int | None) -> int | None: ...
 
@@ -42,7 +42,7 @@ class Timer:
 
     @property
     def owner(self) -> object:
-        """What the action is a method of."""
+        """The object whose method the action is."""
         return getattr(self.action, "__self__", None)
 
     def cancel(self) -> None:
@@ -96,14 +96,14 @@ class Wait(Timer):
         return True
 
     def abandon(self) -> None:
-        """End the wait of a cancelled or dropped task, which is not resumed by it."""
+        """End the wait of a cancelled or dropped task without resuming it."""
         self.is_over = True
         self.action = self._task = None
 
     def end_now(self) -> None:
-        """End the wait and let its task go on within this event, which must do nothing after it.
+        """End the wait and resume its task within this event, as the event's last action.
 
-        One that has ended is left alone: its task goes on by itself, perhaps after a pause.
+        A wait that has ended is left alone: its task is resumed anyway, perhaps after a pause.
         """
         if self.is_over:
             return
@@ -111,7 +111,7 @@ class Wait(Timer):
         self._expire()
 
     def _expire(self) -> None:
-        """Let the task go on within the timer's event."""
+        """Resume the task within the timer's event."""
         self.is_over = True
         self.action = None
         if self._task is not None:
@@ -173,7 +173,7 @@ class SimulatedFuture(Generic[T]):
             wait.wake()
 
     def set_now(self, value: T) -> None:
-        """Set it and let the one that waits go on within this event, which is done after that.
+        """Set the result and resume the waiting task within this event, as the event's last action.
 
         Only for the simulator's own actions, never for a task's.
         """

@@ -1,6 +1,6 @@
 """A whole cluster in virtual time: controllers, brokers, ZooKeeper, disks, links, clients.
 
-Everything of a run follows from (seed, topology, what the story does): nothing else is read.
+A run depends on (seed, topology, the story) alone.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ from highwater_wire.kafka.messages import KafkaAnswer, KafkaRequest, KafkaRespon
 
 CLIENT_PORT, REPLICATION_PORT, EXTERNAL_PORT, CONTROL_PORT = 9092, 9093, 9094, 9095
 POLL_MS = 10
-"""How often a story's condition is looked at."""
+"""How often a story's condition is checked."""
 
 
 class Node(Protocol):
-    """What the world asks of a node."""
+    """The world's interface to a node."""
 
     @property
     def fail_points(self) -> FailPoints: ...
@@ -70,7 +70,7 @@ class Node(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SimulatedTopology:
-    """What a cluster in virtual time is made of: nodes, and how messages and files behave.
+    """A cluster in virtual time: its nodes, and the behaviour of messages and files.
 
     The settings override single fields of each node's.
     """
@@ -84,9 +84,9 @@ class SimulatedTopology:
     through_codecs: bool = False
     """Whether messages of both planes are encoded and decoded on their way."""
     shuffles_ties: bool = False
-    """Whether the order of what is due at one instant on several nodes is drawn."""
+    """Whether the order of several nodes' actions at one instant is drawn."""
     sends_file_from_bytes: int = SENDFILE_FROM_BYTES
-    """Records of at least so many bytes are read from their file as they arrive."""
+    """Records of at least so many bytes are read from their file when they arrive."""
     latency: Latency = field(default_factory=EvenLatency)
     """Of every link."""
 
@@ -115,7 +115,7 @@ def controller_name(controller_id: int) -> str:
 
 
 class World:
-    """The cluster, and what a story may do to it."""
+    """The cluster, and the actions of a story on it."""
 
     def __init__(self, seed: int, topology: SimulatedTopology | None = None) -> None:
         self.topology = topology or SimulatedTopology()
@@ -126,15 +126,15 @@ class World:
         self.zookeeper = ZooKeeper(self.kernel, self.network)
         self.trace = TraceLog(self.kernel.now_ns)
         self.on_event: Callable[[TraceEvent], None] | None = None
-        """Hears of every node's trace event, as it happens."""
+        """Called with every trace event of a node."""
         self.on_start: Callable[[int], None] | None = None
-        """Hears of every node that starts, before its first step."""
+        """Called with every node that starts, before its first step."""
         self.on_reply: Callable[[int, KafkaRequest, KafkaAnswer], None] | None = None
-        """Hears of every broker's answer on the data plane, as it leaves."""
+        """Called with every broker's answer on the data plane when it leaves."""
         self.on_read: Callable[[int, KafkaRequest, KafkaResponse], None] | None = None
-        """Hears of every such answer that was read from files as it arrived, as it then was."""
+        """Called with every such answer that was read from files when it arrived."""
         self.on_command: Callable[[int, ControlRequest], None] | None = None
-        """Hears of every request that arrives at a broker's control port."""
+        """Called with every request that arrives at a broker's control port."""
         self.external_port = EXTERNAL_PORT
         """Of the listener where everything goes through the codecs."""
         self.client_names: list[str] = []
@@ -181,14 +181,14 @@ class World:
         runtime.start("main", self._run_node(handle, runtime, handle.node))
 
     def kill(self, node_id: int) -> None:
-        """SIGKILL: the node does nothing any more; its disk keeps what the page cache held."""
+        """SIGKILL: the node stops at once; its disk keeps the page cache."""
         handle = self.handle(node_id)
         check(handle.is_running, f"{handle.name} does not run")
         self.trace.note(handle.name, "killed")
         self._end(handle)
 
     def request_stop(self, node_id: int) -> None:
-        """SIGTERM: the node stops when it is ready to."""
+        """SIGTERM: the node shuts down cleanly."""
         handle = self.handle(node_id)
         check(handle.node is not None and handle.is_running, f"{handle.name} does not run")
         self.trace.note(handle.name, "asked to stop")
@@ -237,7 +237,7 @@ class World:
             self._end(handle)
 
     def _exit_now(self, handle: NodeHandle, runtime: NodeRuntime) -> None:
-        """Kill the node from within one of its own steps: fenced now, dropped when that is over."""
+        """Kill the node within one of its own steps: fence it now, drop it after the step."""
         self.trace.note(handle.name, "exited at a fail-point")
         runtime.is_alive = False
         runtime.pause()
@@ -366,7 +366,7 @@ class World:
             if self.on_event is not None:
                 self.on_event(event)
 
-    # ------------------------------------------------------------ what is so
+    # ------------------------------------------------------------ state
 
     def broker_node(self, broker_id: int) -> BrokerNode | None:
         """Return the running broker, None while it does not run."""
@@ -381,7 +381,7 @@ class World:
         return None if found is None else znodes.decode_partition_state(found[0], path)
 
     def replica(self, broker_id: int, topic_partition: TopicPartition) -> ReplicaSnapshot | None:
-        """Return the replica as its broker holds it, None where there is none."""
+        """Return the broker's replica, None where there is none."""
         hosted = self.hosted(broker_id, topic_partition)
         return None if hosted is None else hosted.snapshot()
 
@@ -391,17 +391,17 @@ class World:
         return handle.node.fail_points if handle.node is not None and handle.is_running else None
 
     def hosted(self, broker_id: int, topic_partition: TopicPartition) -> Partition | None:
-        """Return the replica itself, None where there is none; to be looked at only."""
+        """Return the hosted replica object, None where there is none; it must not be changed."""
         node = self.broker_node(broker_id)
         return None if node is None else node.replicas.get(topic_partition)
 
     def has_failed_folder(self, broker_id: int) -> bool:
-        """Return whether the broker runs and has taken its log folder for failed."""
+        """Return whether the broker runs and considers its log folder failed."""
         node = self.broker_node(broker_id)
         return node is not None and node.has_failed_folder
 
     def active_controller(self) -> int | None:
-        """Return the one controller that acts, None when there is none or more than one."""
+        """Return the active controller, None when there is none or more than one."""
         active = [
             node_id
             for node_id in self.controllers
@@ -410,7 +410,7 @@ class World:
         return active[0] if len(active) == 1 else None
 
     def is_replicated(self, topic_partition: TopicPartition, broker_ids: Iterable[int]) -> bool:
-        """Return whether these brokers are the ISR and hold equally long, committed logs."""
+        """Return whether these brokers are the ISR and have equally long, committed logs."""
         wanted = sorted(broker_ids)
         state = self.partition_state(topic_partition)
         replicas = [self.replica(broker_id, topic_partition) for broker_id in wanted]
@@ -435,7 +435,8 @@ class World:
     def client(self, name: str) -> SimulatedClient:
         """Return a client outside the cluster that knows every broker's client listener.
 
-        One of a name that there was is its next incarnation, on the same host; the last is dead.
+        With a used name it is the client's next incarnation, on the same host; the last one is
+        dead.
         """
         runtime = self.kernel.runtime(name)
         if name not in self.client_names:
@@ -448,11 +449,11 @@ class World:
         )
 
     def coordination(self, client: SimulatedClient) -> CoordinationFactory:
-        """Return what opens ZooKeeper sessions of the client's, as operators' tools do."""
+        """Return a factory of ZooKeeper sessions for the client, as operators' tools have them."""
         return SimulatedCoordinationFactory(self.zookeeper, client.runtime)
 
     def kill_client(self, client: SimulatedClient) -> None:
-        """SIGKILL: it does nothing any more."""
+        """SIGKILL: the client stops at once."""
         self.trace.note(client.runtime.node_name, "killed")
         self._drop(client.runtime)
 
@@ -460,7 +461,7 @@ class World:
         """Run a story to its end.
 
         Raises:
-            LimitPassed: it did not end in time; the message says what every task waits for.
+            LimitPassed: the story did not end in time; the message has the await of every task.
             SimulationFailed: the story or a node met an error.
         """
         task = self._story.start("story", story)
@@ -480,7 +481,7 @@ class World:
             await self._story.sleep(POLL_MS)
 
     async def sleep(self, duration_ms: int) -> None:
-        """Let the world go on; for stories."""
+        """Run the world for this time; for stories."""
         await self._story.sleep(duration_ms)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Each fault of a plan as what it does to a simulated world, and how it is taken back."""
+"""Does each fault of a plan to a simulated world, and undoes it."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 Link = tuple[str, str, Plane]
 
 ARMED = (f.CrashAt, f.DelayAt, f.LoseZooKeeperReply)
-"""What acts when a node comes there, or never."""
+"""Faults that act when a node reaches a point, or never."""
 TELL = (*ARMED, f.Kill, f.PowerLoss, f.FlipBit, f.ResetConnections, f.HalfOpen)
-"""What tells whether it has acted; all else acts by being applied."""
+"""Faults that report when they act; all others act when they are applied."""
 
 
 def _nothing() -> None:
-    """Take back what is over at once."""
+    """The undo of a fault that is over at once."""
 
 
 class WorldFaults:
     """Applies faults.
 
-    Several of one kind may last on one link, node, disk or server: it is well once the last has
-    ended. Of values (how slow, how lossy) that of the fault that began last counts; see Overlaps.
+    Several of one kind may overlap on one link, node, disk or server, which is healed once all have
+    ended. Of their values (delay, loss) that of the fault that began last counts; see Overlaps.
     """
 
     def __init__(self, world: World, oracle: Oracle) -> None:
@@ -54,9 +54,9 @@ class WorldFaults:
     def apply(
         self, fault: f.Fault, node: int | None, acted: Callable[[], None] = _nothing
     ) -> Revert | None:
-        """Apply the fault and return how it is taken back; None when it cannot be done now.
+        """Apply the fault and return its undo; None when it is impossible now.
 
-        acted: called when a fault of those that TELL has acted on something, at once or later.
+        acted: called when a fault in TELL acts, at once or later.
         """
         if node is None:
             return self._apply_to_links(fault, acted)
@@ -76,9 +76,9 @@ class WorldFaults:
     def end(
         self, fault: f.Kill | f.PowerLoss | f.FlipBit, node: int, *, is_running: bool = True
     ) -> bool:
-        """Kill the node, if it runs, and do to its disk what the fault says.
+        """Kill the node, if it runs, and do the fault to its disk.
 
-        Return whether there was what the fault acts on: a disk, a file of its kind.
+        Return whether the fault had a target: a disk, a file of its kind.
         """
         world = self._world
         if is_running:
@@ -127,7 +127,7 @@ class WorldFaults:
         return resume
 
     def resume(self, node: int) -> None:
-        """Let a paused node go on, however often it was paused."""
+        """Resume a paused node, also after several pauses."""
         self._pauses.pop(node, None)
         runtime = self._world.handle(node).runtime
         if runtime is not None and runtime.is_alive and runtime.is_paused:
@@ -156,7 +156,7 @@ class WorldFaults:
             runtime.clock.set_rate(rate_ppm, self._world.kernel.time_ns)
 
     def _set_wall_clock_right(self, node: int) -> None:
-        """Undo all jumps: a leader an hour behind refuses what its clients write for good."""
+        """Undo all jumps: a leader an hour behind would refuse its clients' records for good."""
         runtime = self._world.handle(node).runtime
         if runtime is not None and runtime.clock.wall_clock_offset_ms:
             runtime.jump_wall_clock(-runtime.clock.wall_clock_offset_ms)
@@ -270,7 +270,7 @@ class WorldFaults:
         do: Callable[[Link], object],
         undo: Callable[[Link], object],
     ) -> Revert | None:
-        """Do it to each link until it is taken back; None where there is no link."""
+        """Do the fault to each link and return its undo; None where there is no link."""
         ends = [
             self._overlaps.begin(
                 (kind, link), functools.partial(do, link), functools.partial(undo, link)
@@ -296,7 +296,7 @@ class WorldFaults:
         *,
         both_ways: bool = False,
     ) -> list[Link]:
-        """Return the fault's links; none when its words mean nobody now, or one node twice."""
+        """Return the fault's links; none when its words name no node now, or one node twice."""
         plane = Plane(fault.plane)
         sources, targets = self._hosts(fault.source, plane), self._hosts(fault.target, plane)
         links = [(a, b, plane) for a in sources for b in targets if a != b]
@@ -325,7 +325,7 @@ class WorldFaults:
     # ------------------------------------------------------------ phase two
 
     def heal_all(self) -> None:
-        """End everything that lasts, on all links, disks and clocks and in ZooKeeper."""
+        """End all lasting faults, on links, disks and clocks and in ZooKeeper."""
         world = self._world
         self._overlaps.clear()
         world.network.heal_all()

@@ -1,7 +1,7 @@
-"""ZooKeeper's tree of znodes and what each operation does to it; no sessions, no time.
+"""ZooKeeper's tree of znodes and its operations; no sessions, no time.
 
-Every change is one transaction with the next zxid; a multi is one transaction. An operation
-returns what changed, from which the server fires its watches.
+Every change is one transaction with the next zxid; a multi is one transaction. An operation returns
+its changes, for which the server fires watches.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from highwater_core.ports import (
 NO_OWNER = 0
 
 _NEVER_NAMES = ("", ".", "..")
-"""A path with such a part is nowhere."""
+"""Parts that no path may have."""
 
 
 @dataclass(slots=True)
@@ -103,7 +103,7 @@ class ZnodeTree:
         """Create a znode as one transaction; return its path.
 
         Raises:
-            NodeExists, NoNode: nothing changed.
+            NodeExists, NoNode: the tree is unchanged.
         """
         if sequential:
             path = self._numbered(path)
@@ -125,7 +125,7 @@ class ZnodeTree:
         """Carry out all or none.
 
         Raises:
-            MultiFailed: nothing changed.
+            MultiFailed: the tree is unchanged.
         """
         self._begin()
         undo: list[Callable[[], None]] = []
@@ -203,7 +203,7 @@ class ZnodeTree:
         return znode
 
     def _remember(self, path: str) -> Callable[[], None]:
-        """Return what restores this znode and its place under its parent."""
+        """Return a function that restores this znode and its place under its parent."""
         znode, parent = self._znodes.get(path), self._znodes.get(parent_of(path))
         before = None if znode is None else (znode.data, znode.stat)
         created_children = 0 if parent is None else parent.created_children

@@ -28,11 +28,11 @@ from highwater_simulator.znode_tree import Change, ZnodeTree, parent_of
 HOST = "zookeeper"
 FIRST_SESSION_ID = 0x1000_0000_0000_0001
 HEARTBEATS_PER_TIMEOUT = 12
-"""How often within a session's timeout its client and the server hear of each other."""
+"""Number of heartbeats within a session's timeout."""
 
 
 class SessionClient(Protocol):
-    """A session's client, as the server sees it: what it sends to it, and whether it is there."""
+    """A session's client, as the server sees it."""
 
     @property
     def node_name(self) -> str: ...
@@ -58,13 +58,13 @@ class SessionClient(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """A session as the server has it; `unseen` are watch events that the client has not got."""
+    """A session on the server. unseen: watch events that the client has not received."""
 
     session_id: int
     timeout_ns: int
     client: SessionClient
     connection: Connection
-    """The one that the server serves: it closes any other."""
+    """The connection that the server serves; it closes any other."""
     last_heard_ns: int
     is_over: bool = False
     unseen: deque[CoordinationEvent] = field(default_factory=deque)
@@ -75,8 +75,8 @@ class ZooKeeper:
 
     def __init__(self, kernel: Kernel, network: Network) -> None:
         self.applied: Callable[[str, tuple[str, ...]], None] | None = None
-        """Hears of each operation that changed something: whose it was (empty: the server's own,
-        an expiry) and the changed paths in order."""
+        """Called for each operation with changes: its node ("": the server's own, an expiry) and
+        the changed paths in order."""
         self.is_up = True
         self._kernel = kernel
         self.network = network
@@ -86,12 +86,12 @@ class ZooKeeper:
         self._data_watches: dict[str, dict[Session, None]] = {}
         self._child_watches: dict[str, dict[Session, None]] = {}
         self._replies_to_lose: dict[str, deque[Callable[[], None]]] = {}
-        """By node: one for each, called when it is lost."""
+        """By node: a callback for each reply to lose, called when it is lost."""
         self._delay_ns = 0
         self._last_turn_ns = 0
         self._backlog: deque[tuple[Timer, Callable[[], None]]] = deque()
 
-    # ------------------------------------------------------------ what is so
+    # ------------------------------------------------------------ state
 
     def data(self, path: str) -> tuple[bytes, Stat] | None:
         """Return a znode's data and metadata, None when it does not exist."""
@@ -118,7 +118,7 @@ class ZooKeeper:
     # ------------------------------------------------------------ faults
 
     def expire(self, session_id: int) -> None:
-        """End the session now, as if its timeout had passed; its client learns it by and by."""
+        """End the session now, as if its timeout had passed; its client learns of it later."""
         self._end(self._sessions[session_id])
 
     def lose_connection(self, session_id: int) -> None:
@@ -130,7 +130,7 @@ class ZooKeeper:
     ) -> None:
         """Break the node's connection after each of its next `count` changes, before the reply.
 
-        lost: called each time. Those that were asked for earlier come first.
+        lost: called each time. Earlier requests to lose replies come first.
         """
         self._replies_to_lose.setdefault(node_name, deque()).extend([lost] * count)
 
@@ -152,7 +152,7 @@ class ZooKeeper:
             session.client.lose_connection()
 
     def go_on(self) -> None:
-        """Come up again with tree and sessions, each with its whole timeout before it."""
+        """Come up again with tree and sessions, whose timeouts begin anew."""
         if self.is_up:
             return
         self.is_up = True
@@ -166,7 +166,7 @@ class ZooKeeper:
         self._replies_to_lose.clear()
 
     def describe(self) -> list[str]:
-        """Return what is wrong with the server, in words; nothing once all is healed."""
+        """Return the server's faults in words; nothing once all are healed."""
         words = [] if self.is_up else ["zookeeper is down"]
         if self._delay_ns:
             words.append(f"zookeeper is slower by {self._delay_ns // NS_PER_MS} ms")
@@ -177,7 +177,7 @@ class ZooKeeper:
     # ------------------------------------------------------------ sessions
 
     def receive(self, connection: Connection, work: Callable[[], None]) -> None:
-        """Do the work of a request that arrived, when its turn comes."""
+        """Carry out a request that arrived, when its turn comes."""
         if not self.is_up:
             connection.reset()
         elif not self._delay_ns and not self._backlog:
@@ -198,13 +198,13 @@ class ZooKeeper:
         self._beat_later(session)
 
     def reconnect(self, session: Session, connection: Connection) -> None:
-        """Note that the session is alive; take it up again when it is the request's turn."""
+        """Note that the session is alive; reconnect it when it is the request's turn."""
         if self.is_up and not session.is_over:
             session.last_heard_ns = self._kernel.time_ns
         self.receive(connection, lambda: self._take_up(session, connection))
 
     def _take_up(self, session: Session, connection: Connection) -> None:
-        """Serve the session on this connection, and send what its watches saw meanwhile."""
+        """Serve the session on this connection, and send its watch events since."""
         if session.is_over:
             connection.back.send(session.client.expired)
         elif not connection.is_over:
@@ -218,7 +218,7 @@ class ZooKeeper:
         return session.connection is connection and not session.is_over
 
     def detach(self, session: Session) -> None:
-        """Have each of the session's watches fire once after its next connection.
+        """Make each of the session's watches fire once after its next connection.
 
         kazoo forgets its watches with the connection, and its port makes up for that likewise.
         """
@@ -232,7 +232,7 @@ class ZooKeeper:
                     session.unseen.append(CoordinationEvent(kind, path))
 
     def close_session(self, session: Session) -> tuple[None, list[Change]]:
-        """End the session by its client's wish; an operation that tells of its changes itself."""
+        """End the session on its client's request; an operation that reports its changes itself."""
         if not session.is_over:
             self._end(session, author=session.client.node_name)
         return None, []
@@ -251,7 +251,7 @@ class ZooKeeper:
         self._kernel.call_later(interval_ns, lambda: self._beat(session))
 
     def _beat(self, session: Session) -> None:
-        """Let the client show that it is alive; end the session if it has not for too long."""
+        """Exchange a heartbeat with the client; end the session after too long a silence."""
         client = session.client
         if client.holds(session):
             client.beat()
@@ -263,7 +263,7 @@ class ZooKeeper:
         self._beat_later(session)
 
     def _end(self, session: Session, author: str = "") -> None:
-        """End the session and, unless its client wished it, close the connection."""
+        """End the session and, unless its client requested it, close the connection."""
         session.is_over = True
         for watches in (*self._data_watches.values(), *self._child_watches.values()):
             watches.pop(session, None)
@@ -285,7 +285,7 @@ class ZooKeeper:
         """Carry out an operation, fire its watches and return its result.
 
         Raises:
-            CoordinationError: refused; nothing changed.
+            CoordinationError: refused; the tree is unchanged.
         """
         if session.is_over:
             raise SessionExpired(hex(session.session_id))

@@ -1,4 +1,4 @@
-"""One ZooKeeper session as its client has it: the Coordination port in virtual time.
+"""The client's end of one ZooKeeper session: the Coordination port in virtual time.
 
 While the connection is lost, new calls wait for the next one, as kazoo's do; calls that were in
 flight raise ConnectionLost, whether or not the server carried them out.
@@ -161,7 +161,7 @@ class SimulatedCoordination:
         return stats
 
     async def close(self) -> None:
-        """End the session; one that cannot be reached is left to expire."""
+        """End the session; without a connection leave it to expire."""
         session = self._session if self.is_connected else None
         self._is_closed = True
         if session is not None:
@@ -176,15 +176,15 @@ class SimulatedCoordination:
         return self._runtime.node_name
 
     def holds(self, session: Session) -> bool:
-        """Return whether this client has the session and does not know that it is over."""
+        """Return whether this client has the session, as far as it knows."""
         return self._runtime.is_alive and not self._is_expired and self._session is session
 
     def awaits_session(self) -> bool:
-        """Return whether this client has asked for a session, and not heard of any yet."""
+        """Return whether this client has requested a session and has none yet."""
         return self._runtime.is_alive and self._session is None and not self._is_closed
 
     async def open(self, session_timeout_ms: int) -> None:
-        """Ask the server for a session, again and again, and wait until there is one."""
+        """Request a session from the server again and again until there is one."""
         while not self._can_reach_server() or not await self._try_to_open(session_timeout_ms):
             await self._runtime.sleep(CONNECT_RETRY_MS)
 
@@ -204,7 +204,7 @@ class SimulatedCoordination:
         return self._session is not None
 
     def beat(self) -> None:
-        """Exchange a heartbeat, or reconnect; a stopped process does neither and misses nothing."""
+        """Exchange a heartbeat, or reconnect; a paused process does neither."""
         session, connection, now_ns = self._session, self._connection, self._now_ns()
         if session is None:
             return
@@ -220,7 +220,7 @@ class SimulatedCoordination:
             self._ping(session, connection)
 
     def _ping(self, session: Session, connection: Connection) -> None:
-        """Hear of each other: at once where nothing is wrong, else by messages."""
+        """Exchange a heartbeat: at once where there is no fault, else by messages."""
         server = self._server
         if connection.is_whole and server.is_prompt and server.serves(session, connection):
             session.last_heard_ns = self._heard_ns = self._now_ns()
@@ -228,7 +228,7 @@ class SimulatedCoordination:
             connection.there.send(lambda: server.ping(session, connection))
 
     def _reconnect(self, session: Session) -> None:
-        """Connect anew within the session; the server says whether it still exists."""
+        """Connect again within the session; the server answers whether it still exists."""
         connection = self._connect()
         connection.there.send(lambda: self._server.reconnect(session, connection))
 
@@ -248,7 +248,7 @@ class SimulatedCoordination:
         return self._network.kernel.time_ns
 
     def lose_connection(self) -> None:
-        """Lose the connection and what is under way on it."""
+        """Lose the connection and the messages on it."""
         if self._connection is not None:
             self._connection.reset()
 
@@ -259,7 +259,7 @@ class SimulatedCoordination:
         self.is_connected = False
 
     def _end(self) -> None:
-        """Do nothing any more: the session is over for this client."""
+        """End the session for this client."""
         self._is_expired = True
         self._drop_connection()
         calls, self._in_flight, self._waiting = [*self._in_flight, *self._waiting], {}, []
@@ -282,7 +282,7 @@ class SimulatedCoordination:
         for call in in_flight:
             call.answer.set(_Answer(error=ConnectionLost("no answer: the connection was lost")))
 
-    # ------------------------------------------------------------ what the server sends
+    # ------------------------------------------------------------ messages of the server
 
     def opened(self, session: Session) -> None:
         if self._runtime.is_alive and self._session is None:
@@ -359,7 +359,7 @@ class SimulatedCoordination:
         connection.there.send(lambda: self._arrived(call, session, connection))
 
     def _arrived(self, call: _Call, session: Session, connection: Connection) -> None:
-        """Run at the server, which reads nothing more from a connection that it closed."""
+        """Run at the server, which does not read from a connection that it closed."""
         if call.size_bytes > SERVER_LIMIT_BYTES:
             connection.reset()
         elif self._server.serves(session, connection):
@@ -385,7 +385,7 @@ class SimulatedCoordination:
 
 
 def _silence_limit(session_timeout: int) -> int:
-    """Return for how long a client believes in a mute connection, in the timeout's unit."""
+    """Return for how long a client keeps a silent connection, in the timeout's unit."""
     return 2 * session_timeout // 3
 
 

@@ -1,4 +1,4 @@
-"""Chains of record batches: what a log holds, comparable to another log's prefix in one step.
+"""Chains of record batches: two logs' prefixes can be compared in one step.
 
 Each batch's chain value sums up the batch and all before it, so that two logs with one chain
 value at an offset hold the same batches below it. Reads batch headers itself, not by node code.
@@ -21,7 +21,7 @@ _CRC_COVERS_FROM = 21
 HEADER_BYTES = 61
 
 EMPTY = 0
-"""The chain value of nothing."""
+"""The chain value without a batch."""
 
 
 class Batch(NamedTuple):
@@ -36,7 +36,7 @@ class Batch(NamedTuple):
 
 
 def parse_batches(data: bytes | bytearray | memoryview, position: int) -> list[Batch]:
-    """Return the whole batches from position on; what follows the last one is torn."""
+    """Return the whole batches from position on; bytes after the last one are torn."""
     batches: list[Batch] = []
     end = len(data)
     while position + HEADER_BYTES <= end:
@@ -66,7 +66,7 @@ class Chain:
     def __init__(self, start_offset: int = 0, seed: int = EMPTY) -> None:
         self.start_offset = start_offset
         self.seed = seed
-        """The chain value of what lies below start_offset."""
+        """The chain value of the batches below start_offset."""
         self.batches: list[Batch] = []
         self.chains: list[int] = []
         self._bases: list[int] = []
@@ -85,7 +85,7 @@ class Chain:
         return chain
 
     def index_below(self, offset: int) -> int:
-        """Return the place of the last batch that begins below offset, -1 when none does."""
+        """Return the index of the last batch that begins below offset, -1 when none does."""
         if self._bases and self._bases[-1] < offset:
             return len(self._bases) - 1
         return bisect_left(self._bases, offset) - 1
@@ -107,7 +107,7 @@ class Chain:
         del self.batches[count:], self.chains[count:], self._bases[count:]
 
     def first_difference(self, other: Chain, end_offset: int) -> int:
-        """Return the first offset below end_offset from which on the two do not agree."""
+        """Return the first offset below end_offset at which the two chains differ."""
         low, high = max(self.start_offset, other.start_offset), end_offset
         while low < high:
             middle = (low + high + 1) // 2

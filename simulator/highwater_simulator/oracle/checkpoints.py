@@ -23,7 +23,7 @@ LOG_STARTS = "log-start-offset-checkpoint"
 
 
 class CheckpointChecks:
-    """Follows what each broker writes into its checkpoints."""
+    """Follows the checkpoints that each broker writes."""
 
     def __init__(
         self, world: World, shadows: Mapping[str, Mapping[int, ReplicaShadow]], report: Report
@@ -71,7 +71,7 @@ class CheckpointChecks:
             return
         now = node.replicas.partitions()
         incarnation, before = self._hosted.get(event.node, (event.incarnation, ()))
-        # The replica itself: one of a topic that was created again is another.
+        # The replica itself: that of a topic created again is another one.
         stayed = [replica for replica in now if any(replica is each for each in before)]
         must = [replica.topic_partition for replica in stayed]
         if incarnation != event.incarnation:
@@ -92,9 +92,9 @@ class CheckpointChecks:
             shadow = self._shadows.get(str(at), {}).get(event.node)
             if shadow is None or shadow.is_stale:
                 continue
-            # What lies below the start that is on the disk is no part of the log after any end.
+            # Batches below the start that is on the disk are not in the log after a power loss.
             durable_end = shadow.durable_end(event.incarnation, log_starts.get(at, 0))
-            # In memory it rises with a log start that is still being written.
+            # The one in memory rises with a log start that is still being written.
             recovery_point = min(points.get(at, 0), partition.log.recovery_point)
             if recovery_point > durable_end:
                 self._report(
@@ -107,7 +107,7 @@ class CheckpointChecks:
             missing = shadow.missing_epochs(
                 partition.log_start_offset, recovery_point, event.incarnation
             )
-            # An epoch that its cache lacks as well is I10's, and no question of what is durable.
+            # An epoch that the cache in memory lacks too is a violation of I10, not of durability.
             known = [entry.leader_epoch for entry in partition.log.epoch_cache.entries]
             epoch = next((each for each in missing if each in known), None)
             if epoch is not None:
@@ -138,5 +138,5 @@ def read_checkpoint(content: bytes) -> dict[TopicPartition, int]:
 
 @lru_cache(maxsize=64)
 def _read_again(content: bytes) -> Mapping[TopicPartition, int]:
-    """Return what `read_checkpoint` does; each append asks for it, and it seldom changes."""
+    """Return the same as `read_checkpoint`, cached: each append needs it, and it seldom changes."""
     return read_checkpoint(content)

@@ -29,7 +29,7 @@ VALID_PREVIOUS: dict[str, tuple[str, ...]] = {
 
 
 class ControllerChecks:
-    """Follows /controller_epoch and who wrote what under it."""
+    """Follows /controller_epoch and the controllers that wrote under it."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -59,8 +59,10 @@ class ControllerChecks:
             )
 
     def state_change_not_made(self, event: TraceEvent) -> None:
-        """I12: a controller attempts no transition that its own tables refuse, nor starts a replica
-        anew that leads. That an election finds nobody, or a partition was never led, is no bug.
+        """I12: a controller attempts no transition that its own tables refuse.
+
+        Nor does it make a new replica of a leader. An election without a candidate, or a partition
+        that never had a leader, is no bug.
         """
         before, after = event.detail["from_state"], event.detail["to_state"]
         if event.kind is EventKind.STATE_CHANGE_FAILED and after != "NewReplica":
@@ -79,7 +81,7 @@ class ControllerChecks:
         self._epoch = epoch
 
     def topic_written(self, author: int, topic: str) -> None:
-        """I8, for the creation of a topic, its deletion, and the request for either."""
+        """I8, for the creation and the deletion of a topic, and the requests for them."""
         epoch = self._epoch_of.get(author, self._epoch)
         if epoch < self._epoch:
             self._report(
@@ -92,7 +94,7 @@ class ControllerChecks:
     def leadership_written(
         self, at: TopicPartition, author: str, after: PartitionLeadership
     ) -> None:
-        """I8: no controller writes under an epoch that another has succeeded."""
+        """I8: no controller writes under its epoch once another controller has a later one."""
         if author.startswith("controller") and after.controller_epoch < self._epoch:
             self._report(
                 at,

@@ -1,7 +1,7 @@
 """I11, for log starts: a log begins where a leader's log began, or where retention may move it.
 
-That a log start is too high cannot be seen in the logs at the end: once the leader has dropped
-records, its followers drop them too.
+The logs at the end do not show a log start that is too high: once the leader has dropped records,
+its followers drop them too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Report = Callable[[TopicPartition | None, str, str, int], None]
 
 
 class _Segment(NamedTuple):
-    """A segment as its file has it; newest_ms is negative when no batch has a timestamp."""
+    """A segment, from its file. newest_ms: negative when no batch has a timestamp."""
 
     base_offset: int
     next_offset: int
@@ -71,7 +71,7 @@ class LogStartChecks:
         self._world = world
         self._report = report
         self._kept: dict[str, _Kept] = {}
-        """The least that was ever configured, by topic, also where it was deleted since."""
+        """The loosest limits ever configured, by topic, deleted topics too."""
         self._led_from: dict[TopicPartition, int] = {}
         """The highest start of a leader."""
         self._own: dict[tuple[int, TopicPartition], int] = {}
@@ -79,7 +79,7 @@ class LogStartChecks:
         self._seen: dict[tuple[int, TopicPartition], _Seen] = {}
         self._losses: dict[int, int] = {}
         self._before: dict[tuple[int, TopicPartition], list[_Segment]] = {}
-        """What each log held whose start has moved in this event."""
+        """The segments of each log whose start has moved in this event, before the move."""
 
     def disk_lost(self, broker: int) -> None:
         """Take note that the disk lost data: the log may start elsewhere after a restart."""
@@ -89,7 +89,7 @@ class LogStartChecks:
         self._kept[topic] = self._kept_of(topic).or_less(self._configured(topic))
 
     def topic_forgotten(self, topic: str) -> None:
-        """Forget where the logs of a topic began; the next one of that name begins at 0."""
+        """Forget the log starts of a topic; the next topic of that name begins at 0."""
         for at in [at for at in self._led_from if at.topic == topic]:
             del self._led_from[at]
         for key in [key for key in self._seen if key[1].topic == topic]:
@@ -159,7 +159,7 @@ class LogStartChecks:
                 return False
         return False
 
-    # ------------------------------------------------------------ what is configured
+    # ------------------------------------------------------------ configurations
 
     def _kept_of(self, topic: str) -> _Kept:
         found = self._kept.get(topic)
@@ -184,7 +184,7 @@ class LogStartChecks:
 
 
 def _segments_from(disk: Disk, folder: str, offset: int) -> Iterator[_Segment]:
-    """Yield the segment that holds the offset and those that follow on one another from there.
+    """Yield the segment with the offset and the segments that follow without a gap.
 
     Others may be there too: files that the disk refused to remove.
     """

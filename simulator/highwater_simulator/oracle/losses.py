@@ -1,7 +1,7 @@
-"""Whether the loss of a committed record is excused by what disks lost.
+"""Whether the loss of a committed record is excused by disk faults.
 
-Source: docs/explanation/simulator.md: excused only if every replica that held it
-lost it that way before another had it.
+Source: docs/explanation/simulator.md: excused only if every replica with the record lost it by a
+disk fault before another one fetched it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Excuse(NamedTuple):
 
 
 def is_excused(offset: int, elected: int, shadows: Mapping[int, ReplicaShadow]) -> bool:
-    """Return whether no replica holds the committed record, and nothing but disk faults took it.
+    """Return whether no replica has the committed record, and only disk faults lost it.
 
     The elected replica must have lost the record by a fault of its disk. The loss is the
     protocol's where another replica still holds the record, or truncated it.

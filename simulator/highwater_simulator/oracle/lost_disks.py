@@ -1,4 +1,4 @@
-"""Which controllers know that a broker came back after its disk had lost something (KIP-903)."""
+"""The controllers that know that a broker restarted after its disk had lost data (KIP-903)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LostDisks:
         self._commanded: dict[tuple[str, int], int] = {}
 
     def lost(self, broker: int, registration: int) -> None:
-        """Take note that the broker's disk lost something; registration: its last before that."""
+        """Note that the broker's disk lost data. registration: its last one before."""
         self._lost_as[broker] = registration
 
     def command_sent(self, controller: str, event: TraceEvent) -> None:
@@ -26,6 +26,6 @@ class LostDisks:
         self._commanded[key] = max(event.detail["broker_epoch"], self._commanded.get(key, -1))
 
     def knows_of_return(self, author: str, broker: int) -> bool:
-        """Return whether that controller has commanded a registration from after the loss."""
+        """Return whether that controller has sent a command to a later registration."""
         lost_as = self._lost_as.get(broker)
         return lost_as is not None and self._commanded.get((author, broker), -1) > lost_as

@@ -13,7 +13,7 @@ class OffsetsTold:
     The leader of an epoch must not answer an offset below one that a leader of the same or an
     earlier epoch has answered, or below what was committed when the epoch began. The leader of an
     earlier epoch that still answers may stay below a later leader's answers: it does not know that
-    it was deposed, and a client that asks it has not heard of the later leader.
+    it was deposed, and its client does not know the later leader.
     """
 
     def __init__(self) -> None:

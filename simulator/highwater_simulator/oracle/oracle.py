@@ -1,7 +1,7 @@
-"""The oracle of a world: fed by taps, it judges after every event what that event touched.
+"""The oracle of a world: after every event it checks the partitions that the event changed.
 
-Taps only take note; judging happens once the event is over, when no node is in the middle of
-anything. The first violation ends the simulation.
+Taps, callbacks of the world, only take notes. Checks run once the event is over, when no node is in
+the middle of a step. The first violation ends the simulation.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Oracle:
         self.flags: list[Violation] = []
         """Violations of flagged invariants, which do not end the run."""
         self._minima: dict[str, int] = {}
-        """The least min.insync.replicas that each topic ever had: a broker may not know better."""
+        """The least min.insync.replicas that each topic ever had: a broker may know that one."""
         self._shadows: dict[str, dict[int, ReplicaShadow]] = {}
         """By folder, then broker."""
         self.partitions: dict[TopicPartition, PartitionOracle] = {}
@@ -83,11 +83,11 @@ class Oracle:
         world.on_command = self._restarts.command_arrived
         world.kernel.after_event = self._after_event
 
-    # ------------------------------------------------------------ what is known
+    # ------------------------------------------------------------ results
 
     @property
     def excuses(self) -> list[Excuse]:
-        """The committed records that nothing but disk faults lost."""
+        """The committed records that only disk faults lost."""
         return [excuse for each in self.partitions.values() for excuse in each.excuses]
 
     def shadow(self, broker: int, topic_partition: TopicPartition) -> ReplicaShadow:
@@ -126,7 +126,7 @@ class Oracle:
         """End the simulation with this violation, unless its invariant is only flagged.
 
         Raises:
-            InvariantBroken: it is not.
+            InvariantBroken: the invariant is not only flagged.
         """
         violation = self.note(at, invariant, message, offset)
         if invariant in self._flagged:
@@ -137,7 +137,7 @@ class Oracle:
     def _report_when_over(
         self, at: TopicPartition | None, invariant: str, message: str, offset: int
     ) -> None:
-        """Report what a tap saw, once the node's step is over."""
+        """Report a tap's violation once the node's step is over."""
         self._judgements.append(lambda: self.report(at, invariant, message, offset))
 
     # ------------------------------------------------------------ taps
@@ -236,7 +236,7 @@ class Oracle:
                 partition.min_insync_replicas = self._minimum_of(partition)
 
     def _minimum_of(self, partition: PartitionOracle) -> int:
-        """Return how many in sync it takes, at least; more than all replicas means all."""
+        """Return the least min.insync.replicas in effect; more than all replicas means all."""
         minimum = self._minima.get(partition.topic_partition.topic, 1)
         return min(minimum, len(partition.assigned_replicas) or minimum)
 
@@ -258,9 +258,9 @@ class Oracle:
                 self._judgements.append(functools.partial(partition.assignment_written, before))
 
     def _forget_topic(self, topic: str) -> None:
-        """Forget a topic whose deletion was asked for, or is done.
+        """Forget a topic whose deletion was requested, or is done.
 
-        Its replicas may go now; what they still hold is no part of a later topic of that name.
+        Its replicas may be deleted now; their records are no part of a later topic of that name.
         """
         self._minima.pop(topic, None)
         self._log_starts.topic_forgotten(topic)
@@ -358,7 +358,7 @@ class Oracle:
             return
         data: bytes | bytearray | memoryview | None = records
         position, end = 0, len(records)
-        if isinstance(records, SegmentRecords):  # looked at on the disk, whatever ails reading
+        if isinstance(records, SegmentRecords):  # read on the disk itself, without its faults
             path, position, length = records.place()
             data, end = self._world.brokers[broker].disk.content(path), position + length
         for batch in () if data is None else parse_batches(data, position):
@@ -392,7 +392,7 @@ class Oracle:
         for judge in judgements:
             judge()
         self._judge_replicas(dirty)
-        for judge in replies:  # last: what was committed by this event counts for its replies
+        for judge in replies:  # last: records that this event committed count for its replies
             judge()
 
     def _judge_replicas(self, dirty: Iterable[tuple[int, TopicPartition]]) -> None:
@@ -408,7 +408,7 @@ class Oracle:
                     partition.check_replica(broker, hosted)
 
     def _is_of(self, partition: PartitionOracle, broker: int, hosted: Partition) -> bool:
-        """Return whether the replica is of the topic that there is now, not of an earlier one."""
+        """Return whether the replica belongs to the present topic, not to a deleted one."""
         is_old = self._shadows[str(partition.topic_partition)][broker].is_of_deleted_topic
         return not is_old and hosted.topic_id in (NO_TOPIC_ID, partition.topic_id)
 
@@ -421,7 +421,7 @@ class Oracle:
             partition.log_changed(broker)
 
     def _judge_old_log(self, broker: int, at: TopicPartition, hosted: Partition) -> None:
-        """I13: a deleted topic's log is not taken for that of a topic of the same name."""
+        """I13: a deleted topic's log is not used for a new topic of the same name."""
         leadership = self.partitions[at].leadership
         if (
             leadership is not None
@@ -434,7 +434,7 @@ class Oracle:
     def _hosted(self, broker: int, at: TopicPartition) -> Partition | None:
         return self._world.hosted(broker, at)
 
-    # ------------------------------------------------------------ what disks did
+    # ------------------------------------------------------------ disk faults
 
     def disk_lost(self, broker: int, *, files: tuple[str, ...] = ()) -> None:
         """Read a disk again after a fault of it; the loss is no violation by its broker.

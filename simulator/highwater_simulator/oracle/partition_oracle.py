@@ -1,7 +1,7 @@
-"""What must hold of one partition after every event: I1-I5, I7, I9-I12, I17 where state shows it.
+"""The invariants of one partition after every event: I1-I5, I7, I9-I12, I17 where state shows them.
 
-Committed is what any leader's high watermark has ever passed. A record that is committed must be
-on every ISR member and stay, unchanged, on every leader after it.
+A record is committed once any leader's high watermark has been above it. It must then be on every
+ISR member and stay, unchanged, on every later leader.
 Source: docs/explanation/replication.md, "Invariants"; docs/explanation/simulator.md.
 """
 
@@ -49,14 +49,14 @@ class PartitionOracle:
         self._now_ns = now_ns
         self._knows_of_return = knows_of_return
         self._committed_by: list[int] = []
-        """How large its leader's ISR was when each committed batch became that."""
+        """The size of the leader's ISR when each batch became committed."""
         self._leaders: dict[int, int] = {}
         self._leads_as: dict[int, Leading] = {}
-        """The role in which each broker was last seen to lead."""
+        """Each broker's role object when it was last seen as leader."""
         self._led_to: dict[int, int] = {}
-        """How far the high watermark of each broker's leadership has come."""
+        """The highest high watermark of each broker's leadership."""
         self._caches: dict[int, tuple[EpochStart, ...]] = {}
-        """Each broker's epochs when they were last looked at as a whole."""
+        """Each broker's epoch cache at its last full check."""
         self._told = OffsetsTold()
         self._chains: dict[tuple[int, int], tuple[int, int]] = {}
 
@@ -143,7 +143,7 @@ class PartitionOracle:
         if not shadow.chain.batches or not entries:
             return
         if shadow.chain.batches[-1].next_offset <= partition.log_start_offset:
-            return  # all that is there lies below the log's start
+            return  # all batches lie below the log's start
         last, (epoch, start) = shadow.chain.batches[-1], entries[-1]
         if (
             last.leader_epoch > epoch
@@ -158,7 +158,7 @@ class PartitionOracle:
             )
 
     def _check_all_epochs(self, broker: int, entries: tuple[EpochStart, ...], chain: Chain) -> None:
-        """I10: epochs rise with their starts, and from each to the next its batches are its own."""
+        """I10: epochs rise with their starts; batches from one start to the next have its epoch."""
         for (epoch, start), (next_epoch, next_start) in pairwise(entries):
             if next_epoch <= epoch or next_start <= start:
                 found = (epoch, start), (next_epoch, next_start)
@@ -288,10 +288,10 @@ class PartitionOracle:
                 self._check_member(member, "I2", may_have_lost=not knew)
 
     def assignment_written(self, before: tuple[int, ...]) -> None:
-        """I18: replicas go only once those that stay hold what is committed.
+        """I18: replicas are removed only once the remaining ones have the committed records.
 
-        That is all of them, but for a reassignment that was given up: then the ISR has lost nobody
-        by it, or has enough members still for records to be acknowledged.
+        That is all of the remaining ones. For a cancelled reassignment it is enough that the ISR
+        loses no member, or still has enough members for acknowledgements.
         """
         removed = [broker for broker in before if broker not in self.assigned_replicas]
         if not removed or self.leadership is None:
@@ -336,7 +336,7 @@ class PartitionOracle:
     def _check_new_leader(self, leader: int) -> None:
         """I4: a leader holds all committed records when it begins to lead, or the loss is excused.
 
-        Not asked at its election: the controller may elect a broker that has just died.
+        Not checked at its election: the controller may elect a broker that has just died.
         """
         shadow, end_offset = self._shadows[leader], self.committed.end_offset
         if shadow.holds(self.committed, end_offset):
@@ -358,13 +358,13 @@ class PartitionOracle:
             at,
         )
 
-    # ------------------------------------------------------------ what clients are told
+    # ------------------------------------------------------------ answers to clients
 
     def check_acknowledged(self, base_offset: int, crc: int, isr_size: int | None) -> None:
         """I1, I17: acks=all is acknowledged only for committed records, with enough in sync.
 
-        isr_size: now. A request waits for its other partitions too, so that the ISR may have
-        been large enough when this one's records were committed, and be no longer.
+        isr_size: now. A request waits for its other partitions too, so the ISR may have shrunk
+        since this one's records were committed.
         """
         batch = self.committed.at(base_offset)
         if batch is None or batch.crc != crc:
@@ -394,7 +394,7 @@ class PartitionOracle:
     def check_latest(self, offset: int, leader_epoch: int, high_watermark: int) -> None:
         """I9: the latest offset that a leader answers is committed, and does not fall.
 
-        leader_epoch and high_watermark: of the replica that answered, when it did.
+        leader_epoch and high_watermark: of the answering replica at that moment.
         """
         if offset > high_watermark:
             self._report(

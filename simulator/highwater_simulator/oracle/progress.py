@@ -1,8 +1,8 @@
 """I16, for followers: a leader records as fetched only what is on the follower's disk.
 
-A fetch of an older leader epoch, or of an earlier registration of the broker, changes nothing: it
-would show as a record of progress that the follower's log does not bear out, or that goes back to
-the earlier registration. Source: KIP-320, KAFKA-6880, KIP-903.
+A fetch of an older leader epoch, or of an earlier registration of the broker, must change nothing.
+Otherwise the leader records progress that the follower's log does not have, or progress of the
+earlier registration. Source: KIP-320, KAFKA-6880, KIP-903.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Report = Callable[[TopicPartition | None, str, str, int], None]
 
 
 class _Known:
-    """A leadership, and what its leader was last seen to have recorded of each follower."""
+    """A leadership, and its leader's last known records of each follower's progress."""
 
     __slots__ = ("progress", "registrations", "role")
 
@@ -34,12 +34,11 @@ class _Known:
 
 
 class ProgressChecks:
-    """Follows what leaders record of their followers.
+    """Follows the leaders' records of their followers' progress.
 
-    Judged is progress that names the registration that the follower has now, while both are in
-    one leader epoch. A follower that restarted may have less, by its disk's doing, until its
-    leader hears of its new registration; and of a fetch that names none (presets before KIP-903)
-    nobody can tell whose it was.
+    It checks progress with the follower's present registration, while both are in one leader epoch.
+    A restarted follower's disk may have lost records, until its leader hears of its new
+    registration. A fetch without a registration (presets before KIP-903) cannot be attributed.
     """
 
     def __init__(self, world: World, registration: Callable[[int], int], report: Report) -> None:
@@ -108,7 +107,7 @@ class ProgressChecks:
             return
         mine, theirs = shadows[leader_id], shadows[follower_id]
         if counted <= min(mine.chain.start_offset, theirs.chain.end_offset):
-            return  # the leader has let go of it, and perhaps the follower since
+            return  # the leader has dropped it, and perhaps the follower too since
         if not theirs.holds(mine.chain, counted):
             self._report(
                 at,

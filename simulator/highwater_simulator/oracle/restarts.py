@@ -37,7 +37,7 @@ class RestartChecks:
         self._checkpointed: dict[int, dict[TopicPartition, int]] = {}
         """By broker, the high watermarks that its replicas must start with, until they have."""
         self._placed: dict[int, list[dict[TopicPartition, int]]] = {}
-        """By broker, its checkpoints from the last one on that it reported as written."""
+        """By broker, its checkpoints from the last one that it reported as written on."""
         self._controller_epochs: dict[int, int] = {}
         self._broker_epochs: dict[int, int] = {}
         self._roles: dict[tuple[int, TopicPartition], tuple[str, int]] = {}
@@ -98,7 +98,7 @@ class RestartChecks:
         placed.append(now)
 
     def checkpoint_lost(self, broker: int) -> None:
-        """Note that a fault removed or changed the checkpoint: the next start is held to none."""
+        """Note that a fault removed or changed the checkpoint: the next start is not compared."""
         self._placed[broker] = []
 
     def command_arrived(self, broker: int, request: ControlRequest) -> None:

@@ -1,4 +1,4 @@
-"""Follows a replica's log through the bytes on its disk: its batches, and losses of them."""
+"""Follows a replica's log by the bytes on its disk: its batches, and their losses."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ EPOCHS_NAME = "leader-epoch-checkpoint"
 class ReplicaShadow:
     """One replica's batches, in the order of its segments.
 
-    held_end: the offset below which it holds all committed records.
-    lost_from: the first committed offset that a fault of its disk took, and that is still missing.
-    cut_from: the first committed offset that its broker cut off, and that is still missing.
+    held_end: the offset below which it has all committed records.
+    lost_from: the first committed offset that a disk fault lost and that is still missing.
+    cut_from: the first committed offset that its broker truncated and that is still missing.
 
     A log may begin above offset 0, by retention or because its leader's log does. Records below its
-    start count as held. They are those that it was last seen to hold, while some of that log is
-    left; else they are the committed ones, since only committed records leave a log's start.
+    start count as held. While a part of the earlier log is left, these are its earlier records;
+    else they are the committed ones, since only committed records are removed at a log's start.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class ReplicaShadow:
         """Returns the chain value of the committed records below an offset."""
         self.chain = Chain()
         self._former = Chain()
-        """The log before it was begun anew: a power loss may bring it back."""
+        """The log before it began anew: a power loss may bring it back."""
         self._places: list[str] = []
         self._parsed: dict[str, int] = {}
         self._verifies = False
@@ -190,12 +190,11 @@ class ReplicaShadow:
         return self._parsed[path] < len(content)
 
     def durable_end(self, incarnation: int, log_start_offset: int = 0) -> int:
-        """Return the offset below which that incarnation may take its batches for durable.
+        """Return the offset below which that incarnation may consider its batches durable.
 
         log_start_offset: the one on the disk; batches below it need not be durable.
-        Durable are synced bytes. So are, to an incarnation, bytes whose fsync failed in an earlier
-        one: the kernel takes their pages for clean, and a process that did not get the error
-        cannot know.
+        Synced bytes are durable. Bytes whose fsync failed in an earlier incarnation count too: the
+        kernel takes their pages for clean, and a process that did not get the error cannot know.
         """
         end_offset = max(self.chain.start_offset, log_start_offset)
         synced = {path: self._synced_size(path, incarnation) for path in self._parsed}
@@ -215,7 +214,7 @@ class ReplicaShadow:
         return _synced_as_told(node, incarnation)
 
     def _durable(self, path: str) -> FileNode | None:
-        """Return the file that goes by the name after a power loss."""
+        """Return the file that has the name after a power loss."""
         folder_name, _, name = path.partition("/")
         folder = self._disk.root.entries.get(folder_name)
         if self._disk.root.durable_entries.get(folder_name) is not folder:
@@ -249,7 +248,7 @@ class ReplicaShadow:
                     missing.append(last)
         return missing
 
-    # ------------------------------------------------------------ what is committed
+    # ------------------------------------------------------------ committed records
 
     def holds(self, committed: Chain, end_offset: int) -> bool:
         """Return whether the log has every committed batch below end_offset, unchanged."""
@@ -276,7 +275,7 @@ class ReplicaShadow:
         return None if held_end > from_offset else from_offset
 
     def lost_by_disk(self, offset: int) -> bool:
-        """Return whether a fault of its disk took the record at the offset."""
+        """Return whether a disk fault lost the record at the offset."""
         return self.lost_from is not None and self.lost_from <= offset
 
     def forget_beyond(self, end_offset: int) -> None:
@@ -288,7 +287,7 @@ class ReplicaShadow:
             self.cut_from = None
 
     def note_lost_by_disk(self, before: Chain) -> None:
-        """Remember the offset from which a fault of its disk took records.
+        """Remember the offset from which a disk fault lost records.
 
         before: the log before the fault. All of its records from the first difference on are lost.
         The log need not be shorter: where a truncation is undone, older batches are back. It may

@@ -1,4 +1,4 @@
-"""What a check found."""
+"""A violation that a check of the oracle found."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One broken invariant, where and when it showed.
+    """One violated invariant, with its place and time.
 
     Units: at_ns is virtual time from the simulation's start; offset -1 is none in particular.
-    trace_length: how many entries the trace had by then, None if that is not known; more may be
-    of the same moment.
+    trace_length: number of the trace's entries at that moment, None if unknown; more may follow for
+    the same moment.
     """
 
     invariant: str
@@ -29,7 +29,7 @@ class Violation:
 
 
 class InvariantBroken(Exception):
-    """Ends a simulation at the event that broke an invariant."""
+    """Ends a simulation at the event that violated an invariant."""
 
     def __init__(self, violation: Violation) -> None:
         super().__init__(str(violation))
