@@ -13,6 +13,7 @@ from enum import StrEnum
 
 import msgspec
 
+from highwater_checker.lives_of_sends import ONLY, LifeOfSend
 from highwater_core.json_lines import decode_lines
 
 
@@ -55,7 +56,10 @@ class HistoryEvent:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """A send that its client was told had succeeded; process and operation_id say which."""
+    """A send that its client was told had succeeded; process and operation_id say which.
+
+    life: in which life of its topic it was acknowledged.
+    """
 
     topic: str
     partition: int
@@ -66,6 +70,7 @@ class Acknowledged:
     process: str = ""
     operation_id: int = -1
     tries: int = 0
+    life: LifeOfSend = ONLY
 
     @property
     def operation(self) -> str:

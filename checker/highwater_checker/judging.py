@@ -106,7 +106,7 @@ def _checks(evidence: Evidence) -> Iterator[CheckResult]:
         yield _merged(REPLICA_EQUALITY, [check_replica_equality(logs) for logs in by_partition])
         yield check_high_watermarks_are_held(logs)
     yield check_order(promised, evidence.sends_one_at_a_time)
-    yield check_inconsistent_offsets(promised, evidence.reads)
+    yield check_inconsistent_offsets(promised, evidence.reads_of_one_life)
     yield check_leader_uniqueness(traces)
     yield check_truncations(traces)
     yield check_isr(_leader_records(evidence))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from highwater_core.events import EventKind, TraceEvent
@@ -12,14 +13,23 @@ Life = tuple[TopicPartition, TopicId]
 
 
 def deleted_topics(events: Iterable[TraceEvent]) -> set[str]:
-    """Return the names of the topics that a controller saw or made disappear."""
+    """Return the names of the topics that a controller saw or made disappear.
+
+    And of those that leaders knew by two ids: a controller may die before it traces a deletion.
+    """
     found: set[str] = set()
+    led: set[tuple[str, TopicId]] = set()
     for event in events:
         if event.kind is EventKind.TOPICS_CHANGED:
             found.update(event.detail.get("deleted", ()))
-        elif event.kind is EventKind.TOPIC_DELETED and event.topic is not None:
+        elif event.topic is None:
+            continue
+        elif event.kind is EventKind.TOPIC_DELETED:
             found.add(event.topic)
-    return found
+        elif event.kind is EventKind.BECAME_LEADER and event.topic_id != NO_TOPIC_ID:
+            led.add((event.topic, event.topic_id))
+    ids = Counter(topic for topic, _ in led)
+    return found | {topic for topic, count in ids.items() if count > 1}
 
 
 class Lives:

@@ -11,15 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from highwater_checker.catalogue.explain import explain
-from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.finding import CheckResult, Finding, Traced
 from highwater_core.config import PROMISES, MayBreak, Preset
-from highwater_core.events import EventKind, TraceEvent
+from highwater_core.events import TraceEvent
 
 NAMED_OF_EACH = 3
 """Findings of an invariant in a partition that are named: what is lost together has one cause."""
-
-_SHOWN_BY = {"I4": EventKind.BECAME_LEADER, "I11": EventKind.LOG_TRUNCATED}
-"""Of invariants that one event breaks: which."""
 
 
 def name_findings(
@@ -63,10 +60,6 @@ def _named(
 
 
 def _until(finding: Finding, trace: Sequence[TraceEvent]) -> Sequence[TraceEvent]:
-    """Return the trace up to the event that shows the finding, all of it where none does."""
-    kind = _SHOWN_BY.get(finding.invariant)
-    for place, event in enumerate(trace):
-        where = event.topic, event.partition, event.offset
-        if event.kind is kind and where == (finding.topic, finding.partition, finding.offset):
-            return trace[: place + 1]
-    return trace
+    """Return the trace up to the last event that shows the finding, all of it where none does."""
+    shown = [place for place, event in enumerate(trace) if Traced.of(event) in finding.traced]
+    return trace[: shown[-1] + 1] if shown else trace

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from highwater_checker.finding import CheckResult, Finding
-from highwater_checker.history import Acknowledged, client_of, sends_of
 from highwater_checker.invariants.committed_before import check_committed_before
 from highwater_checker.invariants.empty_fetches import check_empty_fetches
 from highwater_checker.invariants.high_watermark_in_run import check_high_watermark_in_run
@@ -71,21 +70,12 @@ def _empty_fetches(run: Run) -> CheckResult | None:
     return check_empty_fetches(run.probes, run.looks, _events(run)) if run.probes else None
 
 
-def _promised(run: Run) -> list[Acknowledged]:
-    return [
-        each
-        for events in run.histories().values()
-        for each in sends_of(events).acknowledged
-        if run.acks.get(client_of(each.process), -1) == -1
-    ]
-
-
 def _replicas(run: Run) -> list[ReplicaLog]:
     return sorted(run.replicas, key=lambda each: (each.topic, each.partition, each.broker_id))
 
 
 def _successors(run: Run) -> CheckResult:
-    return check_successors(_promised(run), _replicas(run), _events(run))
+    return check_successors(run.promised(), _replicas(run), _events(run))
 
 
 PYTHON: Mapping[str, Callable[[Run], CheckResult | None]] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import msgspec
@@ -16,11 +16,14 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from highwater_checker.history import HistoryEvent, client_of
+from highwater_checker.history import Acknowledged, HistoryEvent, client_of, sends_of
+from highwater_checker.lives import deleted_topics
+from highwater_checker.lives_of_sends import UNKNOWN, LifeOfSend, LivesOfSends
 from highwater_checker.looks import Look
 from highwater_checker.probes import Probe
 from highwater_checker.segments import ReplicaLog
 from highwater_core.events import TraceEvent
+from highwater_core.ids import TopicPartition
 from highwater_pipeline.ingest.details import typed_details
 from highwater_pipeline.tables import (
     DATA_VERSION,
@@ -75,7 +78,7 @@ class Run:
     history: of all processes; a process's own events are in their order. acks and max_in_flight:
     by client ("p0", whose incarnations are p0, p0.2, ...); not known of those that are absent.
     looks: the last one is the final look. cut_off: replicas that were copied, of which nothing is
-    asked.
+    asked. It began at the time 0 of the nodes' clocks.
     """
 
     run_id: str
@@ -98,6 +101,34 @@ class Run:
         for event in self.history:
             found.setdefault(event.process, []).append(event)
         return dict(sorted(found.items(), key=lambda each: f"{each[0]}.jsonl"))
+
+    def lives(self) -> LivesOfSends:
+        return LivesOfSends(self.events, 0)
+
+    def promised(self) -> list[Acknowledged]:
+        """Return what was acknowledged to producers with acks=all, each with its life."""
+        lives = self.lives()
+        return [
+            replace(each, life=_life(lives, each))
+            for events in self.histories().values()
+            for each in sends_of(events).acknowledged
+            if self.acks.get(client_of(each.process), -1) == -1
+        ]
+
+    def reads_of_one_life(self) -> list[HistoryEvent]:
+        """Return what was read of topics that were never deleted."""
+        deleted = deleted_topics(self.events)
+        return [
+            each
+            for events in self.histories().values()
+            for each in events
+            if each.function == "poll" and each.topic not in deleted
+        ]
+
+
+def _life(lives: LivesOfSends, ack: Acknowledged) -> LifeOfSend:
+    at = TopicPartition(ack.topic, ack.partition)
+    return lives.of(at, ack.offset, ack.invoked_ns, ack.acknowledged_ns)
 
 
 def tables_of(spark: SparkSession, runs: Iterable[Run]) -> Tables:
@@ -144,7 +175,9 @@ def _run(run: Run) -> Iterator[Row]:
 
 
 def _operations(run: Run) -> Iterator[Row]:
+    deleted, lives = deleted_topics(run.events), run.lives()
     for process, events in run.histories().items():
+        lived = {each.operation_id: _life(lives, each) for each in sends_of(events).acknowledged}
         for line, event in enumerate(events):
             yield {
                 "run_id": run.run_id,
@@ -153,7 +186,14 @@ def _operations(run: Run) -> Iterator[Row]:
                 "type": event.type.value,
                 "acks": run.acks.get(client_of(process)),
                 "max_in_flight": run.max_in_flight.get(client_of(process)),
+                **(_life_columns(event, lived) if event.topic in deleted else {}),
             }
+
+
+def _life_columns(event: HistoryEvent, lived: Mapping[int, LifeOfSend]) -> Row:
+    """Return the columns that tell of a deleted topic's life; of acknowledgements it is known."""
+    is_told = (event.function, event.type.value) == ("send", "ok")
+    return _fields(lived.get(event.operation_id, UNKNOWN) if is_told else UNKNOWN)
 
 
 def _events(run: Run) -> Iterator[Row]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from highwater_checker.finding import CheckResult, Finding
-from highwater_checker.history import Acknowledged, HistoryEvent, Sends, client_of, sends_of
+from highwater_checker.history import Sends, client_of, sends_of
 from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
 from highwater_checker.invariants.duplicates import check_duplicates
 from highwater_checker.invariants.inconsistent_offsets import check_inconsistent_offsets
@@ -36,18 +36,6 @@ def _sends(run: Run) -> Sends:
     )
 
 
-def _promised(run: Run) -> list[Acknowledged]:
-    return [
-        each for each in _sends(run).acknowledged if run.acks.get(client_of(each.process), -1) == -1
-    ]
-
-
-def _polls(run: Run) -> list[HistoryEvent]:
-    return [
-        each for events in run.histories().values() for each in events if each.function == "poll"
-    ]
-
-
 def _groups(run: Run) -> list[list[ReplicaLog]]:
     """Return the replicas of each partition of which the final look tells, by broker."""
     found: dict[tuple[str, int], list[ReplicaLog]] = {}
@@ -66,13 +54,17 @@ def _acknowledged_records(run: Run) -> CheckResult:
     replicas = _replicas(run)
     read = {(each.topic, each.partition) for each in replicas}
     asks_of_all = run.saw_the_end and not run.only_in_sync
-    asked = [ack for ack in _promised(run) if asks_of_all or (ack.topic, ack.partition) in read]
+    asked = [
+        ack
+        for ack in run.promised()
+        if not ack.life.is_over and (asks_of_all or (ack.topic, ack.partition) in read)
+    ]
     return check_acknowledged_records(asked, replicas)
 
 
 def _order(run: Run) -> CheckResult:
     return check_order(
-        _promised(run), lambda process: run.max_in_flight.get(client_of(process)) == 1
+        run.promised(), lambda process: run.max_in_flight.get(client_of(process)) == 1
     )
 
 
@@ -122,7 +114,9 @@ PYTHON: Mapping[str, Callable[[Run], CheckResult]] = {
     "acknowledged_records": _acknowledged_records,
     "duplicates": lambda run: check_duplicates(_sends(run), _replicas(run)),
     "order": _order,
-    "inconsistent_offsets": lambda run: check_inconsistent_offsets(_promised(run), _polls(run)),
+    "inconsistent_offsets": lambda run: check_inconsistent_offsets(
+        run.promised(), run.reads_of_one_life()
+    ),
     "reads": _reads,
     "replica_equality": _replica_equality,
     "high_watermarks_are_held": lambda run: check_high_watermarks_are_held(_replicas(run)),

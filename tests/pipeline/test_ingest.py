@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from highwater_checker.history import decode
 from highwater_checker.judging import judge_run
+from highwater_checker.lives_of_sends import UNKNOWN_LIFE
 from highwater_checker.probes import decode_probes
 from highwater_checker.segments import ReplicaLog, read_batches
 from highwater_core.messages import NodeSnapshot
@@ -57,6 +58,7 @@ from tests.pipeline.run_folders import (
     unseen_end,
     weak_producer,
 )
+from tests.support.made_again import FIRST, OLD, SECOND, write_made_again
 
 Row = dict[str, Any]
 CLEAN_ROWS = {
@@ -130,6 +132,17 @@ def nothing(folder: Folder) -> None:
     (folder.path / "history").mkdir(parents=True)
 
 
+def made_again(folder: Folder) -> None:
+    """Another run: its topic is deleted and made again, which a send and a read may have met."""
+    shutil.rmtree(folder.path)
+    write_made_again(folder.path, old=(*OLD, ("either", 5, 305, 705)))
+
+
+def deleted_without_a_clock(folder: Folder) -> None:
+    shutil.rmtree(folder.path)
+    write_made_again(folder.path, with_clock=False)
+
+
 BROKEN: tuple[Callable[[Folder], None], ...] = (
     torn,
     wrong_lines,
@@ -146,6 +159,8 @@ BROKEN: tuple[Callable[[Folder], None], ...] = (
     bad_documents,
     only_plan,
     nothing,
+    made_again,
+    deleted_without_a_clock,
 )
 
 
@@ -283,6 +298,24 @@ def test_incarnations_have_the_settings_of_their_client_others_none(ingested: In
 def quarantined(ingested: Ingested, run: Callable[[Folder], None]) -> list[tuple[str, int, str]]:
     rows = ingested.of(run, QUARANTINE)
     return [(row["file"], row["line"], row["reason"]) for row in rows]
+
+
+def test_acknowledgements_have_the_life_of_their_topic(ingested: Ingested) -> None:
+    def lives_in(run: Callable[[Folder], None]) -> dict[tuple[str, str], tuple[str, bool]]:
+        return {
+            (row["process"], row["value"]): (row["life"], row["is_over"])
+            for row in ingested.of(run, OPERATIONS)
+            if row["type"] == "ok"
+        }
+
+    unknown = UNKNOWN_LIFE, True
+    known = {("p1", "old-0"): (FIRST, True), ("p1", "old-1"): (FIRST, True)}
+    known[("p0", "v0")] = SECOND, False
+    others = {("p1", "either"): unknown, ("c0", "v0"): unknown}
+    assert lives_in(made_again) == {**known, **others}
+    without = lives_in(deleted_without_a_clock)
+    assert without == dict.fromkeys((*known, ("c0", "v0")), unknown)
+    assert {row["life"] for row in ingested.of("clean", OPERATIONS)} == {None}
 
 
 def test_a_torn_last_line_is_in_quarantine_and_the_rest_is_taken(ingested: Ingested) -> None:

@@ -32,6 +32,7 @@ from highwater_wire.kafka.record_batch import build_batch
 from tests.pipeline.duck import query
 from tests.pipeline.frames import Run, arrow_tables
 from tests.support.evidence_makers import look, replica
+from tests.support.made_again import write_made_again
 from tests.support.run_on_disk import broker, segment, write, write_run
 
 PLAN = project_root() / "tests" / "scenarios" / "leader_killed.json"
@@ -105,6 +106,12 @@ def with_a_reader_that_was_stopped_early(folder: Path) -> None:
             log.write(build_batch([(None, b"v1", 1_000)], 1, 0))
 
 
+def made_again(folder: Path) -> None:
+    """The topic had a life before, in which other records were acknowledged at these offsets."""
+    write_made_again(folder)
+    sound(folder)
+
+
 RUNS: dict[str, tuple[Callable[[Path], None], str]] = {
     "sound": (sound, "pass"),
     "one-replica": (on_one_broker_of_three, "pass"),
@@ -114,6 +121,7 @@ RUNS: dict[str, tuple[Callable[[Path], None], str]] = {
     "cut-off-follower": (with_a_follower_that_is_cut_off, "pass"),
     "no-leader": (without_a_leader, "unknown"),
     "stopped-reader": (with_a_reader_that_was_stopped_early, "pass"),
+    "made-again": (made_again, "pass"),
     LOST: (without_a_record_on_a_follower, "fail"),
 }
 

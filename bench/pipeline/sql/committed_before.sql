@@ -3,7 +3,10 @@ CREATE VIEW gone AS
 SELECT run_id, topic FROM events WHERE kind = 'topic_deleted'
 UNION
 SELECT run_id, unnest(CAST(detail -> '$.deleted' AS VARCHAR[])) FROM events
-WHERE kind = 'topics_changed';
+WHERE kind = 'topics_changed'
+UNION
+SELECT run_id, topic FROM events WHERE kind = 'became_leader' AND topic_id <> ''
+GROUP BY run_id, topic HAVING min(topic_id) < max(topic_id);
 
 CREATE VIEW own AS
 SELECT *, if(node >= 1000, 'controller-', 'broker-') || node || '-' || incarnation || '.jsonl' AS file,

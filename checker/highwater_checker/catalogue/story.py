@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from highwater_core.events import EventKind, TraceEvent
+from highwater_core.ids import NO_TOPIC_ID
 
 Trigger = Callable[[Sequence[TraceEvent], str, int, int], str | None]
 """Takes a trace in causal order and the topic, partition and offset of a violation.
@@ -68,7 +69,11 @@ class Seen:
 
 
 class PartitionStory:
-    """A partition's events since its topic was last deleted, and the starts of all nodes."""
+    """A partition's events in the last life of its topic, and the starts of all nodes.
+
+    A life ends with its deletion. Events of another topic id than that of the last leader are of
+    another life, whenever they were traced.
+    """
 
     def __init__(self, trace: Sequence[TraceEvent], topic: str, partition: int) -> None:
         self.seen: list[Seen] = []
@@ -79,7 +84,12 @@ class PartitionStory:
             elif event.topic == topic and event.partition == partition:
                 self.seen.append(Seen(place, event))
             elif ends_topic(event, topic):
-                self.seen.clear()
+                self.seen = [seen for seen in self.seen if _outlives(seen.event, event)]
+        led = [seen.event.topic_id for seen in self.leaderships()]
+        last = next((each for each in reversed(led) if each != NO_TOPIC_ID), NO_TOPIC_ID)
+        if last != NO_TOPIC_ID:
+            own = (last, NO_TOPIC_ID)
+            self.seen = [seen for seen in self.seen if seen.event.topic_id in own]
 
     def of(self, *kinds: EventKind) -> Iterator[Seen]:
         """Yield the partition's events of these kinds, in order."""
@@ -236,6 +246,12 @@ class PartitionStory:
 
 def _deletes(seen: Seen) -> bool:
     return seen.kind is EventKind.REPLICA_STOPPED and bool(seen.event.detail.get("deleted"))
+
+
+def _outlives(event: TraceEvent, deletion: TraceEvent) -> bool:
+    """Return whether the event is of another life than the one that was deleted."""
+    ids = event.topic_id, deletion.topic_id
+    return NO_TOPIC_ID not in ids and event.topic_id != deletion.topic_id
 
 
 def ends_topic(event: TraceEvent, topic: str) -> bool:

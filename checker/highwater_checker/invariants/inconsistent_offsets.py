@@ -9,10 +9,14 @@ from collections.abc import Iterable, Iterator
 
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import Acknowledged, HistoryEvent, OperationType
+from highwater_checker.lives_of_sends import ONLY_LIFE, UNKNOWN_LIFE
 from highwater_checker.wording import Wording
+from highwater_core.ids import TopicId
 
 Place = tuple[str, int, int]
 """Topic, partition, offset."""
+PlaceInLife = tuple[Place, TopicId]
+"""Of a topic that is made again, offsets begin anew."""
 
 
 def check_inconsistent_offsets(
@@ -21,25 +25,28 @@ def check_inconsistent_offsets(
     """Find offsets of which two clients, or one twice, were told different values.
 
     acknowledged: of producers with acks=all; others may be told of what is lost. reads: of any
-    consumers. Unlike a comparison with the logs at the end, this also sees what retention removed
-    and what changed and changed back.
+    consumers, of topics that were never deleted. Unlike a comparison with the logs at the end, this
+    also sees what retention removed and what changed and changed back.
     """
-    told: dict[Place, tuple[str, str]] = {}
+    told: dict[PlaceInLife, tuple[str, str]] = {}
     findings: list[Finding] = []
     for place, value, operation in (*_of_sends(acknowledged), *_of_reads(reads)):
         first_value, first = told.setdefault(place, (value, operation))
         if first_value != value:
             what = Wording.TOLD_OTHERWISE.filled(value=value, first=first, first_value=first_value)
-            findings.append(Finding("inconsistent-offsets", what, *place, operation=operation))
+            findings.append(Finding("inconsistent-offsets", what, *place[0], operation=operation))
     return CheckResult("one offset is one record to everyone", len(told), tuple(findings))
 
 
-def _of_sends(acknowledged: Iterable[Acknowledged]) -> Iterator[tuple[Place, str, str]]:
+def _of_sends(acknowledged: Iterable[Acknowledged]) -> Iterator[tuple[PlaceInLife, str, str]]:
     for ack in acknowledged:
-        yield (ack.topic, ack.partition, ack.offset), ack.value, ack.operation
+        if ack.life.life != UNKNOWN_LIFE:
+            place = ack.topic, ack.partition, ack.offset
+            yield (place, ack.life.life), ack.value, ack.operation
 
 
-def _of_reads(reads: Iterable[HistoryEvent]) -> Iterator[tuple[Place, str, str]]:
+def _of_reads(reads: Iterable[HistoryEvent]) -> Iterator[tuple[PlaceInLife, str, str]]:
     for event in reads:
         if event.function == "poll" and event.type is OperationType.OK:
-            yield (event.topic, event.partition, event.offset), event.value, event.operation
+            place = event.topic, event.partition, event.offset
+            yield (place, ONLY_LIFE), event.value, event.operation

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import Acknowledged
+from highwater_checker.lives_of_sends import UNKNOWN_LIFE
 from highwater_checker.wording import Wording
 
 SENT_ONCE = 1
@@ -22,16 +23,18 @@ def check_order(
 
     A send that began after another's acknowledgement came lies above it, whoever sent them. Of a
     client with one request in flight, records that were each sent once lie in the order of their
-    sends; one that was sent again may have been overtaken. That the log holds acknowledged records
-    at these offsets is acknowledged_records.py's. sends_one_at_a_time: asked with a process.
+    sends; one that was sent again may have been overtaken. Each life of a topic has its order. That
+    the log holds acknowledged records at these offsets is acknowledged_records.py's.
+    sends_one_at_a_time: asked with a process.
     """
     findings: list[Finding] = []
-    for own in _grouped(acknowledged, lambda ack: (ack.topic, ack.partition)):
+    known = [ack for ack in acknowledged if ack.life.life != UNKNOWN_LIFE]
+    for own in _grouped(known, lambda ack: (ack.topic, ack.partition, ack.life.life)):
         findings += _before_what_was_acknowledged(own)
         for sent in _grouped(own, lambda ack: ack.process):
             if sends_one_at_a_time(sent[0].process):
                 findings += _before_what_was_sent(sent)
-    return CheckResult("records lie in the order of sends", len(acknowledged), tuple(findings))
+    return CheckResult("records lie in the order of sends", len(known), tuple(findings))
 
 
 def _before_what_was_acknowledged(own: Sequence[Acknowledged]) -> Iterator[Finding]:

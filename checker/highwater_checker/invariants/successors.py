@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from highwater_checker.contents import one_of_each_partition
 from highwater_checker.finding import CheckResult, Finding, Traced
 from highwater_checker.history import Acknowledged
-from highwater_checker.lives import deleted_topics
+from highwater_checker.lives import Life, Lives
 from highwater_checker.segments import ReplicaLog
 from highwater_checker.wording import Wording
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
 
-Events = Mapping[TopicPartition, Sequence[TraceEvent]]
+Events = Mapping[Life, Sequence[TraceEvent]]
 
 
 def check_successors(
@@ -26,12 +26,13 @@ def check_successors(
     A record's epoch is that of its batch in the final log; of a record that is not there, that of
     the only leader that traced an append at its offset and whose record is not there now. Where
     several did, acknowledged_records.py alone names the loss. An unclean election or a lost disk
-    breaks this too. Deleted topics are left out: no acknowledgement tells the topic's id.
+    breaks this too. Each life of a topic is looked at by itself; of one that is over there is no
+    final log. Deleted topics without ids are left out.
     Source: docs/explanation/replication.md, "Invariants", I1 and I4.
     """
-    gone = deleted_topics(events)
-    begun = _of_kind(events, EventKind.BECAME_LEADER, gone)
-    appended = _of_kind(events, EventKind.LOG_APPENDED, gone)
+    lives = Lives(events)
+    begun = _of_kind(events, EventKind.BECAME_LEADER, lives)
+    appended = _of_kind(events, EventKind.LOG_APPENDED, lives)
     contents = {
         TopicPartition(log.topic, log.partition): _epochs_and_values(log)
         for log in one_of_each_partition(replicas)
@@ -40,28 +41,30 @@ def check_successors(
     examined = 0
     for ack in acknowledged:
         at = TopicPartition(ack.topic, ack.partition)
-        if at not in contents or at not in begun:
+        life = at, ack.life.life
+        if at not in contents or life not in begun:
             continue
         examined += 1
-        epoch, value = contents[at].get(ack.offset, (None, ""))
+        held = {} if ack.life.is_over else contents[at]
+        epoch, value = held.get(ack.offset, (None, ""))
         if value != ack.value:
-            epoch = _epoch_of_the_lost(appended.get(at, ()), ack.offset, epoch)
-        lacking = None if epoch is None else _first_lacking(begun[at], epoch, ack.offset)
+            epoch = _epoch_of_the_lost(appended.get(life, ()), ack.offset, epoch)
+        lacking = None if epoch is None else _first_lacking(begun[life], epoch, ack.offset)
         if lacking is not None:
-            findings.append(_finding(ack, epoch, appended.get(at, ()), lacking))
+            findings.append(_finding(ack, epoch, appended.get(life, ()), lacking))
     return CheckResult(
         "no leader lacks what older ones acknowledged (I1)", examined, tuple(findings)
     )
 
 
-def _of_kind(events: Sequence[TraceEvent], kind: EventKind, without: set[str]) -> Events:
-    """Return each partition's events of the kind, by leader epoch."""
-    found: dict[TopicPartition, list[TraceEvent]] = {}
+def _of_kind(events: Sequence[TraceEvent], kind: EventKind, lives: Lives) -> Events:
+    """Return each life's events of the kind, by leader epoch."""
+    found: dict[Life, list[TraceEvent]] = {}
     for event in events:
-        at = event.topic_partition
-        if event.kind is kind and at is not None and at.topic not in without:
-            found.setdefault(at, []).append(event)
-    return {at: sorted(own, key=_epoch) for at, own in found.items()}
+        life = lives.of_event(event)
+        if event.kind is kind and life is not None:
+            found.setdefault(life, []).append(event)
+    return {life: sorted(own, key=_epoch) for life, own in found.items()}
 
 
 def _epochs_and_values(log: ReplicaLog) -> dict[int, tuple[int | None, str]]:

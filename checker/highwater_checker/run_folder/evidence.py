@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from highwater_checker.finding import CheckResult
 from highwater_checker.history import Acknowledged, HistoryEvent, Sends, client_of
-from highwater_checker.lives import Life, Lives
+from highwater_checker.lives import Life, Lives, deleted_topics
+from highwater_checker.lives_of_sends import LivesOfSends
 from highwater_checker.looks import Look, decode_looks
 from highwater_checker.probes import Probe, decode_probes
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
     ACKS_ALL,
+    CLOCK,
     EXCUSED,
     FINAL_LOOK,
     FORMAT_VERSION,
@@ -73,6 +75,12 @@ class Evidence:
         return polls_in(self.histories)
 
     @property
+    def reads_of_one_life(self) -> tuple[HistoryEvent, ...]:
+        """Return what consumers read of topics that were never deleted: no read tells the life."""
+        deleted = deleted_topics(self.traces)
+        return tuple(event for event in self.reads if event.topic not in deleted)
+
+    @property
     def all_looks(self) -> tuple[Look, ...]:
         """Return the looks of the run and of its end, in no promised order."""
         return self.looks if self.final_look is None else (self.final_look, *self.looks)
@@ -85,14 +93,13 @@ class Evidence:
 
     @property
     def asked_of_logs(self) -> tuple[Acknowledged, ...]:
-        """Return those of the promised that the logs must hold: where only replicas in sync are
-        asked, none of a partition without a leader."""
+        """Return those of the promised that the logs must hold: none of a topic that was deleted
+        since; where only replicas in sync are asked, none of a partition without a leader."""
+        asked = tuple(ack for ack in self.promised if not ack.life.is_over)
         if not self.promises.only_in_sync:
-            return self.promised
+            return asked
         read = self.logs.by_partition
-        return tuple(
-            ack for ack in self.promised if TopicPartition(ack.topic, ack.partition) in read
-        )
+        return tuple(ack for ack in asked if TopicPartition(ack.topic, ack.partition) in read)
 
     def sends_one_at_a_time(self, process: str) -> bool:
         """Return whether the process's client had one request in flight at most."""
@@ -128,7 +135,7 @@ def read_evidence(folder: Path) -> Evidence:
         requirements=_read(REQUIREMENTS, folder, unread) or (),
         final_look=final_look,
         histories=histories,
-        sends=sends_in(histories, unread),
+        sends=_with_lives(sends_in(histories, unread), traces, folder, unread),
         traces=traces,
         logs=logs,
         looks=tuple(looks),
@@ -196,6 +203,33 @@ def _unexplained_starts(
         if log.log_start_offset > moved.get(latest.get(at, (at, NO_TOPIC_ID)), 0)
         and at not in by_disks
     ]
+
+
+def _with_lives(
+    sends: Sends, traces: Sequence[TraceEvent], folder: Path, unread: list[str]
+) -> Sends:
+    """Return the sends, each acknowledged one with its life in the topic.
+
+    Only of topics that were deleted lives differ, and only for these the run's clock is needed.
+    """
+    if not deleted_topics(traces):
+        return sends
+    clock = _read(CLOCK, folder, unread)
+    lives = LivesOfSends(traces, None if clock is None else clock.start_wall_ns)
+    unread += [f"{topic} was deleted, and no clock tells when" for topic in lives.untold]
+    told = tuple(
+        replace(
+            ack,
+            life=lives.of(
+                TopicPartition(ack.topic, ack.partition),
+                ack.offset,
+                ack.invoked_ns,
+                ack.acknowledged_ns,
+            ),
+        )
+        for ack in sends.acknowledged
+    )
+    return replace(sends, acknowledged=told)
 
 
 def _not_kept(folder: Path, promises: Promises | None) -> list[str]:

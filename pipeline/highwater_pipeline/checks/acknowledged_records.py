@@ -34,11 +34,12 @@ def run(tables: Tables) -> CheckFrames:
     """Find acknowledged records that a replica lacks or holds elsewhere.
 
     Each record sent with acks=all is looked for on every replica of its partition. Below a
-    replica's log_start_offset it may be gone: retention removed it.
+    replica's log_start_offset it may be gone: retention removed it. Nothing is asked of a topic's
+    lives that are over.
     Source: docs/explanation/replication.md, "Invariants", I1;
     highwater_checker.invariants.acknowledged_records.
     """
-    acknowledged = acknowledged_sends(tables)
+    acknowledged = acknowledged_sends(tables).where(~fn.col("is_over"))
     replicas = whole_replicas(tables).select(*REPLICA, "log_start_offset")
     # Replicas hold what was sent with fewer acks as well: it is compared with the rest.
     where = doubts(tables, acknowledged, PARTITION, counts=is_promised())

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
+from highwater_checker.lives_of_sends import ONLY_LIFE, UNKNOWN_LIFE
 from highwater_pipeline.checks.findings import text
 from highwater_pipeline.tables import OPERATIONS, RECORDS, REPLICAS, Tables
 
@@ -21,11 +22,13 @@ ACKS_ALL = -1
 def operations_of(tables: Tables, function: str) -> DataFrame:
     """Return the rows of OPERATIONS of one function, with file, and operation as findings name it.
 
-    (file, line) is the order in which the checker reads a run's histories.
+    (file, line) is the order in which the checker reads a run's histories. life and is_over are ""
+    and false where OPERATIONS has null: the topic was never deleted.
     """
     return (
         tables[OPERATIONS]
         .where(fn.col("function") == function)
+        .fillna({"life": ONLY_LIFE, "is_over": False})
         .withColumn("file", fn.concat("process", fn.lit(".jsonl")))
         .withColumn("operation", operation_text())
     )
@@ -34,6 +37,11 @@ def operations_of(tables: Tables, function: str) -> DataFrame:
 def operation_text() -> Column:
     """Return the name that findings give to the operation of a row of OPERATIONS."""
     return text("{process}'s {function} {operation_id}")
+
+
+def life_is_known() -> Column:
+    """Return whether it is known in which life of its topic a send was acknowledged."""
+    return fn.col("life") != UNKNOWN_LIFE
 
 
 def is_type(*types: str) -> Column:

@@ -13,6 +13,7 @@ from highwater_pipeline.checks.evidence import (
     OPERATION,
     PARTITION,
     is_type,
+    life_is_known,
     operations_of,
     promised_sends,
 )
@@ -25,6 +26,7 @@ from highwater_pipeline.checks.findings import (
 )
 from highwater_pipeline.tables import Tables
 
+LIFE = [*PARTITION, "life"]
 SENT_ONCE = 1
 NO_OFFSET = -1
 
@@ -34,10 +36,11 @@ def run(tables: Tables) -> CheckFrames:
 
     A record lies above every record that was acknowledged, to any client, before its send began.
     Records of a client with one request in flight lie in the order of their sends, if each was sent
-    once. A send without its beginning in the tables is compared with no acknowledgement.
+    once. A send without its beginning in the tables is compared with no acknowledgement. Each life
+    of a topic has its order.
     Source: highwater_checker.invariants.order.
     """
-    acknowledged = promised_sends(tables)
+    acknowledged = promised_sends(tables).where(life_is_known())
     findings = all_of(
         _below_what_was_acknowledged(tables, acknowledged), _below_what_was_sent(acknowledged)
     )
@@ -62,7 +65,7 @@ def _below_what_was_acknowledged(tables: Tables, acknowledged: DataFrame) -> Dat
     highest_first = fn.struct(
         (-fn.col("offset")).alias("negative_offset"), "time_ns", "file", "line", "value"
     )
-    so_far = Window.partitionBy(*PARTITION).orderBy("moment.at_ns", "moment.is_end")
+    so_far = Window.partitionBy(*LIFE).orderBy("moment.at_ns", "moment.is_end")
     highest = fn.min(fn.when(fn.col("moment.is_end"), highest_first)).over(so_far)
     late = (
         acknowledged.join(begun.hint("shuffle_hash"), OPERATION, "left")
@@ -82,7 +85,7 @@ def _below_what_was_sent(acknowledged: DataFrame) -> DataFrame:
     A client's operations rise with its sends.
     """
     sent_before = (
-        Window.partitionBy(*PARTITION, "process")
+        Window.partitionBy(*LIFE, "process")
         .orderBy("operation_id")
         .rowsBetween(Window.unboundedPreceding, -1)
     )

@@ -11,6 +11,7 @@ from highwater_pipeline.checks.evidence import (
     PARTITION,
     PLACE,
     REPLICA,
+    life_is_known,
     promised_sends,
     whole_replicas,
 )
@@ -21,11 +22,12 @@ from highwater_pipeline.checks.findings import (
     findings_of,
     kept,
 )
-from highwater_pipeline.checks.traces import deleted_topics, events_of
+from highwater_pipeline.checks.traces import events_of, with_life
 from highwater_pipeline.tables import RECORDS, Tables
 
 INVARIANT = "I1"
-ACKNOWLEDGEMENT = [*PLACE, "process", "line", "operation", "value"]
+LIFE = [*PARTITION, "life"]
+ACKNOWLEDGEMENT = [*PLACE, "life", "process", "line", "operation", "value"]
 NO_EPOCH = -1
 
 
@@ -34,18 +36,20 @@ def run(tables: Tables) -> CheckFrames:
 
     A record's epoch is that of its batch in the replica with the most committed; of a record that
     is not there, that of the only leader that traced an append at its offset and whose record is
-    not there now. Deleted topics, whose epochs begin anew, are left out.
+    not there now. Each life of a topic is looked at by itself; of one that is over there is no
+    final log. Deleted topics without ids are left out.
     Source: docs/explanation/replication.md, "Invariants", I1 and I4;
     highwater_checker.invariants.successors.
     """
     begun = _of_kind(tables, EventKind.BECAME_LEADER)
     appended = _of_kind(tables, EventKind.LOG_APPENDED)
-    begun_at = fn.broadcast(begun.select(*PARTITION).distinct())
+    begun_at = fn.broadcast(begun.select(*LIFE).distinct())
     contents = _most_committed(tables)
     acknowledged = (
         promised_sends(tables)
-        .select(*ACKNOWLEDGEMENT)
-        .join(begun_at, PARTITION, "left_semi")
+        .where(life_is_known())
+        .select(*ACKNOWLEDGEMENT, "is_over")
+        .join(begun_at, LIFE, "left_semi")
         .join(fn.broadcast(contents), PARTITION, "left_semi")
     )
     held = _held(tables, contents)
@@ -69,12 +73,11 @@ def run(tables: Tables) -> CheckFrames:
 
 
 def _of_kind(tables: Tables, kind: EventKind) -> DataFrame:
-    """Return the kind's events of topics never deleted, with epoch: the leader epoch or -1."""
+    """Return the kind's events whose life is known, with epoch: the leader epoch or -1."""
     return (
-        events_of(tables, kind)
-        .dropna(subset=["topic", "partition"])
+        with_life(tables, events_of(tables, kind))
+        .dropna(subset=LIFE)
         .withColumn("epoch", fn.coalesce("leader_epoch", fn.lit(NO_EPOCH)))
-        .join(fn.broadcast(deleted_topics(tables)), ["run_id", "topic"], "left_anti")
     )
 
 
@@ -100,12 +103,14 @@ def _held(tables: Tables, contents: DataFrame) -> DataFrame:
 
 def _with_epochs(acknowledged: DataFrame, held: DataFrame, appended: DataFrame) -> DataFrame:
     """Return the acknowledgements whose epoch is known, with epoch."""
-    beside = acknowledged.join(held.hint("shuffle_hash"), PLACE, "left")
+    beside = acknowledged.join(held.hint("shuffle_hash"), PLACE, "left").withColumns(
+        {name: fn.when(~fn.col("is_over"), fn.col(name)) for name in ("epoch_now", "held")}
+    )
     is_there = fn.coalesce("held", fn.lit("")) == fn.col("value")
     there = beside.where(is_there & fn.col("epoch_now").isNotNull())
     lost = (
         beside.where(~is_there)
-        .join(_appends(appended), PARTITION)
+        .join(_appends(appended), LIFE)
         .where(_covers("append") & ~fn.col("append.epoch").eqNullSafe(fn.col("epoch_now")))
         .groupBy(*ACKNOWLEDGEMENT)
         .agg(fn.min("append.epoch").alias("epoch"), fn.max("append.epoch").alias("last"))
@@ -121,11 +126,9 @@ def _lacking(with_epochs: DataFrame, begun: DataFrame) -> DataFrame:
 
     lacking: the start of the first such leader.
     """
-    began = begun.select(
-        *PARTITION, fn.struct("epoch", "file", "seq", "node", "offset").alias("began")
-    )
+    began = begun.select(*LIFE, fn.struct("epoch", "file", "seq", "node", "offset").alias("began"))
     return (
-        with_epochs.join(fn.broadcast(began), PARTITION)
+        with_epochs.join(fn.broadcast(began), LIFE)
         .where(fn.col("began.epoch") > fn.col("epoch"))
         .where(fn.col("began.offset") <= fn.col("offset"))
         .groupBy(*ACKNOWLEDGEMENT, "epoch")
@@ -137,7 +140,7 @@ def _with_appends(lacking: DataFrame, appended: DataFrame) -> DataFrame:
     """Return the acknowledgements with appends: who traced appends at their offset, or null."""
     traced = (
         lacking.select(*ACKNOWLEDGEMENT)
-        .join(_appends(appended), PARTITION)
+        .join(_appends(appended), LIFE)
         .where(_covers("append"))
         .groupBy(*ACKNOWLEDGEMENT)
         .agg(fn.sort_array(fn.collect_list("append")).alias("appends"))
@@ -147,9 +150,9 @@ def _with_appends(lacking: DataFrame, appended: DataFrame) -> DataFrame:
 
 
 def _appends(appended: DataFrame) -> DataFrame:
-    """Return PARTITION and append, by ranges of offsets: only the few lost records are joined."""
+    """Return LIFE and append, by ranges of offsets: only the few lost records are joined."""
     append = fn.struct("epoch", "file", "seq", "node", "offset", "end_offset")
-    return appended.select(*PARTITION, append.alias("append"))
+    return appended.select(*LIFE, append.alias("append"))
 
 
 def _covers(append: str) -> Column:

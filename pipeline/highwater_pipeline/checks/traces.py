@@ -28,7 +28,11 @@ def events_of(tables: Tables, kind: EventKind) -> DataFrame:
     (file, seq) is the order in which the checker reads a run's events: by the names of the nodes'
     files, then as each node wrote them.
     """
-    return tables[EVENTS].where(fn.col("kind") == kind.value).withColumn("file", file_of_node())
+    return _of_kind(tables[EVENTS], kind).withColumn("file", file_of_node())
+
+
+def _of_kind(events: DataFrame, kind: EventKind) -> DataFrame:
+    return events.where(fn.col("kind") == kind.value)
 
 
 def lacking_details(tables: Tables) -> DataFrame:
@@ -57,13 +61,21 @@ def file_of_node() -> Column:
     return text("{node_kind}-{node}-{incarnation}.jsonl", node_kind=node_kind)
 
 
-def deleted_topics(tables: Tables) -> DataFrame:
-    """Return (run_id, topic), each once, of the topics that a controller deleted or saw deleted."""
-    seen = events_of(tables, EventKind.TOPICS_CHANGED).select(
+def deleted_topics(events: DataFrame) -> DataFrame:
+    """Return (run_id, topic), each once, of the topics that had several lives, or that ended.
+
+    events: rows of EVENTS. Such a topic was deleted, or seen to be gone, or known by two ids.
+    Source: highwater_checker.lives.
+    """
+    topic = ["run_id", "topic"]
+    seen = _of_kind(events, EventKind.TOPICS_CHANGED).select(
         "run_id", fn.explode("deleted").alias("topic")
     )
-    made = events_of(tables, EventKind.TOPIC_DELETED).select("run_id", "topic").dropna()
-    return seen.unionByName(made).distinct()
+    made = _of_kind(events, EventKind.TOPIC_DELETED).select(*topic)
+    led = _of_kind(events, EventKind.BECAME_LEADER).where("topic_id <> ''")
+    ids = led.groupBy(*topic).agg((fn.min("topic_id") < fn.max("topic_id")).alias("has_two"))
+    found = seen.unionByName(made).unionByName(ids.where("has_two").select(*topic))
+    return found.dropna().distinct()
 
 
 def with_life(tables: Tables, rows: DataFrame) -> DataFrame:
@@ -73,7 +85,7 @@ def with_life(tables: Tables, rows: DataFrame) -> DataFrame:
       if none was deleted.
     Source: highwater_checker.lives.
     """
-    gone = deleted_topics(tables).withColumn("is_deleted", fn.lit(True))
+    gone = deleted_topics(tables[EVENTS]).withColumn("is_deleted", fn.lit(True))
     life = fn.when(fn.col("is_deleted"), fn.nullif(fn.col("topic_id"), fn.lit(""))).otherwise("")
     joined = rows.join(fn.broadcast(gone), ["run_id", "topic"], "left")
     return joined.withColumn("life", life).drop("is_deleted")

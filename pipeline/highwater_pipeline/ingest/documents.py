@@ -48,11 +48,15 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """row: of RUNS. producers: by client (p0, p1, ...). wrong: (file, why) of unread ones."""
+    """row: of RUNS. producers: by client (p0, p1, ...). wrong: (file, why) of unread ones.
+
+    start_wall_ns: when the run began, None where that is not told.
+    """
 
     row: Row
     producers: dict[str, Settings]
     wrong: tuple[tuple[str, Wrong], ...]
+    start_wall_ns: int | None
 
     def settings_of(self, process: str) -> Settings:
         """Return the settings of the client of which the process is an incarnation."""
@@ -69,6 +73,7 @@ def read_documents(inventory: Inventory) -> Documents:
     verdict = _read(inventory, VERDICT, wrong)
     promises = _read(inventory, PROMISES, wrong)
     final_look = _read(inventory, FINAL_LOOK, wrong)
+    start_wall_ns = None if clock is None else clock.start_wall_ns
     row: Row = {
         "run_id": inventory.run_id,
         **_of_plan(plan),
@@ -76,12 +81,12 @@ def read_documents(inventory: Inventory) -> Documents:
         "commit": _commit(build, plan),
         "outcome": "" if verdict is None else verdict.outcome.value,
         "data_version": DATA_VERSION,
-        "start_wall_ns": None if clock is None else clock.start_wall_ns,
+        "start_wall_ns": start_wall_ns,
         **_of_promises(promises),
         "saw_the_end": final_look is not None or _looks_stand_for_it(inventory, promises),
         **_judged(inventory),
     }
-    return Documents(row, _producers(promises), tuple(wrong))
+    return Documents(row, _producers(promises), tuple(wrong), start_wall_ns)
 
 
 def _judged(inventory: Inventory) -> Row:

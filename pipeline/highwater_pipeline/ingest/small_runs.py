@@ -20,6 +20,7 @@ from highwater_pipeline.ingest.decoding import Row, in_batches
 from highwater_pipeline.ingest.documents import Documents, read_documents
 from highwater_pipeline.ingest.inventory import Inventory
 from highwater_pipeline.ingest.line_files import FORMATS, SEEN, rows_of_file
+from highwater_pipeline.ingest.lives import with_lives
 from highwater_pipeline.ingest.replica_logs import (
     FOLDER,
     HOSTED,
@@ -29,7 +30,9 @@ from highwater_pipeline.ingest.replica_logs import (
 )
 from highwater_pipeline.ingest.taking_in import Counts, kind_of, line_files_of, whole_files_of
 from highwater_pipeline.tables import (
+    EVENTS,
     LOOKS,
+    OPERATIONS,
     QUARANTINE,
     RECORDS,
     REPLICA_LOOKS,
@@ -76,6 +79,7 @@ def _tables(run: Inventory, documents: Documents) -> dict[Table, pa.Table]:
         )
         for name, each in FORMATS.items()
     }
+    tables[OPERATIONS] = with_lives(tables[OPERATIONS], tables[EVENTS], documents.start_wall_ns)
     seen = tables.pop(SEEN)
     is_look = pc.is_null(seen["topic"])
     looks = seen.filter(pc.invert(is_look)).select(list(REPLICA_LOOKS.columns))

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from highwater_pipeline.at_once import queries_at_once
+from highwater_pipeline.checks.traces import deleted_topics
 from highwater_pipeline.ingest.decoding import Row, tasks_for
 from highwater_pipeline.ingest.documents import Documents, read_documents
 from highwater_pipeline.ingest.inventory import Inventory
@@ -23,6 +24,7 @@ from highwater_pipeline.ingest.line_files import (
     looks_in,
     replicas_in,
 )
+from highwater_pipeline.ingest.lives import with_lives_by_topic
 from highwater_pipeline.ingest.replica_logs import (
     asked_of,
     decoded_logs,
@@ -32,7 +34,9 @@ from highwater_pipeline.ingest.replica_logs import (
 )
 from highwater_pipeline.ingest.store import write
 from highwater_pipeline.tables import (
+    EVENTS,
     LOOKS,
+    OPERATIONS,
     QUARANTINE,
     RECORDS,
     REPLICA_LOOKS,
@@ -94,6 +98,8 @@ def _frames(
     looks = replicas_in(seen)
     found = _frame(spark, RUNS, [each.row for each in documents.values()])
     asked = asked_of(looks, found)
+    deleted = deleted_topics(rows[EVENTS])
+    rows[OPERATIONS] = with_lives_by_topic(rows[OPERATIONS], rows[EVENTS], found, deleted)
     wrong = [
         frame.where("wrong IS NOT NULL").select("run_id", "wrong.*") for frame in decoded.values()
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.finding import CheckResult, Finding, Traced
 from highwater_checker.naming import NAMED_OF_EACH, name_findings
 from highwater_core.config import Preset
 from highwater_core.events import EventKind, TraceEvent
@@ -45,7 +45,7 @@ def test_a_finding_of_fenced_and_one_that_no_row_explains_keep_their_words() -> 
 
 def test_an_event_that_shows_a_finding_is_explained_by_what_came_before_it_on_any_node() -> None:
     """The follower is back later: that does not undo that it cut off what was committed."""
-    cut_off = checked(Finding("I11", "cut", *AT, 3))
+    cut_off = checked(Finding("I11", "cut", *AT, 3, traced=(Traced.of(CUT),)))
     (check,) = name_findings(cut_off, [CUT, BACK, COMMITTED], Preset.V3)
     assert check.findings[0].rows == (1,)
     (check,) = name_findings(

@@ -5,6 +5,9 @@ WITH gone AS (
   SELECT run_id, topic FROM {events} WHERE kind = 'topic_deleted'
   UNION
   SELECT run_id, explode(deleted) FROM {events} WHERE kind = 'topics_changed'
+  UNION
+  SELECT run_id, topic FROM {events} WHERE kind = 'became_leader' AND topic_id <> ''
+  GROUP BY run_id, topic HAVING min(topic_id) < max(topic_id)
 ), examined AS (
   SELECT e.run_id, e.topic, e.partition, e.leader_epoch, e.kind, e.seq,
     CASE WHEN e.kind = 'became_leader' THEN e.node ELSE e.leader END AS leader,

@@ -1,0 +1,158 @@
+"""In which life of its topic a record was acknowledged: no acknowledgement tells a topic's id."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from highwater_checker.lives import deleted_topics
+from highwater_core.events import EventKind, TraceEvent
+from highwater_core.ids import NO_TOPIC_ID, TopicId, TopicPartition
+
+ONLY_LIFE = NO_TOPIC_ID
+"""Of a topic that was never deleted."""
+UNKNOWN_LIFE = TopicId("?")
+_BEGIN = (EventKind.LEADER_ELECTED, EventKind.BECAME_LEADER)
+"""What begins a life: before it nobody acknowledges."""
+TELLING = (*_BEGIN, EventKind.LOG_APPENDED, EventKind.TOPIC_DELETED, EventKind.TOPICS_CHANGED)
+"""The kinds of events that tell of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LifeOfSend:
+    """life: the topic's id; of a topic without ids a number. is_over: whether nothing is asked of
+    the end of the run: the life ended before, or it is not known."""
+
+    life: TopicId = ONLY_LIFE
+    is_over: bool = False
+
+
+ONLY = LifeOfSend()
+UNKNOWN = LifeOfSend(UNKNOWN_LIFE, is_over=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """When a life was, by the nodes' wall clock. to_ns: None where it goes on."""
+
+    life: TopicId
+    from_ns: int
+    to_ns: int | None
+
+    def meets(self, from_ns: int, to_ns: int) -> bool:
+        return self.from_ns <= to_ns and (self.to_ns is None or from_ns <= self.to_ns)
+
+
+class LivesOfSends:
+    """Tells the lives of sends by what leaders traced, and by times.
+
+    The life is that of the only topic whose leaders traced an append at the record's offset between
+    its send and its acknowledgement; where nobody did, the only one that there was meanwhile. So a
+    leader that has not heard of a deletion is known by its appends. Else the life is not known.
+    Clients' and nodes' clocks must be one, as those of containers on one machine are.
+    """
+
+    def __init__(self, events: Sequence[TraceEvent], start_wall_ns: int | None) -> None:
+        """start_wall_ns: when the run began; None where that is not known."""
+        self._start_wall_ns = start_wall_ns
+        self._spans: dict[str, list[_Span]] = {}
+        self._appends: dict[TopicPartition, list[TraceEvent]] = {}
+        for topic, told in _by_topic(events).items():
+            self._spans[topic] = _spans_of(told)
+            for event in told:
+                at = event.topic_partition
+                if event.kind is EventKind.LOG_APPENDED and at is not None:
+                    self._appends.setdefault(at, []).append(event)
+
+    @property
+    def untold(self) -> list[str]:
+        """Return the topics of which no life is known, though they had several."""
+        return list(self._spans) if self._start_wall_ns is None else []
+
+    def of(
+        self, at: TopicPartition, offset: int, invoked_ns: int, acknowledged_ns: int
+    ) -> LifeOfSend:
+        """Return the life in which a record at the offset was acknowledged.
+
+        Units: times by the clients' clock, from the run's start.
+        """
+        spans = self._spans.get(at.topic)
+        if spans is None:
+            return ONLY
+        if self._start_wall_ns is None:
+            return UNKNOWN
+        from_ns, to_ns = self._start_wall_ns + invoked_ns, self._start_wall_ns + acknowledged_ns
+        lives = set(self._appended(at, offset, from_ns, to_ns))
+        lives = lives or {span.life for span in spans if span.meets(from_ns, to_ns)}
+        if len(lives) != 1:
+            return UNKNOWN
+        life = lives.pop()
+        return LifeOfSend(life, all(each.to_ns is not None for each in spans if each.life == life))
+
+    def _appended(
+        self, at: TopicPartition, offset: int, from_ns: int, to_ns: int
+    ) -> Iterator[TopicId]:
+        """Yield the lives in which a leader traced an append at the offset in that time."""
+        appends = self._appends.get(at, [])
+        first = bisect_left(appends, from_ns, key=lambda event: event.ts_ns)
+        last = bisect_right(appends, to_ns, key=lambda event: event.ts_ns)
+        for event in appends[first:last]:
+            is_there = event.offset is not None and event.offset <= offset
+            if not is_there or int(event.detail["end_offset"]) <= offset:
+                continue
+            if event.topic_id != NO_TOPIC_ID:
+                yield event.topic_id
+            else:
+                spans = self._spans[at.topic]
+                yield from (span.life for span in spans if span.meets(event.ts_ns, event.ts_ns))
+
+
+def _by_topic(events: Sequence[TraceEvent]) -> dict[str, list[TraceEvent]]:
+    """Return what tells of each topic that was deleted, by time."""
+    found: dict[str, list[TraceEvent]] = {topic: [] for topic in sorted(deleted_topics(events))}
+    if not found:
+        return {}
+    for event in sorted(events, key=lambda each: each.ts_ns):
+        if event.kind not in TELLING:
+            continue
+        named = event.detail.get("deleted", ()) if event.topic is None else (event.topic,)
+        for topic in named:
+            if topic in found:
+                found[topic].append(event)
+    return found
+
+
+def _spans_of(told: Sequence[TraceEvent]) -> list[_Span]:
+    """Return a topic's lives in their order: by its ids, or by its deletions where it has none."""
+    begun: dict[TopicId, int] = {}
+    deleted: dict[TopicId, int] = {}
+    vanished: list[int] = []
+    for event in told:
+        is_end = event.kind in (EventKind.TOPICS_CHANGED, EventKind.TOPIC_DELETED)
+        if is_end and event.topic_id == NO_TOPIC_ID:
+            vanished.append(event.ts_ns)
+        elif is_end:
+            deleted.setdefault(event.topic_id, event.ts_ns)
+        elif event.kind in _BEGIN and event.topic_id != NO_TOPIC_ID:
+            begun.setdefault(event.topic_id, event.ts_ns)
+    if not begun:
+        return _between(vanished)
+    starts = [*begun.values(), None]
+    spans = []
+    for (life, from_ns), next_ns in zip(begun.items(), starts[1:], strict=True):
+        gone = next((at_ns for at_ns in vanished if at_ns >= from_ns), None)
+        ends = (deleted.get(life), gone, next_ns)
+        spans.append(_Span(life, from_ns, min((e for e in ends if e is not None), default=None)))
+    return spans
+
+
+def _between(deletions: Sequence[int]) -> list[_Span]:
+    """Return the lives before, between and after the deletions, numbered from 1."""
+    edges = list(dict.fromkeys(deletions))
+    return [
+        _Span(TopicId(str(number)), from_ns, to_ns)
+        for number, (from_ns, to_ns) in enumerate(
+            zip((0, *edges), (*edges, None), strict=True), start=1
+        )
+    ]
