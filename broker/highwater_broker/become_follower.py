@@ -39,7 +39,7 @@ def become_follower(
     partition.trace(
         EventKind.BECAME_FOLLOWER, leader=command.leader, high_watermark=partition.high_watermark
     )
-    partition.changed()
+    partition.role_changed()
     if command.leader == NO_LEADER:
         return
 

@@ -60,7 +60,7 @@ def become_leader(
     )
 
     partition.maybe_advance_high_watermark()
-    partition.changed()
+    partition.role_changed()
 
 
 def _progress_at_start(

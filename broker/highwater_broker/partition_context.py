@@ -71,6 +71,8 @@ class PartitionContext:
     """Has the disk looked at that refused something of the partition."""
     registered_epoch: Callable[[NodeId], BrokerEpoch | None]
     """The broker epoch of a live broker, None for one that is not known to live."""
+    role_changed: Callable[[TopicPartition], None] = lambda _: None
+    """Tells who keeps something for a partition's leader that its role, or epoch, is another."""
 
 
 @dataclass(frozen=True, slots=True)

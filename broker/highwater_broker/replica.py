@@ -156,6 +156,11 @@ class Replica:
         """Give up the role; epoch is the command's, or the known one when it carried none."""
         self.role = Stopped()
         self.leader_epoch = epoch
+        self.role_changed()
+
+    def role_changed(self) -> None:
+        """Tell who serves for the leader, then let requests that wait look again."""
+        self._context.role_changed(self.topic_partition)
         self.changed()
 
     def changed(self) -> None:

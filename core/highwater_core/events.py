@@ -77,6 +77,12 @@ class EventKind(StrEnum):
     FETCHER_STOPPED = "fetcher_stopped"
     LOG_FOLDER_FAILED = "log_folder_failed"  # [folder, what] its replicas are out of service
     CHECKPOINT_WRITTEN = "checkpoint_written"  # [file, entries]
+    # Of partitions of __consumer_offsets; since_epoch: in which epoch the term began
+    GROUP_LOAD_BEGUN = "group_load_begun"  # [epoch_start_offset]
+    GROUP_LOAD_WAITED = "group_load_waited"  # [high_watermark, epoch_start_offset, isr]
+    GROUP_LOAD_FAILED = "group_load_failed"  # [error, what] it is tried again
+    GROUP_LOAD_ENDED = "group_load_ended"  # [since_epoch, read_up_to, groups, offsets, skipped]
+    GROUP_UNLOADED = "group_unloaded"  # [since_epoch, was_loaded]
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,8 @@ NO_EXPIRY = -1
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
+_OFFSET_HEAD = struct.Struct(">hq")
+_NO_TEXT = _INT16.pack(-1)
 MAX_TEXT_BYTES = 2**15 - 1
 
 
@@ -77,20 +79,18 @@ def decode(key: bytes | None, value: bytes | None) -> GroupRecord:
     if key is None:
         raise BadGroupRecord("a record without a key")
     try:
-        return _decode(_Reader(key), value)
+        return _decode(key, value)
     except (struct.error, UnicodeDecodeError) as error:
         raise BadGroupRecord(f"a torn record: {error}") from error
 
 
-def _decode(key: _Reader, value: bytes | None) -> GroupRecord:
-    version = key.int16()
+def _decode(key: bytes, value: bytes | None) -> GroupRecord:
+    (version,) = _INT16.unpack_from(key)
     if version in OFFSET_KEY_VERSIONS:
-        forgotten = OffsetForgotten(key.text(), key.text(), key.int32())
-        key.end()
-        return forgotten if value is None else _read_offset(forgotten, _Reader(value))
+        return _read_offset(key, value)
     if version == GROUP_KEY_VERSION:
-        group_id = key.text()
-        key.end()
+        group_id, position = _text_at(key, _INT16.size)
+        _check_end(key, position)
         return GroupForgotten(group_id) if value is None else _read_group(group_id, _Reader(value))
     raise BadGroupRecord(f"a key of version {version}")
 
@@ -121,17 +121,31 @@ def _offset_value(record: OffsetCommitted) -> bytes:
     return b"".join(parts)
 
 
-def _read_offset(key: OffsetForgotten, value: _Reader) -> OffsetCommitted:
-    version = value.value_version()
-    offset = value.int64()
-    leader_epoch = value.int32() if version >= 3 else NO_EPOCH
-    metadata, committed_ms = value.text(), value.int64()
-    expires = value.int64() if version == EXPIRING_OFFSET_VERSION else NO_EXPIRY
-    value.end()
+def _read_offset(key: bytes, value: bytes | None) -> OffsetCommitted | OffsetForgotten:
+    """Return what an offset's record says; a coordinator that takes over reads very many."""
+    group_id, position = _text_at(key, _INT16.size)
+    topic, position = _text_at(key, position)
+    (partition,) = _INT32.unpack_from(key, position)
+    _check_end(key, position + _INT32.size)
+    if value is None:
+        return OffsetForgotten(group_id, topic, partition)
+    version, offset = _OFFSET_HEAD.unpack_from(value)
+    _check_value_version(version)
+    position, leader_epoch, expires = _OFFSET_HEAD.size, int(NO_EPOCH), NO_EXPIRY
+    if version == LAST_VALUE_VERSION:
+        (leader_epoch,) = _INT32.unpack_from(value, position)
+        position += _INT32.size
+    metadata, position = _text_at(value, position)
+    (committed_ms,) = _INT64.unpack_from(value, position)
+    position += _INT64.size
+    if version == EXPIRING_OFFSET_VERSION:
+        (expires,) = _INT64.unpack_from(value, position)
+        position += _INT64.size
+    _check_end(value, position)
     return OffsetCommitted(
-        key.group_id,
-        key.topic,
-        key.partition,
+        group_id,
+        topic,
+        partition,
         Offset(offset),
         LeaderEpoch(leader_epoch),
         metadata,
@@ -172,7 +186,8 @@ def _group_value(record: GroupStored) -> bytes:
 
 
 def _read_group(group_id: str, value: _Reader) -> GroupStored:
-    version = value.value_version()
+    version = value.int16()
+    _check_value_version(version)
     protocol_type, generation = value.text(), value.int32()
     protocol, leader = value.nullable_text(), value.nullable_text()
     since_ms = value.int64() if version >= 2 else -1
@@ -212,15 +227,35 @@ def _text(text: str) -> bytes:
 
 
 def _nullable_text(text: str | None) -> bytes:
-    return _INT16.pack(-1) if text is None else _text(text)
+    return _NO_TEXT if text is None else _text(text)
 
 
 def _bytes(data: bytes) -> bytes:
     return _INT32.pack(len(data)) + data
 
 
+def _text_at(data: bytes, position: int) -> tuple[str, int]:
+    """Return the text at the position and where it ends."""
+    (length,) = _INT16.unpack_from(data, position)
+    start = position + _INT16.size
+    end = start + length
+    if length < 0 or end > len(data):
+        raise BadGroupRecord(f"a text of {length} bytes in {len(data)}")
+    return data[start:end].decode(), end
+
+
+def _check_value_version(version: int) -> None:
+    if not 0 <= version <= LAST_VALUE_VERSION:
+        raise BadGroupRecord(f"a value of version {version}")
+
+
+def _check_end(data: bytes, position: int) -> None:
+    if position != len(data):
+        raise BadGroupRecord(f"{len(data) - position} bytes too many")
+
+
 class _Reader:
-    """Reads one key or value from its start."""
+    """Reads a group's value from its start."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -240,32 +275,23 @@ class _Reader:
         self._position += form.size
         return int(number)
 
-    def value_version(self) -> int:
-        version = self.int16()
-        if not 0 <= version <= LAST_VALUE_VERSION:
-            raise BadGroupRecord(f"a value of version {version}")
-        return version
-
     def text(self) -> str:
-        text = self.nullable_text()
-        if text is None:
-            raise BadGroupRecord("a text is missing")
+        text, self._position = _text_at(self._data, self._position)
         return text
 
     def nullable_text(self) -> str | None:
-        length = self.int16()
-        return None if length == -1 else self._take(length).decode()
+        if self._data[self._position : self._position + _INT16.size] == _NO_TEXT:
+            self._position += _INT16.size
+            return None
+        return self.text()
 
     def bytes(self) -> bytes:
-        return self._take(self.int32())
-
-    def _take(self, length: int) -> bytes:
+        length = self.int32()
         end = self._position + length
         if length < 0 or end > len(self._data):
-            raise BadGroupRecord(f"a text of {length} bytes in {len(self._data)}")
+            raise BadGroupRecord(f"{length} bytes in {len(self._data)}")
         data, self._position = self._data[self._position : end], end
         return data
 
     def end(self) -> None:
-        if self._position != len(self._data):
-            raise BadGroupRecord(f"{len(self._data) - self._position} bytes too many")
+        _check_end(self._data, self._position)

@@ -1,0 +1,84 @@
+"""Appends groups' records to `__consumer_offsets`, and waits until they are committed.
+
+Through this broker's own leader of the group's partition, with acks=all, in the term in which the
+group was loaded and in no other.
+Source: Kafka's GroupMetadataManager.appendForGroup; its answers by the append's error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from highwater_broker.coordinator.ownership import Ownership, Term
+from highwater_broker.coordinator.records import BadGroupRecord, encode_batch
+from highwater_broker.coordinator.stored import GroupRecord
+from highwater_broker.purgatory import Purgatory
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.runtime import Runtime
+
+ACKS_ALL = -1
+
+_ERRORS: Mapping[ErrorCode, ErrorCode] = {
+    ErrorCode.NONE: ErrorCode.NONE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.MESSAGE_TOO_LARGE,
+}
+"""What an append's error means for who asked the coordinator; others are UNKNOWN_SERVER_ERROR."""
+
+
+class OffsetsLog:
+    """Where groups are kept."""
+
+    def __init__(
+        self, ownership: Ownership, purgatory: Purgatory, runtime: Runtime, timeout_ms: int
+    ) -> None:
+        """timeout_ms: how long an append waits to be committed (offsets.commit.timeout.ms)."""
+        self._ownership = ownership
+        self._purgatory = purgatory
+        self._runtime = runtime
+        self._timeout_ms = timeout_ms
+
+    async def append(self, group_id: str, records: Sequence[GroupRecord]) -> ErrorCode:
+        """Return once the records are committed, or why they may not be; see seams.Appends.
+
+        Ordering: the records are in the log when this first waits; of a group's appends each is
+        answered after those that began before it.
+        """
+        term = self._ownership.term_of(group_id)
+        if term is None:
+            return ErrorCode.NOT_COORDINATOR
+        if not term.is_loaded:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        if not records:
+            return ErrorCode.NONE
+        return await self._append(term, records)
+
+    async def _append(self, term: Term, records: Sequence[GroupRecord]) -> ErrorCode:
+        partition, now_ms = term.partition, self._runtime.wall_clock_ms()
+        try:
+            batch = encode_batch(records, now_ms)
+        except BadGroupRecord as bad:
+            partition.trace(EventKind.BAD_INPUT_MET, where="a group's record", what=str(bad)[:300])
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+        outcome = partition.append(batch, ACKS_ALL, now_ms)
+        if outcome.error is not ErrorCode.NONE:
+            return _ERRORS.get(outcome.error, ErrorCode.UNKNOWN_SERVER_ERROR)
+        leader_epoch = partition.leader_epoch
+        status: ErrorCode | None = None
+
+        def is_decided() -> bool:
+            nonlocal status
+            status = partition.acks_all_status(outcome.end_offset, leader_epoch)
+            return status is not None
+
+        await self._purgatory.wait(
+            (partition.topic_partition,), is_decided, self._timeout_ms, in_turn=True
+        )
+        if status is None:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return _ERRORS.get(status, ErrorCode.UNKNOWN_SERVER_ERROR)

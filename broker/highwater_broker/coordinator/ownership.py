@@ -1,0 +1,171 @@
+"""Which partitions of `__consumer_offsets` this broker leads, and which of them it has loaded.
+
+A term lasts from the moment at which this broker takes a partition's lead until it loses it,
+however many epochs that spans. It begins and ends together with the role, at the same instant; a
+load that was begun in a term counts in that term only, so that none that is late undoes what came
+after it.
+Source: source document 004, handleGroupImmigration and handleGroupEmigration; KAFKA-2841,
+KAFKA-10614.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from highwater_broker.coordinator.load import Load, LoadFailed, LoadUnwanted, PartitionLoad
+from highwater_broker.coordinator.logic.placement import offsets_partition
+from highwater_broker.coordinator.seams import GroupCache
+from highwater_broker.coordinator.stored import OFFSETS_TOPIC
+from highwater_broker.kafka_api.seams import Partitions
+from highwater_broker.kafka_api.turns import Turns
+from highwater_broker.partition import Partition
+from highwater_broker.purgatory import Purgatory
+from highwater_broker.roles import Leading
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import LeaderEpoch, TopicPartition
+from highwater_core.runtime import Runtime
+
+RETRY_MS = 500
+"""How long after a failed load the next one begins."""
+
+
+class Term:
+    """One leadership of an offsets partition; leader_epoch is that in which it began."""
+
+    __slots__ = ("is_loaded", "leader_epoch", "partition")
+
+    def __init__(self, partition: Partition, leader_epoch: LeaderEpoch) -> None:
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.is_loaded = False
+
+    def is_of(self, partition: Partition, role: Leading) -> bool:
+        """Return whether the partition's leadership is still the one of this term."""
+        return self.partition is partition and self.leader_epoch == role.first_epoch
+
+
+class Ownership:
+    """The terms of this broker, by number of the offsets partition.
+
+    Invariant: there is a term exactly while this broker leads the partition, in the epoch from
+    which on it has led it; the cache has a partition's groups exactly while its term is loaded.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        partitions: Partitions,
+        purgatory: Purgatory,
+        partition_count: Callable[[], int],
+        cache: GroupCache,
+    ) -> None:
+        """partition_count: of `__consumer_offsets`, 0 while it is not known."""
+        self._runtime = runtime
+        self._partitions = partitions
+        self._purgatory = purgatory
+        self._partition_count = partition_count
+        self._cache = cache
+        self._turns = Turns(runtime)
+        self._scope = runtime.scope("group loads")
+        self._terms: dict[int, Term] = {}
+
+    # ------------------------------------------------------------ what others ask
+
+    def refusal(self, group_id: str) -> ErrorCode:
+        """Return NONE, or why requests about the group are refused here."""
+        term = self.term_of(group_id)
+        if term is None:
+            return ErrorCode.NOT_COORDINATOR
+        return ErrorCode.NONE if term.is_loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    def term_of(self, group_id: str) -> Term | None:
+        """Return the term in which this broker coordinates the group, loaded or not."""
+        count = self._partition_count()
+        return self._terms.get(offsets_partition(group_id, count)) if count else None
+
+    def loaded(self) -> tuple[tuple[TopicPartition, LeaderEpoch], ...]:
+        """Return the partitions whose groups are in the cache, and since which epoch."""
+        return tuple(
+            (term.partition.topic_partition, term.leader_epoch)
+            for _, term in sorted(self._terms.items())
+            if term.is_loaded
+        )
+
+    # ------------------------------------------------------------ roles
+
+    def role_changed(self, topic_partition: TopicPartition) -> None:
+        """Begin or end a term, as the partition's role now is.
+
+        Ordering: called at the same instant as the role is taken, before anything else runs.
+        """
+        if topic_partition.topic != OFFSETS_TOPIC:
+            return
+        number = topic_partition.partition
+        partition = self._partitions.get(topic_partition)
+        term = self._terms.get(number)
+        role = partition.role if partition is not None else None
+        if term is not None:
+            if partition is not None and isinstance(role, Leading) and term.is_of(partition, role):
+                return  # it leads on: its log, and what was read of it, are as they were
+            self._emigrate(number, term)
+        if partition is not None and isinstance(role, Leading):
+            self._immigrate(number, partition, role)
+
+    def _immigrate(self, number: int, partition: Partition, role: Leading) -> None:
+        """Begin a term, and load in the background."""
+        term = self._terms[number] = Term(partition, role.first_epoch)
+        partition.trace(EventKind.GROUP_LOAD_BEGUN, epoch_start_offset=role.epoch_start_offset)
+        load = PartitionLoad(
+            partition,
+            role.epoch_start_offset,
+            lambda: self._is_current(number, term),
+            self._purgatory,
+            self._turns,
+        )
+        self._scope.spawn("GroupLoad", self._load(number, term, load))
+
+    def _emigrate(self, number: int, term: Term) -> None:
+        """End the term: its groups are dead, and whoever waits is sent away."""
+        del self._terms[number]
+        term.partition.trace(
+            EventKind.GROUP_UNLOADED, since_epoch=term.leader_epoch, was_loaded=term.is_loaded
+        )
+        if term.is_loaded:
+            self._cache.resign(number)
+
+    # ------------------------------------------------------------ loading
+
+    def _is_current(self, number: int, term: Term) -> bool:
+        return self._terms.get(number) is term
+
+    async def _load(self, number: int, term: Term, load: PartitionLoad) -> None:
+        """Load until it is done or the term is over; what the disk refuses is tried again."""
+        while self._is_current(number, term):
+            try:
+                loaded = await load.run()
+            except LoadFailed as failed:
+                term.partition.trace(
+                    EventKind.GROUP_LOAD_FAILED, error=failed.error.name, what=str(failed)[:300]
+                )
+                await self._runtime.sleep(RETRY_MS)
+            except LoadUnwanted:
+                return
+            else:
+                self._end_load(number, term, loaded)
+                return
+
+    def _end_load(self, number: int, term: Term, loaded: Load) -> None:
+        """Serve the groups from now on, unless the term is over."""
+        if not self._is_current(number, term):
+            return
+        term.is_loaded = True
+        self._cache.take_over(number, loaded.groups)
+        term.partition.trace(
+            EventKind.GROUP_LOAD_ENDED,
+            since_epoch=term.leader_epoch,
+            read_up_to=loaded.end_offset,
+            groups=len(loaded.groups),
+            offsets=sum(len(group.offsets) for group in loaded.groups.values()),
+            skipped=loaded.skipped,
+        )
