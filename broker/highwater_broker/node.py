@@ -12,13 +12,14 @@ from collections import Counter
 from highwater_broker.checkpointer import Checkpointer
 from highwater_broker.control_requests import ControlRequests
 from highwater_broker.controller_client import ControllerClient
+from highwater_broker.coordinator.topic_size import OffsetsTopicSize
 from highwater_broker.current_session import CurrentSession
 from highwater_broker.fetcher import FetcherContext
 from highwater_broker.fetcher_registry import FetcherRegistry
 from highwater_broker.isr_change_notifier import IsrChangeNotifier
 from highwater_broker.isr_writer import IsrWriter, make_isr_writer
 from highwater_broker.kafka_api.dispatcher import KafkaApi
-from highwater_broker.kafka_api.seams import KafkaApiSettings
+from highwater_broker.kafka_api.seams import KafkaApiSettings, OffsetsTopicSettings
 from highwater_broker.log.storage_identity import StorageIdentity
 from highwater_broker.log.subfolder import Subfolder
 from highwater_broker.log_folder_announcer import LogFolderAnnouncer
@@ -44,6 +45,7 @@ from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import BROKER_FAIL_POINTS, FailPoints
 from highwater_core.ids import BrokerEpoch, Endpoint, NodeId, TopicPartition
+from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.messages import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
@@ -95,6 +97,8 @@ class BrokerNode:
         self._folder_healths: list[LogFolderHealth] = []
         self._logs = self._log_folders(storage)
         self._fetchers = FetcherRegistry(self._fetcher_context(), self._scope)
+        self._offsets_topic_size = OffsetsTopicSize(self._session, trace)
+        self._metadata.listen(self._forget_offsets_topic)
         self._replicas = ReplicaManager(
             self._partition_context(),
             ports,
@@ -121,6 +125,7 @@ class BrokerNode:
             self._controller,
             self._topics,
             ProducerIds(self._session, runtime, self._scope, trace, settings.broker_id),
+            self._offsets_topic_size,
         )
 
     # ------------------------------------------------------------ wiring
@@ -190,7 +195,17 @@ class BrokerNode:
             default_replication_factor=settings.default_replication_factor,
             request_wait_max_ms=settings.request_wait_max_ms,
             broker_configs=settings.described(),
+            offsets_topic=OffsetsTopicSettings(
+                settings.offsets_topic_partitions,
+                settings.offsets_topic_replication_factor,
+                settings.offsets_topic_min_insync_replicas,
+                settings.offsets_topic_segment_bytes,
+            ),
         )
+
+    def _forget_offsets_topic(self, topic: str) -> None:
+        if topic == OFFSETS_TOPIC and not self._metadata.has_topic(topic):
+            self._offsets_topic_size.forget()
 
     def _replication_endpoint(self, broker_id: NodeId) -> Endpoint | None:
         endpoints = self._metadata.endpoints(broker_id)

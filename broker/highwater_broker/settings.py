@@ -130,6 +130,16 @@ class BrokerSettings:
     message_timestamp_after_max_ms: int = 3_600_000
     """How far a record's timestamp may be ahead of this broker's clock."""
     min_insync_replicas: int = 1
+    offsets_topic_partitions: int = 6
+    """Of `__consumer_offsets`, once it is made. Kafka's default is 50, for thousands of groups; a
+    testbed has few, and every broker is to coordinate some, also among six."""
+    offsets_topic_replication_factor: int = 3
+    """While fewer brokers live, the topic is not made, and no group finds its coordinator."""
+    offsets_topic_min_insync_replicas: int = 0
+    """0: as min_insync_replicas says. Not in Kafka."""
+    offsets_topic_segment_bytes: int = 100 * MEBIBYTE
+    offsets_commit_timeout_ms: int = 5_000
+    """How long a commit of offsets waits for the replicas in sync."""
     default_replication_factor: int = 1
     num_partitions: int = 1
 
@@ -168,6 +178,8 @@ class BrokerSettings:
             "socket_request_max_bytes",
             "connections_max_idle_ms",
             "log_folder_probe_attempts",
+            "offsets_topic_partitions",
+            "offsets_topic_replication_factor",
         ):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be positive, not {getattr(self, name)}")

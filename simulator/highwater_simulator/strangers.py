@@ -209,8 +209,8 @@ def _a_record(topic: str, number: int) -> Iterator[Any]:
 
 def _transactions_and_groups(topic: str, number: int) -> Iterator[Any]:
     yield _produce(topic, build_batch([(None, b"strange", 1_000)]), "a transaction")
-    yield FindCoordinatorRequest("a group", 0)
-    yield FindCoordinatorRequest("a transaction", 1)
+    yield FindCoordinatorRequest(("a group",), 0)
+    yield FindCoordinatorRequest(("a transaction",), 1)
 
 
 def _many_assignments(topic: str, number: int) -> Iterator[Any]:

@@ -269,6 +269,7 @@ class World:
                 "external_host": host,
                 "replication_host": host,
                 "control_host": host,
+                "offsets_topic_replication_factor": min(3, self.topology.broker_count),
                 **self.topology.broker_settings,
             }
         )

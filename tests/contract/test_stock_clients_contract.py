@@ -37,6 +37,7 @@ from highwater_core.ids import (
     PartitionEpoch,
     TopicPartition,
 )
+from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.messages import BrokerEndpoints, PartitionMetadata, UpdateMetadataRequest
 from highwater_wire.kafka.messages import MetadataRequest
 from highwater_wire.kafka.versions import VERSION_PROFILE
@@ -52,14 +53,24 @@ class SilentTrace:
         pass
 
 
+class OnePartition:
+    """How many `__consumer_offsets` has."""
+
+    count = 1
+
+    async def learn(self) -> int:
+        return self.count
+
+
 def metadata_of(ports: Sequence[int]) -> UpdateMetadataRequest:
-    """Return what a controller tells of brokers there, the last of which leads t-0."""
+    """Return what a controller tells of brokers there, the last of which leads all there is."""
     nodes = [NodeId(number) for number in range(len(ports))]
     endpoints = [Endpoint("127.0.0.1", port) for port in ports]
-    partition = PartitionMetadata(
-        TopicPartition("t", 0), nodes[-1], LeaderEpoch(0), (nodes[-1],), (nodes[-1],),
-        PartitionEpoch(0),
-    )  # fmt: skip
+    last, epoch = nodes[-1], PartitionEpoch(0)
+    partitions = tuple(
+        PartitionMetadata(TopicPartition(topic, 0), last, LeaderEpoch(0), (last,), (last,), epoch)
+        for topic in ("t", OFFSETS_TOPIC)
+    )
     return UpdateMetadataRequest(
         controller_id=NodeId(1000),
         controller_epoch=ControllerEpoch(1),
@@ -68,7 +79,7 @@ def metadata_of(ports: Sequence[int]) -> UpdateMetadataRequest:
             BrokerEndpoints(node, BrokerEpoch(1), at, at, at, at)
             for node, at in zip(nodes, endpoints, strict=True)
         ),
-        partitions=(partition,),
+        partitions=partitions,
     )
 
 
@@ -99,6 +110,7 @@ class Broker:
             cast(Any, None),
             cast(Any, None),
             cast(Any, None),
+            cast(Any, OnePartition()),
         )
 
         async def handle(request: Any, _context: Any) -> Any:

@@ -188,7 +188,7 @@ def incremental_alter_configs(draws: Draws) -> KafkaRequest:
 
 
 def find_coordinator(draws: Draws) -> KafkaRequest:
-    return FindCoordinatorRequest(draws.name(10), draws.one_of((0, 1, 127, -128)))
+    return FindCoordinatorRequest((draws.name(10),), draws.one_of((0, 1, 127, -128)))
 
 
 def init_producer_id(draws: Draws) -> KafkaRequest:

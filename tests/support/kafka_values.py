@@ -183,18 +183,22 @@ def metadata_responses(version: int) -> st.SearchStrategy[Any]:
 
 
 def find_coordinator_requests(version: int) -> st.SearchStrategy[Any]:
-    return st.builds(messages.FindCoordinatorRequest, texts, since(version, 1, int8s, 0))
+    keys = tuples_of(texts) if version >= 4 else st.tuples(texts)
+    return st.builds(messages.FindCoordinatorRequest, keys, since(version, 1, int8s, 0))
 
 
 def find_coordinator_responses(version: int) -> st.SearchStrategy[Any]:
-    return st.builds(
-        messages.FindCoordinatorResponse,
+    found = st.builds(
+        messages.FoundCoordinator,
+        key=texts if version >= 4 else st.just("g"),
         error=errors,
         message=since(version, 1, optional_texts, None),
         node_id=int32s,
         host=texts,
         port=int32s,
     )
+    several = tuples_of(found) if version >= 4 else st.tuples(found)
+    return st.builds(messages.FindCoordinatorResponse, several)
 
 
 def init_producer_id_requests(version: int) -> st.SearchStrategy[Any]:

@@ -10,13 +10,10 @@ KAFKA-10614.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from highwater_broker.coordinator.load import Load, LoadFailed, LoadUnwanted, PartitionLoad
 from highwater_broker.coordinator.logic.placement import offsets_partition
 from highwater_broker.coordinator.seams import GroupCache
-from highwater_broker.coordinator.stored import OFFSETS_TOPIC
-from highwater_broker.kafka_api.seams import Partitions
+from highwater_broker.kafka_api.seams import Partitions, TopicSize
 from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.partition import Partition
 from highwater_broker.purgatory import Purgatory
@@ -24,6 +21,7 @@ from highwater_broker.roles import Leading
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import LeaderEpoch, TopicPartition
+from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.runtime import Runtime
 
 RETRY_MS = 500
@@ -57,14 +55,13 @@ class Ownership:
         runtime: Runtime,
         partitions: Partitions,
         purgatory: Purgatory,
-        partition_count: Callable[[], int],
+        topic_size: TopicSize,
         cache: GroupCache,
     ) -> None:
-        """partition_count: of `__consumer_offsets`, 0 while it is not known."""
         self._runtime = runtime
         self._partitions = partitions
         self._purgatory = purgatory
-        self._partition_count = partition_count
+        self._topic_size = topic_size
         self._cache = cache
         self._turns = Turns(runtime)
         self._scope = runtime.scope("group loads")
@@ -81,7 +78,7 @@ class Ownership:
 
     def term_of(self, group_id: str) -> Term | None:
         """Return the term in which this broker coordinates the group, loaded or not."""
-        count = self._partition_count()
+        count = self._topic_size.count
         return self._terms.get(offsets_partition(group_id, count)) if count else None
 
     def loaded(self) -> tuple[tuple[TopicPartition, LeaderEpoch], ...]:
@@ -142,6 +139,9 @@ class Ownership:
     async def _load(self, number: int, term: Term, load: PartitionLoad) -> None:
         """Load until it is done or the term is over; what the disk refuses is tried again."""
         while self._is_current(number, term):
+            if not await self._topic_size.learn():
+                await self._runtime.sleep(RETRY_MS)
+                continue
             try:
                 loaded = await load.run()
             except LoadFailed as failed:

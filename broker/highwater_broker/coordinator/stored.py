@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 
 from highwater_core.ids import NO_EPOCH, LeaderEpoch, Offset, TopicPartition
 
-OFFSETS_TOPIC = "__consumer_offsets"
-
 
 @dataclass(frozen=True, slots=True)
 class OffsetCommitted:

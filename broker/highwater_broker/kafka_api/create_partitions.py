@@ -17,6 +17,7 @@ from highwater_broker.kafka_api.topic_waits import Deadline, Deadlines, TopicWai
 from highwater_broker.kafka_api.turns import Turns
 from highwater_core import admin_messages as control
 from highwater_core.errors import ErrorCode
+from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_wire.kafka.admin_messages import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -26,6 +27,10 @@ from highwater_wire.kafka.admin_messages import (
 
 def refusal(topic: PartitionsToCreate) -> Outcome | None:
     """Return why the topic cannot be expanded whatever the cluster's state, or None."""
+    if topic.topic == OFFSETS_TOPIC:
+        # Deviation: Kafka adds them, and its groups are then looked for in other partitions.
+        message = "groups are placed by its number of partitions"
+        return Outcome(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
     refused = topic_refusal(topic.topic)
     if refused is not None:
         return refused

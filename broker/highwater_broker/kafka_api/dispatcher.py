@@ -34,6 +34,7 @@ from highwater_broker.kafka_api.list_partition_reassignments import (
 from highwater_broker.kafka_api.lookup import PartitionLookup
 from highwater_broker.kafka_api.metadata import MetadataHandler
 from highwater_broker.kafka_api.offset_for_leader_epoch import OffsetForLeaderEpochHandler
+from highwater_broker.kafka_api.offsets_topic import OffsetsTopic
 from highwater_broker.kafka_api.produce import ProduceHandler
 from highwater_broker.kafka_api.seams import (
     Configs,
@@ -41,6 +42,7 @@ from highwater_broker.kafka_api.seams import (
     KafkaApiSettings,
     Partitions,
     ProducerIdSource,
+    TopicSize,
 )
 from highwater_broker.kafka_api.topic_waits import Deadline, TopicWaits
 from highwater_broker.kafka_api.turns import Turns
@@ -91,6 +93,7 @@ class KafkaApi:
         controller: Controller,
         configs: Configs,
         producer_ids: ProducerIdSource,
+        topic_size: TopicSize,
     ) -> None:
         runtime, trace = ports.runtime, ports.trace
         lookup = PartitionLookup(partitions, metadata)
@@ -102,6 +105,9 @@ class KafkaApi:
             return Deadline(runtime, timeout_ms, settings.request_wait_max_ms)
 
         configs_forwarding = ConfigForwarding(forwarding, deadlines, turns)
+        offsets_topic = OffsetsTopic(
+            forwarding, waits, topic_size, deadlines, runtime, trace, settings.offsets_topic
+        )
         versions = ApiVersionsHandler(settings.api_versions)
         limits = FetchLimits(
             settings.fetch_response_max_bytes,
@@ -119,7 +125,7 @@ class KafkaApi:
             MetadataRequest: MetadataHandler(
                 metadata, settings.node_id, settings.cluster_id, runtime, turns
             ).handle,
-            FindCoordinatorRequest: FindCoordinatorHandler(metadata, settings.node_id).handle,
+            FindCoordinatorRequest: FindCoordinatorHandler(metadata, offsets_topic, turns).handle,
             InitProducerIdRequest: InitProducerIdHandler(producer_ids).handle,
             ApiVersionsRequest: versions.handle,
             CreateTopicsRequest: CreateTopicsHandler(

@@ -1,47 +1,73 @@
-"""FindCoordinator: no groups, no transactions are coordinated yet; who needs them fails at once.
+"""FindCoordinator: a group's coordinator is the leader of its partition of `__consumer_offsets`.
 
-A group's coordinator is whichever broker is asked: it offers no JoinGroup, which stock clients
-tell their users at once, and a consumer of a group that assigns its partitions itself never joins.
-An error here would be told to such a consumer too. After COORDINATOR_NOT_AVAILABLE clients ask
-again for ever. Of transactions UNSUPPORTED_VERSION is what they take for final.
+Which partition that is, is placement's; the topic is made when it is first needed. No transactions
+are coordinated: UNSUPPORTED_VERSION is what clients take for final there.
+Source: KIP-699 (many keys at once).
 """
 
 from __future__ import annotations
 
+from highwater_broker.coordinator.logic.placement import offsets_partition
 from highwater_broker.kafka_api.metadata import endpoint_for
+from highwater_broker.kafka_api.offsets_topic import OffsetsTopic
+from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NodeId
-from highwater_wire.kafka.messages import FindCoordinatorRequest, FindCoordinatorResponse
+from highwater_core.internal_topics import OFFSETS_TOPIC
+from highwater_wire.kafka.messages import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    FoundCoordinator,
+)
 
-GROUP = 0
+GROUP, TRANSACTION = 0, 1
 NO_NODE = NodeId(-1)
 
 
 class FindCoordinatorHandler:
     """Answers FindCoordinator."""
 
-    def __init__(self, metadata: MetadataCache, node_id: NodeId) -> None:
+    def __init__(self, metadata: MetadataCache, offsets_topic: OffsetsTopic, turns: Turns) -> None:
         self._metadata = metadata
-        self._node_id = node_id
+        self._offsets_topic = offsets_topic
+        self._turns = turns
 
     async def handle(
         self, request: FindCoordinatorRequest, listener: str
     ) -> FindCoordinatorResponse:
-        if request.key_type != GROUP:
-            return _refused(
-                ErrorCode.UNSUPPORTED_VERSION, "this cluster coordinates no transactions"
+        """Return each key's coordinator, or why there is none now."""
+        count = 0
+        if request.key_type == GROUP and request.keys:
+            count = await self._offsets_topic.partition_count()
+        found = await self._turns.each(
+            lambda key: self._find(key, request.key_type, count, listener), request.keys
+        )
+        return FindCoordinatorResponse(tuple(found))
+
+    def _find(self, key: str, key_type: int, count: int, listener: str) -> FoundCoordinator:
+        if key_type == TRANSACTION:
+            error, message = (
+                ErrorCode.UNSUPPORTED_VERSION,
+                "this cluster coordinates no transactions",
             )
-        own = self._metadata.endpoints(self._node_id)
-        if own is None:
-            return _refused(
-                ErrorCode.COORDINATOR_NOT_AVAILABLE, "this broker is not yet known to live"
-            )
-        endpoint = endpoint_for(own, listener)
-        return FindCoordinatorResponse(
-            ErrorCode.NONE, None, self._node_id, endpoint.host, endpoint.port
+            return _refused(key, error, message)
+        if key_type != GROUP:
+            return _refused(key, ErrorCode.INVALID_REQUEST, f"no coordinator of type {key_type}")
+        if not count:
+            message = self._offsets_topic.failure or f"{OFFSETS_TOPIC} is being made"
+            return _refused(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
+        number = offsets_partition(key, count)
+        partition = self._metadata.partition(OFFSETS_TOPIC, number)
+        leader = None if partition is None else self._metadata.endpoints(partition.leader)
+        if leader is None:
+            message = f"{OFFSETS_TOPIC}-{number} has no leader at present"
+            return _refused(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
+        endpoint = endpoint_for(leader, listener)
+        return FoundCoordinator(
+            key, ErrorCode.NONE, None, leader.broker_id, endpoint.host, endpoint.port
         )
 
 
-def _refused(error: ErrorCode, message: str) -> FindCoordinatorResponse:
-    return FindCoordinatorResponse(error, message, NO_NODE, "", -1)
+def _refused(key: str, error: ErrorCode, message: str) -> FoundCoordinator:
+    return FoundCoordinator(key, error, message, NO_NODE, "", -1)

@@ -20,6 +20,7 @@ from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NO_LEADER, Endpoint, NodeId
+from highwater_core.internal_topics import INTERNAL_TOPICS
 from highwater_core.messages import BrokerEndpoints, PartitionMetadata
 from highwater_core.runtime import Runtime
 from highwater_wire.kafka.messages import (
@@ -107,7 +108,7 @@ class MetadataHandler:
             return MetadataTopic(ErrorCode.INVALID_TOPIC_EXCEPTION, name)
         if not partitions:
             return MetadataTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
-        return MetadataTopic(ErrorCode.NONE, name, partitions, is_internal=name.startswith("__"))
+        return MetadataTopic(ErrorCode.NONE, name, partitions, is_internal=name in INTERNAL_TOPICS)
 
     def _partition(self, known: PartitionMetadata) -> MetadataPartition:
         is_led = self._metadata.is_alive(known.leader)

@@ -18,6 +18,7 @@ from highwater_broker.purgatory import Parts, Purgatory
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import LeaderEpoch, Offset, TopicPartition
+from highwater_core.internal_topics import INTERNAL_TOPICS
 from highwater_core.ports import Trace
 from highwater_core.runtime import Runtime
 from highwater_wire.kafka.messages import (
@@ -187,7 +188,8 @@ class ProduceHandler:
     ) -> ProducePartitionResult:
         key = TopicPartition(item.topic, item.partition)
         partition = self._lookup.get(key)
-        if not item.records or partition is None or key in appends.named_twice:
+        is_internal = key.topic in INTERNAL_TOPICS
+        if is_internal or not item.records or partition is None or key in appends.named_twice:
             return self._refuse_empty(key, appends.named_twice)
         outcome = partition.append(item.records, appends.acks, now_ms)
         if outcome.error is not ErrorCode.NONE:
@@ -208,9 +210,11 @@ class ProduceHandler:
     def _refuse_empty(
         self, key: TopicPartition, named_twice: Container[TopicPartition]
     ) -> ProducePartitionResult:
-        """Return what is told of a partition of which there is nothing to append."""
+        """Return what is told of a partition to which nothing is appended."""
         if key in named_twice:
             error = ErrorCode.INVALID_REQUEST
+        elif key.topic in INTERNAL_TOPICS:
+            error = ErrorCode.INVALID_TOPIC_EXCEPTION
         elif self._lookup.get(key) is None:
             error = self._lookup.error_when_absent(key)
         else:

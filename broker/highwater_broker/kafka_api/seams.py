@@ -10,6 +10,7 @@ from highwater_broker.partition import Partition
 from highwater_core.config_layers import ConfigLayers
 from highwater_core.ids import NodeId, ProducerId, TopicPartition
 from highwater_core.messages import ControllerCommand, ControllerResponse
+from highwater_core.topic_configs import TOPIC_CONFIG_KEYS
 from highwater_wire.kafka.messages import ApiVersionRange
 
 Response = TypeVar("Response", bound=ControllerResponse)
@@ -62,6 +63,40 @@ class ProducerIdSource(Protocol):
     async def next_id(self) -> ProducerId | None: ...
 
 
+class TopicSize(Protocol):
+    """How many partitions `__consumer_offsets` has."""
+
+    @property
+    def count(self) -> int:
+        """0 while it is not known."""
+        ...
+
+    async def learn(self) -> int:
+        """Return the number, 0 where there is no such topic or nobody says so now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsTopicSettings:
+    """min_insync_replicas 0: the brokers' own counts."""
+
+    partition_count: int = 6
+    replication_factor: int = 3
+    min_insync_replicas: int = 0
+    segment_bytes: int = 100 * 1024 * 1024
+
+    def config(self) -> tuple[tuple[str, str], ...]:
+        """Return the topic's own configuration."""
+        values = {"segment.bytes": str(self.segment_bytes)}
+        if "compact" in TOPIC_CONFIG_KEYS["cleanup.policy"].choices:
+            values["cleanup.policy"] = "compact"
+        else:
+            values["retention.ms"] = "-1"
+        if self.min_insync_replicas:
+            values["min.insync.replicas"] = str(self.min_insync_replicas)
+        return tuple(sorted(values.items()))
+
+
 @dataclass(frozen=True, slots=True)
 class KafkaApiSettings:
     """api_versions: what ApiVersions tells clients, from the codec's version profile."""
@@ -79,3 +114,4 @@ class KafkaApiSettings:
     """No request waits longer, whatever it asks for."""
     broker_configs: tuple[tuple[str, str], ...] = ()
     """What this broker was started with and DescribeConfigs tells."""
+    offsets_topic: OffsetsTopicSettings = OffsetsTopicSettings()

@@ -68,6 +68,10 @@ class TopicWaits:
     def is_gone(self, topic: str) -> bool:
         return not self._metadata.has_topic(topic)
 
+    def look_again(self, topic: str) -> None:
+        """Let those that wait for the topic look, although its metadata is as it was."""
+        self._purgatory.check(topic_key(topic))
+
     async def wait(
         self, topics: Sequence[str], condition: Callable[[str], bool], timeout_ms: int
     ) -> None:

@@ -194,6 +194,8 @@ def node_environment(
             "replication_host": address,
             "replication_port": REPLICATION_PORT,
             "external_bind_port": EXTERNAL_PORT,
+            # A cluster that never has three brokers is to have groups, too.
+            "offsets_topic_replication_factor": min(3, topology.brokers),
         }
         if external is not None:
             settings |= {"external_host": external.host, "external_port": external.port}

@@ -13,7 +13,6 @@ from highwater_broker.coordinator.offsets_log import OffsetsLog
 from highwater_broker.coordinator.ownership import Ownership
 from highwater_broker.coordinator.records import encode_batch
 from highwater_broker.coordinator.stored import (
-    OFFSETS_TOPIC,
     GroupRecord,
     LoadedGroup,
     OffsetCommitted,
@@ -21,6 +20,7 @@ from highwater_broker.coordinator.stored import (
 from highwater_broker.purgatory import Purgatory
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Offset, TopicPartition
+from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_simulator.kernel import Kernel
 from tests.support.hosted import Hosted, HostedPartition, Surroundings
 
@@ -62,6 +62,17 @@ class NotedCache:
         return None if found is None else found.offset
 
 
+class FixedSize:
+    """How many offsets partitions there are; learned is what the next look at it says."""
+
+    def __init__(self) -> None:
+        self.count = self.learned = PARTITION_COUNT
+
+    async def learn(self) -> int:
+        self.count = self.learned
+        return self.count
+
+
 class CoordinatorWorld:
     """Broker 0's offsets partitions: real ones, over a simulated disk."""
 
@@ -73,12 +84,12 @@ class CoordinatorWorld:
         self.purgatory = Purgatory(self.runtime)
         self.hosted = Hosted()
         self.cache = NotedCache()
-        self.partition_count = PARTITION_COUNT
+        self.size = FixedSize()
         self.ownership = Ownership(
             self.runtime,
             self.hosted,
             self.purgatory,
-            lambda: self.partition_count,
+            self.size,
             self.cache,
         )
         self.log = OffsetsLog(self.ownership, self.purgatory, self.runtime, COMMIT_TIMEOUT_MS)

@@ -6,7 +6,6 @@ import pytest
 
 from highwater_broker.coordinator.records import encode
 from highwater_broker.coordinator.stored import (
-    OFFSETS_TOPIC,
     GroupForgotten,
     GroupStored,
     OffsetForgotten,
@@ -15,7 +14,7 @@ from highwater_broker.log.record_batch import LogRefused
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import LeaderEpoch, TopicPartition
 from highwater_wire.kafka.record_batch import build_batch
-from tests.unit.coordinator.conftest import CoordinatorWorld, committed, put
+from tests.unit.coordinator.conftest import PARTITION_COUNT, CoordinatorWorld, committed, put
 
 
 def stored(group_id: str, generation: int) -> GroupStored:
@@ -28,7 +27,7 @@ def test_a_group_of_a_partition_that_is_led_elsewhere_is_not_coordinated(
     assert world.ownership.refusal("g") is ErrorCode.NOT_COORDINATOR
     world.host_for("g")
     assert world.ownership.refusal("g") is ErrorCode.NOT_COORDINATOR
-    world.partition_count = 0
+    world.size.count = 0
     assert world.ownership.refusal("g") is ErrorCode.NOT_COORDINATOR
 
 
@@ -46,6 +45,21 @@ def test_what_the_log_has_is_served_once_it_is_read(world: CoordinatorWorld) -> 
     assert world.cache.groups[number]["g"].stored == stored("g", 1)
     (ended,) = world.trace.of("group_load_ended")
     assert (ended["leader_epoch"], ended["groups"], ended["offsets"]) == (5, 1, 2)
+
+
+def test_nothing_is_served_while_nobody_says_how_many_partitions_there_are(
+    world: CoordinatorWorld,
+) -> None:
+    """A group would be looked for in another partition than its own."""
+    world.size.count = world.size.learned = 0
+    partition = world.host_for("g", [committed("g", 5)])
+    world.lead(partition)
+    partition.commit(1)
+    world.kernel.run_for(2_000)
+    assert (world.cache.told, world.ownership.refusal("g")) == ([], ErrorCode.NOT_COORDINATOR)
+    world.size.learned = PARTITION_COUNT
+    world.kernel.run_for(600)
+    assert world.cache.offset("g") == 5
 
 
 def test_a_later_record_counts_and_a_tombstone_forgets(world: CoordinatorWorld) -> None:
@@ -196,7 +210,3 @@ def test_thousands_of_offsets_are_loaded_in_many_steps(world: CoordinatorWorld) 
     world.kernel.run_for(1_000)
     assert len(world.cache.groups[partition.topic_partition.partition]["g"].offsets) == count
     assert steps >= count / in_batch
-
-
-def test_the_topic_has_kafkas_name() -> None:
-    assert OFFSETS_TOPIC == "__consumer_offsets"

@@ -109,6 +109,7 @@ def test_a_broker_is_told_addresses_rather_than_names() -> None:
         "HIGHWATER_CONTROL_HOST": "10.213.7.11",
         "HIGHWATER_CONTROL_PORT": "9095",
         "HIGHWATER_EXTERNAL_BIND_PORT": "9094",
+        "HIGHWATER_OFFSETS_TOPIC_REPLICATION_FACTOR": "3",
         "HIGHWATER_EXTERNAL_HOST": "127.0.0.1",
         "HIGHWATER_EXTERNAL_PORT": "21234",
         "HIGHWATER_LOG_FLUSH": "true",

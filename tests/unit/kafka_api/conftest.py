@@ -24,6 +24,7 @@ from highwater_core.ids import (
     TopicId,
     TopicPartition,
 )
+from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.messages import BrokerEndpoints, PartitionMetadata, UpdateMetadataRequest
 from highwater_core.ports import CallFailed, Ports
 from highwater_simulator.kernel import Kernel
@@ -80,6 +81,20 @@ class ScriptedProducerIds:
         return ProducerId(self.next - 1)
 
 
+class OffsetsTopicSizeOf:
+    """As many partitions as the metadata have."""
+
+    def __init__(self, metadata: MetadataCache) -> None:
+        self._metadata = metadata
+
+    @property
+    def count(self) -> int:
+        return self._metadata.partition_count_of(OFFSETS_TOPIC)
+
+    async def learn(self) -> int:
+        return self.count
+
+
 class RecordedTrace:
     def __init__(self) -> None:
         self.events: list[tuple[str, dict[str, Any]]] = []
@@ -110,6 +125,7 @@ class ApiWorld:
         self.controller = ScriptedController()
         self.configs = ScriptedConfigs()
         self.producer_ids = ScriptedProducerIds()
+        self.topic_size = OffsetsTopicSizeOf(self.metadata)
         self.hosted = Hosted()
         self._surroundings = Surroundings(self.runtime, self.trace, self.purgatory.check)
         self.quotas = self._surroundings.context.quotas
@@ -131,6 +147,7 @@ class ApiWorld:
             self.controller,
             self.configs,
             self.producer_ids,
+            self.topic_size,
         )
 
     def host(self, topic: str, partition: int = 0, **fields: Any) -> HostedPartition:

@@ -333,3 +333,11 @@ def test_the_controllers_refusal_as_a_whole_names_its_error(world: Any) -> None:
     assert response.error is E.UNKNOWN_SERVER_ERROR
     assert answers(response) == [(T0, "UNKNOWN_SERVER_ERROR")]
     assert response.message
+
+
+def test_nobody_adds_partitions_to_the_topic_that_groups_are_placed_in(world: Any) -> None:
+    """Kafka would: and then look for groups in other partitions than their own."""
+    asked = CreatePartitionsRequest((PartitionsToCreate("__consumer_offsets", 50),), 10)
+    (result,) = world.ask(asked).topics
+    assert result.error is ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert world.controller.requests == []

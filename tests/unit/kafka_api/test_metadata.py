@@ -113,7 +113,7 @@ def test_no_names_ask_for_every_topic_in_order(world: Any) -> None:
     world.cluster({"b": [0], "a": [0, 1], "__internal": [0]})
     topics = world.ask(MetadataRequest(None)).topics
     assert [(topic.name, len(topic.partitions), topic.is_internal) for topic in topics] == [
-        ("__internal", 1, True),
+        ("__internal", 1, False),
         ("a", 2, False),
         ("b", 1, False),
     ]
@@ -173,3 +173,9 @@ def test_who_asks_a_broker_that_goes_on_knowing_nothing_is_sent_away(world: Any)
         asked = world.start(request)
         world.kernel.run_for(WAIT_TO_KNOW_MS)
         assert isinstance(asked.answer, HangUp)
+
+
+def test_only_the_topics_that_brokers_keep_are_internal(world: Any) -> None:
+    world.cluster({"__consumer_offsets": [0], "__mine": [0]})
+    told = {each.name: each.is_internal for each in world.ask(MetadataRequest(None)).topics}
+    assert told == {"__consumer_offsets": True, "__mine": False}

@@ -383,3 +383,10 @@ def test_large_requests_that_wait_for_their_turn_keep_a_bounded_number_of_bytes(
         world.scope.spawn(name, send(name, topic))
     world.kernel.run_for(0)
     assert outcomes[3:] == [("behind again", {"REQUEST_TIMED_OUT"}), ("again", {"NONE"})]
+
+
+def test_clients_produce_nothing_to_the_topics_that_brokers_keep(world: Any) -> None:
+    internal = world.host("__consumer_offsets")
+    response = world.ask(produce(("__consumer_offsets", 0), acks=1))
+    assert errors(response) == [("__consumer_offsets", 0, "INVALID_TOPIC_EXCEPTION")]
+    assert internal.log_end_offset == 0

@@ -1,4 +1,4 @@
-"""ApiVersions, DescribeConfigs, FindCoordinator, InitProducerId, and what is not served."""
+"""ApiVersions, DescribeConfigs, InitProducerId, and what is not served."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from highwater_wire.kafka.config_messages import (
 )
 from highwater_wire.kafka.messages import (
     ApiVersionsRequest,
-    FindCoordinatorRequest,
-    MetadataRequest,
     UnsupportedRequest,
 )
 from highwater_wire.kafka.producer_messages import InitProducerIdRequest
@@ -60,12 +58,6 @@ def test_a_value_that_is_no_request_is_a_bug_of_ours(world: Any) -> None:
         world.api.handle("hello", "CLIENT").send(None)
 
 
-def test_a_transaction_has_no_coordinator_for_good(world: Any) -> None:
-    response = world.ask(FindCoordinatorRequest("my-transaction", 1))
-    assert response.error is ErrorCode.UNSUPPORTED_VERSION
-    assert (response.node_id, response.host, response.port) == (-1, "", -1)
-
-
 def test_a_producer_gets_an_id_of_its_own_with_epoch_0(world: Any) -> None:
     for expected in (0, 1):
         answer = world.ask(InitProducerIdRequest())
@@ -98,17 +90,6 @@ def test_a_producer_is_told_to_ask_again_while_there_are_no_ids(world: Any) -> N
 def test_followers_get_no_producer_ids(world: Any) -> None:
     answer = world.ask(InitProducerIdRequest(), "REPLICATION")
     assert answer.error is ErrorCode.INVALID_REQUEST
-
-
-def test_a_groups_coordinator_is_who_is_asked_once_it_is_known_to_live(world: Any) -> None:
-    """It offers no JoinGroup: a member fails at once, and who only names a group goes on."""
-    asked = FindCoordinatorRequest("my-group", 0)
-    assert world.ask(asked).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    world.cluster({"t": [1]})
-    (own,) = [each for each in world.ask(MetadataRequest(None)).brokers if each.broker_id == 0]
-    response = world.ask(asked)
-    assert response.error is ErrorCode.NONE
-    assert (response.node_id, response.host, response.port) == (0, own.host, own.port)
 
 
 def test_a_topics_own_configurations_stand_over_the_defaults(world: Any) -> None:

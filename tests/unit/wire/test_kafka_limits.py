@@ -51,6 +51,7 @@ from highwater_wire.kafka.messages import (
     FetchRequest,
     FetchResponse,
     FindCoordinatorResponse,
+    FoundCoordinator,
     ListOffsetsResponse,
     ListOffsetsResult,
     MetadataBroker,
@@ -217,7 +218,7 @@ ANSWERS: list[Any] = [
     ListPartitionReassignmentsResponse(
         NONE, LONG, (OngoingReassignment(LONG_RESULT.topic_partition, (), (), ()),)
     ),
-    FindCoordinatorResponse(NONE, LONG, NodeId(0), LONG, 1),
+    FindCoordinatorResponse((FoundCoordinator("g", NONE, LONG, NodeId(0), LONG, 1),)),
     ListOffsetsResponse((ListOffsetsResult(LONG, 0, NONE),)),
     OffsetForLeaderEpochResponse((EpochEndOffset(LONG, 0, NONE),)),
     ProduceResponse((ProducePartitionResult(LONG, 0, NONE),)),
@@ -242,7 +243,7 @@ def test_a_lone_surrogate_does_not_keep_an_answer_from_being_sent() -> None:
     "answer",
     [
         DeleteTopicsResponse((DeletedTopic("t", 70_000),)),  # type: ignore[arg-type]
-        FindCoordinatorResponse(NONE, "", NodeId(2**31), "", 0),
+        FindCoordinatorResponse((FoundCoordinator("g", NONE, "", NodeId(2**31), "", 0),)),
         FetchResponse((FetchPartitionResult("t", 2**31, NONE),)),
         ListOffsetsResponse((ListOffsetsResult("t", 0, NONE, timestamp=2**63),)),
         ListPartitionReassignmentsResponse(

@@ -56,6 +56,8 @@ def without_topic_names(request: Any, version: int) -> Any:
 
 def asker(response: Any, key: ApiKey, version: int) -> Any:
     """A request that the response could answer; a fetch's names the topics by id."""
+    if key is ApiKey.FIND_COORDINATOR:
+        return messages.FindCoordinatorRequest(tuple(each.key for each in response.coordinators))
     if key is not ApiKey.FETCH:
         (request_type,) = (kind for kind, api in codec.REQUEST_KEYS.items() if api is key)
         return object.__new__(request_type)

@@ -26,6 +26,7 @@ from highwater_wire.kafka.messages import (
     DeleteTopicsResponse,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
+    FoundCoordinator,
     MetadataBroker,
     MetadataPartition,
     MetadataRequest,
@@ -184,19 +185,36 @@ def _write_metadata_partition(value: MetadataPartition, schema: Schema) -> Any:
 
 # ---------------------------------------------------------------- FindCoordinator
 
+FIRST_VERSION_OF_MANY_KEYS = 4
 
-def read_find_coordinator_request(entity: Any, _version: int) -> FindCoordinatorRequest:
-    return FindCoordinatorRequest(entity.key, getattr(entity, "key_type", 0))
+
+def read_find_coordinator_request(entity: Any, version: int) -> FindCoordinatorRequest:
+    if version >= FIRST_VERSION_OF_MANY_KEYS:
+        return FindCoordinatorRequest(rows(entity.coordinator_keys), entity.key_type)
+    return FindCoordinatorRequest((entity.key,), getattr(entity, "key_type", 0))
 
 
 def write_find_coordinator_request(value: FindCoordinatorRequest, schema: Schema) -> Any:
-    return make(schema.types.FindCoordinatorRequest, key=value.key, key_type=value.key_type)
+    return make(
+        schema.types.FindCoordinatorRequest,
+        key=value.keys[0] if value.keys else "",
+        coordinator_keys=value.keys,
+        key_type=value.key_type,
+    )
 
 
 def read_find_coordinator_response(
-    entity: Any, _request: FindCoordinatorRequest
+    entity: Any, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse:
-    return FindCoordinatorResponse(
+    if hasattr(entity, "coordinators"):
+        found = rows(entity.coordinators)
+        return FindCoordinatorResponse(tuple(_read_found(each.key, each) for each in found))
+    return FindCoordinatorResponse((_read_found(request.keys[0], entity),))
+
+
+def _read_found(key: str, entity: Any) -> FoundCoordinator:
+    return FoundCoordinator(
+        key=key,
         error=read_error(entity.error_code),
         message=getattr(entity, "error_message", None),
         node_id=NodeId(entity.node_id),
@@ -206,15 +224,23 @@ def read_find_coordinator_response(
 
 
 def write_find_coordinator_response(value: FindCoordinatorResponse, schema: Schema) -> Any:
-    return make(
-        schema.types.FindCoordinatorResponse,
-        throttle_time=NO_THROTTLE,
-        error_code=value.error,
-        error_message=fitting(value.message),
-        node_id=value.node_id,
-        host=fitting(value.host),
-        port=value.port,
-    )
+    types = schema.types
+    if schema.version >= FIRST_VERSION_OF_MANY_KEYS:
+        found = tuple(types.Coordinator(**_written(each)) for each in value.coordinators)
+        return make(types.FindCoordinatorResponse, throttle_time=NO_THROTTLE, coordinators=found)
+    (only,) = value.coordinators
+    return make(types.FindCoordinatorResponse, throttle_time=NO_THROTTLE, **_written(only))
+
+
+def _written(found: FoundCoordinator) -> dict[str, Any]:
+    return {
+        "key": fitting(found.key),
+        "error_code": found.error,
+        "error_message": fitting(found.message),
+        "node_id": found.node_id,
+        "host": fitting(found.host),
+        "port": found.port,
+    }
 
 
 # ---------------------------------------------------------------- CreateTopics

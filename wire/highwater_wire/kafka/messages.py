@@ -390,19 +390,29 @@ class DeleteTopicsResponse:
 
 @dataclass(frozen=True, slots=True)
 class FindCoordinatorRequest:
-    """key_type 0 is a group, 1 a transaction."""
+    """key_type 0 is a group, 1 a transaction; up to version 3 there is one key (KIP-699)."""
 
-    key: str
+    keys: tuple[str, ...]
     key_type: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class FindCoordinatorResponse:
+class FoundCoordinator:
+    """Who coordinates what the key names; with an error, node_id is -1."""
+
+    key: str
     error: ErrorCode
     message: str | None
     node_id: NodeId
     host: str
     port: int
+
+
+@dataclass(frozen=True, slots=True)
+class FindCoordinatorResponse:
+    """One for each key of the request, in its order."""
+
+    coordinators: tuple[FoundCoordinator, ...]
 
 
 @dataclass(frozen=True, slots=True)

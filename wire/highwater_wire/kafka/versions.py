@@ -95,7 +95,7 @@ VERSION_PROFILE = VersionProfile(
         ApiKey.FETCH: (4, 11),
         ApiKey.LIST_OFFSETS: (1, 5),
         ApiKey.METADATA: (0, 8),
-        ApiKey.FIND_COORDINATOR: (0, 2),
+        ApiKey.FIND_COORDINATOR: (0, 6),
         ApiKey.API_VERSIONS: (0, 3),
         ApiKey.CREATE_TOPICS: (2, 4),
         ApiKey.DELETE_TOPICS: (1, 3),
@@ -112,8 +112,9 @@ VERSION_PROFILE = VersionProfile(
     unserved_below={ApiKey.PRODUCE: 3},
 )
 """What clients are offered: no version needs topic ids, and none has tagged fields but that of
-ApiVersions which some clients insist on (KIP-511), the reassignments' only one (KIP-455) and
-InitProducerId's from 2 on, of which 3 carries the id that a producer has (KIP-360)."""
+ApiVersions which some clients insist on (KIP-511), the reassignments' only one (KIP-455),
+InitProducerId's from 2 on, of which 3 carries the id that a producer has (KIP-360), and those of
+FindCoordinator that ask for many groups at once (KIP-699)."""
 
 REPLICATION_PROFILE = VersionProfile(
     name="replication",
