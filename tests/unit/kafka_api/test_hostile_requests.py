@@ -287,7 +287,7 @@ requests = st.one_of(
         some(st.builds(AlteredResource, resource_types, topics | st.just("0"), some(alterations))),
         st.booleans(),
     ),
-    st.builds(FindCoordinatorRequest, some(topics), int8s),
+    st.builds(FindCoordinatorRequest, st.lists(topics, min_size=1, max_size=3).map(tuple), int8s),
     st.builds(InitProducerIdRequest, st.none() | topics, int32s, int64s, int16s),
     st.builds(ApiVersionsRequest, topics, topics),
     st.builds(DeleteTopicsRequest, some(topics), timeouts),
