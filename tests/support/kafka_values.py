@@ -14,36 +14,24 @@ from highwater_wire.kafka import admin_messages as admin
 from highwater_wire.kafka import config_messages as configs
 from highwater_wire.kafka import messages, producer_messages
 from highwater_wire.kafka.messages import ApiKey
-
-int8s = st.integers(-(2**7), 2**7 - 1)
-int16s = st.integers(-(2**15), 2**15 - 1)
-int32s = st.integers(-(2**31), 2**31 - 1)
-int64s = st.integers(-(2**63), 2**63 - 1)
-durations_ms = st.integers(-1, 2**31 - 1)
-texts = st.text(max_size=8)
-optional_texts = st.none() | texts
-errors = st.sampled_from(ErrorCode)
-node_lists = st.lists(int32s, max_size=3).map(tuple)
-topic_names = st.sampled_from(["a", "b", "ü-topic", "x" * 249])
-record_bytes = st.binary(max_size=300) | st.just(b"r" * 20_000)
-
-
-def tuples_of(items: st.SearchStrategy[Any], max_size: int = 4) -> st.SearchStrategy[Any]:
-    return st.lists(items, max_size=max_size).map(tuple)
-
-
-def topic_of(row: Any) -> str:
-    return str(getattr(row, "topic_partition", row).topic)
-
-
-def grouped(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Items in the order of the wire: by topic."""
-    return st.lists(items, max_size=5).map(lambda rows: tuple(sorted(rows, key=topic_of)))
-
-
-def since(version: int, first: int, values: st.SearchStrategy[Any], default: Any) -> Any:
-    """The values from a field's first version on, its default before."""
-    return values if version >= first else st.just(default)
+from highwater_wire.kafka.versions import GROUP_APIS, REPLICATION_PROFILE, VersionProfile
+from tests.support.group_values import GROUP_REQUESTS, GROUP_RESPONSES
+from tests.support.kafka_strategies import (
+    durations_ms,
+    errors,
+    grouped,
+    int8s,
+    int16s,
+    int32s,
+    int64s,
+    node_lists,
+    optional_texts,
+    record_bytes,
+    since,
+    texts,
+    topic_names,
+    tuples_of,
+)
 
 
 def topic_id_of(topic: str) -> TopicId:
@@ -356,6 +344,14 @@ def list_reassignments_responses(_version: int) -> st.SearchStrategy[Any]:
     )
 
 
+EVERY_API = VersionProfile(
+    name="every API",
+    offered={**REPLICATION_PROFILE.offered, **GROUP_APIS},
+    unserved_below=REPLICATION_PROFILE.unserved_below,
+    max_fetch_structures=REPLICATION_PROFILE.max_fetch_structures,
+)
+"""With those that no handler answers yet."""
+
 Strategies = dict[ApiKey, Callable[[int], st.SearchStrategy[Any]]]
 
 REQUESTS: Strategies = {
@@ -376,6 +372,7 @@ REQUESTS: Strategies = {
     ApiKey.ELECT_LEADERS: elect_leaders_requests,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: alter_reassignments_requests,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: list_reassignments_requests,
+    **GROUP_REQUESTS,
 }
 RESPONSES: Strategies = {
     ApiKey.PRODUCE: produce_responses,
@@ -395,4 +392,5 @@ RESPONSES: Strategies = {
     ApiKey.ELECT_LEADERS: elect_leaders_responses,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: alter_reassignments_responses,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: list_reassignments_responses,
+    **GROUP_RESPONSES,
 }

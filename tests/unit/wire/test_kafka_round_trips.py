@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,17 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from highwater_wire.kafka import codec, messages
-from highwater_wire.kafka.codec import REPLICATION_PROFILE, VERSION_PROFILE
+from highwater_wire.kafka.codec import VERSION_PROFILE
+from highwater_wire.kafka.committed_messages import GroupToFetch, OffsetFetchRequest
 from highwater_wire.kafka.entities import PieceSink, response_schema
+from highwater_wire.kafka.group_messages import JoinGroupRequest
 from highwater_wire.kafka.messages import ApiKey
-from tests.support.kafka_values import REQUESTS, RESPONSES, int32s, optional_texts
+from tests.support.kafka_strategies import int32s, optional_texts
+from tests.support.kafka_values import EVERY_API, REQUESTS, RESPONSES
 
 FEW = settings(max_examples=10, deadline=None, derandomize=True, database=None)
 
 SERVED = [
     pytest.param(key, version, id=f"{key.name.lower()}-v{version}")
     for key in ApiKey
-    for version in REPLICATION_PROFILE.served_versions(key)
+    for version in EVERY_API.served_versions(key)
 ]
 
 
@@ -28,8 +32,10 @@ def joined(pieces: Iterable[Any]) -> bytes:
     return b"".join(bytes(piece) for piece in pieces)
 
 
-def without_topic_names(request: Any, version: int) -> Any:
-    """What a server reads from version 13 on: topic ids only."""
+def as_received(request: Any, version: int, client_id: str | None) -> Any:
+    """What a server reads: who joins is named in the header; of a fetch's topics their ids only."""
+    if isinstance(request, JoinGroupRequest):
+        return replace(request, client_id=client_id or "")
     if not isinstance(request, messages.FetchRequest) or version < 13:
         return request
     rows = tuple(
@@ -58,6 +64,8 @@ def asker(response: Any, key: ApiKey, version: int) -> Any:
     """A request that the response could answer; a fetch's names the topics by id."""
     if key is ApiKey.FIND_COORDINATOR:
         return messages.FindCoordinatorRequest(tuple(each.key for each in response.coordinators))
+    if key is ApiKey.OFFSET_FETCH:
+        return OffsetFetchRequest((GroupToFetch("", None),))
     if key is not ApiKey.FETCH:
         (request_type,) = (kind for kind, api in codec.REQUEST_KEYS.items() if api is key)
         return object.__new__(request_type)
@@ -78,8 +86,8 @@ def test_request_survives_the_wire(key: ApiKey, version: int) -> None:
     def check_one(request: Any, correlation_id: int, client_id: str | None) -> None:
         sent = joined(codec.encode_request(request, version, correlation_id, client_id))
         assert int.from_bytes(sent[:4], "big") == len(sent) - 4
-        frame = codec.decode_request(memoryview(sent)[4:], profile=REPLICATION_PROFILE)
-        assert frame.request == without_topic_names(request, version)
+        frame = codec.decode_request(memoryview(sent)[4:], profile=EVERY_API)
+        assert frame.request == as_received(request, version, client_id)
         assert (frame.api_key, frame.api_version) == (key, version)
         assert (frame.correlation_id, frame.client_id) == (correlation_id, client_id)
 
@@ -108,9 +116,9 @@ def test_torn_or_lengthened_request_is_malformed(key: ApiKey, version: int) -> N
         cuts = {*range(min(len(frame), 200)), *range(max(0, len(frame) - 50), len(frame))}
         for end in sorted(cuts):
             with pytest.raises(codec.MalformedRequest):
-                codec.decode_request(frame[:end], profile=REPLICATION_PROFILE)
+                codec.decode_request(frame[:end], profile=EVERY_API)
         with pytest.raises(codec.MalformedRequest):
-            codec.decode_request(frame + b"\x00", profile=REPLICATION_PROFILE)
+            codec.decode_request(frame + b"\x00", profile=EVERY_API)
 
     check_one()
 
@@ -154,7 +162,7 @@ def test_damaged_request_is_malformed_or_another_request(key: ApiKey, version: i
     def check_one(request: Any, changes: list[tuple[int, bytes]]) -> None:
         frame = joined(codec.encode_request(request, version, 1, "client"))[4:]
         try:
-            result = codec.decode_request(patched(frame, changes, 4), profile=REPLICATION_PROFILE)
+            result = codec.decode_request(patched(frame, changes, 4), profile=EVERY_API)
         except codec.MalformedRequest:
             return
         assert type(result.request) is type(request)
@@ -185,7 +193,7 @@ def test_random_bytes_give_malformed_or_a_value(key: ApiKey, version: int) -> No
     def check_one(body: bytes) -> None:
         head = key.to_bytes(2, "big") + version.to_bytes(2, "big") + b"\x00\x00\x00\x01\xff\xff"
         try:
-            result = codec.decode_request(head + body, profile=REPLICATION_PROFILE)
+            result = codec.decode_request(head + body, profile=EVERY_API)
         except codec.MalformedRequest:
             return
         assert result.api_key == key

@@ -50,6 +50,7 @@ _FIXED_SIZES = {
     "error_code": 2,
     "int32": 4,
     "timedelta_i32": 4,
+    "timedelta_i64": 8,
     "int64": 8,
     "datetime_i64": 8,
     "uuid": 16,

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from highwater_core.check import check
 from highwater_core.errors import ErrorCode
 from highwater_wire.kafka import codec_admin as admin
+from highwater_wire.kafka import codec_committed as committed
 from highwater_wire.kafka import codec_configs as configs
+from highwater_wire.kafka import codec_groups as groups
 from highwater_wire.kafka import codec_offsets as offsets
 from highwater_wire.kafka import codec_producers as producers
 from highwater_wire.kafka import codec_records as records
@@ -35,6 +37,7 @@ from highwater_wire.kafka.entities import (
     response_schema,
 )
 from highwater_wire.kafka.fast_answers import write_answer
+from highwater_wire.kafka.group_messages import JoinGroupRequest
 from highwater_wire.kafka.messages import (
     ApiKey,
     ApiVersionsResponse,
@@ -202,6 +205,66 @@ _CONVERTERS: dict[ApiKey, _Converters] = {
         admin.read_list_reassignments_response,
         admin.write_list_reassignments_response,
     ),
+    ApiKey.JOIN_GROUP: _Converters(
+        groups.read_join_request,
+        groups.write_join_request,
+        groups.read_join_response,
+        groups.write_join_response,
+    ),
+    ApiKey.SYNC_GROUP: _Converters(
+        groups.read_sync_request,
+        groups.write_sync_request,
+        groups.read_sync_response,
+        groups.write_sync_response,
+    ),
+    ApiKey.HEARTBEAT: _Converters(
+        groups.read_heartbeat_request,
+        groups.write_heartbeat_request,
+        groups.read_heartbeat_response,
+        groups.write_heartbeat_response,
+    ),
+    ApiKey.LEAVE_GROUP: _Converters(
+        groups.read_leave_request,
+        groups.write_leave_request,
+        groups.read_leave_response,
+        groups.write_leave_response,
+    ),
+    ApiKey.OFFSET_COMMIT: _Converters(
+        committed.read_commit_request,
+        committed.write_commit_request,
+        committed.read_commit_response,
+        committed.write_commit_response,
+    ),
+    ApiKey.OFFSET_FETCH: _Converters(
+        committed.read_offset_fetch_request,
+        committed.write_offset_fetch_request,
+        committed.read_offset_fetch_response,
+        committed.write_offset_fetch_response,
+    ),
+    ApiKey.OFFSET_DELETE: _Converters(
+        committed.read_offset_delete_request,
+        committed.write_offset_delete_request,
+        committed.read_offset_delete_response,
+        committed.write_offset_delete_response,
+    ),
+    ApiKey.DESCRIBE_GROUPS: _Converters(
+        groups.read_describe_groups_request,
+        groups.write_describe_groups_request,
+        groups.read_describe_groups_response,
+        groups.write_describe_groups_response,
+    ),
+    ApiKey.LIST_GROUPS: _Converters(
+        groups.read_list_groups_request,
+        groups.write_list_groups_request,
+        groups.read_list_groups_response,
+        groups.write_list_groups_response,
+    ),
+    ApiKey.DELETE_GROUPS: _Converters(
+        groups.read_delete_groups_request,
+        groups.write_delete_groups_request,
+        groups.read_delete_groups_response,
+        groups.write_delete_groups_response,
+    ),
 }
 
 _API_KEYS = {int(key): key for key in ApiKey}
@@ -253,6 +316,8 @@ def decode_request(
     if request is None:
         entity = read_entity(schema, data, position)
         request = _CONVERTERS[key].read_request(entity, api_version)
+    if isinstance(request, JoinGroupRequest):
+        request = replace(request, client_id=client_id or "")
     return RequestFrame(correlation_id, api_key, api_version, client_id, request)
 
 

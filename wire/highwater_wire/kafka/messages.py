@@ -33,6 +33,7 @@ from highwater_wire.kafka.admin_messages import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from highwater_wire.kafka.committed_messages import CommittedRequest, CommittedResponse
 from highwater_wire.kafka.config_messages import (
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -41,6 +42,7 @@ from highwater_wire.kafka.config_messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from highwater_wire.kafka.group_messages import GroupRequest, GroupResponse
 from highwater_wire.kafka.producer_messages import InitProducerIdRequest, InitProducerIdResponse
 
 CONSUMER = NodeId(-1)
@@ -57,7 +59,15 @@ class ApiKey(IntEnum):
     FETCH = 1
     LIST_OFFSETS = 2
     METADATA = 3
+    OFFSET_COMMIT = 8
+    OFFSET_FETCH = 9
     FIND_COORDINATOR = 10
+    JOIN_GROUP = 11
+    HEARTBEAT = 12
+    LEAVE_GROUP = 13
+    SYNC_GROUP = 14
+    DESCRIBE_GROUPS = 15
+    LIST_GROUPS = 16
     API_VERSIONS = 18
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20
@@ -65,11 +75,13 @@ class ApiKey(IntEnum):
     OFFSET_FOR_LEADER_EPOCH = 23
     DESCRIBE_CONFIGS = 32
     CREATE_PARTITIONS = 37
+    DELETE_GROUPS = 42
     ELECT_LEADERS = 43
     ALTER_PARTITION_REASSIGNMENTS = 45
     LIST_PARTITION_REASSIGNMENTS = 46
     ALTER_CONFIGS = 33
     INCREMENTAL_ALTER_CONFIGS = 44
+    OFFSET_DELETE = 47
 
 
 class RecordsView(Protocol):
@@ -441,6 +453,8 @@ KafkaRequest = (
     | IncrementalAlterConfigsRequest
     | FindCoordinatorRequest
     | InitProducerIdRequest
+    | GroupRequest
+    | CommittedRequest
     | UnsupportedRequest
 )
 KafkaResponse = (
@@ -461,6 +475,8 @@ KafkaResponse = (
     | IncrementalAlterConfigsResponse
     | FindCoordinatorResponse
     | InitProducerIdResponse
+    | GroupResponse
+    | CommittedResponse
 )
 
 

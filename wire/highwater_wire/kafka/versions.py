@@ -21,6 +21,14 @@ from highwater_wire.kafka.admin_messages import (
     ListPartitionReassignmentsResponse,
 )
 from highwater_wire.kafka.bounds import MAX_FETCH_STRUCTURES, MAX_STRUCTURES
+from highwater_wire.kafka.committed_messages import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
 from highwater_wire.kafka.config_messages import (
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -28,6 +36,22 @@ from highwater_wire.kafka.config_messages import (
     DescribeConfigsResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+)
+from highwater_wire.kafka.group_messages import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
 )
 from highwater_wire.kafka.messages import (
     ApiKey,
@@ -85,6 +109,21 @@ class VersionProfile:
         """Return the content of an ApiVersions response, by ascending API key."""
         return tuple(ApiVersionRange(int(key), *self.offered[key]) for key in sorted(self.offered))
 
+
+GROUP_APIS: Mapping[ApiKey, tuple[int, int]] = {
+    ApiKey.JOIN_GROUP: (0, 9),
+    ApiKey.SYNC_GROUP: (0, 5),
+    ApiKey.HEARTBEAT: (0, 4),
+    ApiKey.LEAVE_GROUP: (0, 5),
+    ApiKey.OFFSET_COMMIT: (2, 9),
+    ApiKey.OFFSET_FETCH: (1, 8),
+    ApiKey.OFFSET_DELETE: (0, 0),
+    ApiKey.DESCRIBE_GROUPS: (0, 5),
+    ApiKey.LIST_GROUPS: (0, 5),
+    ApiKey.DELETE_GROUPS: (0, 2),
+}
+"""Groups' APIs as Kafka 3.9 has them, but for what only its new group protocol uses (KIP-848) and
+OffsetCommit's versions before offsets were kept in a topic."""
 
 VERSION_PROFILE = VersionProfile(
     name="nonflex",
@@ -169,6 +208,16 @@ REQUEST_KEYS: Mapping[type[object], ApiKey] = {
     MetadataRequest: ApiKey.METADATA,
     OffsetForLeaderEpochRequest: ApiKey.OFFSET_FOR_LEADER_EPOCH,
     ProduceRequest: ApiKey.PRODUCE,
+    JoinGroupRequest: ApiKey.JOIN_GROUP,
+    SyncGroupRequest: ApiKey.SYNC_GROUP,
+    HeartbeatRequest: ApiKey.HEARTBEAT,
+    LeaveGroupRequest: ApiKey.LEAVE_GROUP,
+    OffsetCommitRequest: ApiKey.OFFSET_COMMIT,
+    OffsetFetchRequest: ApiKey.OFFSET_FETCH,
+    OffsetDeleteRequest: ApiKey.OFFSET_DELETE,
+    DescribeGroupsRequest: ApiKey.DESCRIBE_GROUPS,
+    ListGroupsRequest: ApiKey.LIST_GROUPS,
+    DeleteGroupsRequest: ApiKey.DELETE_GROUPS,
 }
 RESPONSE_KEYS: Mapping[type[object], ApiKey] = {
     AlterConfigsResponse: ApiKey.ALTER_CONFIGS,
@@ -188,6 +237,16 @@ RESPONSE_KEYS: Mapping[type[object], ApiKey] = {
     MetadataResponse: ApiKey.METADATA,
     OffsetForLeaderEpochResponse: ApiKey.OFFSET_FOR_LEADER_EPOCH,
     ProduceResponse: ApiKey.PRODUCE,
+    JoinGroupResponse: ApiKey.JOIN_GROUP,
+    SyncGroupResponse: ApiKey.SYNC_GROUP,
+    HeartbeatResponse: ApiKey.HEARTBEAT,
+    LeaveGroupResponse: ApiKey.LEAVE_GROUP,
+    OffsetCommitResponse: ApiKey.OFFSET_COMMIT,
+    OffsetFetchResponse: ApiKey.OFFSET_FETCH,
+    OffsetDeleteResponse: ApiKey.OFFSET_DELETE,
+    DescribeGroupsResponse: ApiKey.DESCRIBE_GROUPS,
+    ListGroupsResponse: ApiKey.LIST_GROUPS,
+    DeleteGroupsResponse: ApiKey.DELETE_GROUPS,
 }
 
 
