@@ -26,6 +26,7 @@ class ErrorCode(IntEnum):
     REPLICA_NOT_AVAILABLE = 9
     MESSAGE_TOO_LARGE = 10
     STALE_CONTROLLER_EPOCH = 11
+    OFFSET_METADATA_TOO_LARGE = 12
     COORDINATOR_LOAD_IN_PROGRESS = 14
     COORDINATOR_NOT_AVAILABLE = 15
     NOT_COORDINATOR = 16
@@ -34,6 +35,13 @@ class ErrorCode(IntEnum):
     NOT_ENOUGH_REPLICAS = 19
     NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
     INVALID_REQUIRED_ACKS = 21
+    ILLEGAL_GENERATION = 22
+    INCONSISTENT_GROUP_PROTOCOL = 23
+    INVALID_GROUP_ID = 24
+    UNKNOWN_MEMBER_ID = 25
+    INVALID_SESSION_TIMEOUT = 26
+    REBALANCE_IN_PROGRESS = 27
+    INVALID_COMMIT_OFFSET_SIZE = 28
     INVALID_TIMESTAMP = 32
     UNSUPPORTED_VERSION = 35
     TOPIC_ALREADY_EXISTS = 36
@@ -49,15 +57,21 @@ class ErrorCode(IntEnum):
     INVALID_PRODUCER_EPOCH = 47
     KAFKA_STORAGE_ERROR = 56
     REASSIGNMENT_IN_PROGRESS = 60
+    NON_EMPTY_GROUP = 68
+    GROUP_ID_NOT_FOUND = 69
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
     UNSUPPORTED_COMPRESSION_TYPE = 76
     STALE_BROKER_EPOCH = 77
     OFFSET_NOT_AVAILABLE = 78
+    MEMBER_ID_REQUIRED = 79
     PREFERRED_LEADER_NOT_AVAILABLE = 80
+    GROUP_MAX_SIZE_REACHED = 81
+    FENCED_INSTANCE_ID = 82
     ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
     ELECTION_NOT_NEEDED = 84
     NO_REASSIGNMENT_IN_PROGRESS = 85
+    GROUP_SUBSCRIBED_TO_TOPIC = 86
     INVALID_RECORD = 87
     THROTTLING_QUOTA_EXCEEDED = 89
     INVALID_UPDATE_VERSION = 95
@@ -97,6 +111,7 @@ def _table() -> dict[ErrorCode, ErrorMeaning]:
         (e.REPLICA_NOT_AVAILABLE, True, True, "A replica is not available."),
         (e.MESSAGE_TOO_LARGE, False, True, "A batch is larger than max.message.bytes."),
         (e.STALE_CONTROLLER_EPOCH, False, True, "A newer controller has been elected."),
+        (e.OFFSET_METADATA_TOO_LARGE, False, True, "The text that goes with a committed offset is too long."),
         (e.COORDINATOR_LOAD_IN_PROGRESS, True, True, "The coordinator, or the source of producer ids, cannot answer yet."),
         (e.COORDINATOR_NOT_AVAILABLE, True, False, "No group coordinator is available, or it could not commit in time."),
         (e.NOT_COORDINATOR, True, False, "This broker does not coordinate the group, or lost it while the request waited."),
@@ -105,6 +120,13 @@ def _table() -> dict[ErrorCode, ErrorMeaning]:
         (e.NOT_ENOUGH_REPLICAS, True, True, "Fewer than min.insync.replicas in sync; nothing was appended."),
         (e.NOT_ENOUGH_REPLICAS_AFTER_APPEND, True, False, "Appended, but the ISR fell below min.insync.replicas."),
         (e.INVALID_REQUIRED_ACKS, False, True, "acks is none of -1, 0, 1."),
+        (e.ILLEGAL_GENERATION, False, True, "The group is in another generation."),
+        (e.INCONSISTENT_GROUP_PROTOCOL, False, True, "The member knows no protocol that all members know, or names another type."),
+        (e.INVALID_GROUP_ID, False, True, "No group may have that id."),
+        (e.UNKNOWN_MEMBER_ID, False, True, "The coordinator knows no such member: it is to join anew."),
+        (e.INVALID_SESSION_TIMEOUT, False, True, "The session timeout is outside of what the broker allows."),
+        (e.REBALANCE_IN_PROGRESS, False, True, "The group begins another generation: its members are to join it."),
+        (e.INVALID_COMMIT_OFFSET_SIZE, False, True, "The offsets of one commit are too many for a batch."),
         (e.INVALID_TIMESTAMP, False, True, "A timestamp is out of the allowed range."),
         (e.UNSUPPORTED_VERSION, False, True, "The API or its version is not served."),
         (e.TOPIC_ALREADY_EXISTS, False, True, "The topic exists."),
@@ -120,15 +142,21 @@ def _table() -> dict[ErrorCode, ErrorMeaning]:
         (e.INVALID_PRODUCER_EPOCH, False, True, "The log has a batch of the producer with a newer producer epoch (KIP-98)."),
         (e.KAFKA_STORAGE_ERROR, True, False, "The disk refused a read or a write."),
         (e.REASSIGNMENT_IN_PROGRESS, False, True, "Replicas of the partition are being moved."),
+        (e.NON_EMPTY_GROUP, False, True, "The group has members."),
+        (e.GROUP_ID_NOT_FOUND, False, True, "There is no such group."),
         (e.FENCED_LEADER_EPOCH, True, True, "The caller's leader epoch is older than the leader's."),
         (e.UNKNOWN_LEADER_EPOCH, True, True, "The caller's leader epoch is newer than the broker's."),
         (e.UNSUPPORTED_COMPRESSION_TYPE, False, True, "The compression type is not known."),
         (e.STALE_BROKER_EPOCH, False, True, "The broker epoch is of an earlier registration."),
         (e.OFFSET_NOT_AVAILABLE, True, True, "The new leader's high watermark is below its epoch's start."),
+        (e.MEMBER_ID_REQUIRED, False, True, "The member is to ask again with the id that this answer gives it (KIP-394)."),
         (e.PREFERRED_LEADER_NOT_AVAILABLE, True, True, "The preferred replica is not live and in sync."),
+        (e.GROUP_MAX_SIZE_REACHED, False, True, "The group has as many members as it may have."),
+        (e.FENCED_INSTANCE_ID, False, True, "Another member has joined with the same instance id."),
         (e.ELIGIBLE_LEADERS_NOT_AVAILABLE, True, True, "No replica may lead the partition."),
         (e.ELECTION_NOT_NEEDED, True, True, "The partition has the leader that was asked for."),
         (e.NO_REASSIGNMENT_IN_PROGRESS, False, True, "No replica of the partition is being moved."),
+        (e.GROUP_SUBSCRIBED_TO_TOPIC, False, True, "Members of the group read the topic."),
         (e.INVALID_RECORD, False, True, "A record breaks the topic's rules."),
         (e.THROTTLING_QUOTA_EXCEEDED, True, True, "Too many requests about topics wait at the controller (KIP-599)."),
         (e.INVALID_UPDATE_VERSION, False, True, "The conditional write met another version."),

@@ -84,6 +84,12 @@ class EventKind(StrEnum):
     GROUP_LOAD_ENDED = "group_load_ended"  # [since_epoch, read_up_to, groups, offsets, skipped]
     GROUP_UNLOADED = "group_unloaded"  # [since_epoch, was_loaded]
 
+    # Group coordinator
+    GROUP_STATE_CHANGED = "group_state_changed"  # [group, generation, from_state, to_state, reason]
+    GROUP_GENERATION_BEGUN = "group_generation_begun"  # [group, generation, protocol, members]
+    GROUP_MEMBER_EXPIRED = "group_member_expired"  # [group, generation, member]
+    GROUP_NOT_STORED = "group_not_stored"  # [group, error] its log did not take it
+
 
 @dataclass(frozen=True, slots=True)
 class TraceEvent:

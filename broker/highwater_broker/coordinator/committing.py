@@ -1,0 +1,159 @@
+"""Groups' offsets: committed in the log before they are told, fetched, and deleted.
+
+Ordering: of one group's commits each is written, and then told, after those that came before it.
+Source: Kafka's GroupCoordinator, doCommitOffsets; KIP-211, KIP-496.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from highwater_broker.coordinator.group import Group
+from highwater_broker.coordinator.logic.group_states import DELETE_ANSWERS, GroupState
+from highwater_broker.coordinator.logic.identity import absent_group_error, commit_error
+from highwater_broker.coordinator.logic.protocols import CONSUMER_PROTOCOL_TYPE
+from highwater_broker.coordinator.seams import Appends
+from highwater_broker.coordinator.settings import GroupSettings
+from highwater_broker.coordinator.stored import (
+    GroupRecord,
+    OffsetCommitted,
+    OffsetForgotten,
+)
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import TopicPartition
+from highwater_core.runtime import Runtime
+from highwater_wire.kafka.committed_messages import (
+    CommittedPartition,
+    FetchedOffset,
+    OffsetCommitRequest,
+    OffsetToCommit,
+)
+
+MAX_APPENDED_BYTES = 512 * 1024
+"""About what one append of tombstones may take: a log takes batches of a bounded size."""
+RECORD_BYTES = 100
+"""About what a tombstone takes besides its names."""
+
+_COMMIT_ERRORS = {ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
+
+
+def commit_refusal(group: Group | None, request: OffsetCommitRequest) -> ErrorCode:
+    """Return NONE, or why nothing of the request is committed; without a group it may be made."""
+    if group is None:
+        return absent_group_error(request.generation, request.request_version)
+    names_member = bool(request.member_id) or request.group_instance_id is not None
+    return commit_error(
+        group.state,
+        group.generation,
+        request.generation,
+        is_anonymous=request.generation < 0 and not names_member,
+        identity=group.identity_error(request.member_id, request.group_instance_id),
+    )
+
+
+class Committing:
+    """Commits, fetches and forgets the offsets of groups."""
+
+    def __init__(self, settings: GroupSettings, runtime: Runtime, appends: Appends) -> None:
+        self._settings = settings
+        self._runtime = runtime
+        self._appends = appends
+
+    async def commit(
+        self, group: Group, request: OffsetCommitRequest, items: Sequence[OffsetToCommit]
+    ) -> tuple[CommittedPartition, ...]:
+        """Return what became of each of the items; a fetch shows them once they are in the log."""
+        now_ms = self._runtime.wall_clock_ms()
+        expires_ms = now_ms + request.retention_ms if request.retention_ms >= 0 else None
+        records: list[OffsetCommitted] = []
+        errors: list[ErrorCode] = []
+        for item in items:
+            metadata = item.metadata or ""
+            if len(metadata) > self._settings.offset_metadata_max_bytes:
+                errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+                continue
+            errors.append(ErrorCode.NONE)
+            records.append(
+                OffsetCommitted(
+                    request.group_id,
+                    item.topic,
+                    item.partition,
+                    item.offset,
+                    item.leader_epoch,
+                    metadata,
+                    now_ms,
+                    expires_ms,
+                )
+            )
+        stored = ErrorCode.NONE
+        if records:
+            stored = await self._appends.append(request.group_id, records)
+        if stored is ErrorCode.NONE:
+            group.offsets.update((record.topic_partition, record) for record in records)
+        told = _COMMIT_ERRORS.get(stored, stored)
+        return tuple(
+            CommittedPartition(
+                item.topic, item.partition, told if error is ErrorCode.NONE else error
+            )
+            for item, error in zip(items, errors, strict=True)
+        )
+
+    async def forget(self, group: Group, partitions: Iterable[TopicPartition]) -> ErrorCode:
+        """Forget the offsets of these partitions, in the log first."""
+        known = [each for each in partitions if each in group.offsets]
+        records = [OffsetForgotten(group.group_id, *each) for each in known]
+        error = await self.append(group.group_id, records)
+        if error is ErrorCode.NONE:
+            for each in known:
+                group.offsets.pop(each, None)
+        return error
+
+    async def append(self, group_id: str, records: Sequence[GroupRecord]) -> ErrorCode:
+        """Append any number of tombstones, as many at a time as a batch may hold."""
+        size, chunk = 0, list[GroupRecord]()
+        for record in records:
+            topic = record.topic if isinstance(record, OffsetForgotten) else ""
+            chunk.append(record)
+            size += RECORD_BYTES + 3 * (len(group_id) + len(topic))
+            if size >= MAX_APPENDED_BYTES:
+                error = await self._appends.append(group_id, chunk)
+                if error is not ErrorCode.NONE:
+                    return error
+                size, chunk = 0, []
+        return await self._appends.append(group_id, chunk) if chunk else ErrorCode.NONE
+
+
+def fetched(
+    group: Group | None, partitions: Sequence[TopicPartition] | None
+) -> tuple[FetchedOffset, ...]:
+    """Return the offsets of these partitions, -1 where nothing is committed; None: all that are."""
+    offsets = {} if group is None or group.state is GroupState.DEAD else group.offsets
+    wanted = sorted(offsets) if partitions is None else partitions
+    answer: list[FetchedOffset] = []
+    for each in wanted:
+        found = offsets.get(each)
+        if found is None:
+            answer.append(FetchedOffset(*each))
+        else:
+            answer.append(FetchedOffset(*each, found.offset, found.leader_epoch, found.metadata))
+    return tuple(answer)
+
+
+def offset_delete_error(group: Group | None) -> ErrorCode:
+    """Return NONE, or why no offset of the group may be deleted.
+
+    Of consumers those may whose topics nobody of the group reads.
+    """
+    if group is None:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    if group.protocol_type == CONSUMER_PROTOCOL_TYPE and group.state is not GroupState.DEAD:
+        return ErrorCode.NONE
+    return DELETE_ANSWERS[group.state]
+
+
+def read_by(group: Group) -> Callable[[str], bool]:
+    """Return whether the group's members read a topic; if that is not known, each."""
+    if group.state is GroupState.EMPTY:
+        return lambda _: False
+    topics = group.subscribed_topics()
+    return lambda topic: topics is None or topic in topics

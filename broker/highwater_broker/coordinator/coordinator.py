@@ -1,0 +1,323 @@
+"""The group coordinator: the groups of the offsets partitions that this broker leads.
+
+It finds a request's group and says who works on it: rebalancing.py for members, committing.py for
+offsets. What waits for the log runs in tasks of the coordinator's own: a client that goes away
+does not stop it halfway.
+Source: Kafka's GroupCoordinator; source document 004, handleGroupImmigration and
+handleGroupEmigration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
+
+from highwater_broker.coordinator.committing import (
+    Committing,
+    commit_refusal,
+    fetched,
+    offset_delete_error,
+    read_by,
+)
+from highwater_broker.coordinator.group import Group, loaded_group
+from highwater_broker.coordinator.logic.group_states import DELETE_ANSWERS, GroupState
+from highwater_broker.coordinator.rebalancing import Rebalancing
+from highwater_broker.coordinator.seams import Appends, Owned
+from highwater_broker.coordinator.settings import GroupSettings
+from highwater_broker.coordinator.stored import GroupForgotten, LoadedGroup, OffsetForgotten
+from highwater_broker.coordinator.timers import Timers
+from highwater_core.check import check
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import TopicPartition
+from highwater_core.ports import Ports
+from highwater_core.runtime import Future
+from highwater_wire.kafka.committed_messages import (
+    CommittedPartition,
+    FetchedGroup,
+    GroupToFetch,
+    OffsetCommitRequest,
+    OffsetDeleteResponse,
+    OffsetToCommit,
+)
+from highwater_wire.kafka.group_messages import (
+    DescribedGroup,
+    DescribedMember,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    LeftMember,
+    ListedGroup,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+
+Answer = TypeVar("Answer")
+
+GROUP_TYPE = "classic"
+"""What ListGroups calls groups of this protocol, since there is another (KIP-848)."""
+
+
+class GroupCoordinator:
+    """The groups that are coordinated here.
+
+    Invariant: a group is in the table exactly while it is not dead, and none is of an offsets
+    partition that was given up.
+    """
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        ports: Ports,
+        appends: Appends,
+        owned: Owned,
+        partition_of: Callable[[str], int],
+    ) -> None:
+        """partition_of: the offsets partition of a group's id, asked only where it is owned."""
+        self._settings = settings
+        self._runtime = ports.runtime
+        self._owned = owned
+        self._partition_of = partition_of
+        self._timers = Timers(ports.runtime)
+        self._rebalancing = Rebalancing(settings, ports, appends, self._timers)
+        self._committing = Committing(settings, ports.runtime, appends)
+        self._scope = ports.runtime.scope("group coordinator")
+        self._groups: dict[str, Group] = {}
+
+    def start(self) -> None:
+        """Have timers called from now on."""
+        self._timers.start(self._scope)
+
+    def groups(self) -> tuple[Group, ...]:
+        """Return all groups, by id."""
+        return tuple(self._groups[group_id] for group_id in sorted(self._groups))
+
+    # ------------------------------------------------------------ which groups are here
+
+    def take_over(self, offsets_partition: int, groups: Mapping[str, LoadedGroup]) -> None:
+        """Coordinate these groups from now on: all that the partition's log has."""
+        for group_id, loaded in groups.items():
+            check(group_id not in self._groups, "a group is taken over once")
+            group = loaded_group(group_id, offsets_partition, loaded)
+            self._groups[group_id] = group
+            self._rebalancing.expect_all(group)
+
+    def resign(self, offsets_partition: int) -> None:
+        """Coordinate no group of the partition any more, and answer who waits NOT_COORDINATOR."""
+        for group in self.groups():
+            if group.offsets_partition == offsets_partition:
+                del self._groups[group.group_id]
+                self._rebalancing.bury(group, ErrorCode.NOT_COORDINATOR)
+
+    def _made(self, group_id: str) -> Group:
+        """Return the group, made if there is none."""
+        group = self._groups.get(group_id)
+        if group is None:
+            group = self._groups[group_id] = Group(group_id, self._partition_of(group_id))
+        return group
+
+    def _drop_if_unused(self, group: Group) -> None:
+        """Forget a group of which nothing is left, in the log or here."""
+        if group.is_unused() and self._groups.get(group.group_id) is group:
+            del self._groups[group.group_id]
+
+    def _refusal(self, group_id: str) -> ErrorCode:
+        """Return NONE, or why no member of such a group is served here."""
+        return self._owned.refusal(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
+
+    # ------------------------------------------------------------ members
+
+    async def join(self, request: JoinGroupRequest) -> JoinGroupResponse:
+        """Return the generation that the member is of, once it has begun."""
+        refused = self._refusal(request.group_id)
+        settings = self._settings
+        if refused is not ErrorCode.NONE:
+            return JoinGroupResponse(refused, request.member_id)
+        if not (
+            settings.min_session_timeout_ms
+            <= request.session_timeout_ms
+            <= settings.max_session_timeout_ms
+        ):
+            return JoinGroupResponse(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
+        if request.member_id and request.group_id not in self._groups:
+            return JoinGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
+        group = self._made(request.group_id)
+        answer: Future[JoinGroupResponse] = self._runtime.future()
+        self._rebalancing.join(group, request, answer)
+        self._drop_if_unused(group)
+        return await answer.wait()
+
+    async def sync(self, request: SyncGroupRequest) -> SyncGroupResponse:
+        """Return the member's assignment, once the leader's is stored."""
+        group, error = self._find(request.group_id)
+        if group is None:
+            return SyncGroupResponse(error)
+        answer: Future[SyncGroupResponse] = self._runtime.future()
+        self._rebalancing.sync(group, request, answer)
+        return await answer.wait()
+
+    def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
+        """Return what the member is told: NONE, or that it is to join again, and how."""
+        group, error = self._find(request.group_id)
+        return error if group is None else self._rebalancing.heartbeat(group, request)
+
+    def leave(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
+        """Return of each member whether it has left."""
+        refused = self._refusal(request.group_id)
+        if refused is not ErrorCode.NONE:
+            return LeaveGroupResponse(refused)
+        group = self._groups.get(request.group_id)
+        if group is None:
+            unknown = ErrorCode.UNKNOWN_MEMBER_ID
+            members = request.members
+            return LeaveGroupResponse(
+                ErrorCode.NONE,
+                tuple(LeftMember(m.member_id, m.group_instance_id, unknown) for m in members),
+            )
+        return LeaveGroupResponse(ErrorCode.NONE, self._rebalancing.leave(group, request.members))
+
+    def _find(self, group_id: str) -> tuple[Group | None, ErrorCode]:
+        """Return the group of a member, or why there is none."""
+        refused = self._refusal(group_id)
+        if refused is not ErrorCode.NONE:
+            return None, refused
+        return self._groups.get(group_id), ErrorCode.UNKNOWN_MEMBER_ID
+
+    # ------------------------------------------------------------ offsets
+
+    async def commit(
+        self, request: OffsetCommitRequest, items: Sequence[OffsetToCommit]
+    ) -> tuple[CommittedPartition, ...]:
+        """Return what became of each of the items, partitions that the cluster has."""
+        return await self._apart("OffsetCommit", self._commit(request, items))
+
+    async def _commit(
+        self, request: OffsetCommitRequest, items: Sequence[OffsetToCommit]
+    ) -> tuple[CommittedPartition, ...]:
+        """Ordering: between the checks and the append nothing else runs."""
+        error = self._owned.refusal(request.group_id)  # the empty id, too, may have offsets
+        if error is ErrorCode.NONE:
+            error = commit_refusal(self._groups.get(request.group_id), request)
+        if error is not ErrorCode.NONE:
+            return tuple(CommittedPartition(each.topic, each.partition, error) for each in items)
+        group = self._made(request.group_id)
+        if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
+            self._rebalancing.seen(group, request.member_id)
+        committed = await self._committing.commit(group, request, items)
+        self._drop_if_unused(group)
+        return committed
+
+    def fetch(self, wanted: GroupToFetch) -> FetchedGroup:
+        """Return the group's committed offsets; of an id that no group may have, too."""
+        error = self._owned.refusal(wanted.group_id)
+        if error is not ErrorCode.NONE:
+            return FetchedGroup(wanted.group_id, error)
+        group = self._groups.get(wanted.group_id)
+        return FetchedGroup(wanted.group_id, ErrorCode.NONE, fetched(group, wanted.partitions))
+
+    async def delete_offsets(
+        self, group_id: str, partitions: Sequence[TopicPartition]
+    ) -> OffsetDeleteResponse:
+        """Forget offsets of partitions that no member of the group reads."""
+        return await self._apart("OffsetDelete", self._delete_offsets(group_id, partitions))
+
+    async def _delete_offsets(
+        self, group_id: str, partitions: Sequence[TopicPartition]
+    ) -> OffsetDeleteResponse:
+        error = self._refusal(group_id)
+        group = self._groups.get(group_id)
+        if error is ErrorCode.NONE:
+            error = offset_delete_error(group)
+        if error is not ErrorCode.NONE or group is None:
+            return OffsetDeleteResponse(error)
+        is_read = read_by(group)
+        error = await self._committing.forget(
+            group, [each for each in partitions if not is_read(each.topic)]
+        )
+        subscribed = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+        return OffsetDeleteResponse(
+            error,
+            tuple(
+                CommittedPartition(*each, subscribed if is_read(each.topic) else ErrorCode.NONE)
+                for each in partitions
+            ),
+        )
+
+    # ------------------------------------------------------------ for administrators
+
+    def list(self, states: Sequence[str], types: Sequence[str]) -> tuple[ListedGroup, ...]:
+        """Return the groups that are in one of the states and of one of the types; none: any."""
+        wanted = frozenset(state.strip().lower() for state in states)
+        if types and GROUP_TYPE not in {name.strip().lower() for name in types}:
+            return ()
+        return tuple(
+            ListedGroup(each.group_id, each.protocol_type or "", each.state.value, GROUP_TYPE)
+            for each in self.groups()
+            if not wanted or each.state.value.lower() in wanted
+        )
+
+    def describe(self, group_id: str) -> DescribedGroup:
+        """Return the group with its members; one that is not there is dead."""
+        error = self._owned.refusal(group_id)
+        if error is not ErrorCode.NONE:
+            return DescribedGroup(error, group_id)
+        group = self._groups.get(group_id)
+        if group is None:
+            return DescribedGroup(ErrorCode.NONE, group_id, GroupState.DEAD.value)
+        is_stable = group.state is GroupState.STABLE
+        return DescribedGroup(
+            ErrorCode.NONE,
+            group_id,
+            group.state.value,
+            group.protocol_type or "",
+            (group.protocol or "") if is_stable else "",
+            tuple(
+                DescribedMember(
+                    each.member_id,
+                    each.group_instance_id,
+                    each.client_id,
+                    each.client_host,
+                    each.metadata(group.protocol) if is_stable else b"",
+                    each.assignment if is_stable else b"",
+                )
+                for each in group.members.values()
+            ),
+        )
+
+    async def delete(self, group_id: str) -> ErrorCode:
+        """Delete a group without members, with its offsets."""
+        return await self._apart("GroupDelete", self._delete(group_id))
+
+    async def _delete(self, group_id: str) -> ErrorCode:
+        """Ordering: the group is dead first, so that nobody joins it while its tombstones are
+        written; one that cannot be written is brought back, unless another has its id by then.
+        """
+        error = self._owned.refusal(group_id)
+        if error is not ErrorCode.NONE:
+            return error
+        group = self._groups.get(group_id)
+        error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else DELETE_ANSWERS[group.state]
+        if error is not ErrorCode.NONE or group is None:
+            return error
+        del self._groups[group_id]
+        state_since_ms = group.state_since_ms
+        self._rebalancing.bury(group, ErrorCode.GROUP_ID_NOT_FOUND)
+        forgotten = [OffsetForgotten(group_id, *each) for each in sorted(group.offsets)]
+        error = await self._committing.append(group_id, [*forgotten, GroupForgotten(group_id)])
+        if error not in (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR):
+            group.state, group.state_since_ms = GroupState.EMPTY, state_since_ms
+            self._groups.setdefault(group_id, group)
+        return error
+
+    # ------------------------------------------------------------ odd parts
+
+    async def _apart(self, name: str, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """Return the work's result; it goes on if whoever asked for it goes away."""
+        answer: Future[Answer] = self._runtime.future()
+
+        async def run() -> None:
+            answer.set(await work)
+
+        self._scope.spawn(name, run())
+        return await answer.wait()
