@@ -118,6 +118,18 @@ class BrokerSettings:
     """For one attempt."""
     controlled_shutdown_retry_ms: int = 300
 
+    log_cleaner_backoff_ms: int = 15_000
+    """How long the log cleaner rests when no log is dirty enough."""
+    log_cleaner_keys_max: int = 500_000
+    """How many keys one pass over a log tells apart, about 150 bytes of memory each; the records
+    of further ones wait for the next pass."""
+    log_cleaner_io_max_bytes_per_s: int = 16 * MEBIBYTE
+    """What the log cleaner reads and writes, at most."""
+
+    cleanup_policy: str = "delete"
+    delete_retention_ms: int = 24 * 3_600_000
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
     segment_bytes: int = 1024 * MEBIBYTE
     segment_ms: int = 7 * 24 * 3_600_000
     retention_ms: int = 7 * 24 * 3_600_000
@@ -180,6 +192,9 @@ class BrokerSettings:
             "log_folder_probe_attempts",
             "offsets_topic_partitions",
             "offsets_topic_replication_factor",
+            "log_cleaner_backoff_ms",
+            "log_cleaner_keys_max",
+            "log_cleaner_io_max_bytes_per_s",
         ):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be positive, not {getattr(self, name)}")

@@ -6,6 +6,7 @@ Source: docs/explanation/replication.md, "ZooKeeper's tree"; KIP-226.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from highwater_broker.config_reader import ConfigReader
 from highwater_broker.current_session import CurrentSession
@@ -79,7 +80,9 @@ class TopicSettings:
         are kept in memory, and clients choose it.
         """
         layers = self._layers(topic)
-        values = {field: int(layers.value(key.name)) for field, key in LOG_CONFIG_KEYS.items()}
+        values: dict[str, Any] = {
+            field: layers.value(key.name) for field, key in LOG_CONFIG_KEYS.items()
+        }
         if INDEX_INTERVAL in layers.topic:
             field = INDEX_INTERVAL.replace(".", "_")
             values[field] = max(values[field], LEAST_INDEX_INTERVAL_BYTES)

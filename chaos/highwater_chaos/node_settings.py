@@ -40,6 +40,9 @@ _BROKER_SETTINGS: Mapping[str, Bounds] = {
     "log_folder_probe_interval_ms": (1, None),
     "log_retention_check_interval_ms": (1, None),
     "producer_id_expiration_ms": (1, None),
+    "log_cleaner_backoff_ms": (1, None),
+    "log_cleaner_keys_max": (1, None),
+    "log_cleaner_io_max_bytes_per_s": (1, None),
     "controlled_shutdown_attempts": (1, None),
     "controlled_shutdown_timeout_ms": (1, None),
     "controlled_shutdown_retry_ms": (1, None),
@@ -50,7 +53,9 @@ _BROKER_SETTINGS: Mapping[str, Bounds] = {
     "offsets_commit_timeout_ms": (1, None),
     "default_replication_factor": (1, None),
     "num_partitions": (1, None),
-    **{name: (key.minimum, key.maximum) for name, key in BROKER_DEFAULTS.items()},
+    **{
+        name: (key.minimum, key.maximum) for name, key in BROKER_DEFAULTS.items() if not key.choices
+    },
 }
 _CONTROLLER_SETTINGS: Mapping[str, Bounds] = {
     "session_timeout_ms": (1, None),

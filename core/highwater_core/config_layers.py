@@ -15,6 +15,7 @@ from enum import IntEnum
 
 from highwater_core.admin_messages import ConfigEntity
 from highwater_core.topic_configs import (
+    CLEANUP_POLICY,
     TOPIC_CONFIG_KEYS,
     ConfigType,
     ConfigValue,
@@ -84,7 +85,11 @@ _BROKERS_OWN: Mapping[str, TopicConfigKey] = {
 _KEYS: Mapping[str, TopicConfigKey] = {**TOPIC_CONFIG_KEYS, **_BROKERS_OWN}
 
 BROKER_NAMES: Mapping[str, str] = {
+    CLEANUP_POLICY: "log.cleanup.policy",
+    "delete.retention.ms": "log.cleaner.delete.retention.ms",
     "max.message.bytes": "message.max.bytes",
+    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
+    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
     MIN_INSYNC_REPLICAS: MIN_INSYNC_REPLICAS,
     "retention.bytes": "log.retention.bytes",
     "retention.ms": "log.retention.ms",

@@ -2,7 +2,7 @@
 
 The controller validates them when a topic is created; brokers read them for their logs.
 Names and defaults are Kafka's; what Highwater does not implement is no key here, or allows only
-the value that it implements (compaction, recompression, timestamps by the broker).
+the value that it implements (recompression, timestamps by the broker).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-ConfigValue = bool | int | str
+ConfigValue = bool | int | float | str
 
 _INT_MAX = 2**31 - 1
 _LONG_MAX = 2**63 - 1
@@ -23,6 +23,7 @@ the longest choice half of that. ZooKeeper and every broker keep the text, not t
 MAX_LIST_LENGTH = 2**15 - 1
 """Characters of a list of replicas: as many as Kafka's protocol has room for in a value."""
 
+CLEANUP_POLICY = "cleanup.policy"
 LEADER_THROTTLED_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_THROTTLED_REPLICAS = "follower.replication.throttled.replicas"
 EVERY_REPLICA = "*"
@@ -36,6 +37,7 @@ class ConfigType(Enum):
     STRING = 2
     INT = 3
     LONG = 5
+    DOUBLE = 6
     LIST = 7
 
 
@@ -45,7 +47,8 @@ class BadTopicConfig(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TopicConfigKey:
-    """One configuration. Numbers lie in [minimum, maximum]; texts are one of choices."""
+    """One configuration. Numbers lie in [minimum, maximum]; a text is one of choices, a list has
+    at least one of them."""
 
     name: str
     type: ConfigType
@@ -75,19 +78,32 @@ class TopicConfigKey:
                 raise BadTopicConfig(f"{self.name}: {text!r} is neither true nor false")
             return text.strip().lower() == "true"
         if self.type in (ConfigType.STRING, ConfigType.LIST):
-            if text.strip() not in self.choices:
-                raise BadTopicConfig(
-                    f"{self.name}: {text!r} is not supported (only {', '.join(self.choices)})"
-                )
-            return text.strip()
-        if not re.fullmatch(r"\s*[+-]?[0-9]{1,20}\s*", text):
-            raise BadTopicConfig(f"{self.name}: {text!r} is not a whole number")
-        number = int(text)
+            return self._parse_choice(text)
+        number = self._parse_number(text)
         if not self.minimum <= number <= self.maximum:
             raise BadTopicConfig(
                 f"{self.name}: {number} is not in [{self.minimum}, {self.maximum}]"
             )
         return number
+
+    def _parse_choice(self, text: str) -> str:
+        """Return the text, or the list's entries, without white space, in the order of choices."""
+        is_list = self.type is ConfigType.LIST
+        entries = [each.strip() for each in text.split(",")] if is_list else [text.strip()]
+        if not set(entries) <= set(self.choices):
+            raise BadTopicConfig(
+                f"{self.name}: {text!r} is not supported (only {', '.join(self.choices)})"
+            )
+        return ",".join(each for each in self.choices if each in entries)
+
+    def _parse_number(self, text: str) -> int | float:
+        if self.type is ConfigType.DOUBLE:
+            if not re.fullmatch(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)\s*", text):
+                raise BadTopicConfig(f"{self.name}: {text!r} is not a decimal number")
+            return float(text)
+        if not re.fullmatch(r"\s*[+-]?[0-9]{1,20}\s*", text):
+            raise BadTopicConfig(f"{self.name}: {text!r} is not a whole number")
+        return int(text)
 
     def _parse_replicas(self, text: str) -> str:
         """Return the list without white space; one without entries is empty."""
@@ -102,12 +118,18 @@ class TopicConfigKey:
 
 _KEYS: tuple[TopicConfigKey, ...] = (
     TopicConfigKey(
-        "cleanup.policy", ConfigType.LIST, "delete",
-        "What happens to old segments: they are deleted.", choices=("delete",),
+        CLEANUP_POLICY, ConfigType.LIST, "delete",
+        "What happens to old segments: they are deleted, or compacted to the newest record of each "
+        "key, or both.", choices=("compact", "delete"),
     ),
     TopicConfigKey(
         "compression.type", ConfigType.STRING, "producer",
         "Batches are stored as the producer compressed them.", choices=("producer",),
+    ),
+    TopicConfigKey(
+        "delete.retention.ms", ConfigType.LONG, "86400000",
+        "How long a compacted topic keeps a record without a value, once it was the newest of its "
+        "key when the log was compacted.",
     ),
     TopicConfigKey(
         FOLLOWER_THROTTLED_REPLICAS, ConfigType.LIST, "",
@@ -138,6 +160,15 @@ _KEYS: tuple[TopicConfigKey, ...] = (
     TopicConfigKey(
         "message.timestamp.type", ConfigType.STRING, "CreateTime",
         "Whose clock a record's timestamp is of: the producer's.", choices=("CreateTime",),
+    ),
+    TopicConfigKey(
+        "min.cleanable.dirty.ratio", ConfigType.DOUBLE, "0.5",
+        "What part of a compacted topic's log must not be compacted yet for it to be, in bytes.",
+        maximum=1,
+    ),
+    TopicConfigKey(
+        "min.compaction.lag.ms", ConfigType.LONG, "0",
+        "How old a record must be at least for compaction to remove it.",
     ),
     TopicConfigKey(
         "min.insync.replicas", ConfigType.INT, "1",
@@ -174,7 +205,8 @@ TOPIC_CONFIG_KEYS: dict[str, TopicConfigKey] = {key.name: key for key in _KEYS}
 BROKER_DEFAULTS: dict[str, TopicConfigKey] = {
     key.name.replace(".", "_"): key
     for key in _KEYS
-    if key.type in (ConfigType.INT, ConfigType.LONG)
+    if key.type in (ConfigType.INT, ConfigType.LONG, ConfigType.DOUBLE)
+    or key.name == CLEANUP_POLICY
 }
 """The keys that a broker has a default of its own for, by the name of its setting."""
 

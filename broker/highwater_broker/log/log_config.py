@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 from highwater_core.check import check
 from highwater_core.topic_configs import BROKER_DEFAULTS
@@ -10,8 +11,12 @@ from highwater_core.topic_configs import BROKER_DEFAULTS
 UNLIMITED = -1
 
 
-def _default(name: str) -> int:
-    return int(BROKER_DEFAULTS[name].default)
+COMPACT, DELETE = "compact", "delete"
+
+
+def _default(name: str) -> Any:
+    key = BROKER_DEFAULTS[name]
+    return key.parse(key.default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +26,10 @@ class LogConfig:
     Invariant: each is within the bounds of its topic configuration, and knows no others.
     """
 
+    cleanup_policy: str = _default("cleanup_policy")
+    delete_retention_ms: int = _default("delete_retention_ms")
+    min_cleanable_dirty_ratio: float = _default("min_cleanable_dirty_ratio")
+    min_compaction_lag_ms: int = _default("min_compaction_lag_ms")
     segment_bytes: int = _default("segment_bytes")
     segment_ms: int = _default("segment_ms")
     retention_ms: int = _default("retention_ms")
@@ -32,8 +41,18 @@ class LogConfig:
 
     def __post_init__(self) -> None:
         for name, key in LOG_CONFIG_KEYS.items():
-            value: int = getattr(self, name)
-            check(key.minimum <= value <= key.maximum, f"{name} out of range: {value}")
+            value = getattr(self, name)
+            if not key.choices:
+                check(key.minimum <= value <= key.maximum, f"{name} out of range: {value}")
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether old segments are compacted to the newest record of each key."""
+        return COMPACT in self.cleanup_policy
+
+    @property
+    def deletes_old_segments(self) -> bool:
+        return DELETE in self.cleanup_policy
 
 
 LOG_CONFIG_KEYS = {field.name: BROKER_DEFAULTS[field.name] for field in fields(LogConfig)}

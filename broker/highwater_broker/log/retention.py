@@ -62,7 +62,10 @@ def count_deletable(
     """Return how many of the oldest segments may go, by age or because the log is too large.
 
     Only segments wholly below the high watermark, and never the last one, which takes appends.
+    None where the policy is to compact them, and that alone.
     """
+    if not config.deletes_old_segments:
+        return 0
     excess_bytes = sum(segment.size_bytes for segment in segments) - config.retention_bytes
     count = 0
     for segment, next_segment in pairwise(segments):

@@ -29,6 +29,7 @@ from highwater_core.topic_configs import (
 from highwater_core.znodes import TopicConfigZnode, encode, topic_config_path
 
 DEFAULTS = BrokerSettings(node_id=0)
+NUMBERS = {name: key for name, key in BROKER_DEFAULTS.items() if not key.choices}
 POLITE = (
     ErrorCode.MESSAGE_TOO_LARGE,
     ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -115,7 +116,7 @@ def test_a_log_works_at_all_bounds_at_once(
     bound: str, new_machine: Callable[..., Any], tools: Any
 ) -> None:
     machine = new_machine()
-    config = {key.name: str(getattr(key, bound)) for key in BROKER_DEFAULTS.values()}
+    config = {key.name: str(getattr(key, bound)) for key in NUMBERS.values()}
     machine.config = log_config(machine, config)
     use(machine, tools)
 
@@ -130,10 +131,10 @@ def test_no_batch_is_small_enough_for_a_topic_that_takes_none(
     assert refused.value.error is ErrorCode.MESSAGE_TOO_LARGE
 
 
-@pytest.mark.parametrize("setting", BROKER_DEFAULTS)
+@pytest.mark.parametrize("setting", NUMBERS)
 def test_a_brokers_defaults_have_the_bounds_of_the_topics_configuration(setting: str) -> None:
     key = BROKER_DEFAULTS[setting]
-    assert getattr(DEFAULTS, setting) == int(key.default)
+    assert getattr(DEFAULTS, setting) == key.parse(key.default)
     for value in (key.minimum, key.maximum):
         of_broker = BrokerSettings(node_id=0, **{setting: value})  # type: ignore[arg-type]
         LogConfig(**{name: getattr(of_broker, name) for name in LOG_CONFIG_KEYS})
@@ -146,10 +147,21 @@ def test_every_number_is_a_brokers_default_too() -> None:
     numbers_of_topics = [
         key.name.replace(".", "_")
         for key in TOPIC_CONFIG_KEYS.values()
-        if key.type in (ConfigType.INT, ConfigType.LONG)
+        if key.type in (ConfigType.INT, ConfigType.LONG, ConfigType.DOUBLE)
     ]
-    assert list(BROKER_DEFAULTS) == numbers_of_topics
-    assert {*LOG_CONFIG_KEYS, "min_insync_replicas"} == set(numbers_of_topics)
+    assert list(NUMBERS) == numbers_of_topics
+    assert {*LOG_CONFIG_KEYS, "min_insync_replicas"} == {*numbers_of_topics, "cleanup_policy"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "is_compacted", "deletes"),
+    [("delete", False, True), ("compact", True, False), (" delete , compact", True, True)],
+)
+def test_a_topic_is_compacted_or_has_old_segments_deleted_or_both(
+    policy: str, is_compacted: bool, deletes: bool, new_machine: Any
+) -> None:
+    config = log_config(new_machine(), {"cleanup.policy": policy})
+    assert (config.is_compacted, config.deletes_old_segments) == (is_compacted, deletes)
 
 
 def test_a_topic_cannot_have_its_indexes_fill_the_memory(new_machine: Any) -> None:

@@ -106,6 +106,7 @@ THROTTLED = "leader.replication.throttled.replicas"
         (THROTTLED, [(APPEND, "0:1,0:2"), (SUBTRACT, "0:1,7:7")], "0:2"),
         (THROTTLED, [(SUBTRACT, "0:1")], ""),
         ("cleanup.policy", [(APPEND, "delete")], "delete"),
+        ("cleanup.policy", [(APPEND, "compact")], "delete,compact"),
     ],
 )
 def test_a_list_gains_and_loses_entries(led, name, changes, value):
@@ -119,7 +120,7 @@ def test_a_list_gains_and_loses_entries(led, name, changes, value):
     ("name", "operation", "text"),
     [
         ("cleanup.policy", SUBTRACT, "delete"),
-        ("cleanup.policy", APPEND, "compact"),
+        ("cleanup.policy", APPEND, "squeeze"),
         ("no.such", APPEND, "x"),
         (THROTTLED, APPEND, "x"),
     ],

@@ -25,6 +25,8 @@ CRC_START = 21
 
 MAGIC = 2
 COMPRESSION_MASK = 0x07
+HAS_DELETE_HORIZON = 0x40
+"""The base timestamp says until when records without a value are kept (KIP-534)."""
 NO_PRODUCER_ID = -1
 NO_PRODUCER = (NO_PRODUCER_ID, -1, -1)
 MAX_INT32 = 2**31 - 1
@@ -35,6 +37,7 @@ STAMP = struct.Struct(">qii")
 """The first 16 bytes: base offset, batch length, leader epoch."""
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _CHECKED = struct.Struct(">hiqqqhii")
+_HEADER_FIELDS_BEFORE_CHECKED = 5
 
 
 class BadBatch(Exception):
@@ -75,17 +78,24 @@ class BatchHeader(NamedTuple):
 
     @property
     def newest_timestamp(self) -> int:
-        """The largest timestamp that the header tells of.
+        """The largest timestamp of records that the header tells of.
 
         Some clients leave max_timestamp unset (Sarama until 2025); their batches count with
         their first record's. A Kafka broker sets it anew from the records.
         """
+        if self.attributes & HAS_DELETE_HORIZON:
+            return self.max_timestamp
         return max(self.base_timestamp, self.max_timestamp)
 
     @property
     def has_producer_id(self) -> bool:
         """Whether an idempotent producer sent it: then it has an epoch and a sequence, too."""
         return self.producer_id >= 0
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """Until when records without a value are kept, None while nobody has decided that."""
+        return self.base_timestamp if self.attributes & HAS_DELETE_HORIZON else None
 
     @property
     def is_compressed(self) -> bool:
@@ -198,13 +208,30 @@ def build_batch(
         for delta, (key, value, timestamp) in enumerate(records)
     )
     max_timestamp = max(timestamp for _, _, timestamp in records)
-    checked = (
-        _CHECKED.pack(0, len(records) - 1, base_timestamp, max_timestamp, *producer, len(records))
-        + body
+    header = BatchHeader(
+        base_offset=base_offset,
+        batch_length=0,
+        leader_epoch=leader_epoch,
+        magic=MAGIC,
+        crc=0,
+        attributes=0,
+        last_offset_delta=len(records) - 1,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        base_sequence=producer[2],
+        record_count=len(records),
     )
+    return encode_batch(header, body)
+
+
+def encode_batch(header: BatchHeader, records: bytes) -> bytes:
+    """Return the batch of the header and these records, as they are; length and CRC are theirs."""
+    checked = _CHECKED.pack(*header[_HEADER_FIELDS_BEFORE_CHECKED:]) + records
     length = CRC_START - LENGTH_END + len(checked)
-    crc = crc32c(checked)
-    return STAMP.pack(base_offset, length, leader_epoch) + struct.pack(">bI", MAGIC, crc) + checked
+    stamped = STAMP.pack(header.base_offset, length, header.leader_epoch)
+    return stamped + struct.pack(">bI", MAGIC, crc32c(checked)) + checked
 
 
 def decode_records(batch: Buffer) -> list[Record]:
@@ -237,14 +264,14 @@ def _encode_record(
     offset_delta: int, timestamp_delta: int, key: bytes | None, value: bytes | None
 ) -> bytes:
     body = bytearray(1)
-    _put_varint(body, timestamp_delta)
-    _put_varint(body, offset_delta)
+    put_varint(body, timestamp_delta)
+    put_varint(body, offset_delta)
     for part in (key, value):
-        _put_varint(body, -1 if part is None else len(part))
+        put_varint(body, -1 if part is None else len(part))
         body += part or b""
-    _put_varint(body, 0)
+    put_varint(body, 0)
     record = bytearray()
-    _put_varint(record, len(body))
+    put_varint(record, len(body))
     return bytes(record + body)
 
 
@@ -271,7 +298,8 @@ def _nullable_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
     return data[position : position + length], position + length
 
 
-def _put_varint(out: bytearray, value: int) -> None:
+def put_varint(out: bytearray, value: int) -> None:
+    """Add a zigzag varint, as records have them."""
     unsigned = value << 1 if value >= 0 else (-value << 1) - 1
     while unsigned > 0x7F:
         out.append(unsigned & 0x7F | 0x80)

@@ -1,0 +1,144 @@
+"""Batches with fewer records than they were written with: what compaction makes of them.
+
+A record stays as its producer encoded it, headers and all; a batch keeps its offsets, from the base
+to the last, whatever is left in it. Does no I/O.
+Source: Kafka protocol guide, "Record Batch"; KIP-534 (delete horizon); Kafka's
+MemoryRecords.filterTo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from highwater_core.errors import ErrorCode
+from highwater_wire.kafka.compression import packed, unpacked
+from highwater_wire.kafka.record_batch import (
+    COMPRESSION_MASK,
+    HAS_DELETE_HORIZON,
+    HEADER_BYTES,
+    MAGIC,
+    NO_PRODUCER_ID,
+    BadBatch,
+    BatchHeader,
+    encode_batch,
+    is_int64,
+    put_varint,
+    read_varint,
+)
+
+_LOG_APPEND_TIME = 0x08
+_NO_TIMESTAMP = -1
+_LEAST_BODY_BYTES = 6
+
+
+class StoredRecord(NamedTuple):
+    """A record as it lies in its batch: data is all of it, but for its length."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    has_value: bool
+    data: bytes
+
+
+def stored_records(header: BatchHeader, batch: bytes) -> Iterator[StoredRecord]:
+    """Yield the records of a batch, in whichever codec.
+
+    Raises:
+        BadBatch: CORRUPT_MESSAGE, or UNSUPPORTED_COMPRESSION_TYPE.
+    """
+    data = unpacked(header.attributes, bytes(batch[HEADER_BYTES : header.size_bytes]))
+    position = 0
+    try:
+        for _ in range(header.record_count):
+            length, start = read_varint(data, position)
+            position = start + length
+            if length < _LEAST_BODY_BYTES or position > len(data):
+                raise BadBatch(ErrorCode.CORRUPT_MESSAGE, f"a record of {length} bytes")
+            yield _stored_record(header, data[start:position])
+    except IndexError:
+        raise BadBatch(ErrorCode.CORRUPT_MESSAGE, "a record ends too early") from None
+    if position != len(data):
+        raise BadBatch(ErrorCode.CORRUPT_MESSAGE, f"{len(data) - position} bytes after the records")
+
+
+def _stored_record(header: BatchHeader, data: bytes) -> StoredRecord:
+    timestamp_delta, at = read_varint(data, 1)
+    offset_delta, at = read_varint(data, at)
+    timestamp = header.base_timestamp + timestamp_delta
+    if not 0 <= offset_delta <= header.last_offset_delta or not is_int64(timestamp):
+        raise BadBatch(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"a record of offset delta {offset_delta}, timestamp delta {timestamp_delta}",
+        )
+    key_length, at = read_varint(data, at)
+    key = None if key_length < 0 else data[at : at + key_length]
+    at += max(0, key_length)
+    value_length, at = read_varint(data, at)
+    if at + max(0, value_length) >= len(data):  # the number of headers, at least, follows
+        raise BadBatch(ErrorCode.CORRUPT_MESSAGE, f"a value of {value_length} bytes")
+    return StoredRecord(header.base_offset + offset_delta, timestamp, key, value_length >= 0, data)
+
+
+def compacted(
+    header: BatchHeader, kept: Sequence[StoredRecord], delete_horizon_ms: int | None
+) -> bytes:
+    """Return the batch with these records alone, none or more of its own, in its own codec.
+
+    delete_horizon_ms: until when those without a value are kept, None where there is none of them.
+    """
+    base_timestamp = header.base_timestamp
+    if delete_horizon_ms is not None:
+        base_timestamp = delete_horizon_ms
+    elif header.delete_horizon_ms is not None:
+        base_timestamp = header.max_timestamp
+    is_moved = base_timestamp != header.base_timestamp
+    body = bytearray()
+    for record in kept:
+        data = _moved(record, base_timestamp) if is_moved else record.data
+        put_varint(body, len(data))
+        body += data
+    max_timestamp = header.max_timestamp
+    if kept and not header.attributes & _LOG_APPEND_TIME:
+        max_timestamp = max(record.timestamp for record in kept)
+    attributes = header.attributes & ~HAS_DELETE_HORIZON
+    if not kept:
+        attributes &= ~COMPRESSION_MASK
+    if delete_horizon_ms is not None:
+        attributes |= HAS_DELETE_HORIZON
+    after = header._replace(
+        attributes=attributes,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        record_count=len(kept),
+    )
+    return encode_batch(after, packed(attributes, bytes(body)))
+
+
+def _moved(record: StoredRecord, base_timestamp: int) -> bytes:
+    """Return the record's data once its timestamp counts from there."""
+    _, end = read_varint(record.data, 1)
+    moved = bytearray(record.data[:1])
+    put_varint(moved, record.timestamp - base_timestamp)
+    return bytes(moved + record.data[end:])
+
+
+def empty_batch(base_offset: int, last_offset: int, leader_epoch: int) -> bytes:
+    """Return a batch without records, which stands for those offsets."""
+    header = BatchHeader(
+        base_offset=base_offset,
+        batch_length=0,
+        leader_epoch=leader_epoch,
+        magic=MAGIC,
+        crc=0,
+        attributes=0,
+        last_offset_delta=last_offset - base_offset,
+        base_timestamp=_NO_TIMESTAMP,
+        max_timestamp=_NO_TIMESTAMP,
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=-1,
+        base_sequence=-1,
+        record_count=0,
+    )
+    return encode_batch(header, b"")
