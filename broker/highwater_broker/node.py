@@ -22,6 +22,7 @@ from highwater_broker.kafka_api.dispatcher import KafkaApi
 from highwater_broker.kafka_api.seams import KafkaApiSettings, OffsetsTopicSettings
 from highwater_broker.log.storage_identity import StorageIdentity
 from highwater_broker.log.subfolder import Subfolder
+from highwater_broker.log_cleaner import LogCleaner
 from highwater_broker.log_folder_announcer import LogFolderAnnouncer
 from highwater_broker.log_folder_health import LogFolderHealth
 from highwater_broker.log_folders import LogFolders
@@ -113,6 +114,7 @@ class BrokerNode:
         self._checkpointer = Checkpointer(
             settings, self._toggles, runtime, trace, self._logs, self._replicas, points
         )
+        self._cleaner = LogCleaner(settings, runtime, trace, self._logs, self._replicas)
         self._control = ControlRequests(
             runtime, self._registration.registered, self._replicas, self.snapshot, points
         )
@@ -264,6 +266,7 @@ class BrokerNode:
             self._scope.spawn("LogFolderHealth", health.run())
         self._scope.spawn("LogFolderAnnouncer", self._announcer.run())
         self._checkpointer.start(self._scope)
+        self._scope.spawn("LogCleaner", self._cleaner.run())
         await self._stop_requested.wait()
         await self._shut_down()
         self._ports.trace.emit(EventKind.NODE_STOPPED, reason="requested")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from highwater_broker.log.checkpoints import (
     CLEAN_SHUTDOWN_MARKER,
+    CLEANER_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
@@ -65,7 +66,7 @@ MayGoOn = Callable[[int], Awaitable[bool]]
 
 
 class ReplicaLogs:
-    """Opens and closes logs; the three checkpoint files belong to it too."""
+    """Opens and closes logs; the four checkpoint files belong to it too."""
 
     def __init__(
         self,
@@ -105,6 +106,7 @@ class ReplicaLogs:
         self.high_watermarks = OffsetCheckpoint(files, HIGH_WATERMARK_CHECKPOINT)
         self.recovery_points = OffsetCheckpoint(files, RECOVERY_POINT_CHECKPOINT)
         self.log_starts = OffsetCheckpoint(files, LOG_START_CHECKPOINT)
+        self.cleaned_to = OffsetCheckpoint(files, CLEANER_CHECKPOINT)
         self._unopened: dict[TopicPartition, None] = {}
         """Logs that the disk refused to open at the start, until a replica has them."""
 
@@ -134,7 +136,7 @@ class ReplicaLogs:
         clean_shutdown = await take_clean_shutdown_marker(self._files)
         for folder in list_deleted_folders(self._files):
             self._remove_folder(folder)
-        for checkpoint in (self.high_watermarks, self.recovery_points, self.log_starts):
+        for checkpoint in self._checkpoints:
             self._read(checkpoint)
         hosted: list[HostedLog] = []
         for key in list_partitions(self._files):
@@ -201,6 +203,10 @@ class ReplicaLogs:
         recovery_point = self.recovery_points.offset_of(key) or NO_ENTRY
         must_checkpoint = recovery_point > log.recovery_point or not self._checkpoints_are_durable
         return HostedLog(key, log, high_watermark, topic_id, must_checkpoint)
+
+    @property
+    def _checkpoints(self) -> tuple[OffsetCheckpoint, ...]:
+        return self.high_watermarks, self.recovery_points, self.log_starts, self.cleaned_to
 
     def _read(self, checkpoint: OffsetCheckpoint) -> None:
         found = checkpoint.read()
@@ -276,7 +282,7 @@ class ReplicaLogs:
             LogRefused: the disk refused.
         """
         absent = [key for key in keys if not self._files.exists(partition_folder(key))]
-        for checkpoint in (self.high_watermarks, self.recovery_points, self.log_starts):
+        for checkpoint in self._checkpoints:
             await checkpoint.forget(absent)
 
     async def _has_told_loss(self) -> bool:

@@ -70,6 +70,9 @@ class EventKind(StrEnum):
     PRODUCE_REPEATED = "produce_repeated"  # offset: base [end_offset] it was there already
     LOG_TRUNCATED = "log_truncated"  # offset: new log end [from_offset, high_watermark, reason]
     LOG_START_MOVED = "log_start_moved"  # offset: new log start
+    # offset: where its newest segment now ends [base_offset, dirty_end, high_watermark,
+    # removed_records, size_bytes_before, size_bytes]
+    LOG_COMPACTED = "log_compacted"
     HIGH_WATERMARK_ADVANCED = "high_watermark_advanced"  # offset; [isr, log_end_offset]
     ISR_CHANGE_PROPOSED = "isr_change_proposed"  # [isr, reason]
     ISR_CHANGED = "isr_changed"  # [isr, partition_epoch] as the leader adopted it

@@ -10,6 +10,8 @@ from highwater_broker.log.segment_index import MAX_RELATIVE_OFFSET
 from highwater_broker.logic.epoch_cache import EpochCache
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import LeaderEpoch, Offset
+from highwater_core.ports import Buffer
+from highwater_wire.kafka.compacted_batch import empty_batch
 from highwater_wire.kafka.record_batch import Batch, BatchHeader
 
 PlacedBatch = tuple[int, int, int, int]
@@ -102,3 +104,16 @@ def parts_of(
             parts[-1].sequenced.append(header)
         next_offset = Offset(last_offset + 1)
     return parts
+
+
+def without_held(batch: Batch, log_end_offset: int) -> Buffer:
+    """Return the batch, less the offsets below the log's end if it is without records.
+
+    The leader's log may be compacted where its follower's is not: one batch then stands for
+    offsets on both sides of the follower's end.
+    """
+    header = batch.header
+    is_across = header.base_offset < log_end_offset <= header.last_offset
+    if header.record_count or not is_across:
+        return batch.data
+    return empty_batch(log_end_offset, header.last_offset, header.leader_epoch)

@@ -25,6 +25,7 @@ from highwater_wire.kafka.record_batch import MAX_INT64
 HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
+CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
 PARTITION_METADATA = "partition.metadata"
 BROKER_IDENTITY = "meta.properties"

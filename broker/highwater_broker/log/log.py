@@ -7,12 +7,10 @@ disk. The log knows nothing of roles or the high watermark; whoever calls it doe
 from __future__ import annotations
 
 import sys
-from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import suppress
-from operator import attrgetter
 
-from highwater_broker.log.append_part import AppendPart, AppendResult, parts_of
+from highwater_broker.log.append_part import AppendPart, AppendResult, parts_of, without_held
 from highwater_broker.log.epoch_file import EpochFile
 from highwater_broker.log.folders import DELETE_SUFFIX, STRAY_SUFFIX, rename_aside
 from highwater_broker.log.log_config import LogConfig
@@ -24,6 +22,7 @@ from highwater_broker.log.refusing import refused_by_disk, refusing
 from highwater_broker.log.retention import count_deletable, must_roll
 from highwater_broker.log.retired_segments import RetiredSegments, remove_newest
 from highwater_broker.log.segment import UNSYNCED_OPEN, Segment, SegmentGone
+from highwater_broker.log.segment_list import SegmentList
 from highwater_broker.log.syncing import SyncFailed, synced
 from highwater_broker.log.time_lookup import FoundOffset, Steps, look_up_timestamp
 from highwater_broker.logic.epoch_cache import EpochCache
@@ -32,8 +31,6 @@ from highwater_core.errors import ErrorCode
 from highwater_core.ids import LeaderEpoch, Offset
 from highwater_core.ports import Buffer, FileSystem
 from highwater_wire.kafka.record_batch import MAX_INT64
-
-_BASE_OFFSET = attrgetter("base_offset")
 
 
 class Log:
@@ -52,7 +49,7 @@ class Log:
         """
         log = cls(recovery.files, recovery.folder, recovery.config)
         log.epoch_cache = recovery.carry_out(log._epoch_file)
-        log._segments = recovery.segments
+        log._segments += recovery.segments
         log.producers.open(recovery.segments, recovery.recovery_point)
         recovery.repairs += log.producers.problems
         report = recovery.report()
@@ -76,15 +73,23 @@ class Log:
         self.producers = LogProducers(files, folder)
         self._files = files
         self._epoch_file = EpochFile(files, folder)
-        self._segments: list[Segment] = []
-        self._read_last: Segment | None = None
-        """The one older segment whose file is kept open: its reader comes back."""
+        self._segments = SegmentList(files, folder)
         self._retired = RetiredSegments()
         self._truncations = 0
         self._name_changes = 1
         self._synced_name_changes = 0
         self._sync_failed = False
         self._is_closed = False
+
+    @property
+    def segments(self) -> SegmentList:
+        """Its segments, for whoever compacts them."""
+        return self._segments
+
+    @property
+    def truncation_count(self) -> int:
+        """How often it was cut or begun anew."""
+        return self._truncations
 
     @property
     def size_bytes(self) -> int:
@@ -128,6 +133,8 @@ class Log:
     ) -> AppendResult:
         """Append a leader's batches as they are; they must continue the log without a gap.
 
+        A compacted log has none: a batch without records stands for those that are gone. Of the
+        first one no more is appended than lies beyond the log's end.
         The epochs in them go into the epoch cache. Of what a leader asks of a producer nothing
         is asked: the leader accepted them. From the first batch above highest_epoch on nothing is
         appended; the result's size_bytes says how far it came (KAFKA-18723). now_ms is wall clock
@@ -139,8 +146,13 @@ class Log:
                 KAFKA_STORAGE_ERROR: the first ones may have been.
         """
         base_offset, epochs = self.log_end_offset, self.epoch_cache
+        batches = split_batches(records)
+        if batches and batches[0].header.base_offset < base_offset:
+            first = without_held(batches[0], base_offset)
+            records = bytes(first) + bytes(memoryview(records)[len(batches[0].data) :])
+            batches = split_batches(records)
         rest = memoryview(records)
-        for part in parts_of(split_batches(rest), base_offset, epochs, highest_epoch):
+        for part in parts_of(batches, base_offset, epochs, highest_epoch):
             self._append(part, [rest[: part.size_bytes]], now_ms)
             rest = rest[part.size_bytes :]
         size_bytes = len(records) - len(rest)
@@ -228,8 +240,8 @@ class Log:
         segment = self._segments[-1]
         try:
             if start_offset < segment.base_offset:
-                segment = self._segment_of(start_offset)
-                self._keep_open(segment)
+                segment = self._segments.of(start_offset)
+                self._segments.keep_open(segment)
             start, base_offset = segment.locate(start_offset)
             end = segment.position_of(upper_bound_offset)
             if end - start > max_bytes:
@@ -243,12 +255,6 @@ class Log:
         except (OSError, StopIteration) as error:
             raise refused_by_disk(self.folder, error) from error
 
-    def _keep_open(self, segment: Segment) -> None:
-        last, self._read_last = self._read_last, segment
-        if last and last not in (segment, *self._segments[-UNSYNCED_OPEN - 1 :]):
-            last.rest()
-        segment.keep_open()
-
     def look_up_timestamp(self, timestamp: int) -> Steps[FoundOffset | None]:
         """Return the first record that is not older than the timestamp (ms), or None.
 
@@ -261,14 +267,11 @@ class Log:
             segments, start_offset = tuple(self._segments), self.log_start_offset
             try:
                 return (yield from look_up_timestamp(segments, timestamp, start_offset))
-            except SegmentGone as gone:  # retention was quicker: look through what it left
-                if self._is_closed or start_offset == self.log_start_offset:
+            except SegmentGone as gone:  # retention or compaction was quicker: look at what is left
+                if self._is_closed or set(segments) <= set(self._segments):
                     raise refused_by_disk(self.folder, gone) from gone
             except OSError as error:
                 raise refused_by_disk(self.folder, error) from error
-
-    def _segment_of(self, offset: int) -> Segment:
-        return self._segments[bisect_right(self._segments, offset, key=_BASE_OFFSET) - 1]
 
     # ------------------------------------------------------------ cutting
 
@@ -294,8 +297,8 @@ class Log:
         self._name_changes += 1
         try:
             self.producers.cut(offset)
-            count = bisect_right(self._segments, offset, key=_BASE_OFFSET)
-            remove_newest(self._segments, down_to=count)
+            self._segments.remove_replaced()
+            remove_newest(self._segments, down_to=self._segments.count_from(offset))
             self._segments[-1].truncate_to(offset)
         except OSError as error:
             raise refused_by_disk(self.folder, error) from error
@@ -313,6 +316,7 @@ class Log:
             LogRefused: KAFKA_STORAGE_ERROR; the log is as it was, or done but for old files.
         """
         with refusing(self.folder):
+            self._segments.remove_replaced()
             held = [*self._retired.take_all(), *self._segments]
             start = next((each for each in held if each.base_offset == offset), None)
             if start is None:
@@ -322,7 +326,7 @@ class Log:
         self._truncations += 1
         self._name_changes += 1
         removed = [segment for segment in held if segment is not start]
-        self._segments = [start]
+        self._segments[:] = [start]
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
         self._set_epochs(EpochCache())
         with refusing(self.folder):
@@ -450,8 +454,7 @@ class Log:
         self._is_closed = True
         self._retired.take_all()
         self.producers.let_go()
-        segments, self._segments = self._segments, []
-        return segments
+        return self._segments.take_all()
 
     def delete(self) -> None:
         """Close the log and remove its folder.

@@ -9,6 +9,7 @@ from highwater_broker.log.log_config import LogConfig
 from highwater_core.errors import ErrorCode
 from highwater_core.ports import Buffer
 from highwater_wire.kafka import record_batch as wire
+from highwater_wire.kafka.compacted_batch import stored_records
 from highwater_wire.kafka.record_batch import (
     COMPRESSION_MASK,
     HEADER_BYTES,
@@ -94,7 +95,8 @@ def take_produced(records: Buffer, config: LogConfig, now_ms: int) -> Batch:
     """Return the one batch that a client's records are, checked; now_ms is wall clock time.
 
     Source: Kafka's ProduceRequest.validateRecords and LogValidator. What the batch's records say
-    of themselves is believed, as far as the header bounds it (deviation: Kafka decodes them).
+    of themselves is believed, as far as the header bounds it (deviation: Kafka decodes them). Those
+    of a compacted topic are decoded: each must have a key.
 
     Raises:
         LogRefused: see LogRefused.
@@ -120,6 +122,8 @@ def take_produced(records: Buffer, config: LogConfig, now_ms: int) -> Batch:
     _check_counts(header)
     _check_attributes(header)
     _check_timestamps(header, config, now_ms)
+    if config.is_compacted:
+        _check_keys(header, records)
     return Batch(header, view)
 
 
@@ -155,6 +159,17 @@ def _check_attributes(header: BatchHeader) -> None:
             ErrorCode.INVALID_RECORD,
             "producer id {}, producer epoch {}, base sequence {}".format(*numbers),
         )
+
+
+def _check_keys(header: BatchHeader, batch: Buffer) -> None:
+    """Refuse records without a key, and batches that compaction could not read."""
+    try:
+        for record in stored_records(header, bytes(batch)):
+            if record.key is None:
+                what = f"record {record.offset} has no key, and the topic is compacted"
+                raise LogRefused(ErrorCode.INVALID_RECORD, what)
+    except BadBatch as bad:
+        raise LogRefused(bad.error, str(bad)) from bad
 
 
 def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> None:

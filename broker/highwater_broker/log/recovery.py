@@ -2,6 +2,8 @@
 
 After an unclean stop every batch from the recovery point on is checked, and what is torn or
 corrupt is cut with all that follows it. After a clean stop only the last few headers are read.
+What compaction left undone is undone or completed: segments that were to take others' place are
+removed, and so are segments that lie within the one before them.
 Repairs: an index or epoch file that is missing or corrupt is rebuilt from the segments; segments
 that do not continue the log (a missing one before them, a cut) are set aside as `.detached`,
 since a log must be a prefix of what its leader has. Segments wholly below the log's start, which
@@ -18,15 +20,13 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from highwater_broker.log.batch_reader import SCAN_CHUNK_BYTES
 from highwater_broker.log.checkpoints import TEMPORARY_SUFFIX, CorruptCheckpoint
+from highwater_broker.log.cleaned_segment import CLEANED_SUFFIX
 from highwater_broker.log.epoch_file import EpochFile
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import LogRefused, TornBatch
-from highwater_broker.log.segment import (
-    LOG_SUFFIX,
-    SCAN_CHUNK_BYTES,
-    Segment,
-)
+from highwater_broker.log.segment import LOG_SUFFIX, Segment
 from highwater_broker.log.segment_index import CorruptIndex
 from highwater_broker.log.unfinished_append import LONGEST_BYTES, is_unfinished_append
 from highwater_broker.logic.epoch_cache import EpochCache
@@ -185,6 +185,9 @@ class Recovery:
             self._to_remove[-1].rest()
         for number, base_offset in enumerate(found):
             expected = self.segments[-1].next_offset if self.segments else base_offset
+            if base_offset < expected and expected in found[number:]:
+                self._to_remove.append(self._new_segment(base_offset))
+                continue  # a compacted segment has taken its place
             if base_offset != expected:
                 self._detach(
                     found[number:], f"segment {base_offset} where {expected} is the next offset"
@@ -247,7 +250,7 @@ class Recovery:
                 found.append(int(match[1]))
             elif name.endswith(LOG_SUFFIX):
                 self.repairs.append(f"{name} is no segment's name: ignored")
-            elif name.endswith(TEMPORARY_SUFFIX):
+            elif name.endswith((TEMPORARY_SUFFIX, CLEANED_SUFFIX)):
                 self.files.remove(f"{self.folder}/{name}")
         return found
 

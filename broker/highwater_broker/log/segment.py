@@ -12,14 +12,10 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from weakref import ref
 
-from crc32c import crc32c
-
+from highwater_broker.log.batch_reader import HOP_CHUNK_BYTES, read_batches
 from highwater_broker.log.open_file import OpenFile, SegmentRecords
 from highwater_broker.log.record_batch import (
     NO_TIMESTAMP,
-    LogRefused,
-    TornBatch,
-    check_framing,
 )
 from highwater_broker.log.segment_index import (
     CorruptIndex,
@@ -28,10 +24,8 @@ from highwater_broker.log.segment_index import (
     TimeIndex,
 )
 from highwater_broker.log.syncing import synced
-from highwater_core.errors import ErrorCode
-from highwater_core.ports import Buffer, File, FileSystem
+from highwater_core.ports import Buffer, FileSystem
 from highwater_wire.kafka.record_batch import (
-    CRC_START,
     HEADER_BYTES,
     MAGIC,
     BatchHeader,
@@ -47,8 +41,6 @@ bytes hold."""
 
 UNSYNCED_OPEN = 3
 """So many segments of a log before the newest stay open until they are synced."""
-HOP_CHUNK_BYTES = 4096
-SCAN_CHUNK_BYTES = 4 << 20
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
@@ -58,51 +50,6 @@ DETACHED_SUFFIX = ".detached"
 
 def segment_path(folder: str, base_offset: int, suffix: str) -> str:
     return f"{folder}/{base_offset:020d}{suffix}"
-
-
-def read_batches(
-    file: File,
-    position: int,
-    end: int,
-    *,
-    check_crc: bool,
-    chunk_bytes: int = HOP_CHUNK_BYTES,
-    next_offset: int | None = None,
-) -> Iterator[tuple[int, BatchHeader]]:
-    """Yield position and header of each whole batch in [position, end).
-
-    next_offset: where the first must begin, and each other where the one before it ends.
-
-    Raises:
-        LogRefused: CORRUPT_MESSAGE or UNSUPPORTED_FOR_MESSAGE_FORMAT at the first bad batch.
-    """
-    chunk, chunk_start = memoryview(b""), position
-    while position < end:
-        at = position - chunk_start
-        if at + HEADER_BYTES > len(chunk):
-            chunk, chunk_start = memoryview(file.pread(position, chunk_bytes)), position
-            at = 0
-            if len(chunk) < HEADER_BYTES:
-                raise TornBatch(ErrorCode.CORRUPT_MESSAGE, f"header cut short at {position}")
-        header = parse_header(chunk, at)
-        check_framing(header)
-        size_bytes = header.size_bytes
-        if position + size_bytes > end:
-            raise TornBatch(ErrorCode.CORRUPT_MESSAGE, f"batch cut short at {position}")
-        if check_crc:
-            if at + size_bytes > len(chunk):
-                length = max(chunk_bytes, size_bytes)
-                chunk, chunk_start = memoryview(file.pread(position, length)), position
-                at = 0
-            if crc32c(chunk[at + CRC_START : at + size_bytes]) != header.crc:
-                raise LogRefused(ErrorCode.CORRUPT_MESSAGE, f"CRC-32C does not match at {position}")
-        if next_offset is not None:
-            if header.base_offset != next_offset:
-                what = f"offset {header.base_offset} where {next_offset} belongs, at {position}"
-                raise LogRefused(ErrorCode.CORRUPT_MESSAGE, what)
-            next_offset = header.last_offset + 1
-        yield position, header
-        position += size_bytes
 
 
 class SegmentGone(OSError):
@@ -118,7 +65,12 @@ class Segment:
     """
 
     def __init__(
-        self, files: FileSystem, folder: str, base_offset: int, index_interval_bytes: int
+        self,
+        files: FileSystem,
+        folder: str,
+        base_offset: int,
+        index_interval_bytes: int,
+        suffix: str = LOG_SUFFIX,
     ) -> None:
         self.base_offset = base_offset
         self.next_offset = base_offset
@@ -132,7 +84,7 @@ class Segment:
         self._files = files
         self._folder = folder
         self._index_interval_bytes = min(index_interval_bytes, MAX_INDEX_INTERVAL_BYTES)
-        self._path = segment_path(folder, base_offset, LOG_SUFFIX)
+        self._path = segment_path(folder, base_offset, suffix)
         self._kept_open: OpenFile | None = OpenFile(files.open(self._path))
         self._last_opened = ref(self._kept_open)
         self._max_timestamp_offset = base_offset

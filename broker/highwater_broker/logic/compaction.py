@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from highwater_core.ids import Offset
 

@@ -1,0 +1,241 @@
+"""Compacts segments, in steps: notes the newest offset of each key, then writes what stays.
+
+A compacted log has no gaps. Batches that are wholly gone are replaced by one without records that
+stands for their offsets, so that a log still shows whether anything else is missing; a follower is
+sent it like any other. What stays of a batch keeps the batch's offsets, epoch and producer.
+Each step reads or writes little and yields how many bytes that was: between two of them whoever
+runs this may do other things, and the log may be appended to. Once it is truncated or loses these
+segments, nobody may go on.
+Source: Kafka's Cleaner.buildOffsetMap and cleanInto. Deviation: Kafka leaves gaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from highwater_broker.log.cleaned_segment import CleanedSegment
+from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.log.segment import Segment
+from highwater_broker.logic.compaction import DirtyPart, NewestOffsets, stays
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import Offset
+from highwater_wire.kafka.compacted_batch import (
+    StoredRecord,
+    compacted,
+    empty_batch,
+    stored_records,
+)
+from highwater_wire.kafka.record_batch import (
+    MAX_INT64,
+    NO_PRODUCER_ID,
+    BadBatch,
+    BatchHeader,
+    check_crc,
+)
+
+RECORDS_PER_STEP = 500
+HEADERS_PER_STEP = 250
+
+T = TypeVar("T")
+Work = Generator[int, None, T]
+"""Work in steps, each of which ends with a yield of the bytes it took; the last one returns."""
+
+NewSegment = Callable[[int], CleanedSegment]
+"""Begins the segment that is to begin at the offset."""
+
+
+@dataclass(slots=True)
+class Notes:
+    """What a pass knows of the log below end_offset, the first offset that is still dirty."""
+
+    newest: NewestOffsets
+    end_offset: Offset
+    last_of_producers: dict[int, int] = field(default_factory=dict)
+    """Where each producer's last batch begins: its sequence goes on from there."""
+
+
+@dataclass(slots=True)
+class Rewriting:
+    """What a pass goes by as it writes what stays; now_ms is wall clock time."""
+
+    notes: Notes
+    now_ms: int
+    delete_retention_ms: int
+    on_unreadable: Callable[[int, str], None]
+    """Told of each batch that cannot be read, by its base offset; it stays as it is."""
+    keeps_tombstones: bool = False
+    """Whether records without a value stay whatever their horizon: a batch that could not be read
+    may hold older ones of their keys, which would be the newest then."""
+    removed_records: int = 0
+
+    def horizon_of(self, header: BatchHeader, kept: Iterable[StoredRecord]) -> int | None:
+        """Return until when records without a value stay, None where there are none."""
+        if all(record.has_value or record.key is None for record in kept):
+            return None
+        if header.delete_horizon_ms is not None:
+            return header.delete_horizon_ms
+        return min(MAX_INT64, self.now_ms + self.delete_retention_ms)
+
+
+def take_notes(segments: Sequence[Segment], part: DirtyPart, keys_max: int) -> Work[Notes]:
+    """Return the notes of the dirty part, as far as the keys have room; at least of one batch.
+
+    Raises:
+        OSError, LogRefused: the disk refused, or what it has is not what was written.
+    """
+    notes = Notes(NewestOffsets(keys_max), part.first_dirty_offset)
+    for segment in segments:
+        if segment.base_offset >= part.end_offset:
+            break
+        for number, (position, header) in enumerate(segment.batches()):
+            if number % HEADERS_PER_STEP == HEADERS_PER_STEP - 1:
+                yield 0
+            is_dirty = header.last_offset >= part.first_dirty_offset
+            if is_dirty and notes.newest.is_full:
+                return notes
+            if header.producer_id != NO_PRODUCER_ID:
+                notes.last_of_producers[header.producer_id] = header.base_offset
+            if is_dirty:
+                yield from _note_batch(notes, segment, position, header)
+                notes.end_offset = Offset(header.last_offset + 1)
+    return notes
+
+
+def _note_batch(notes: Notes, segment: Segment, position: int, header: BatchHeader) -> Work[None]:
+    data = _whole_batch(segment, position, header)
+    with suppress(BadBatch):  # it is told of when it is written
+        records = yield from _records(header, data)
+        for number, record in enumerate(records, 1):
+            if record.key is not None:
+                notes.newest.note(record.key, record.offset)
+            if number % RECORDS_PER_STEP == 0:
+                yield 0
+    yield len(data)
+
+
+def rewrite(
+    segments: Sequence[Segment], new_segment: NewSegment, rewriting: Rewriting
+) -> Work[CleanedSegment | None]:
+    """Return what stays of the segments as one, None where that is the only one as it is.
+
+    Raises:
+        OSError, LogRefused: as above; nothing is left of it.
+    """
+    cleaned = new_segment(segments[0].base_offset)
+    is_wanted = False
+    try:
+        writer = _Writer(cleaned)
+        for segment in segments:
+            for position, header in segment.batches():
+                yield from _rewrite_batch(writer, segment, position, header, rewriting)
+        writer.write_gone()
+        is_wanted = len(segments) > 1 or writer.has_changed
+    finally:
+        if not is_wanted:
+            with suppress(OSError):  # the next start removes it
+                cleaned.discard()
+    return cleaned if is_wanted else None
+
+
+class _Writer:
+    """Writes batches one after another, and one in place of each run of those that are gone."""
+
+    def __init__(self, cleaned: CleanedSegment) -> None:
+        self._cleaned = cleaned
+        self._gone: list[BatchHeader] = []
+        """Batches of one leader epoch that follow one another."""
+        self.has_changed = False
+
+    def add(self, batch: bytes, *, is_changed: bool) -> None:
+        self.write_gone()
+        self._cleaned.add(batch)
+        self.has_changed |= is_changed
+
+    def leave_out(self, header: BatchHeader) -> None:
+        if self._gone and self._gone[-1].leader_epoch != header.leader_epoch:
+            self.write_gone()
+        self._gone.append(header)
+
+    def write_gone(self) -> None:
+        """Write what stands for the batches left out since the last one that was added."""
+        if not self._gone:
+            return
+        first, last = self._gone[0], self._gone[-1]
+        self.has_changed |= len(self._gone) > 1 or first.record_count > 0
+        self._cleaned.add(empty_batch(first.base_offset, last.last_offset, first.leader_epoch))
+        self._gone = []
+
+
+def _rewrite_batch(
+    writer: _Writer, segment: Segment, position: int, header: BatchHeader, rewriting: Rewriting
+) -> Work[None]:
+    notes = rewriting.notes
+    data = _whole_batch(segment, position, header)
+    yield len(data)
+    if header.base_offset >= notes.end_offset:
+        writer.add(data, is_changed=False)
+        return
+    try:
+        records = yield from _records(header, data)
+    except BadBatch as bad:
+        rewriting.on_unreadable(header.base_offset, str(bad))
+        rewriting.keeps_tombstones = True
+        writer.add(data, is_changed=False)
+        return
+    kept = yield from _staying(header, records, rewriting)
+    horizon_ms = rewriting.horizon_of(header, kept)
+    is_whole = len(kept) == len(records) and horizon_ms == header.delete_horizon_ms
+    is_last = notes.last_of_producers.get(header.producer_id) == header.base_offset
+    rewriting.removed_records += len(records) - len(kept)
+    if not (kept or is_last):
+        writer.leave_out(header)
+        return
+    writer.add(data if is_whole else compacted(header, kept, horizon_ms), is_changed=not is_whole)
+    yield len(data)
+
+
+def _staying(
+    header: BatchHeader, records: Sequence[StoredRecord], rewriting: Rewriting
+) -> Work[list[StoredRecord]]:
+    horizon_ms = None if rewriting.keeps_tombstones else header.delete_horizon_ms
+    kept: list[StoredRecord] = []
+    for number, record in enumerate(records, 1):
+        if stays(
+            record.key,
+            record.offset,
+            rewriting.notes.newest,
+            has_value=record.has_value,
+            delete_horizon_ms=horizon_ms,
+            now_ms=rewriting.now_ms,
+        ):
+            kept.append(record)
+        if number % RECORDS_PER_STEP == 0:
+            yield 0
+    return kept
+
+
+def _records(header: BatchHeader, data: bytes) -> Work[list[StoredRecord]]:
+    records: list[StoredRecord] = []
+    for number, record in enumerate(stored_records(header, data), 1):
+        records.append(record)
+        if number % RECORDS_PER_STEP == 0:
+            yield 0
+    return records
+
+
+def _whole_batch(segment: Segment, position: int, header: BatchHeader) -> bytes:
+    """Return the batch's bytes.
+
+    Raises:
+        OSError, LogRefused: CORRUPT_MESSAGE: the disk did not keep them.
+    """
+    data = segment.bytes_at(position, header.size_bytes)
+    try:
+        check_crc(header, data)
+    except BadBatch as bad:
+        what = f"batch at {header.base_offset}: {bad}"
+        raise LogRefused(ErrorCode.CORRUPT_MESSAGE, what) from bad
+    return data
