@@ -30,8 +30,8 @@ RECORDS_PER_STEP = 500
 CRC_BYTES_PER_STEP = 1024 * 1024
 
 CHUNK_BYTES = 16 * 1024
-RECORD_HEAD_BYTES = 21
-"""What comes before a record's offset delta, at most: two varints and the attributes."""
+RECORD_HEAD_BYTES = 31
+"""A record's length, attributes, timestamp and offset, at most: three varints and a byte."""
 
 T = TypeVar("T")
 Steps = Generator[None, None, T]
@@ -81,14 +81,15 @@ def _in_batch(
     if not header.is_compressed:
         yield from _check_crc(segment, position, header)
         try:
-            for offset, found in _timestamps(segment, position, header):
+            records = _timestamps(segment, position, header)
+            for number, (offset, found) in enumerate(records, 1):
                 if found >= timestamp and offset >= first:
                     return FoundOffset(found, Offset(offset), epoch)
-                if offset % RECORDS_PER_STEP == 0:
+                if number % RECORDS_PER_STEP == 0:
                     yield
         except (BadBatch, IndexError):
             pass  # whoever reads the batch will find out: only where it is was asked
-    return FoundOffset(header.base_timestamp, first, epoch)
+    return FoundOffset(min(header.base_timestamp, header.newest_timestamp), first, epoch)
 
 
 def _check_crc(segment: Segment, position: int, header: BatchHeader) -> Steps[None]:
@@ -116,17 +117,18 @@ def _timestamps(segment: Segment, position: int, header: BatchHeader) -> Iterato
     end = header.size_bytes
     record = HEADER_BYTES
     chunk, chunk_start = b"", record
-    for offset in range(header.base_offset, header.base_offset + header.record_count):
+    for _ in range(header.record_count):
         chunk_end = chunk_start + len(chunk)
         if chunk_end < record + RECORD_HEAD_BYTES and chunk_end < end:
             chunk_start = record
             chunk = segment.bytes_at(position + record, min(CHUNK_BYTES, end - record))
         length, body = read_varint(chunk, record - chunk_start)
-        timestamp_delta, _ = read_varint(chunk, body + 1)
+        timestamp_delta, at = read_varint(chunk, body + 1)
+        offset_delta, _ = read_varint(chunk, at)
         timestamp = header.base_timestamp + timestamp_delta
         record = chunk_start + body + length
         if length < MIN_RECORD_BYTES - 1 or record > end or not is_int64(timestamp):
             raise BadBatch(ErrorCode.CORRUPT_MESSAGE, f"a record of {length} bytes at {timestamp}")
-        if offset > header.last_offset:
-            raise BadBatch(ErrorCode.CORRUPT_MESSAGE, f"more records than end at {offset - 1}")
-        yield offset, timestamp
+        if not 0 <= offset_delta <= header.last_offset_delta:
+            raise BadBatch(ErrorCode.CORRUPT_MESSAGE, f"a record of offset delta {offset_delta}")
+        yield header.base_offset + offset_delta, timestamp

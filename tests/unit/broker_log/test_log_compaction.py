@@ -345,6 +345,21 @@ def test_a_reader_of_a_segment_that_is_replaced_reads_on(machine: Any) -> None:
     assert (found.timestamp, found.offset) == (1_000, min(records_of(log)))
 
 
+def test_a_record_is_found_by_its_time_where_it_lies(machine: Any) -> None:
+    log = machine.open()[0]
+    for base in range(0, 60, 2):
+        records = [
+            (b"again", b"v", base),
+            (b"own-%d" % base, None if base == 8 else b"v", base + 1),
+        ]
+        log.append_as_leader(build_batch(records), LeaderEpoch(0), 0)
+    machine.run(log.flush())
+    machine.run(compact(log, now_ms=1_000))
+    for timestamp in range(40):
+        offset = timestamp | 1  # what was first in its batch is gone
+        assert finish(log.look_up_timestamp(timestamp)) == (offset, offset, 0)
+
+
 def test_a_log_that_is_cut_within_a_compacted_segment_grows_again(machine: Any) -> None:
     log = filled(machine)
     machine.run(compact(log))

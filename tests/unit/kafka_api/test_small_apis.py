@@ -116,7 +116,7 @@ def test_a_value_is_told_with_those_that_it_goes_before(world: Any) -> None:
         [
             [(each.name, each.value, each.source) for each in entry.synonyms]
             for entry in described.entries
-            if entry.name.endswith("retention.ms")
+            if entry.name in ("retention.ms", "log.retention.ms")
         ]
         for described in answer.resources
     ]
