@@ -45,6 +45,7 @@ _PRODUCER_BOUNDS: Mapping[str, Bounds] = {
     "request_timeout_ms": (1, None),
     "delivery_timeout_ms": (1, None),
     "value_bytes": (0, 1_000_000),
+    "keys": (0, None),
 }
 
 
@@ -94,6 +95,14 @@ class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """More than there are replicas counts as all of them (KAFKA-15583)."""
     has_id: bool = True
     """Whether it is created by a broker; without, as tools did before KIP-516, in ZooKeeper."""
+    is_compacted: bool = False
+    """Whether old segments are compacted to the newest record of each key, instead of deleted."""
+
+    @property
+    def configs(self) -> tuple[tuple[str, str], ...]:
+        """What it is created with."""
+        configs = (("min.insync.replicas", str(self.min_insync_replicas)),)
+        return (*configs, ("cleanup.policy", "compact")) if self.is_compacted else configs
 
     @property
     def least_in_sync(self) -> int:
@@ -115,6 +124,8 @@ class Producer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     delivery_timeout_ms: int = 5_000
     value_bytes: int = 0
     """Values are filled up to so many bytes."""
+    keys: int = 0
+    """Each record has one of so many keys, drawn; none if 0, as a compacted topic does not take."""
 
 
 class Consumer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -352,6 +363,10 @@ def _problems_of_workload(workload: Workload, brokers: int) -> Iterator[str]:
     for number, producer in enumerate(workload.producers):
         wrong = problems_of_numbers(producer, _PRODUCER_BOUNDS)
         yield from (f"producer p{number}: {what}" for what in wrong)
+    compacted = {topic.name for topic in workload.topics if topic.is_compacted}
+    for number, producer in enumerate(workload.producers):
+        if producer.topic in compacted and not producer.keys:
+            yield f"producer p{number} writes without keys to a compacted topic"
     clients: tuple[Producer | Consumer, ...] = (*workload.producers, *workload.consumers)
     for client in clients:
         if client.topic not in topics:

@@ -31,7 +31,8 @@ class HistoryEvent:
     Units: time_ns is the recorder's monotonic clock, from the run's start. offset is where the
     record was acknowledged or read, -1 when unknown. tries: how often the record was sent; of an
     invoke, how often it will be at most; 0 when the client does not tell. high_watermark: as the
-    answer told it that a record was read from, -1 when the client does not tell.
+    answer told it that a record was read from, -1 when the client does not tell. key: the record's,
+    "" when it has none.
     """
 
     time_ns: int
@@ -47,6 +48,7 @@ class HistoryEvent:
     error: str = ""
     tries: int = 0
     high_watermark: int = -1
+    key: str = ""
 
     @property
     def operation(self) -> str:
@@ -71,6 +73,7 @@ class Acknowledged:
     operation_id: int = -1
     tries: int = 0
     life: LifeOfSend = ONLY
+    key: str = ""
 
     @property
     def operation(self) -> str:
@@ -134,6 +137,7 @@ def sends_of(events: Iterable[HistoryEvent]) -> Sends:
                     process=event.process,
                     operation_id=event.operation_id,
                     tries=event.tries,
+                    key=event.key,
                 )
             )
         elif event.type is OperationType.FAIL:

@@ -16,7 +16,15 @@ _NUMBER = attrgetter("number")
 class PendingRecord:
     """A record until its outcome is known; on_done is told it."""
 
-    __slots__ = ("deadline_ms", "on_done", "operation_id", "queued_ms", "timestamp_ms", "value")
+    __slots__ = (
+        "deadline_ms",
+        "key",
+        "on_done",
+        "operation_id",
+        "queued_ms",
+        "timestamp_ms",
+        "value",
+    )
 
     def __init__(
         self,
@@ -27,8 +35,10 @@ class PendingRecord:
         deadline_ms: int,
         timestamp_ms: int,
         on_done: Callable[[Outcome], None] | None,
+        key: str = "",
     ) -> None:
         self.operation_id = operation_id
+        self.key = key
         self.value = value
         self.queued_ms = queued_ms
         self.deadline_ms = deadline_ms
@@ -48,7 +58,7 @@ class PendingBatch:
         self.number = number
         self.records = records
         self.data = build_batch(
-            [(None, record.value.encode(), record.timestamp_ms) for record in records]
+            [(_key_of(record), record.value.encode(), record.timestamp_ms) for record in records]
         )
         self.tries = 0
         self.may_be_there = False
@@ -67,6 +77,10 @@ class PendingBatch:
         self.tries += 1
         self.may_be_there |= result.may_be_there
         self.error = result.error
+
+
+def _key_of(record: PendingRecord) -> bytes | None:
+    return record.key.encode() if record.key else None
 
 
 class PartitionQueue:

@@ -215,6 +215,7 @@ class Consumer:
                         (record.value or b"").decode(errors="backslashreplace"),
                         record.offset,
                         high_watermark=high_watermark,
+                        key=(record.key or b"").decode(errors="backslashreplace"),
                     )
             next_offset = header.last_offset + 1
             item.position = max(item.position or 0, next_offset)

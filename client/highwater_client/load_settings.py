@@ -25,6 +25,7 @@ def producer_settings(workload: Workload) -> list[ProducerSettings]:
             request_timeout_ms=producer.request_timeout_ms,
             delivery_timeout_ms=producer.delivery_timeout_ms,
             value_bytes=producer.value_bytes,
+            key_count=producer.keys,
         )
         for producer in workload.producers
     ]

@@ -75,4 +75,6 @@ class Producer:
         value = f"{self._process}-{self._sent:06}".ljust(self._settings.value_bytes, ".")
         self._sent += 1
         partition = self._rng.randrange(0, self._settings.partition_count)
-        self._sender.send(self._settings.topic, partition, value)
+        keys = self._settings.key_count
+        key = f"k{self._rng.randrange(0, keys)}" if keys else ""
+        self._sender.send(self._settings.topic, partition, value, key=key)

@@ -58,6 +58,7 @@ class HistoryRecorder:
         *,
         tries: int = 0,
         high_watermark: int = -1,
+        key: str = "",
     ) -> None:
         event = HistoryEvent(
             self._runtime.now_ns() - self._start_ns,
@@ -72,6 +73,7 @@ class HistoryRecorder:
             error,
             tries,
             high_watermark,
+            key,
         )
         self.events.append(event)
         if self._on_event is not None:

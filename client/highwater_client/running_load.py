@@ -131,9 +131,8 @@ class RunningLoad:
 
     async def _create(self, topic: Topic) -> ErrorCode:
         admin = Admin(self._runtime, self._process.transport("admin"), self._job.bootstrap)
-        configs = (("min.insync.replicas", str(topic.min_insync_replicas)),)
         return await admin.create_topic(
-            topic.name, topic.partitions, topic.replication_factor, CREATE_WITHIN_MS, configs
+            topic.name, topic.partitions, topic.replication_factor, CREATE_WITHIN_MS, topic.configs
         )
 
     def _start(self) -> None:

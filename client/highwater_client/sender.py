@@ -78,10 +78,11 @@ class RecordSender:
         partition: int,
         value: str,
         *,
+        key: str = "",
         delivery_timeout_ms: int | None = None,
         on_done: Callable[[Outcome], None] | None = None,
     ) -> None:
-        """Queue one record; its outcome follows."""
+        """Queue one record, without a key if it is ""; its outcome follows."""
         queue = self._queues.get((topic, partition))
         if queue is None:
             queue = self._queues[topic, partition] = PartitionQueue(topic, partition)
@@ -96,6 +97,7 @@ class RecordSender:
             partition,
             value,
             tries=self._settings.most_tries,
+            key=key,
         )
         self._open_records += 1
         queue.records.append(
@@ -106,6 +108,7 @@ class RecordSender:
                 deadline_ms=now_ms + timeout_ms,
                 timestamp_ms=self._runtime.wall_clock_ms(),
                 on_done=on_done,
+                key=key,
             )
         )
         self._pump(queue)
@@ -258,6 +261,7 @@ class RecordSender:
             outcome.offset,
             outcome.error,
             tries=outcome.tries,
+            key=record.key,
         )
         self._open_records -= 1
         if not self._open_records:

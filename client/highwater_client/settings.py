@@ -47,6 +47,8 @@ class ProducerSettings:
     metadata_max_age_ms: int = 300_000
     value_bytes: int = 0
     """What values are filled up to."""
+    key_count: int = 0
+    """How many keys records have; 0: they have none."""
 
     def __post_init__(self) -> None:
         check(self.acks in (ACKS_NONE, ACKS_LEADER, ACKS_ALL), f"acks {self.acks}")

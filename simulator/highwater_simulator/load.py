@@ -140,7 +140,6 @@ class Load:
             self.admin.runtime.start("create topic", self._create(topic))
 
     async def _create(self, topic: Topic) -> None:
-        configs = (("min.insync.replicas", str(topic.min_insync_replicas)),)
         if not topic.has_id:
             session = await self._world.coordination(self.admin).open(CREATE_WITHIN_MS)
             brokers = list(self._world.brokers)
@@ -153,12 +152,12 @@ class Load:
             }
             while True:
                 with suppress(ConnectionLost):
-                    await create_in_zookeeper(session, topic.name, assignment, dict(configs))
+                    await create_in_zookeeper(session, topic.name, assignment, dict(topic.configs))
                     break
             await session.close()
             return
         await self.admin.create_topic(
-            topic.name, topic.partitions, topic.replication_factor, CREATE_WITHIN_MS, configs
+            topic.name, topic.partitions, topic.replication_factor, CREATE_WITHIN_MS, topic.configs
         )
 
     def begin(self) -> None:

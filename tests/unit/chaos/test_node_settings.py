@@ -28,7 +28,7 @@ def may_be_replaced(name: str) -> bool:
 
 @pytest.mark.parametrize("kind", NODES)
 def test_a_plan_may_set_every_number_that_no_world_owns(kind: str) -> None:
-    numbers = [field.name for field in fields(NODES[kind]) if field.type == "int"]
+    numbers = [field.name for field in fields(NODES[kind]) if field.type in ("int", "float")]
     free = {name for name in numbers if name == SESSION or may_be_replaced(name)}
     assert free == set(NODE_SETTINGS[kind])
 

@@ -82,8 +82,9 @@ class StockLoad:
 
     def _create(self, topic: Topic) -> ErrorCode:
         """Ask one broker after another until one gives a final answer."""
-        configs = (("min.insync.replicas", str(topic.min_insync_replicas)),)
-        new = TopicToCreate(topic.name, topic.partitions, topic.replication_factor, configs=configs)
+        new = TopicToCreate(
+            topic.name, topic.partitions, topic.replication_factor, configs=topic.configs
+        )
         deadline = time.monotonic() + CREATE_WITHIN_MS / 1000
         error = ErrorCode.REQUEST_TIMED_OUT
         while time.monotonic() < deadline:
