@@ -1,4 +1,4 @@
-"""Judges a run from what it left on disk: client history, traces, segments, ZooKeeper.
+"""Judges a run from its files: client histories, traces, segments, ZooKeeper's tree.
 
-Nothing here talks to a node, and nothing here reads a protocol toggle.
+This package sends nothing to a node, and reads no protocol toggle.
 """

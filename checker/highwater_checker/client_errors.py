@@ -1,7 +1,7 @@
-"""The one table that says what a client's error means for an operation's outcome.
+"""The one table from a client's error to an operation's outcome.
 
-A producer retries inside: an error that looks definite may be the last of several tries of which
-an earlier one was appended. So a failed send is `fail` only where the client never sent it.
+A producer retries internally: an error that looks definite may be that of the last try, after an
+earlier try was appended. So a failed send is `fail` only where the client never sent it.
 Source: docs/explanation/replication.md, "Histories"; KAFKA-13574 for NotLeaderOrFollower.
 """
 
@@ -22,7 +22,7 @@ NEVER_SENT: dict[str, str] = {
 
 
 def outcome_of_send(error_name: str) -> OperationType:
-    """Return OK for no error, FAIL where nothing can have been appended, else INFO."""
+    """Return OK for no error, FAIL where no record can have been appended, else INFO."""
     if not error_name:
         return OperationType.OK
     return OperationType.FAIL if error_name in NEVER_SENT else OperationType.INFO

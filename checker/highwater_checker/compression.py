@@ -1,7 +1,7 @@
-"""Batches as if their producer had not compressed them, within a bound of memory.
+"""Decompresses batches, within a bound of memory.
 
-A batch of a few bytes may unpack to gigabytes: what is larger than UNPACKED_MAX_BYTES is not read.
-Source: Kafka's record batch, "Record Batch", attributes bits 0 to 2; snappy's blocks as
+A batch of a few bytes may unpack to gigabytes: one above UNPACKED_MAX_BYTES is not read. Source:
+Kafka's record batch, "Record Batch", attributes bits 0 to 2; snappy's blocks as
 snappy-java frames them (xerial), or as one block (librdkafka).
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 import cramjam
 
 UNPACKED_MAX_BYTES = 256 * 1024 * 1024
-"""Of one batch's records."""
+"""Most bytes of one batch's unpacked records."""
 
 _HEADER_BYTES = 61
 _LENGTH_AT = 8
@@ -30,7 +30,7 @@ _TOO_SMALL = "failed to write whole buffer"
 
 
 class CannotUnpack(ValueError):
-    """The records are compressed with nothing that is known, damaged, or too large unpacked."""
+    """The codec is unknown, or the records are damaged or too large unpacked."""
 
 
 def unpacked(batch: bytes) -> bytes:
@@ -62,7 +62,7 @@ def _unpack(codec: int, data: bytes) -> bytes:
 
 
 def _unframe(library: Any, data: bytes) -> bytes:
-    """Unpack into as much room as it needs: how much that is, not every frame says."""
+    """Unpack into a growing buffer: not every frame has its unpacked size."""
     room_bytes = max(64 * 1024, 8 * len(data))
     while True:
         room = bytearray(min(room_bytes, UNPACKED_MAX_BYTES))

@@ -1,4 +1,4 @@
-"""What replicas hold as text: records by offset, and the neighbours of one offset."""
+"""Replicas' records as text: by offset, and around one offset."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from highwater_checker.segments import ReplicaLog
 EITHER_SIDE = 3
 """How many records before and after an offset are shown."""
 MOST_SHOWN = 20
-"""Of a check's findings, those that are shown with their neighbours."""
+"""Most findings of a check that are shown with the records around them."""
 _VALUE_CHARACTERS = 40
 
 
 def values_by_offset(replica: ReplicaLog) -> dict[int, str]:
-    """Return each record's value by its offset, ascending; bytes that are no text are replaced."""
+    """Return each record's value by its offset, ascending; invalid text is replaced."""
     return {
         offset: (value or b"").decode("utf-8", "replace")
         for batch in replica.batches
@@ -45,7 +45,7 @@ def show(value: str | None) -> str:
 def with_neighbours(
     results: Iterable[CheckResult], replicas: Sequence[ReplicaLog]
 ) -> list[CheckResult]:
-    """Return the results; a finding at an offset tells besides what replicas hold about there."""
+    """Return the results; findings at an offset also get the replicas' records around it."""
     return [
         replace(
             result,

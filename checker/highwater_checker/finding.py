@@ -1,4 +1,4 @@
-"""What a check found, and the shape that every check returns."""
+"""The result of a check and its findings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from highwater_core.events import TraceEvent
 
 @dataclass(frozen=True, slots=True, order=True)
 class Traced:
-    """Which event of a run it is: of a node's start, the event with this number in its trace."""
+    """An event of a run: a node, one of its starts, and the event's number in that trace."""
 
     node: int
     incarnation: int
@@ -24,8 +24,9 @@ class Traced:
 class Finding:
     """One violation, by the invariant's id in the catalogue or the anomaly's name.
 
-    offset and broker are -1 where none is meant. operation: whose it was, as "p0's send 12".
-    around: what each replica holds from three records before the offset to three after it.
+    offset and broker are -1 where they do not apply.
+    operation: as "p0's send 12".
+    around: each replica's records from three before the offset to three after it.
     """
 
     invariant: str
@@ -37,9 +38,9 @@ class Finding:
     operation: str = ""
     around: tuple[str, ...] = ()
     rows: tuple[int, ...] = ()
-    """Of the catalogue of historical bugs, those that explain it."""
+    """The rows of the catalogue of historical bugs that explain it."""
     traced: tuple[Traced, ...] = ()
-    """The events of the traces that show it, of a finding that traces tell."""
+    """The trace events that show it."""
 
     def __str__(self) -> str:
         """Return rule, place, operation and message in one line."""
@@ -52,11 +53,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """A check's findings, and how much it looked at: nothing examined proves nothing."""
+    """A check's findings, and how much it examined: without that it proves nothing."""
 
     check: str
     examined: int
     findings: tuple[Finding, ...]
     noted: tuple[tuple[str, int], ...] = ()
     unread: tuple[str, ...] = ()
-    """What it could not look at, and why: a run with any is never a pass."""
+    """The parts that it could not examine, with reasons: a run with any is never a pass."""

@@ -1,4 +1,4 @@
-"""The client history: what clients asked for and what they were told.
+"""The client history: the clients' requests and their answers.
 
 One operation is an `invoke` and at most one completion of the same `operation_id`: `ok` happened,
 `fail` certainly did not, `info` may have. An invoke without a completion counts as `info`.
@@ -28,11 +28,13 @@ class OperationType(StrEnum):
 class HistoryEvent:
     """One line of a history.
 
-    Units: time_ns is the recorder's monotonic clock, from the run's start. offset is where the
-    record was acknowledged or read, -1 when unknown. tries: how often the record was sent; of an
-    invoke, how often it will be at most; 0 when the client does not tell. high_watermark: as the
-    answer told it that a record was read from, -1 when the client does not tell. key: the record's,
-    "" when it has none.
+    Units: time_ns is the recorder's monotonic clock, from the run's start.
+    offset: of the acknowledged or read record, -1 when unknown.
+    tries: how often the record was sent; of an invoke, how often it may be sent at most; 0 when the
+    client does not report it.
+    high_watermark: in the answer from which the record was read, -1 when the client does not report
+    it.
+    key: the record's, "" when it has none.
     """
 
     time_ns: int
@@ -52,15 +54,15 @@ class HistoryEvent:
 
     @property
     def operation(self) -> str:
-        """Which operation it is of, in words."""
+        """The event's operation in words."""
         return f"{self.process}'s {self.function} {self.operation_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """A send that its client was told had succeeded; process and operation_id say which.
+    """A send that was acknowledged to its client, with process and operation_id.
 
-    life: in which life of its topic it was acknowledged.
+    life: the life of its topic in which it was acknowledged.
     """
 
     topic: str
@@ -77,7 +79,7 @@ class Acknowledged:
 
     @property
     def operation(self) -> str:
-        """Which operation it was, in words; "" where that is not known."""
+        """The operation in words; "" where it is not known."""
         return f"{self.process}'s send {self.operation_id}" if self.process else ""
 
 
@@ -89,7 +91,7 @@ class Sends:
     failed: tuple[HistoryEvent, ...]
     unknown: tuple[HistoryEvent, ...]
     unmatched: tuple[HistoryEvent, ...] = ()
-    """Outcomes of sends that the history does not have, or has the outcome of already."""
+    """Outcomes without a send in the history, and second outcomes of a send."""
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -154,17 +156,17 @@ def sends_of(events: Iterable[HistoryEvent]) -> Sends:
 def process_name(client: str, incarnation: int) -> str:
     """Return the name of a client's incarnation, from 1: p0, p0.2, p0.3.
 
-    It begins every value that a producer writes, so that no two incarnations write the same.
+    Every value of a producer begins with it, so that no two incarnations write the same value.
     """
     return client if incarnation == 1 else f"{client}.{incarnation}"
 
 
 def client_of(process: str) -> str:
-    """Return the client that the process is an incarnation of."""
+    """Return the client of the process, which is one of its incarnations."""
     return process.partition(".")[0]
 
 
 def incarnation_of(process: str) -> int:
-    """Return which incarnation of its client the process is."""
+    """Return the number of the process's incarnation."""
     number = process.partition(".")[2]
     return int(number) if number else 1

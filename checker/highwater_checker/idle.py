@@ -1,8 +1,7 @@
-"""Which checks may have nothing to examine in a run that proves something all the same. No I/O.
+"""The checks that may have nothing to examine in a run that still proves something. No I/O.
 
-MAY_BE_IDLE is the one table of them, for the judge of a run's files and for the pipeline. A check
-that is not in it, or whose reason does not hold in the run, leaves the verdict unknown when it
-examined nothing.
+MAY_BE_IDLE is their one table, for the judge and for the pipeline. Any other check that examined
+nothing makes the verdict unknown, as does one whose reason does not hold in the run.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from highwater_checker.looks import Leadership, Look, leaderships
 from highwater_core.ids import TopicPartition
 
 LONG_NS = 2_000_000_000
-"""In which a prober that asks many times a second cannot have missed hidden records."""
+"""In this time a prober that asks many times a second must meet hidden records."""
 LEAST_LOOKS = 5
 
 
 class Idle(Enum):
-    """Why a check had nothing to examine; each holds in a run or does not."""
+    """A reason why a check had nothing to examine, which holds in a run or does not."""
 
     FEW_LOOKS = auto()
     """Holds in every run. Two looks are compared only where no node stopped between them: a short
@@ -44,7 +43,7 @@ MAY_BE_IDLE: Mapping[str, Idle] = {
     TRUNCATIONS: Idle.ONE_REPLICA,
     READS: Idle.NO_CONSUMERS,
 }
-"""By a check's name, the reason that excuses it."""
+"""The reason that excuses each check, by the check's name."""
 
 
 def may_be_idle(check: str, reasons: Collection[Idle]) -> bool:
@@ -55,7 +54,7 @@ def may_be_idle(check: str, reasons: Collection[Idle]) -> bool:
 def without_idle_checks(
     checks: Sequence[CheckResult], reasons: Collection[Idle]
 ) -> list[CheckResult]:
-    """Return the checks, but none that had nothing to examine and is excused by the reasons."""
+    """Return the checks without those that examined nothing and are excused by the reasons."""
     return [
         check
         for check in checks
@@ -64,10 +63,10 @@ def without_idle_checks(
 
 
 def hidden_for_long(looks: Sequence[Look]) -> list[TopicPartition]:
-    """Return the partitions whose leader stood still for LONG_NS with records above its HW.
+    """Return the partitions whose leader had records above an unchanged HW for LONG_NS.
 
-    looks: in order. Seen again and again: the same leader in the same epoch, with the same high
-    watermark below its log's end.
+    looks: in order. All looks of that time have the same leader in the same epoch, with the same
+    high watermark below its log's end.
     """
     since: dict[TopicPartition, tuple[Leadership, int, int]] = {}
     found: dict[TopicPartition, None] = {}

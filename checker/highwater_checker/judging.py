@@ -1,4 +1,4 @@
-"""The one judge of a run: from the files in its folder to its verdict, in whatever world it was."""
+"""The one judge of a run, of either world: from the files in its folder to its verdict."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ from highwater_core.ids import TopicPartition
 _ABOUT_RECORDS = frozenset(
     {"I1", "I4", "I9", "I11", "unseen", "inconsistent-offsets", "realtime-send"}
 )
-"""What lost disks may bring about; that epochs and ISRs are in order they cannot excuse."""
+"""Invariants of records, which lost disks may violate; of epochs and ISRs they excuse none."""
 
 
 def judge_run(folder: Path) -> Verdict:
-    """Return the verdict of the run that left the folder, from its files alone.
+    """Return the verdict of a run from the files of its folder alone.
 
-    What is damaged or missing is told, and never makes the verdict better.
+    Damaged or missing files are reported, and never make the verdict better.
     """
     return judge_evidence(read_evidence(folder))
 
 
 def judge_evidence(evidence: Evidence) -> Verdict:
-    """Return the verdict of what a run left behind.
+    """Return the verdict of a run's evidence.
 
-    Every check that the evidence allows is made. Findings that a preset's known flaws explain are
-    named by their rows, and are findings all the same.
+    All checks that the evidence allows are made. Findings that a preset's known flaws explain have
+    the flaws' rows, and are findings all the same.
     """
     found = with_neighbours([*_checks(evidence), *_checks_of_reads(evidence)], evidence.logs.all())
     found = [_without_excused(each, evidence) for each in found]
@@ -70,7 +70,7 @@ def judge_evidence(evidence: Evidence) -> Verdict:
 
 
 def _reasons_to_be_idle(evidence: Evidence) -> set[Idle]:
-    """Return which reasons hold; without consumers the judge makes no check of reads."""
+    """Return the reasons that hold; without consumers there is no check of reads."""
     reasons = {Idle.FEW_LOOKS}
     if not hidden_for_long(evidence.looks):
         reasons.add(Idle.NOTHING_HIDDEN)
@@ -118,9 +118,9 @@ def _checks(evidence: Evidence) -> Iterator[CheckResult]:
 
 
 def _checks_of_reads(evidence: Evidence) -> Iterator[CheckResult]:
-    """Yield a check of each consumer, of all its processes; the last one must come to the end.
+    """Yield a check of each consumer, of all its processes; the last one must read to the end.
 
-    Where nobody saw the end, what was read is compared with itself alone.
+    Without a final look, reads are compared with each other alone.
     """
     logs = evidence.logs.all()
     for consumer in evidence.promises.consumers:
@@ -147,7 +147,7 @@ def _merged(check: str, results: Sequence[CheckResult]) -> CheckResult:
 
 
 def _leader_records(evidence: Evidence) -> list[PartitionRecord]:
-    """Return every state of a partition that a leader told of in a look, each once."""
+    """Return every state of a partition that a leader reported in a look, each once."""
     found = {
         PartitionRecord(
             topic=topic_partition.topic,
@@ -164,7 +164,7 @@ def _leader_records(evidence: Evidence) -> list[PartitionRecord]:
 
 
 def _without_excused(result: CheckResult, evidence: Evidence) -> CheckResult:
-    """Return the result without what disks alone lost; it is noted how much that was."""
+    """Return the result without records that disks alone lost; their number is noted."""
     kept = tuple(each for each in result.findings if not _is_excused(each, evidence.excused))
     count = len(result.findings) - len(kept)
     if not count:
@@ -183,7 +183,7 @@ def _is_excused(finding: Finding, excused: Sequence[Excused]) -> bool:
 
 
 def _preset_of(evidence: Evidence) -> Preset | None:
-    """Return the preset by the nodes' own word, None where nobody told it."""
+    """Return the preset that the nodes reported, None where none did."""
     nodes = (node for look in evidence.all_looks for node in look.nodes.values())
     told = (node.preset for node in nodes if node is not None)
     started = (event for event in evidence.traces if event.kind is EventKind.NODE_STARTED)
@@ -196,7 +196,7 @@ def _preset_of(evidence: Evidence) -> Preset | None:
 
 
 def _requirements(evidence: Evidence) -> Iterator[Requirement]:
-    """Yield what the run's files must hold for its checks to prove anything."""
+    """Yield the requirements on the run's files without which its checks prove nothing."""
     promises, acknowledged = evidence.promises, len(evidence.sends.acknowledged)
     least = promises.least_acknowledged
     yield Requirement(

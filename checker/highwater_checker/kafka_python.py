@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 with warnings.catch_warnings():
-    # It reads its schemas by an old call of the standard library, 200 times.
+    # It reads its 200 schemas by a deprecated call of the standard library.
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka.errors import CorruptRecordError
     from kafka.record import MemoryRecords, MemoryRecordsBuilder

@@ -1,4 +1,4 @@
-"""The lives of topics: of one that is made again, epochs and offsets begin anew."""
+"""The lives of topics: epochs and offsets of a topic that is created again begin anew."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import NO_TOPIC_ID, TopicId, TopicPartition
 
 Life = tuple[TopicPartition, TopicId]
-"""A partition, and which topic of its name it was of."""
+"""A partition of one of the topics of that name."""
 
 
 def deleted_topics(events: Iterable[TraceEvent]) -> set[str]:
-    """Return the names of the topics that a controller saw or made disappear.
+    """Return the names of the topics that a controller deleted or noticed as deleted.
 
-    And of those that leaders knew by two ids: a controller may die before it traces a deletion.
+    Also of topics that leaders knew by two ids: a controller may die before it traces a deletion.
     """
     found: set[str] = set()
     led: set[tuple[str, TopicId]] = set()
@@ -41,14 +41,14 @@ class Lives:
     def of(self, at: TopicPartition, topic_id: TopicId) -> Life | None:
         """Return the life in which the partition's topic had the id.
 
-        A topic that was never deleted has one life, also if it got its id late. Of one that was
-        deleted no life is known without an id: None.
+        A topic that was never deleted has one life, also if it got its id late. None for a deleted
+        topic without an id, whose lives cannot be told apart.
         """
         if at.topic not in self._deleted:
             return at, NO_TOPIC_ID
         return None if topic_id == NO_TOPIC_ID else (at, topic_id)
 
     def of_event(self, event: TraceEvent) -> Life | None:
-        """Return the life that the event is of, None also where it is about no partition."""
+        """Return the event's life, None also for an event without a partition."""
         at = event.topic_partition
         return None if at is None else self.of(at, event.topic_id)

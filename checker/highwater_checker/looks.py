@@ -1,4 +1,4 @@
-"""Looks at a running cluster: what every node said of itself at one moment, and who led what.
+"""Looks at a running cluster: every node's snapshot at one moment, and the partitions' leaders.
 
 On disk: one JSON object a line, in the order in which the observer looked.
 """
@@ -19,8 +19,8 @@ from highwater_core.messages import NodeSnapshot, ReplicaSnapshot
 class Look:
     """One look at every node; None is a node that did not answer.
 
-    Ordering: time_ns is when the look was complete by the recorder's clock, and the next one begins
-    after it: every snapshot of a look is older than every snapshot of the next.
+    Ordering: time_ns is the end of the look by the recorder's clock, and the next one begins after
+    it. So every snapshot of a look is older than every snapshot of the next.
     """
 
     time_ns: int
@@ -29,7 +29,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """Who leads a partition, by its own word, at the highest leader epoch seen."""
+    """A partition's leader by its own snapshot, at the highest leader epoch in a look."""
 
     topic_partition: TopicPartition
     leader: NodeId
@@ -58,7 +58,7 @@ def decode_looks(lines: Iterable[bytes]) -> list[Look]:
 
 
 def replica_at(look: Look, node: int, at: TopicPartition) -> ReplicaSnapshot | None:
-    """Return the node's replica of the partition in the look, None where it told of none."""
+    """Return the node's replica of the partition in the look, None where it has none."""
     snapshot = look.nodes.get(node)
     replicas = () if snapshot is None else snapshot.replicas
     return next((each for each in replicas if each.topic_partition == at), None)
@@ -76,13 +76,13 @@ def replicas_of(look: Look, topic_partition: TopicPartition) -> dict[int, Replic
 
 
 def incarnation_at(look: Look, node: int) -> int:
-    """Return which incarnation of the node answered, -1 when it did not."""
+    """Return the incarnation of the node that answered, -1 when it did not."""
     snapshot = look.nodes.get(node)
     return -1 if snapshot is None else snapshot.incarnation
 
 
 def leaders_in(look: Look) -> list[tuple[int, ReplicaSnapshot]]:
-    """Return every node with a partition of which it says that it leads it: (node, replica)."""
+    """Return (node, replica) for every replica that is a leader by its own snapshot."""
     return [
         (node, replica)
         for node, snapshot in look.nodes.items()
@@ -93,7 +93,7 @@ def leaders_in(look: Look) -> list[tuple[int, ReplicaSnapshot]]:
 
 
 def leaderships(look: Look) -> dict[TopicPartition, Leadership]:
-    """Return the leader of each partition that has one that answers, by partition, ascending."""
+    """Return the answering leader of each partition that has one, by partition, ascending."""
     found: dict[TopicPartition, Leadership] = {}
     for node_id in sorted(look.nodes):
         snapshot = look.nodes[node_id]

@@ -1,7 +1,7 @@
-"""Names what a run of a preset that may break has shown: findings with catalogue rows. No I/O.
+"""Adds catalogue rows to findings of a preset that does not promise all invariants. No I/O.
 
-As the simulator's search does: a finding of a preset that promises the invariant keeps its own
-words, and one that no row explains has no excuse.
+As in the simulator's search: a finding stays as it is if the preset promises the invariant, and one
+that no row explains has no excuse.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from highwater_core.config import PROMISES, MayBreak, Preset
 from highwater_core.events import TraceEvent
 
 NAMED_OF_EACH = 3
-"""Findings of an invariant in a partition that are named: what is lost together has one cause."""
+"""Findings of an invariant in a partition that get rows: records lost together have one cause."""
 
 
 def name_findings(
     checks: Sequence[CheckResult], traces: Iterable[TraceEvent], preset: Preset
 ) -> list[CheckResult]:
-    """Return the checks with the rows that explain their findings, in words and as numbers.
+    """Return the checks, with the rows that explain their findings in words and as numbers.
 
-    traces: of all nodes, each node's in its order; their clocks must be one, as those of
-    containers on one machine are.
+    traces: of all nodes, each node's in its order. Their clocks must be one, as on containers of
+    one machine.
     """
     promises = PROMISES[preset]
     if not any(promise.rows for promise in promises.values()):

@@ -1,4 +1,4 @@
-"""The history of probes: fetches as a consumer at offsets that need not hold anything for it.
+"""The history of probes: fetches as a consumer at offsets without a committed record.
 
 On disk: one JSON object a line, each an answer, in the order in which the recorder got them.
 """
@@ -17,12 +17,12 @@ NO_ANSWER = "no answer"
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One fetch at one offset of one broker, and what it answered.
+    """One fetch at one offset of one broker, and its answer.
 
-    Units: times by the recorder's monotonic clock from the run's start. error: the protocol's
-    name, "" for none, NO_ANSWER for a broken or silent connection. high_watermark: as the answer
-    told it, -1 without one. first_record and last_record: the offsets of what it held, -1 when it
-    was empty.
+    Units: times by the recorder's monotonic clock from the run's start.
+    error: the protocol's name, "" for none, NO_ANSWER for a broken or silent connection.
+    high_watermark: in the answer, -1 without one.
+    first_record, last_record: offsets of the answer's records, -1 when it was empty.
     """
 
     asked_ns: int

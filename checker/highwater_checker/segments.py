@@ -22,20 +22,20 @@ _LENGTH = struct.Struct(">qi")
 
 
 class DamagedLog(Exception):
-    """A segment holds bytes that are no whole, valid batch; the message says where."""
+    """A segment has bytes that are no whole, valid batch; the message says where."""
 
 
 class UnreadableRecords(Exception):
-    """A valid batch's records cannot be decoded: brokers believe what a batch says of itself."""
+    """A valid batch's records cannot be decoded: brokers do not decode them."""
 
 
 _UNDECODABLE = (CorruptRecordError, ValueError)
-"""What kafka-python raises, and CannotUnpack."""
+"""kafka-python's exceptions, and CannotUnpack."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One record batch as it lies on disk; offsets in [base_offset, next_offset)."""
+    """One record batch as it is on disk; offsets in [base_offset, next_offset)."""
 
     base_offset: int
     next_offset: int
@@ -46,7 +46,7 @@ class Batch:
         """Yield (offset, key, value) of each record.
 
         Raises:
-            UnreadableRecords: what is no records, or cannot be unpacked.
+            UnreadableRecords: the bytes are no records, or cannot be unpacked.
         """
         try:
             for batch in MemoryRecords(unpacked(self.data)):
@@ -59,7 +59,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLog:
-    """One replica's log with what its broker last said of it; batches ascend by offset."""
+    """One replica's log with its broker's last report of it; batches ascend by offset."""
 
     broker_id: int
     topic: str

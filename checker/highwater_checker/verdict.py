@@ -24,7 +24,7 @@ EXIT_CODES: dict[Outcome, int] = {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.UNKN
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """Something that must have happened for a clean run to prove anything."""
+    """An event that must have happened for a clean run to prove anything."""
 
     name: str
     met: bool
@@ -37,11 +37,11 @@ class Verdict:
     checks: tuple[CheckResult, ...]
     requirements: tuple[Requirement, ...]
     idle: tuple[str, ...] = ()
-    """Checks that had nothing to examine, in a run that need not have had anything for them."""
+    """Checks that had nothing to examine, in a run where that is allowed."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Return one line for each finding, vacuous check, thing not read and unmet requirement."""
+        """Return one line for each finding, vacuous check, unread part and unmet requirement."""
         findings = [str(finding) for check in self.checks for finding in check.findings]
         return (*findings, *self.without_findings)
 
@@ -59,8 +59,8 @@ def judge(
     requirements: Sequence[Requirement],
     idle: Sequence[str] = (),
 ) -> Verdict:
-    """Return FAIL with any finding; else UNKNOWN with a vacuous check, anything that could not be
-    read, or an unmet requirement."""
+    """Return FAIL with a finding, UNKNOWN with a vacuous check, unread part or unmet
+    requirement."""
     if any(check.findings for check in checks):
         outcome = Outcome.FAIL
     elif any(c.examined == 0 or c.unread for c in checks) or not all(r.met for r in requirements):

@@ -1,4 +1,4 @@
-"""What findings say: the judge and the pipeline fill their facts into the same sentences."""
+"""The sentences of findings, which the judge and the pipeline fill with their facts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _START = "node {node}, incarnation {incarnation}"
 
 
 class Wording(Enum):
-    """A finding's sentence, in which {name} stands for a fact.
+    """A finding's sentence; {name} stands for a fact.
 
     {name:shown} is a record's value, {name:brokers} ids of brokers, {name:batch} a batch,
     {name:appends} (node, leader epoch) pairs.
@@ -91,12 +91,12 @@ class Wording(Enum):
     )
 
     def filled(self, **facts: object) -> str:
-        """Return the sentence with the facts; those that it does not name are left out."""
+        """Return the sentence with the facts; facts that it does not name are left out."""
         return _FORMATTER.vformat(self.value, (), facts)
 
 
 class BatchLike(Protocol):
-    """A batch of a log, or a row of the pipeline's about one."""
+    """A batch of a log, or the pipeline's row of one."""
 
     @property
     def base_offset(self) -> int: ...
@@ -113,7 +113,7 @@ def _batch(batch: BatchLike | None) -> str:
 
 
 def _appends(appends: Iterable[tuple[int, int]] | None) -> str:
-    """Return who appended in which leader epoch."""
+    """Return the appending brokers with their leader epochs."""
     by = [f"broker {node} in leader_epoch {epoch}" for node, epoch in appends or ()]
     return ", ".join(by) or "nobody traced it"
 

@@ -1,6 +1,6 @@
-"""Administers topics and partitions, asking one broker after another until it is done.
+"""Administers topics and partitions: tries one broker after another until one answers.
 
-Each method ends in time, with the last answer that there was.
+Each method ends in time, with the last answer.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ RequestOf = Callable[[int], KafkaRequest]
 """Makes a request with a timeout in milliseconds."""
 
 _DEFINITE_BUT_PASSING = (ErrorCode.INVALID_REPLICATION_FACTOR,)
-"""Too few brokers live: more may come."""
+"""Definite errors that may pass: too few brokers live, and more may start."""
 
 
 class Admin:
@@ -66,9 +66,9 @@ class Admin:
         within_ms: int,
         configs: tuple[tuple[str, str | None], ...] = (),
     ) -> ErrorCode:
-        """Return NONE or TOPIC_ALREADY_EXISTS once it exists, or the last error in time.
+        """Return NONE or TOPIC_ALREADY_EXISTS once the topic exists, or the last error in time.
 
-        After a lost answer TOPIC_ALREADY_EXISTS may speak of this call's own topic.
+        After a lost answer TOPIC_ALREADY_EXISTS may mean this call's own topic.
         """
         wanted = TopicToCreate(name, partition_count, replication_factor, configs=configs)
         return await self._ask_about_topic(
@@ -92,7 +92,7 @@ class Admin:
     ) -> ErrorCode:
         """Return NONE once the topic has so many partitions, or the last error in time.
 
-        After a lost answer INVALID_PARTITIONS may speak of partitions that this call has added.
+        After a lost answer INVALID_PARTITIONS may mean partitions that this call has added.
         """
         wanted = PartitionsToCreate(topic, total_count, assignments)
         return await self._ask_about_topic(
@@ -105,7 +105,7 @@ class Admin:
         partitions: tuple[TopicPartition, ...] | None,
         within_ms: int,
     ) -> ElectLeadersResponse:
-        """Return the outcomes; partitions None elects wherever another leader should lead."""
+        """Return the outcomes; partitions None: all that need an election."""
         response: ElectLeadersResponse | None = await self._ask_as_a_whole(
             lambda timeout_ms: ElectLeadersRequest(election_type, partitions, timeout_ms), within_ms
         )
@@ -114,7 +114,7 @@ class Admin:
     async def alter_reassignments(
         self, partitions: tuple[ReassignmentItem, ...], within_ms: int
     ) -> AlterPartitionReassignmentsResponse:
-        """Return whether each reassignment has begun, or was given up."""
+        """Return for each reassignment whether it has begun, or was cancelled."""
         response: AlterPartitionReassignmentsResponse | None = await self._ask_as_a_whole(
             lambda timeout_ms: AlterPartitionReassignmentsRequest(partitions, timeout_ms), within_ms
         )
@@ -125,7 +125,7 @@ class Admin:
     async def list_reassignments(
         self, partitions: tuple[TopicPartition, ...] | None, within_ms: int
     ) -> ListPartitionReassignmentsResponse:
-        """Return those of the partitions that are being moved; None asks about all."""
+        """Return the partitions that are being moved, among the given ones; None: among all."""
         response: ListPartitionReassignmentsResponse | None = await self._ask_as_a_whole(
             lambda timeout_ms: ListPartitionReassignmentsRequest(partitions, timeout_ms), within_ms
         )
@@ -138,7 +138,7 @@ class Admin:
     ) -> tuple[AlteredConfigResult, ...]:
         """Return each resource's outcome; () when no broker answered in time.
 
-        It is the first answer of which more tries would change nothing, or the last one in time.
+        It is the first answer that more tries would not change, or the last one in time.
         """
         response: IncrementalAlterConfigsResponse | None = await self._ask(
             lambda timeout_ms: IncrementalAlterConfigsRequest(resources, validate_only),
@@ -148,7 +148,7 @@ class Admin:
         return () if response is None else response.resources
 
     async def metadata(self, topics: tuple[str, ...] | None = None) -> MetadataResponse | None:
-        """Return what some broker says, None when none answers."""
+        """Return the metadata of the first broker that answers, None when none does."""
         response: MetadataResponse | None = await self._brokers.ask_any(
             "admin", MetadataRequest(topics), CALL_TIMEOUT_MS
         )
@@ -167,7 +167,7 @@ class Admin:
         return ErrorCode.REQUEST_TIMED_OUT if response is None else response.topics[0].error
 
     async def _ask_as_a_whole(self, request_of: RequestOf, within_ms: int) -> Any | None:
-        """Return the first answer whose error as a whole more tries would not change."""
+        """Return the first answer whose request-level error more tries would not change."""
         return await self._ask(request_of, within_ms, lambda response: _is_final(response.error))
 
     async def _ask(

@@ -1,4 +1,4 @@
-"""What waits to be written: records by partition, and batches that must be tried again."""
+"""Records that wait to be written, by partition, and batches to retry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBER = attrgetter("number")
 
 
 class PendingRecord:
-    """A record until its outcome is known; on_done is told it."""
+    """A record until its outcome is known; on_done gets the outcome."""
 
     __slots__ = (
         "deadline_ms",
@@ -47,9 +47,9 @@ class PendingRecord:
 
 
 class PendingBatch:
-    """Records that are written together, the same bytes in every try.
+    """Records that are written together, with the same bytes in every try.
 
-    may_be_there: some try may have appended it.
+    may_be_there: a try may have appended it.
     """
 
     __slots__ = ("data", "error", "may_be_there", "not_before_ms", "number", "records", "tries")
@@ -84,7 +84,7 @@ def _key_of(record: PendingRecord) -> bytes | None:
 
 
 class PartitionQueue:
-    """One partition's batches to try again, oldest first, before the records of no batch yet."""
+    """One partition's batches to retry, oldest first, then its records without a batch."""
 
     __slots__ = ("_next_number", "partition", "records", "retries", "topic", "wakes_at_ms")
 
@@ -97,11 +97,11 @@ class PartitionQueue:
         self._next_number = 0
 
     def put_back(self, batch: PendingBatch) -> None:
-        """Queue a batch again, where its age puts it (librdkafka sorts by message id)."""
+        """Queue a batch for a retry, in the order of age (librdkafka sorts by message id)."""
         insort(self.retries, batch, key=_NUMBER)
 
     def take_expired(self, now_ms: int) -> list[PendingBatch]:
-        """Remove and return what has waited past its deadline, as batches."""
+        """Remove and return the records past their deadlines, as batches."""
         expired: list[PendingBatch] = []
         while self.retries and self.retries[0].deadline_ms <= now_ms:
             expired.append(self.retries.pop(0))
@@ -110,7 +110,7 @@ class PartitionQueue:
         return expired
 
     def wait_ms(self, now_ms: int, linger_ms: int, max_records: int) -> int | None:
-        """Return how long the next batch must wait still, None when there is none."""
+        """Return how long the next batch must still wait, None when there is none."""
         if self.retries:
             return max(0, self.retries[0].not_before_ms - now_ms)
         if not self.records:

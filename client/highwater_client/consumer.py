@@ -1,7 +1,7 @@
 """A consumer of assigned partitions, as librdkafka reads them without a group.
 
-It reads from the earliest offset on with long polls, one at a time on one connection to each
-broker for all partitions that the broker leads, and goes on after every error where it stood.
+It reads from the earliest offset on with long polls: one at a time on one connection to each
+broker, for all partitions that the broker leads. After an error it goes on at the same offset.
 Deviation: its fetches carry no leader epoch (KIP-320), as clients before that did.
 """
 
@@ -35,7 +35,7 @@ _RESET_TIMESTAMPS = {
 }
 
 OnRead = Callable[[str, int, int, int, int, int, int], None]
-"""Told topic, partition, base offset, next offset, CRC, leader epoch, high watermark per batch."""
+"""Gets topic, partition, base offset, next offset, CRC, leader epoch, high watermark per batch."""
 
 
 class Consumer:
@@ -79,14 +79,14 @@ class Consumer:
         return self._recorder.events
 
     def position(self, partition: int) -> int | None:
-        """Return the offset that is read next, None until the first is known."""
+        """Return the offset to read next, None until the first one is known."""
         return self._partitions[partition].position
 
     async def caught_up(self, within_ms: int) -> bool:
         """Return True once each partition has been read to the high watermark of an answer.
 
-        Only answers to requests that are sent from now on count: what was committed when this
-        was called has then been read, if the answering leader knew of it. They wait for no record.
+        Only answers to requests from now on count. So records that were committed at the call have
+        been read, if the answering leader knew of them. These requests do not wait for records.
         """
         return await self._progress.caught_up(self._partitions.values(), within_ms)
 
@@ -105,10 +105,10 @@ class Consumer:
     def stop(self) -> None:
         self._stopping.set()
 
-    # ------------------------------------------------------------ who is asked for what
+    # ------------------------------------------------------------ assignment to leaders
 
     def _assign(self) -> None:
-        """Give each partition that nobody fetches to its leader's loop, or ask for its leader."""
+        """Give each partition that is not fetched to its leader's loop, or request its leader."""
         for item in self._partitions.values():
             if item.leader is not None or item.is_resting or item.has_ended:
                 continue
@@ -123,7 +123,7 @@ class Consumer:
                 self._scope.spawn(f"Fetch {leader}", self._fetch_from(leader, mine))
 
     def _put_aside(self, items: Sequence[AssignedPartition]) -> None:
-        """Take partitions from their leaders and find those anew after the backoff."""
+        """Take partitions from their leaders, and look up the leaders again after the backoff."""
         for item in items:
             if item.leader is not None:
                 self._leaders.forget(item.topic, item.partition, item.leader)
@@ -185,7 +185,7 @@ class Consumer:
             self._put_aside(failed)
 
     def _take(self, item: AssignedPartition, result: Any) -> bool:
-        """Record what was read; return False when the records cannot be."""
+        """Record the read records; return False when they cannot be decoded."""
         high_watermark = result.high_watermark
         data = bytes(result.records)
         if data:
@@ -233,7 +233,7 @@ class Consumer:
     # ------------------------------------------------------------ offsets
 
     def _reset(self, item: AssignedPartition) -> None:
-        """Have the offset asked for at which the policy goes on; under NONE read no further."""
+        """Request the offset at which the policy goes on; under NONE read no further."""
         policy = self._settings.offset_reset
         self._fail(item, ErrorCode.OFFSET_OUT_OF_RANGE.name)
         if policy is OffsetReset.NONE:
@@ -246,7 +246,7 @@ class Consumer:
         item.has_been_placed = True
 
     async def _place(self, leader: Endpoint, items: Sequence[AssignedPartition]) -> None:
-        """Ask for the offsets at which partitions are read from now on."""
+        """Request the offsets at which partitions are read from now on."""
         policy = self._settings.offset_reset
         wanted = tuple(
             ListOffsetsPartition(

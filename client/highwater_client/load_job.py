@@ -1,4 +1,4 @@
-"""What a plan's clients are told to do, as a file: for their own process alone, not for a judge."""
+"""The job of a plan's clients as a file: for their own process, not for the judge."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ class BadJob(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LoadJob:
-    """What the process is to do. history_folder: where each client writes its history.
+    """The job of the process.
 
-    Units: start_ns is the machine's monotonic clock at the run's start. incarnation: which of
-    the clients this is, from 1; the topics are there from the second on.
+    history_folder: each client writes its history there.
+
+    Units: start_ns is the machine's monotonic clock at the run's start. incarnation: of the
+    clients, from 1; from the second on the topics exist.
     """
 
     bootstrap: tuple[Endpoint, ...]
@@ -45,7 +47,7 @@ def decode_job(text: bytes) -> LoadJob:
     """Return the job.
 
     Raises:
-        BadJob: it is no JSON, or has another structure.
+        BadJob: the text is no JSON, or has another structure.
     """
     try:
         return msgspec.json.decode(text, type=LoadJob)

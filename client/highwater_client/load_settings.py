@@ -6,7 +6,7 @@ from highwater_chaos.plan import Workload
 from highwater_client.settings import ConsumerSettings, ProducerSettings
 
 LATEST_EVERY_MS = 250
-"""How often a consumer of a plan asks for each partition's latest offset (I9)."""
+"""How often a consumer of a plan requests each partition's latest offset (I9)."""
 
 
 def producer_settings(workload: Workload) -> list[ProducerSettings]:

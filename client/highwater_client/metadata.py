@@ -1,7 +1,7 @@
-"""Knows which broker leads each partition, as some broker said last, and asks again when told to.
+"""Knows each partition's leader from the last metadata, and refreshes it on request.
 
-Any broker is asked, the known ones before the bootstrap list, each time beginning with another.
-What is known of a leader is kept until its client forgets it or a newer answer replaces it.
+Any broker may answer: known ones first, then the bootstrap list, each time beginning with another
+one. A leader is kept until its client forgets it or newer metadata replaces it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from highwater_core.runtime import Runtime
 from highwater_wire.kafka.messages import MetadataRequest, MetadataResponse
 
 METADATA_TIMEOUT_MS = 1_000
-"""A broker answers from memory: one that takes longer is passed over."""
+"""A broker answers from memory; after this time the next one is tried."""
 
 
 class Brokers:
-    """The brokers that a client knows, and calls to whichever of them answers."""
+    """The brokers that a client knows, and calls to the first one that answers."""
 
     def __init__(self, transport: Transport, bootstrap: Sequence[Endpoint]) -> None:
         self._transport = transport
@@ -29,13 +29,13 @@ class Brokers:
         self._next = 0
 
     def learn(self, response: MetadataResponse) -> None:
-        """Ask these brokers first from now on."""
+        """Try these brokers first from now on."""
         known = [Endpoint(broker.host, broker.port) for broker in response.brokers]
         others = [endpoint for endpoint in self._bootstrap if endpoint not in known]
         self._endpoints = (*known, *others)
 
     async def ask_any(self, connection: str, request: Any, timeout_ms: int) -> Any:
-        """Return the answer of the first broker that has one, else None."""
+        """Return the first answer of a broker, None without one."""
         endpoints = self._endpoints
         first = self._next % len(endpoints)
         self._next = first + 1
@@ -48,11 +48,11 @@ class Brokers:
 
 
 class Leaders:
-    """The leader of each partition of the topics that its client asked for.
+    """The leader of each partition of the topics that its client requested.
 
     A background task refreshes: at once when a leader is missing, after a backoff when the last
-    answer did not have it, and every max_age_ms. on_refresh is called after each answer, and
-    after each round in which nobody answered.
+    answer did not have it, and every max_age_ms.
+    on_refresh: called after each answer, and after each round without an answer.
     """
 
     def __init__(
@@ -79,12 +79,12 @@ class Leaders:
         return self._leaders.get((topic, partition))
 
     def forget(self, topic: str, partition: int, leader: Endpoint) -> None:
-        """Believe no longer that this broker leads; one learnt since stays."""
+        """Forget this broker as the leader; a leader learnt since stays."""
         if self._leaders.get((topic, partition)) == leader:
             del self._leaders[topic, partition]
 
     def need(self, topic: str) -> None:
-        """Have the topic's leaders asked for."""
+        """Request the topic's leaders."""
         self._topics[topic] = None
         self._is_needed.set()
         if not self._has_started:

@@ -1,6 +1,6 @@
-"""Decides what the end of one try means for a record: again, or an outcome. Pure.
+"""Decides after one try of a record: retry, or an outcome. Pure.
 
-A record that an earlier try may have appended never ends as `fail`, whatever the last try says.
+A record that an earlier try may have appended never ends as `fail`, whatever the last try's error.
 Source: KAFKA-13574; docs/explanation/replication.md, "Histories".
 """
 
@@ -13,7 +13,7 @@ from highwater_core.errors import MEANINGS, ErrorCode
 from highwater_core.ports import CallFailed
 
 UNACKNOWLEDGED = "unacknowledged"
-"""The error of a record sent with acks=0: that it left proves nothing."""
+"""The error of a record sent with acks=0: sending it proves nothing."""
 NEVER_TRIED = "no leader was found"
 
 
@@ -37,7 +37,7 @@ class Outcome:
 
 
 def judge_answer(error: ErrorCode) -> TryResult:
-    """Return what a broker's answer to a Produce says."""
+    """Return the result of a try with a Produce answer."""
     if error is ErrorCode.NONE:
         return TryResult("", may_be_there=True, may_retry=False)
     meaning = MEANINGS[error]
@@ -45,11 +45,11 @@ def judge_answer(error: ErrorCode) -> TryResult:
 
 
 def judge_failure(failure: CallFailed) -> TryResult:
-    """Return what the lack of an answer says: nothing, if the request had left."""
+    """Return the result of a try without an answer: unknown, if the request was sent."""
     return TryResult(str(failure), may_be_there=failure.sent, may_retry=True)
 
 
 def outcome_of_failure(error: str, tries: int, *, may_be_there: bool) -> Outcome:
-    """Return the outcome of a record that nobody acknowledged."""
+    """Return the outcome of a record without an acknowledgement."""
     kind = OperationType.INFO if may_be_there else OperationType.FAIL
     return Outcome(kind, error=error or NEVER_TRIED, tries=tries)

@@ -1,4 +1,4 @@
-"""Where a consumer stands in each of its partitions, and whether it has read them to the end."""
+"""A consumer's position in each of its partitions, and whether it has read them to the end."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from highwater_wire.kafka.messages import FetchPartition
 class AssignedPartition:
     """One partition of a consumer.
 
-    position: the offset that is read next; None until it is asked for. leader: the broker that
-    it is fetched from; None while it has none. failures: in a row. has_been_placed: a position
-    that is asked for again follows the reset policy.
+    position: the offset to read next; None until it is known.
+    leader: the broker to fetch from; None while unknown.
+    failures: in a row.
+    has_been_placed: from now on a new position follows the reset policy.
     """
 
     __slots__ = (
@@ -45,7 +46,7 @@ class AssignedPartition:
         self._fetch: FetchPartition | None = None
 
     def fetch_partition(self) -> FetchPartition:
-        """Return what to ask the leader for; the same value while the position is."""
+        """Return the partition's part of a Fetch; the same object for the same position."""
         position = Offset(self.position or 0)
         if self._fetch is None or self._fetch.fetch_offset != position:
             self._fetch = FetchPartition(self.topic, self.partition, position, self.max_bytes)
@@ -53,7 +54,7 @@ class AssignedPartition:
 
 
 class Progress:
-    """Tells when every partition has been read to the high watermark of its leader's answer."""
+    """Knows when every partition has been read to the high watermark of its leader's answer."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.round = 0
@@ -62,11 +63,11 @@ class Progress:
         self._caught_up: Event = runtime.event()
 
     def is_behind(self, item: AssignedPartition) -> bool:
-        """Return whether it is awaited that the partition is read to the end."""
+        """Return whether a caller waits for the partition to be read to the end."""
         return item in self._behind
 
     def answered(self, item: AssignedPartition, asked_in_round: int) -> None:
-        """Note what has been read by an answer and its high watermark."""
+        """Note the position after an answer, and the answer's high watermark."""
         if (
             asked_in_round == self.round
             and item in self._behind

@@ -1,7 +1,7 @@
 """A producer under load: unique values at a rate, until it is stopped.
 
 Records come in small bursts, so that requests overlap at any rate; gaps, burst sizes and partitions
-are drawn from the one random stream that it is given.
+are drawn from its one random stream.
 """
 
 from __future__ import annotations

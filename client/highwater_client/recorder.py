@@ -14,14 +14,14 @@ RESET = "reset"
 """The consumer went to another offset, by the policy that `value` names."""
 HIGH_WATERMARK = "high_watermark"
 LATEST = "latest"
-"""What ListOffsets said of the partition's latest offset."""
+"""The partition's latest offset in a ListOffsets answer."""
 
 
 class HistoryRecorder:
     """One client's history.
 
-    Units: start_ns is the runtime's clock at the run's start. on_event, where given, is told of
-    each event as it is recorded.
+    Units: start_ns is the runtime's clock at the run's start. on_event, where given, is called with
+    each event when it is recorded.
     """
 
     def __init__(

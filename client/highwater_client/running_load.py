@@ -1,7 +1,7 @@
-"""A plan's clients in one process: made of ports, and told by its owner when to do what.
+"""A plan's clients in one process, which its owner commands.
 
 Commands: "start" (write and read), "stop" (write no more, wait for every outcome), "read" (read to
-the end), "quit". Each is answered with what came of it; progress is told all the while.
+the end), "quit". Each is answered with a report of its result; progress is reported all the time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ POLL_MS = 20
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What the process tells. done: the command that was carried out, "" for mere progress.
+    """A report of the process.
+
+    done: the command that was carried out, "" for mere progress.
 
     error: why it could not be carried out, "" otherwise.
     """
@@ -44,7 +46,7 @@ class LoadReport:
 
 
 class Process(Protocol):
-    """What the load needs of its process."""
+    """The load's interface to its process."""
 
     @property
     def runtime(self) -> Runtime: ...
@@ -154,7 +156,7 @@ class RunningLoad:
                 return f"consumer {number} has not read to the end"
         return ""
 
-    # ------------------------------------------------------------ what is told
+    # ------------------------------------------------------------ reports
 
     def _recorder(self, name: str) -> Callable[[HistoryEvent], None]:
         write = self._process.line_file(f"{self._job.history_folder}/{name}.jsonl")

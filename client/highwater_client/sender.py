@@ -1,8 +1,8 @@
 """Writes records as librdkafka does without idempotence: batches, retries, requests in flight.
 
-Each partition's batches leave in order, at most max_in_flight requests wait on one broker's
-connection, and a batch that failed goes before all that is younger. With more than one in flight
-a younger batch may be appended first, and a batch whose answer was lost may be there twice.
+Each partition's batches are sent in order. At most max_in_flight requests wait on one broker's
+connection. A failed batch is retried before younger ones. With more than one in flight a younger
+batch may be appended first, and a batch whose answer was lost may be appended twice.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from highwater_core.runtime import Runtime
 from highwater_wire.kafka.messages import ProducePartition, ProducePartitionResult, ProduceRequest
 
 ANSWER_MARGIN_MS = 500
-"""How much longer an answer is awaited than a broker may wait for its followers."""
+"""Time to wait for an answer beyond the broker's own wait for its followers."""
 SWEEP_MS = 1_000
-"""How often records without a leader are held to their deadlines, as librdkafka does."""
+"""How often deadlines of records without a leader are checked, as in librdkafka."""
 
 OnAcknowledged = Callable[[str, int, int, int, Sequence[str], int], None]
-"""Told topic, partition, base offset, the batch's CRC, its values and acks."""
+"""Called with topic, partition, base offset, the batch's CRC, its values and acks."""
 
 
 class RecordSender:
-    """Sends what it is given; every record gets its outcome in the history."""
+    """Sends records; every record gets its outcome in the history."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class RecordSender:
         self._pump(queue)
 
     async def flush(self) -> None:
-        """Return once every record that was sent so far, or meanwhile, has its outcome."""
+        """Return once every record so far, and every one sent meanwhile, has its outcome."""
         while self._open_records:
             self._is_idle.clear()
             await self._is_idle.wait()
@@ -126,10 +126,10 @@ class RecordSender:
         for leader in self._in_flight:
             self._transport.disconnect(leader, "produce")
 
-    # ------------------------------------------------------------ what is sent next
+    # ------------------------------------------------------------ order of sending
 
     def _pump(self, queue: PartitionQueue) -> None:
-        """Start every request of the partition that may leave now."""
+        """Start every request of the partition that may be sent now."""
         settings = self._settings
         while True:
             now_ms = self._runtime.now_ms()
@@ -154,7 +154,7 @@ class RecordSender:
             self._scope.spawn("Produce", self._deliver(queue, batch, leader))
 
     def _wake(self, queue: PartitionQueue, wait_ms: int) -> None:
-        """Have the partition pumped after wait_ms, or sooner if that is arranged already."""
+        """Schedule _pump of the partition after wait_ms, unless an earlier one is scheduled."""
         at_ms = self._runtime.now_ms() + wait_ms
         if queue.wakes_at_ms is None or at_ms < queue.wakes_at_ms:
             queue.wakes_at_ms = at_ms
@@ -174,7 +174,7 @@ class RecordSender:
             self._scope.spawn("Sweep", self._sweep())
 
     async def _sweep(self) -> None:
-        """Hold records to their deadlines even while no broker answers."""
+        """Check records' deadlines even while no broker answers."""
         while self._leaderless:
             await self._runtime.sleep(SWEEP_MS)
             self._pump_leaderless()
@@ -207,7 +207,7 @@ class RecordSender:
     async def _try(
         self, queue: PartitionQueue, batch: PendingBatch, leader: Endpoint
     ) -> tuple[int, TryResult]:
-        """Return the base offset, -1 when it is not known, and how the try ended."""
+        """Return the base offset, -1 when it is not known, and the try's result."""
         settings = self._settings
         left_ms = batch.deadline_ms - self._runtime.now_ms()
         request = ProduceRequest(
@@ -271,7 +271,7 @@ class RecordSender:
 
 
 def _result_of(results: Sequence[Any], queue: PartitionQueue) -> ProducePartitionResult:
-    """Return the partition's result; an answer without it says nothing."""
+    """Return the partition's result; unknown where the answer lacks it."""
     for result in results:
         if (result.topic, result.partition) == (queue.topic, queue.partition):
             found: ProducePartitionResult = result

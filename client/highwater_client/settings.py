@@ -1,4 +1,4 @@
-"""What a producer and a consumer are told: librdkafka's settings by longer names. No behaviour."""
+"""Settings of producers and consumers: librdkafka's by longer names. No behaviour."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BACKOFF_MAX_FACTOR = 8
 
 
 def backoff_after(failures: int, backoff_ms: int) -> int:
-    """Return how long to rest after so many failures in a row: twice as long each time (KIP-580).
+    """Return the pause after so many failures in a row, which doubles each time (KIP-580).
 
     Deviation: no jitter, which would cost a random stream.
     """
@@ -28,9 +28,9 @@ class ProducerSettings:
 
     Units: rate_per_s is records; a batch is sent when it has batch_max_records, or linger_ms
     after its first record came. max_in_flight counts requests on one broker's connection.
-    retry_backoff_ms is the first rest (see backoff_after). delivery_timeout_ms bounds how long
-    tries of a record begin after it came; the last one may take request_timeout_ms and
-    ANSWER_MARGIN_MS more.
+    retry_backoff_ms is the first pause (see backoff_after). No try of a record begins later than
+    delivery_timeout_ms after send; the last one may take request_timeout_ms and ANSWER_MARGIN_MS
+    more.
     """
 
     topic: str
@@ -46,9 +46,9 @@ class ProducerSettings:
     delivery_timeout_ms: int = 5_000
     metadata_max_age_ms: int = 300_000
     value_bytes: int = 0
-    """What values are filled up to."""
+    """Values are padded to this size."""
     key_count: int = 0
-    """How many keys records have; 0: they have none."""
+    """Number of different keys of the records; 0: records have no key."""
 
     def __post_init__(self) -> None:
         check(self.acks in (ACKS_NONE, ACKS_LEADER, ACKS_ALL), f"acks {self.acks}")
@@ -60,25 +60,25 @@ class ProducerSettings:
 
     @property
     def most_tries(self) -> int:
-        """Return how often a record is sent at most, 0 without a bound."""
+        """Return the most tries of a record, 0 without a bound."""
         return 0 if self.retries else 1
 
 
 class OffsetReset(StrEnum):
-    """Where a consumer goes on when its offset is out of range."""
+    """The policy for a consumer's offset that is out of range."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
     NONE = "none"
-    """Nowhere: the partition is read no further."""
+    """Read the partition no further."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSettings:
     """A consumer with the partitions that it is assigned.
 
-    record_high_watermarks: each change that a fetch without records shows goes into the history.
-    latest_every_ms: how often each partition's latest offset is asked for; 0 is never.
+    record_high_watermarks: also record a new high watermark of a fetch without records.
+    latest_every_ms: how often to request each partition's latest offset; 0: never.
     """
 
     topic: str

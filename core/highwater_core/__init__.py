@@ -1,1 +1,1 @@
-"""What two or more components share: ids, errors, messages, traces, ports, configuration."""
+"""Code of two or more components: ids, errors, messages, traces, ports, configuration."""

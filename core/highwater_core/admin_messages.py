@@ -1,4 +1,4 @@
-"""What clients ask of the cluster by way of a broker, as values: the active controller decides.
+"""Clients' administrative requests as values; brokers forward them to the active controller.
 
 Their protobuf forms are in proto/highwater_wire/v1/controller_control.proto.
 Source: KIP-195 (CreatePartitions), KIP-460 (ElectLeaders), KIP-455 (reassignments),
@@ -16,7 +16,7 @@ from highwater_core.ids import NodeId, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class PartitionResult:
-    """What became of one partition of a request; message explains an error."""
+    """The result for one partition of a request; message explains an error."""
 
     topic_partition: TopicPartition
     error: ErrorCode
@@ -25,7 +25,7 @@ class PartitionResult:
 
 @dataclass(frozen=True, slots=True)
 class TopicResult:
-    """What became of one topic of a request; message explains an error."""
+    """The result for one topic of a request; message explains an error."""
 
     name: str
     error: ErrorCode
@@ -39,9 +39,9 @@ class TopicResult:
 class NewPartitions:
     """A topic that is to have more partitions.
 
-    total_count: how many it is to have in all.
-    assignment: the replicas of the added ones, in ascending order of the partitions and preferred
-    first; empty to let the controller assign them.
+    total_count: of all its partitions.
+    assignment: the replicas of each added partition, in ascending order of the partitions,
+    preferred replica first; empty: the controller assigns them.
     """
 
     topic: str
@@ -68,17 +68,17 @@ class CreatePartitionsResponse:
 
 
 class ElectionType(IntEnum):
-    """Which leader a client asks for; the numbers are Kafka's."""
+    """The kind of leader that a client requests; the numbers are Kafka's."""
 
     PREFERRED = 0
     """The head of the assignment, if it is live and in sync."""
     UNCLEAN = 1
-    """Any live replica where no other may lead; records may be lost."""
+    """Any live replica, where no ISR member is live; records may be lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElectLeadersRequest:
-    """partitions: None for all that there are."""
+    """partitions: None for all."""
 
     election_type: ElectionType
     partitions: tuple[TopicPartition, ...] | None
@@ -98,7 +98,7 @@ class ElectLeadersResponse:
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentItem:
-    """replicas: the target, preferred first; None gives up the reassignment under way."""
+    """replicas: the target, preferred first; None cancels the reassignment under way."""
 
     topic_partition: TopicPartition
     replicas: tuple[NodeId, ...] | None
@@ -148,15 +148,15 @@ class ListReassignmentsResponse:
 
 
 class ConfigOperation(IntEnum):
-    """What is done to one configuration; the numbers are Kafka's (KIP-339)."""
+    """An operation on one configuration; the numbers are Kafka's (KIP-339)."""
 
     SET = 0
     DELETE = 1
-    """It has its default again."""
+    """Remove the value; the default applies."""
     APPEND = 2
-    """To a list: the entries that it lacks are added."""
+    """Add to a list the entries that it lacks."""
     SUBTRACT = 3
-    """From a list: these entries go."""
+    """Remove these entries from a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class ConfigChange:
 
 
 class ConfigEntity(IntEnum):
-    """Whose configuration it is; the numbers are Kafka's resource types."""
+    """The kind of a configuration's owner; the numbers are Kafka's resource types."""
 
     TOPIC = 2
     BROKER = 4
@@ -179,7 +179,7 @@ class ConfigEntity(IntEnum):
 class AlteredConfig:
     """name: the topic's, or the broker's id as text; "" is every broker's.
 
-    replaces_all: whatever else was set is no longer (AlterConfigs).
+    replaces_all: remove all other values (AlterConfigs).
     """
 
     entity: ConfigEntity

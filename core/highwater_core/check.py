@@ -1,10 +1,10 @@
-"""The always-on check of what must be true unless this program has a bug."""
+"""The always-on check of conditions that only a bug of this program makes false."""
 
 from __future__ import annotations
 
 
 class BugFound(BaseException):
-    """Our own code broke a rule of its own. Not an Exception: nothing may swallow it."""
+    """A bug of our own. A BaseException, so that no handler swallows it."""
 
 
 def check(condition: object, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Protocol toggles, the presets made of them, and what each preset promises.
+"""Protocol toggles, the presets made of them, and the promises of each preset.
 
 Every historical rule is one named toggle, independent of the others. Nodes read toggles; no
 checker, generator or trace event does.
@@ -16,21 +16,21 @@ import msgspec
 
 
 class Truncation(StrEnum):
-    """How a new follower brings its log in line with its leader's."""
+    """How a new follower truncates its log to its leader's."""
 
     HIGH_WATERMARK = "high_watermark"
     """To its own high watermark (V3)."""
     LEADER_EPOCH_OFFSET_ONLY = "leader_epoch_offset_only"
     """To the end offset that the leader answers for its last epoch (KIP-101)."""
     LEADER_EPOCH = "leader_epoch"
-    """Likewise, with the epoch in the answer (KIP-279)."""
+    """The same, with the epoch in the answer (KIP-279)."""
 
 
 class TruncateOn(StrEnum):
-    """Which LeaderAndIsr make a follower truncate."""
+    """The LeaderAndIsr commands that make a follower truncate."""
 
     LEADER_CHANGE = "leader_change"
-    """Only one that names another leader than the one it follows (V3)."""
+    """Only one with another leader than the one that it follows (V3)."""
     EVERY_EPOCH = "every_epoch"
     """Each that raises the leader epoch (KAFKA-7164, KIP-320)."""
 
@@ -39,7 +39,7 @@ class IsrJoin(StrEnum):
     """When a caught-up follower may join the ISR."""
 
     HIGH_WATERMARK = "high_watermark"
-    """Its log end has reached the leader's high watermark (V3)."""
+    """When its log end has reached the leader's high watermark (V3)."""
     HIGH_WATERMARK_AND_EPOCH_START = "high_watermark_and_epoch_start"
     """... and the start of the leader's epoch (KAFKA-7128)."""
 
@@ -48,8 +48,8 @@ class IsrWrite(StrEnum):
     """How a leader changes the ISR."""
 
     LEADER_CONDITIONAL_WRITE = "leader_conditional_write"
-    """It writes the state znode itself, on the version it knows; on a conflict it rereads, and
-    equal data adopts the version (KAFKA-1382)."""
+    """It writes the state znode itself, on the version that it knows. On a conflict it rereads the
+    znode, and adopts the version if the data is equal (KAFKA-1382)."""
     ALTER_PARTITION = "alter_partition"
     """It asks the controller, and computes the HW over the maximal ISR meanwhile (KIP-497)."""
 
@@ -89,10 +89,10 @@ class Toggles:
     topic_id: bool
     """A topic's incarnation has an id (KIP-516)."""
     eligible_leader_replicas: bool
-    """Replicas that left the ISR while nothing more could be committed may lead; one whose logs may
-    have lost something leaves ISR and ELR (KIP-966)."""
+    """Replicas that left the ISR while no more records could be committed may lead. A replica whose
+    logs may have lost records leaves ISR and ELR (KIP-966)."""
     checkpoint_every_hosted_partition: bool
-    """A replica is created, its high watermark loaded, before a transition may be refused, and
+    """A replica is created and its high watermark loaded before a transition may be refused, and
     checkpoints list every hosted partition (KAFKA-1647)."""
     update_metadata_first: bool
     """Failover sends UpdateMetadata before any LeaderAndIsr (KAFKA-4443)."""
@@ -159,8 +159,8 @@ def resolve_toggles(preset: Preset, overrides: Overrides = NO_OVERRIDES) -> Togg
     """Return the preset's toggles with some replaced.
 
     Raises:
-        msgspec.ValidationError: the overrides name no toggle or no value of one, or one toggle
-            gives up what another one rests on.
+        msgspec.ValidationError: an override is no toggle or no value of one, or one toggle removes
+            the premise of another.
     """
     values = asdict(PRESETS[preset])
     unknown = sorted(set(overrides) - set(values))
@@ -185,8 +185,8 @@ _PREMISES: tuple[tuple[Callable[[Toggles], bool], str], ...] = (
         " itself leaves out who is eligible, and whose contents are meant",
     ),
 )
-"""Pairs of toggles that are refused: the one promises what the other takes away. Pairs that bring
-a historical bug back are not: that is what toggles are for."""
+"""Pairs of toggles that are refused: one of them makes the other's promise impossible. Pairs that
+bring a historical bug back are allowed: toggles are made for that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
-"""Where a configuration's value comes from: a topic's, a broker's, every broker's, or none. Pure.
+"""The source of a configuration's value: the topic, the broker, all brokers, or the default. Pure.
 
-A topic's own value goes before that of the broker which hosts it, a broker's before every
-broker's, and what was set while a cluster runs before what a node was started with.
+A topic's own value goes before its broker's, a broker's before that of all brokers, and a value
+that was set at run time before one from the node's start.
 Source: KIP-226 (dynamic broker configuration, sources and synonyms). Deviation:
-unclean.leader.election.enable cannot be set for one broker. The controller decides by it, and
-no broker is one.
+unclean.leader.election.enable cannot be set for one broker: controllers use it, and they are no
+brokers here.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class ConfigSource(IntEnum):
     STATIC_BROKER_CONFIG = 4
     """For this broker, when it was started."""
     DEFAULT_CONFIG = 5
-    """Nowhere."""
+    """The default: it was not set."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
 class ConfigOwner:
-    """Whose configuration it is: a topic's by its name, a broker's by its id; "" is every's."""
+    """The owner of a configuration: a topic by its name, a broker by its id, all brokers by ""."""
 
     entity: ConfigEntity
     name: str
@@ -81,7 +81,7 @@ _BROKERS_OWN: Mapping[str, TopicConfigKey] = {
         ),
     )
 }
-"""What brokers have a value for and topics have not."""
+"""Configurations of brokers alone."""
 _KEYS: Mapping[str, TopicConfigKey] = {**TOPIC_CONFIG_KEYS, **_BROKERS_OWN}
 
 BROKER_NAMES: Mapping[str, str] = {
@@ -98,40 +98,39 @@ BROKER_NAMES: Mapping[str, str] = {
     UNCLEAN_ELECTION: UNCLEAN_ELECTION,
     **{name: name for name in _BROKERS_OWN},
 }
-"""What brokers have a value for, by topics' name for it, where they have one, and what brokers call
-it."""
+"""Brokers' names of configurations, by the topics' names where there is one."""
 
 EVERY_BROKER_KEYS: Mapping[str, TopicConfigKey] = {
     name: replace(_KEYS[topic_name], name=name)
     for topic_name, name in sorted(BROKER_NAMES.items(), key=lambda item: item[1])
 }
-"""What can be set for every broker while they run, by name, in alphabetical order."""
+"""Configurations that can be set for all brokers at run time, by name, in alphabetical order."""
 
 BROKER_KEYS: Mapping[str, TopicConfigKey] = {
     name: key for name, key in EVERY_BROKER_KEYS.items() if name != UNCLEAN_ELECTION
 }
-"""What can be set for one broker while it runs."""
+"""Configurations that can be set for one broker at run time."""
 
 
 def keys_of(owner: ConfigOwner) -> Mapping[str, TopicConfigKey]:
-    """Return what can be set for the owner, by name."""
+    """Return the configurations that can be set for the owner, by name."""
     if owner.entity is ConfigEntity.TOPIC:
         return TOPIC_CONFIG_KEYS
     return EVERY_BROKER_KEYS if owner == EVERY_BROKER else BROKER_KEYS
 
 
 def parse_config_of(owner: ConfigOwner, config: Mapping[str, str]) -> dict[str, ConfigValue]:
-    """Return the values that are set.
+    """Return the set values.
 
     Raises:
-        BadTopicConfig: a key is not the owner's, or its value does not fit.
+        BadTopicConfig: the owner has no such key, or a value is invalid.
     """
     return parse_config(config, keys_of(owner))
 
 
 @dataclass(frozen=True, slots=True)
 class SetValue:
-    """One value that a configuration has been given, by the name that it has there."""
+    """One value of a configuration, with the name that it has at its source."""
 
     name: str
     text: str
@@ -140,9 +139,9 @@ class SetValue:
 
 @dataclass(frozen=True, slots=True)
 class ConfigLayers:
-    """What is set for a topic, the broker and every broker, and with what the broker started.
+    """The values for a topic, the broker and all brokers, and those of the broker's start.
 
-    started_with has topics' names where they have one, and only what differs from the defaults.
+    started_with: by topics' names where there is one, without values that equal the defaults.
     """
 
     topic: Mapping[str, str]
@@ -151,7 +150,7 @@ class ConfigLayers:
     started_with: Mapping[str, str]
 
     def values(self, name: str) -> tuple[SetValue, ...]:
-        """Return all values of a topic's configuration, or one of brokers alone, by its name.
+        """Return all values of the configuration of that name, a topic's or one of brokers alone.
 
         The first is in force.
         """

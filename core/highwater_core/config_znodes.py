@@ -1,7 +1,7 @@
 """Configurations in ZooKeeper, and how a change of one is announced: Kafka's paths and JSON.
 
-A configuration is written first and announced after, or both in one transaction: whoever reads
-the announcement finds the change.
+A configuration is written first and announced after, or both in one transaction, so that a reader
+of the announcement finds the change.
 Source: docs/explanation/replication.md, "ZooKeeper's tree"; Kafka's ZkData (ConfigEntityZNode,
 ConfigEntityChangeNotificationZNode, version 2).
 """
@@ -26,14 +26,14 @@ from highwater_core.znodes import (
 )
 
 CONFIG_CHANGE_PREFIX = f"{CONFIG_CHANGES}/config_change_"
-"""What a sequential znode is created by."""
+"""The path prefix of the sequential znodes."""
 _EVERY = "<default>"
 _TOPICS, _BROKERS = "topics", "brokers"
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigChangeZnode:
-    """/config/changes/config_change_N: whose configuration was written."""
+    """/config/changes/config_change_N: the owner of the written configuration."""
 
     entity_path: str
     version: int = 2
@@ -46,10 +46,10 @@ def config_path(owner: ConfigOwner) -> str:
 
 
 def owner_of_broker_config(name: str) -> ConfigOwner:
-    """Return whose configuration the child of /config/brokers is.
+    """Return the owner of the configuration in that child of /config/brokers.
 
     Raises:
-        MalformedZnode: it is nobody's.
+        MalformedZnode: the name is no broker's.
     """
     if name == _EVERY:
         return EVERY_BROKER
@@ -63,10 +63,10 @@ def encode_config(config: dict[str, str]) -> bytes:
 
 
 def decode_config(data: bytes, owner: ConfigOwner) -> dict[str, str]:
-    """Return what the owner's znode sets, every value of which fits.
+    """Return the owner's set values, all of them valid.
 
     Raises:
-        MalformedZnode: not the documented JSON, or an unknown key or a value that does not fit.
+        MalformedZnode: not the documented JSON, an unknown key or an invalid value.
     """
     path = config_path(owner)
     config = decode(TopicConfigZnode, data, path).config
@@ -83,10 +83,10 @@ def encode_config_change(owner: ConfigOwner) -> bytes:
 
 
 def decode_config_change(data: bytes, path: str) -> ConfigOwner:
-    """Return whose configuration was written.
+    """Return the owner of the written configuration.
 
     Raises:
-        MalformedZnode: not the documented JSON, or nobody's whose configuration is read.
+        MalformedZnode: not the documented JSON, or an unknown kind of owner.
     """
     entity_path = decode(ConfigChangeZnode, data, path).entity_path
     kind, _, name = entity_path.partition("/")

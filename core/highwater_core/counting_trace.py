@@ -1,4 +1,4 @@
-"""A trace that counts some of the events which it hands on: what a node's snapshot tells."""
+"""A trace that also counts some kinds of events, for a node's snapshot."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ UNCLEAN_ELECTIONS = "unclean_elections"
 
 
 class CountingTrace:
-    """Hands every event on; counts those of the named kinds, and unclean elections besides."""
+    """Passes every event on; counts the named kinds, and unclean elections."""
 
     def __init__(self, trace: Trace, counted: Mapping[EventKind, str]) -> None:
-        """Take where events go, and under which name the events of a kind are counted."""
+        """Take the next trace, and the counters' names by kind of event."""
         self._trace = trace
         self._counted = counted
         self._counts = dict.fromkeys(counted.values(), 0)

@@ -1,4 +1,4 @@
-"""The one registry of protocol errors: Kafka's codes, with what each means for a caller.
+"""The one registry of protocol errors: Kafka's codes, with their meaning for a caller.
 
 `definite` says that the operation certainly did not happen; a client that sees an indefinite
 error records *unknown*, never *failed*. docs/reference/errors.md is generated from this table.
@@ -83,7 +83,7 @@ class ErrorCode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ErrorMeaning:
-    """What a protocol error tells its receiver.
+    """The meaning of a protocol error for its receiver.
 
     retriable: the same request may succeed later, perhaps elsewhere.
     definite: the request certainly had no effect.

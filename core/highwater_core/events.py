@@ -1,4 +1,4 @@
-"""The one trace schema: what nodes did, in every world.
+"""The one schema of traces, for both worlds.
 
 A trace is a sequence of TraceEvent, in each node ordered by seq without gaps; across nodes only
 causality orders events, since clocks differ. On disk: one JSON object a line.
@@ -96,7 +96,7 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TraceEvent:
-    """One thing that one node did.
+    """One event of one node.
 
     Units: ts_ns is the node's wall clock in nanoseconds since 1970 (virtual in the simulator).
     Ordering: (node, incarnation, seq) is unique and total per node.
@@ -118,7 +118,7 @@ class TraceEvent:
 
     @property
     def topic_partition(self) -> TopicPartition | None:
-        """What it is about, None when that is no partition."""
+        """The event's partition, None without one."""
         if self.topic is None or self.partition is None:
             return None
         return TopicPartition(self.topic, self.partition)

@@ -1,8 +1,8 @@
-"""Fail-points: named seams of node code where a test may have a node wait or die.
+"""Fail-points: named places in node code where a test may make a node wait or die.
 
-A seam stands where something is half done: a conditional write whose reply is not yet used, a
-leader that is named and not yet fetched from. It awaits, so the code behind each one looks again
-at what may have changed, as after any await.
+They stand in the middle of steps: after a conditional write whose reply is not yet used, or before
+the first fetch from a new leader. A fail-point awaits, so the code behind it must check again for
+changes, as after any await.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from highwater_core.runtime import Runtime
 
 
 class FailPoint(StrEnum):
-    """Every seam; each belongs to brokers or to controllers."""
+    """Every fail-point; each belongs to brokers or to controllers."""
 
     # Broker
     BEFORE_HIGH_WATERMARK_CHECKPOINT = "before_high_watermark_checkpoint"
@@ -35,11 +35,11 @@ class FailPoint(StrEnum):
     AFTER_ISR_WRITE = "after_isr_write"
     """An ISR is written, and its leader has not yet taken it over (KAFKA-1382)."""
     BEFORE_FIRST_FETCH = "before_first_fetch"
-    """A LeaderAndIsr named a new leader or epoch, and nothing was asked of that leader yet."""
+    """A LeaderAndIsr named a new leader or epoch, and no request was sent to that leader yet."""
     BEFORE_TRUNCATION = "before_truncation"
-    """The leader has answered where epochs end, and the log is not yet cut (KAFKA-6361, 7415)."""
+    """The leader has answered where epochs end; the log is not yet truncated (KAFKA-6361, 7415)."""
     BEFORE_COMMAND = "before_command"
-    """The controller's next command is about to be judged and carried out (KAFKA-9539)."""
+    """The controller's next command is about to be checked and carried out (KAFKA-9539)."""
     DURING_LOG_RECOVERY = "during_log_recovery"
     """A start has recovered a log, perhaps not the last: a crash during recovery."""
     BEFORE_BROKER_REGISTRATION = "before_broker_registration"
@@ -49,21 +49,21 @@ class FailPoint(StrEnum):
     BEFORE_STATE_WRITE = "before_state_write"
     """A partition's next state is decided, and not yet written (KAFKA-3083)."""
     AFTER_STATE_WRITE = "after_state_write"
-    """A partition's state is written, and nobody was told."""
+    """A partition's state is written, and no command was sent."""
     BEFORE_TOPIC_WRITE = "before_topic_write"
-    """Which replicas a topic's partitions are to have is decided, and not yet written (KIP-455)."""
+    """The replicas of a topic's partitions are decided, and not yet written (KIP-455)."""
     AFTER_TOPIC_WRITE = "after_topic_write"
-    """A topic's replicas are written, and nobody was told."""
+    """A topic's replicas are written, and no command was sent."""
     BEFORE_CONFIG_WRITE = "before_config_write"
     """A configuration is checked, and neither written nor announced."""
     AFTER_CONFIG_WRITE = "after_config_write"
-    """A configuration is written and announced, and its client was not told."""
+    """A configuration is written and announced, and its client has no answer."""
     DURING_FAILOVER = "during_failover"
     """Elected, the cluster loaded; no command was sent."""
     BEFORE_COMMAND_SENT = "before_command_sent"
     """A broker's oldest command is about to be sent; later ones wait behind it."""
     BEFORE_CONTROLLED_SHUTDOWN_REPLY = "before_controlled_shutdown_reply"
-    """Leadership was moved off a broker, and the broker was not told."""
+    """Leadership was moved off a broker, and the broker has no answer."""
 
 
 BROKER_FAIL_POINTS = (
@@ -117,7 +117,7 @@ class FailPoints:
         self._armed: dict[FailPoint, _Armed] = {}
 
     def answer(self, request: SetFailPointRequest) -> SetFailPointResponse:
-        """Arm or disarm as a request of the control plane asks."""
+        """Arm or disarm a fail-point by a request of the control plane."""
         return SetFailPointResponse(
             self.arm(request.name, request.action, request.count, request.delay_ms)
         )
@@ -125,9 +125,10 @@ class FailPoints:
     def arm(
         self, name: str, action: FailPointAction, count: int = 0, delay_ms: int = 0
     ) -> ErrorCode:
-        """Set what the fail-point does from now on; after `count` hits it disarms itself.
+        """Set the fail-point's action from now on; after `count` hits it disarms itself.
 
-        INVALID_REQUEST when this node has none of that name, or a number is negative.
+        Return INVALID_REQUEST when this node has no fail-point of that name, or a number is
+        negative.
         """
         if name not in self._own or count < 0 or delay_ms < 0:
             return ErrorCode.INVALID_REQUEST
@@ -142,10 +143,10 @@ class FailPoints:
         self._armed.clear()
 
     async def reach(self, point: FailPoint) -> None:
-        """Do what the fail-point is armed for; return at once, without a wait, when it is not.
+        """Carry out the fail-point's action; return at once, without a wait, when it is not armed.
 
-        Ordering: once the process was told to end this never returns, so that nothing behind the
-        seam happens.
+        Ordering: once the process must end this never returns, so that no code behind the
+        fail-point runs.
         """
         if self._armed:
             armed = self._armed.get(point)

@@ -21,14 +21,14 @@ TopicId = NewType("TopicId", str)
 ProducerId = NewType("ProducerId", int)
 """An idempotent producer's, never given twice in a cluster (KIP-98)."""
 StorageId = NewType("StorageId", str)
-"""Which contents a broker's logs are: another one whenever they may have lost something."""
+"""The id of a broker's log contents: a new one whenever they may have lost records."""
 
 FIRST_CONTROLLER_ID = NodeId(1000)
 NO_LEADER = NodeId(-1)
 LEADER_DURING_DELETE = NodeId(-2)
 """The leader that UpdateMetadata names while a topic is being deleted."""
 NO_EPOCH = LeaderEpoch(-1)
-"""A request that carries no leader epoch, or an epoch that is not known."""
+"""A request without a leader epoch, or an unknown epoch."""
 DELETION_EPOCH = LeaderEpoch(-2)
 """StopReplica's leader epoch when its topic is being deleted: newer than any (KIP-570)."""
 NO_CONTROLLER_EPOCH = ControllerEpoch(0)

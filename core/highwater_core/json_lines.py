@@ -1,4 +1,4 @@
-"""Files of one JSON object a line, as their writers leave them, also when killed."""
+"""Files of one JSON object a line, also of killed writers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class DamagedLines(Exception):
-    """Lines that are not torn are malformed; found is what the others hold."""
+    """Lines that are not torn are malformed. found: the contents of the others."""
 
     def __init__(self, problems: list[str], found: list[Any]) -> None:
         more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
@@ -20,10 +20,10 @@ class DamagedLines(Exception):
 
 
 def decode_lines(decode: Callable[[bytes], T], lines: Iterable[bytes]) -> list[T]:
-    """Return what the complete lines hold; a torn last line of a killed writer is left out.
+    """Return the contents of complete lines; a torn last line of a killed writer is left out.
 
-    Lines may have their ends; a last line that has its own is not torn. decode raises what msgspec
-    does of a line that is malformed.
+    Lines may have their newlines; a last line with one is not torn. decode raises msgspec's errors
+    for a malformed line.
 
     Raises:
         DamagedLines: a line that is not torn is malformed.

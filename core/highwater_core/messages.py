@@ -42,7 +42,7 @@ from highwater_core.ids import (
 )
 
 CONTROL_PROTOCOL_VERSION = 1
-"""V3's version_id: what this code speaks."""
+"""V3's version_id: the version of this code."""
 
 
 # ---------------------------------------------------------------- controller to broker
@@ -64,20 +64,20 @@ class LeaderAndIsrPartition:
     is_new: bool = False
     topic_id: TopicId = NO_TOPIC_ID
     elr: tuple[NodeId, ...] = ()
-    """While there are any, the leader commits nothing: they may lead, as they are (KIP-966)."""
+    """While there are any, the leader commits no record: they may be elected (KIP-966)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsrRequest:
-    """Tells a broker which partitions it leads and which it follows.
+    """Commands a broker to lead and follow partitions.
 
     is_init marks the first command of this controller to this incarnation of the broker; it then
     lists every partition that is assigned to the broker. correlation_id, in each of the commands,
     rises in the order of a controller's decisions; a command that is sent again keeps its own.
     ack_timeout_ms: how long the controller waits for the answer before it sends the command again.
-    Deviation: V3 has the field for the broker, which here only hears of it. A command that was
-    begun is carried out whole, however late: one that was given up half way would leave replicas
-    in roles that the controller does not know of.
+    Deviation: in V3 the broker uses the field; here it is only information. A command that was
+    begun is carried out whole, however late: one that was given up half way would leave replicas in
+    roles that the controller does not know.
     """
 
     controller_id: NodeId
@@ -102,7 +102,7 @@ class StopReplicaPartition:
 
 @dataclass(frozen=True, slots=True)
 class StopReplicaRequest:
-    """Tells a broker to stop, and where it says so delete, some of its replicas."""
+    """Commands a broker to stop some of its replicas, and to delete the marked ones."""
 
     controller_id: NodeId
     controller_epoch: ControllerEpoch
@@ -114,7 +114,7 @@ class StopReplicaRequest:
 
 @dataclass(frozen=True, slots=True)
 class BrokerEndpoints:
-    """A live broker and where each of its listeners answers."""
+    """A live broker and the endpoints of its listeners."""
 
     broker_id: NodeId
     broker_epoch: BrokerEpoch
@@ -127,7 +127,7 @@ class BrokerEndpoints:
 
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
-    """What every broker tells clients about a partition; leader LEADER_DURING_DELETE removes it."""
+    """A partition's metadata for clients; leader LEADER_DURING_DELETE removes it."""
 
     topic_partition: TopicPartition
     leader: NodeId
@@ -137,14 +137,14 @@ class PartitionMetadata:
     partition_epoch: PartitionEpoch
     topic_id: TopicId = NO_TOPIC_ID
     failed_replicas: tuple[NodeId, ...] = ()
-    """Whose brokers live and whose disks refuse the replica (KIP-112)."""
+    """Replicas on live brokers whose disks refuse them (KIP-112)."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateMetadataRequest:
     """The controller's view of live brokers (always whole) and of some partitions.
 
-    is_full: it lists all partitions that there are, and whatever else a broker knew is gone.
+    is_full: it lists all partitions; a broker forgets all others.
     """
 
     controller_id: NodeId
@@ -345,11 +345,11 @@ class NodeSnapshot:
     resident_bytes: int = 0
     counters: tuple[tuple[str, int], ...] = field(default=())
     unanswered_commands: tuple[UnansweredCommand, ...] = ()
-    """Of an active controller, by broker: what an operator is to be alerted of."""
+    """Of an active controller, by broker: the alerts for an operator."""
 
 
 class FailPointAction(StrEnum):
-    """What a fail-point does when it is reached."""
+    """The action of a fail-point when it is reached."""
 
     OFF = "off"
     DELAY = "delay"
@@ -415,5 +415,5 @@ _RESPONSES: Mapping[type[ControllerCommand], Callable[[ErrorCode], ControllerRes
 
 
 def refusal(request: ControllerCommand, error: ErrorCode) -> ControllerResponse:
-    """Return the answer of the request's kind that says this error about it as a whole."""
+    """Return the answer to the request with this error for the whole request."""
     return _RESPONSES[type(request)](error)

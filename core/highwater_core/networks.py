@@ -13,16 +13,16 @@ def parse_networks(text: str) -> tuple[Network, ...]:
     """Return the networks of a comma-separated list such as "10.1.0.0/16, ::1/128".
 
     Raises:
-        ValueError: one of them is none.
+        ValueError: one of them is no network.
     """
     return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
 
 
 def check_announced(name: str, host: str, port: int) -> None:
-    """Refuse what a node would announce in vain: others take such an address for malformed.
+    """Refuse an address that other nodes would take for malformed.
 
     Raises:
-        ValueError: nobody can be reached there.
+        ValueError: no node can be reached at this address.
     """
     if not is_host(host):
         raise ValueError(f"{name}_host must be a host's name or address, not {host[:300]!r}")

@@ -1,7 +1,7 @@
 """The ports through which node code reaches the world.
 
-Each has a real adapter (highwater_adapters) and a fake (highwater_simulator), held to one suite
-in tests/contract. What an adapter raises is listed here by type; anything else is a bug.
+Each has a real adapter (highwater_adapters) and a fake (highwater_simulator), both tested by one
+suite in tests/contract. An adapter's exceptions are listed here by type; any other is a bug.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ANY_VERSION = -1
 
 
 class CannotStart(Exception):
-    """A node must not run where it was started; the message tells an operator why.
+    """A node must not run with its settings, disk or cluster; the message tells an operator why.
 
     An operating error, not a bug: raised out of a node's run() before it serves, it ends the
     process with exit code 1.
@@ -33,7 +33,7 @@ class CannotStart(Exception):
 
 
 class CoordinationError(Exception):
-    """ZooKeeper did not do what was asked."""
+    """ZooKeeper did not carry out an operation."""
 
 
 class NoNode(CoordinationError):
@@ -61,11 +61,11 @@ class TooLarge(CoordinationError):
 
 
 class SessionExpired(CoordinationError):
-    """The session is over: its ephemeral znodes and watches are gone, and so is this port."""
+    """The session is over: its ephemeral znodes and watches are gone, and this port is dead."""
 
 
 class MultiFailed(CoordinationError):
-    """A multi was refused as a whole: operation `index`, the first at fault, met `error`."""
+    """A multi was refused as a whole: operation `index`, the first that failed, met `error`."""
 
     def __init__(self, index: int, error: CoordinationError) -> None:
         super().__init__(f"operation {index}: {type(error).__name__} {error}")
@@ -85,7 +85,7 @@ class Stat:
 
 @dataclass(frozen=True, slots=True)
 class CreateOp:
-    """sequential: ten digits are appended to the path; a multi does not tell which."""
+    """sequential: ten digits are appended to the path; a multi does not return them."""
 
     path: str
     data: bytes
@@ -138,10 +138,9 @@ class Coordination(Protocol):
     """One ZooKeeper session.
 
     Every call may also raise ConnectionLost (outcome unknown), SessionExpired (final) or TooLarge
-    (nothing was sent: see highwater_core.request_sizes). A path that ZooKeeper allows nowhere, with
-    a part such as "..", counts as one that does not exist. Calls of one session are answered in
-    the order in which they were made, and a watch's event comes before any answer that shows the
-    change it announces.
+    (not sent: see highwater_core.request_sizes). A path that ZooKeeper does not allow, with a part
+    such as "..", counts as one that does not exist. Calls of one session are answered in their
+    order, and a watch's event comes before any answer that shows its change.
     """
 
     @property
@@ -158,8 +157,8 @@ class Coordination(Protocol):
         """Create a znode and return its path, with ten digits appended when sequential.
 
         Raises:
-            NodeExists: it exists.
-            NoNode: its parent does not.
+            NodeExists: the znode exists.
+            NoNode: its parent does not exist.
         """
         ...
 
@@ -239,8 +238,8 @@ class CallFailed(Exception):
 
 
 class CallRefused(CallFailed):
-    """The request cannot be sent, or the peer cannot read it: it was not carried out, and to send
-    the same again is in vain."""
+    """The request cannot be sent, or the peer cannot read it: it was not carried out, and never
+    will be."""
 
 
 class ControlPlane(Protocol):
@@ -253,12 +252,12 @@ class ControlPlane(Protocol):
 
         Raises:
             CallFailed: the request may still be carried out, even later.
-            CallRefused: it never will be.
+            CallRefused: the request will never be carried out.
         """
         ...
 
     def serve(self, handler: ControlHandler) -> None:
-        """Answer incoming calls with the handler's responses; calls are handed over in order."""
+        """Answer incoming calls with the handler's responses; the handler gets them in order."""
         ...
 
 
@@ -270,9 +269,9 @@ class Transport(Protocol):
 
     One connection per endpoint and `connection` name: requests on it are answered in order.
 
-    When a connection ends, whoever ended it, the broker cancels the handlers of its requests that
-    still wait, as tasks are cancelled: nobody would hear the answers. What they had done by then
-    (records appended, a request forwarded) stays done.
+    When a connection ends, the broker cancels the waiting handlers of its requests, as tasks are
+    cancelled: no client would get their answers. Their effects so far (records appended, a request
+    forwarded) stay.
     """
 
     async def call(self, endpoint: Endpoint, connection: str, request: Any, timeout_ms: int) -> Any:
@@ -354,7 +353,7 @@ class FileSystem(Protocol):
     async def sync_many(self, files: Sequence[str], folders: Sequence[str]) -> None:
         """Return once the files' contents and the folders' entries survive a power loss.
 
-        Of many it is one wait for the disk, not one for each.
+        For many files it is one wait for the disk, not one for each.
         """
         ...
 
@@ -363,7 +362,7 @@ class FileSystem(Protocol):
 
 
 class Rng(Protocol):
-    """A stream of random numbers of its own name, unmoved by the draws of other streams."""
+    """A named stream of random numbers, independent of the draws of other streams."""
 
     def stream(self, name: str) -> Rng: ...
 
@@ -379,7 +378,7 @@ class Rng(Protocol):
 
 
 class Trace(Protocol):
-    """Writes down what this node did; node, incarnation, seq and time are filled in."""
+    """Writes this node's events; node, incarnation, seq and time are filled in."""
 
     def emit(
         self,
@@ -397,7 +396,7 @@ class Trace(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """All that a node is given of the world."""
+    """All ports of a node."""
 
     runtime: Runtime
     coordination: CoordinationFactory
@@ -407,7 +406,7 @@ class Ports:
     rng: Rng
     trace: Trace
     exit_now: Callable[[], None]
-    """Ends the process at once, as SIGKILL does; it may return, and nothing may follow."""
+    """Ends the process at once, as SIGKILL does; if it returns, the caller must do no more."""
     boot_id: str = ""
-    """Names the machine's boot: while it stays the same, what was written is still in the page
-    cache at least. Empty where that is unknown, which equals no other."""
+    """The id of the machine's boot: while it is the same, written data is at least still in the
+    page cache. Empty where it is unknown, which equals no other."""

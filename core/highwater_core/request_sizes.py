@@ -1,8 +1,8 @@
-"""How large a request is as ZooKeeper's protocol has it, and how large one may be. Pure.
+"""The sizes of requests in ZooKeeper's protocol, and their bound. Pure.
 
-A server reads no packet above jute.maxbuffer, 1,048,575 bytes unless it is told otherwise: it
-closes the connection, and whoever sends the request again loses the next one, too. So each size
-is known and bounded before anything is sent.
+A server reads no packet above jute.maxbuffer, by default 1,048,575 bytes. It closes the connection,
+and a retry of the request loses the next connection too. So each size is known and bounded before
+the request is sent.
 Source: ZooKeeper's zookeeper.jute and BinaryOutputArchive.
 """
 
@@ -15,7 +15,7 @@ from highwater_core.ports import CheckOp, CreateOp, DeleteOp, MultiOp, SetOp
 SERVER_LIMIT_BYTES = 0xFFFFF
 """jute.maxbuffer's default: the largest packet that a server reads, its length not counted."""
 MAX_REQUEST_BYTES = 1_000_000
-"""What a node sends at most. The rest is for what a server adds when it logs a transaction."""
+"""The largest request of a node. A server adds some bytes when it logs a transaction."""
 
 _LENGTH = 4
 _VERSION = 4
@@ -24,7 +24,7 @@ _HEADER = 8
 _PART_HEADER = 9
 """Of each operation of a multi, and of its end."""
 _ACL = 4 + 4 + (_LENGTH + len("world")) + (_LENGTH + len("anyone"))
-"""The one that every znode here has: anyone may do anything."""
+"""The ACL of every znode here: anyone may do anything."""
 _FLAGS = 4
 
 
@@ -39,7 +39,7 @@ def size_of_set(path: str, data: bytes) -> int:
 
 
 def size_of_path(path: str) -> int:
-    """Return the bytes of a request that names a path, and at most a version or flag besides."""
+    """Return the bytes of a request with a path, and at most a version or flag."""
     return _HEADER + _text(path) + _VERSION
 
 
@@ -49,7 +49,7 @@ def size_of_multi(operations: Sequence[MultiOp]) -> int:
 
 
 def size_in_multi(operation: MultiOp) -> int:
-    """Return what one operation adds to a multi."""
+    """Return the bytes that one operation adds to a multi."""
     match operation:
         case CreateOp():
             size_bytes = size_of_create(operation.path, operation.data)

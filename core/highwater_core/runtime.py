@@ -1,9 +1,9 @@
 """The runtime that node code awaits: time, tasks, queues, events. It never awaits asyncio itself.
 
-Two runtimes satisfy these protocols: highwater_adapters.asyncio_runtime in containers and
-highwater_simulator.kernel in virtual time; tests/contract holds both to one suite. Node code may
-await only what these protocols and the ports in highwater_core.ports return, so that everything
-between two awaits is atomic in both worlds.
+Two runtimes implement these protocols: highwater_adapters.asyncio_runtime in containers and
+highwater_simulator.kernel in virtual time; one suite in tests/contract tests both. Node code may
+await only the awaitables of these protocols and of highwater_core.ports, so that all code between
+two awaits is atomic in both worlds.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ T = TypeVar("T")
 
 
 class TimedOut(Exception):
-    """A bounded wait passed its bound. What was waited for may still happen."""
+    """A bounded wait passed its bound. The awaited event may still happen."""
 
 
 class TaskCancelled(BaseException):
-    """Thrown into a task that its scope cancels, at the await where it waits.
+    """Raised in a task that its scope cancels, at its current await.
 
     The asyncio runtime throws asyncio.CancelledError instead; node code catches neither. It
     cleans up in `finally`, without awaiting there.
@@ -44,7 +44,7 @@ class Future(Protocol, Generic[T]):
     """A value that is set at most once and that any number of tasks may wait for."""
 
     def set(self, value: T) -> None:
-        """Give the value and wake the waiters; a second call is a bug."""
+        """Set the value and wake the waiters; a second call is a bug."""
         ...
 
     def is_set(self) -> bool: ...
@@ -64,7 +64,7 @@ class Queue(Protocol, Generic[T]):
     def put(self, item: T) -> None: ...
 
     def drain(self) -> list[T]:
-        """Remove and return everything that waits, oldest first."""
+        """Remove and return all items, oldest first."""
         ...
 
     def __len__(self) -> int: ...
@@ -79,7 +79,7 @@ class Queue(Protocol, Generic[T]):
 
 
 class Task(Protocol):
-    """A running coroutine with the name that traces and `status` show."""
+    """A running coroutine, with its name in traces and `status`."""
 
     @property
     def name(self) -> str: ...
@@ -95,10 +95,9 @@ class Task(Protocol):
 
 
 class TaskScope(Protocol):
-    """Owns tasks, so that none outlives what it works for.
+    """Owns tasks, so that none outlives its purpose.
 
-    A task that ends with an exception that it did not catch is a bug of ours: the scope hands it
-    to Runtime.fail.
+    An exception that a task does not catch is a bug of ours: the scope passes it to Runtime.fail.
     """
 
     def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> Task: ...
@@ -116,7 +115,7 @@ class Runtime(Protocol):
     """Time and concurrency of one node."""
 
     def now_ns(self) -> int:
-        """Return monotonic nanoseconds; only differences mean anything."""
+        """Return monotonic nanoseconds; only differences have a meaning."""
         ...
 
     def now_ms(self) -> int:
@@ -124,7 +123,7 @@ class Runtime(Protocol):
         ...
 
     def wall_clock_ms(self) -> int:
-        """Return milliseconds since 1970, as this node's (perhaps wrong) clock has them."""
+        """Return milliseconds since 1970, by this node's (perhaps wrong) clock."""
         ...
 
     async def sleep(self, duration_ms: int) -> None: ...

@@ -1,4 +1,4 @@
-"""Keeps a node from opening session after session where something ends each of them at once."""
+"""Bounds how often a node opens sessions, where each of them ends at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SESSION_PACE_MS = 500
 
 
 class SessionPace:
-    """Lets a session begin SESSION_PACE_MS after the last one began, or later."""
+    """Lets a session begin SESSION_PACE_MS after the previous one began, or later."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime

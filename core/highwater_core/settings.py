@@ -23,8 +23,8 @@ def read_settings(settings_type: type[S], environment: Mapping[str, str]) -> S:
     A mapping is a JSON object, or empty.
 
     Raises:
-        BadSetting: a value does not fit, a field without a default has no variable, or a
-            variable names no field (a misspelt setting must not pass for its default).
+        BadSetting: a value is invalid, a field without a default has no variable, or a variable
+            names no field (a misspelt setting must not silently have its default).
     """
     names = {PREFIX + field.name.upper() for field in dataclasses.fields(settings_type)}  # type: ignore[arg-type]
     unknown = sorted(name for name in environment if name.startswith(PREFIX) and name not in names)

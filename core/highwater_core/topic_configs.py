@@ -1,8 +1,8 @@
 """The topic configurations that Highwater knows: their types, defaults and bounds. Pure.
 
 The controller validates them when a topic is created; brokers read them for their logs.
-Names and defaults are Kafka's; what Highwater does not implement is no key here, or allows only
-the value that it implements (recompression, timestamps by the broker).
+Names and defaults are Kafka's. Features that Highwater does not implement have no key here, or
+allow only the implemented value (recompression, timestamps by the broker).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _INT_MAX = 2**31 - 1
 _LONG_MAX = 2**63 - 1
 
 MAX_VALUE_LENGTH = 32
-"""Characters of a value as it is written, white space included: a number has a sign and 20 digits,
-the longest choice half of that. ZooKeeper and every broker keep the text, not the number."""
+"""Most characters of a value, white space included: a number has a sign and 20 digits, the longest
+choice half of that. ZooKeeper and every broker keep the text, not the number."""
 MAX_LIST_LENGTH = 2**15 - 1
-"""Characters of a list of replicas: as many as Kafka's protocol has room for in a value."""
+"""Most characters of a list of replicas: the longest value of Kafka's protocol."""
 
 CLEANUP_POLICY = "cleanup.policy"
 LEADER_THROTTLED_REPLICAS = "leader.replication.throttled.replicas"
@@ -58,13 +58,13 @@ class TopicConfigKey:
     maximum: int = _LONG_MAX
     choices: tuple[str, ...] = ()
     lists_replicas: bool = False
-    """It is EVERY_REPLICA, or any number of partition:broker with commas between them."""
+    """The value is EVERY_REPLICA, or any number of partition:broker, separated by commas."""
 
     def parse(self, text: str) -> ConfigValue:
-        """Return the value that the text means.
+        """Return the value of the text.
 
         Raises:
-            BadTopicConfig: it is malformed, too long or out of bounds.
+            BadTopicConfig: the text is malformed, too long or out of bounds.
         """
         max_length = MAX_LIST_LENGTH if self.lists_replicas else MAX_VALUE_LENGTH
         if len(text) > max_length:
@@ -208,14 +208,14 @@ BROKER_DEFAULTS: dict[str, TopicConfigKey] = {
     if key.type in (ConfigType.INT, ConfigType.LONG, ConfigType.DOUBLE)
     or key.name == CLEANUP_POLICY
 }
-"""The keys that a broker has a default of its own for, by the name of its setting."""
+"""The keys for which a broker has a default of its own, by the name of its setting."""
 
 
 def parse_topic_config(config: Mapping[str, str]) -> dict[str, ConfigValue]:
     """Return the values of the keys that are set.
 
     Raises:
-        BadTopicConfig: a key is unknown or its value does not fit.
+        BadTopicConfig: a key is unknown or its value is invalid.
     """
     return parse_config(config, TOPIC_CONFIG_KEYS)
 
@@ -223,10 +223,10 @@ def parse_topic_config(config: Mapping[str, str]) -> dict[str, ConfigValue]:
 def parse_config(
     config: Mapping[str, str], keys: Mapping[str, TopicConfigKey]
 ) -> dict[str, ConfigValue]:
-    """Return the values of those of the keys that are set.
+    """Return the set values of these keys.
 
     Raises:
-        BadTopicConfig: another key is set, or a value does not fit.
+        BadTopicConfig: another key is set, or a value is invalid.
     """
     values: dict[str, ConfigValue] = {}
     for name in sorted(config):

@@ -1,4 +1,4 @@
-"""/brokers/topics/T: a topic's id, its partitions' replicas, and which of these are being moved.
+"""/brokers/topics/T: a topic's id, its partitions' replicas, and their reassignments.
 
 Source: KIP-455 (adding and removing replicas), KIP-516 (the topic id); Kafka's own JSON.
 """
@@ -28,7 +28,7 @@ from highwater_core.znodes import (
 class TopicZnode:
     """/brokers/topics/T: partition number (as text) to its replicas, preferred first.
 
-    The second and third map have those partitions only whose replicas are being moved (KIP-455).
+    The second and third map have only partitions whose replicas are being moved (KIP-455).
     """
 
     partitions: dict[str, Replicas]
@@ -40,7 +40,7 @@ class TopicZnode:
 
 @dataclass(frozen=True, slots=True)
 class Reassignment:
-    """Which of a partition's assigned replicas come, and which go once the others are in sync.
+    """The added ones of a partition's replicas, and those to remove once the others are in sync.
 
     Source: KIP-455. Invariant: both are among the assigned, and neither is all of them. A replica
     that an earlier target had added, and that goes again, is in both.
@@ -56,7 +56,7 @@ class TopicContent(NamedTuple):
     assignment: dict[TopicPartition, tuple[NodeId, ...]]
     topic_id: TopicId
     reassignments: dict[TopicPartition, Reassignment]
-    """Of the partitions whose replicas are being moved."""
+    """The reassignments of partitions whose replicas are being moved."""
 
 
 def encode_topic(
@@ -64,7 +64,7 @@ def encode_topic(
     topic_id: TopicId,
     reassignments: Mapping[int, Reassignment] = MappingProxyType({}),
 ) -> bytes:
-    """Return /brokers/topics/T in the oldest version that can say it.
+    """Return /brokers/topics/T in the oldest version that has all fields in use.
 
     That is 3 with a topic id, 2 where replicas are being moved, else 1 (V3 has neither).
     """
@@ -86,7 +86,7 @@ def decode_topic(data: bytes, topic: str) -> TopicContent:
     """Return the topic's assignment, id and reassignments.
 
     Raises:
-        MalformedZnode: not the documented JSON, or replicas come or go that are not assigned.
+        MalformedZnode: not the documented JSON, or added or removed replicas that are not assigned.
     """
     path = topic_path(topic)
     znode = decode(TopicZnode, data, path)

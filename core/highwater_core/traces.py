@@ -1,4 +1,4 @@
-"""Trace events to and from JSON lines, and the recorder that fills in who, when and which."""
+"""Trace events to and from JSON lines, and the recorder that fills in node, time and number."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ READ_DETAILS: Mapping[EventKind, Mapping[str, Any]] = {
     EventKind.ISR_CHANGED: {"isr": _BROKERS},
     EventKind.FETCHER_STARTED: {"leader": int},
 }
-"""What whoever judges a trace reads of an event's detail: every node writes it."""
+"""The details of events that judges of a trace read; every node writes them."""
 
 
 def encode_event(event: TraceEvent) -> bytes:

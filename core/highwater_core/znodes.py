@@ -1,6 +1,6 @@
 """ZooKeeper's paths and the JSON in them: Kafka's own, so that the usual tools read them.
 
-Decoding meets what others wrote: malformed bytes raise MalformedZnode, never anything else.
+Others may have written a znode: malformed bytes raise MalformedZnode and no other error.
 Source: docs/explanation/replication.md, "ZooKeeper's tree".
 """
 
@@ -39,7 +39,7 @@ ISR_CHANGE_PREFIX = "isr_change_"
 LOG_DIR_EVENT_NOTIFICATION = "/log_dir_event_notification"
 LOG_DIR_EVENT_PREFIX = "log_dir_event_"
 LOG_DIR_FAILED = 1
-"""The only event of log folders that there is in Kafka: look again which replicas are there."""
+"""Kafka's only event of log folders: the controller must ask again for the broker's replicas."""
 TOPIC_CONFIGS = "/config/topics"
 BROKER_CONFIGS = "/config/brokers"
 CONFIG_CHANGES = "/config/changes"
@@ -57,14 +57,14 @@ PERSISTENT_PATHS: tuple[str, ...] = (
     CONFIG_CHANGES,
     CONTROLLER_ENDPOINTS,
 )
-"""What every node makes sure of when it starts."""
+"""The znodes that every node creates at its start, if they are missing."""
 
 
 _INT32_MAX = 2**31 - 1
 _PORT_MAX = 2**16 - 1
 
 MAX_REPLICAS = 1_000
-"""Of one partition: what is written of it then always fits a znode."""
+"""Most replicas of one partition, so that its state always fits a znode."""
 HOST_PATTERN = r"\A([0-9A-Za-z._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])\Z"
 """A host's name, an IPv4 address or a bracketed IPv6 one; no scheme, no control character."""
 
@@ -74,7 +74,7 @@ Id = Annotated[int, msgspec.Meta(ge=0, le=_INT32_MAX)]
 """A node's id or a partition's number, as wide as the protocols carry it."""
 Epoch = Annotated[int, msgspec.Meta(ge=0, le=_INT32_MAX)]
 RaisableEpoch = Annotated[int, msgspec.Meta(ge=0, le=_INT32_MAX - 1)]
-"""One that may still be raised by one: what changes raises it, and no protocol carries more."""
+"""An epoch that can still be raised by one within the protocols' range."""
 Replicas = Annotated[list[Id], msgspec.Meta(max_length=MAX_REPLICAS)]
 Leader = Annotated[int, msgspec.Meta(ge=NO_LEADER, le=_INT32_MAX)]
 Port = Annotated[int, msgspec.Meta(ge=1, le=_PORT_MAX)]
@@ -86,7 +86,7 @@ StorageIdText = Annotated[str, msgspec.Meta(pattern=r"\A[0-9A-Za-z_.-]{0,64}\Z")
 
 
 class MalformedZnode(Exception):
-    """A znode holds something other than its documented JSON, or what no field can hold."""
+    """A znode has other contents than its documented JSON, or a value out of range."""
 
 
 def broker_path(broker_id: NodeId) -> str:
@@ -128,7 +128,7 @@ def decode_controller_epoch(data: bytes) -> ControllerEpoch:
     """Return the content of /controller_epoch, a plain number.
 
     Raises:
-        MalformedZnode: it is none, or one that cannot be raised any more.
+        MalformedZnode: the content is no number, or one that can no longer be raised.
     """
     if not data.isdigit() or len(data) > 10 or int(data) >= _INT32_MAX:
         raise MalformedZnode(f"{CONTROLLER_EPOCH}: {data[:40]!r} is no epoch")
@@ -137,7 +137,7 @@ def decode_controller_epoch(data: bytes) -> ControllerEpoch:
 
 @dataclass(frozen=True, slots=True)
 class ControllerZnode:
-    """/controller: who is the active controller."""
+    """/controller: the active controller."""
 
     brokerid: Id
     timestamp: str
@@ -156,7 +156,7 @@ class BrokerZnode:
     jmx_port: int = -1
     rack: str | None = None
     storage_id: StorageIdText | UnsetType = UNSET
-    """Which contents its logs are; Highwater's own key."""
+    """The id of its log contents; Highwater's own key."""
     version: int = 4
 
 
@@ -220,7 +220,7 @@ class ReassignmentsZnode:
 
 @dataclass(frozen=True, slots=True)
 class TopicConfigZnode:
-    """/config/topics/T and /config/brokers/N: what is set, by Kafka's names."""
+    """/config/topics/T and /config/brokers/N: the set values, by Kafka's names."""
 
     config: dict[str, str]
     version: int = 1
@@ -241,7 +241,7 @@ class ProducerIdBlockZnode:
 
 @dataclass(frozen=True, slots=True)
 class ControllerEndpointZnode:
-    """/highwater/controllers/N: where a controller's gRPC server answers."""
+    """/highwater/controllers/N: the endpoint of a controller's gRPC server."""
 
     host: Host
     port: Port
@@ -262,7 +262,7 @@ def decode(znode_type: type[Z], data: bytes, path: str) -> Z:
     """Return the znode's content.
 
     Raises:
-        MalformedZnode: it is not the documented JSON; the message names the path.
+        MalformedZnode: not the documented JSON; the message names the path.
     """
     try:
         return msgspec.json.decode(data, type=znode_type)
@@ -271,7 +271,7 @@ def decode(znode_type: type[Z], data: bytes, path: str) -> Z:
 
 
 def is_id(name: str) -> bool:
-    """Return whether the name is just what str() gives for such a number."""
+    """Return whether the name equals str() of such a number."""
     return (
         name.isascii()
         and name.isdecimal()
@@ -293,14 +293,14 @@ class PartitionLeadership:
     controller_epoch: ControllerEpoch
     isr: tuple[NodeId, ...]
     elr: tuple[NodeId, ...] = ()
-    """Eligible leader replicas: they left the ISR, and hold all that is committed (KIP-966)."""
+    """Eligible leader replicas: they left the ISR, and have all committed records (KIP-966)."""
     leader_broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
     """The registration with which the leader got its leader epoch."""
     storage_ids: tuple[tuple[NodeId, StorageId], ...] = ()
-    """Which contents of the members of isr and elr were meant, by broker, ascending."""
+    """The ids of the log contents of isr and elr members, by broker, ascending."""
 
     def storage_id(self, broker_id: NodeId) -> StorageId:
-        """Return the member's, NO_STORAGE_ID where it is not known."""
+        """Return the member's storage id, NO_STORAGE_ID where it is not known."""
         return dict(self.storage_ids).get(broker_id, NO_STORAGE_ID)
 
 
@@ -368,12 +368,12 @@ def decode_broker_id(name: str) -> NodeId:
 
 
 def is_host(text: str) -> bool:
-    """Return whether a connection may be made to this: see HOST_PATTERN."""
+    """Return whether this is a host to connect to: see HOST_PATTERN."""
     return _HOST.match(text) is not None
 
 
 def _is_port(text: str) -> bool:
-    """Return whether somebody can be reached at this port: 0 is none."""
+    """Return whether this is a port to connect to: 0 is none."""
     is_number = text.isascii() and text.isdecimal() and len(text) <= 5
     return is_number and 1 <= int(text) <= _PORT_MAX
 
@@ -406,7 +406,7 @@ def encode_broker(
 def decode_broker(
     data: bytes, broker_id: NodeId, broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
 ) -> BrokerEndpoints:
-    """Return where the broker's listeners answer.
+    """Return the endpoints of the broker's listeners.
 
     Raises:
         MalformedZnode: not the documented JSON, or a listener is missing.
@@ -434,7 +434,7 @@ def decode_broker(
 
 
 def decode_storage_id(data: bytes, broker_id: NodeId) -> StorageId:
-    """Return which contents the broker's logs are, NO_STORAGE_ID when it does not say.
+    """Return the id of the broker's log contents, NO_STORAGE_ID without one.
 
     Raises:
         MalformedZnode: not the documented JSON.

@@ -44,7 +44,7 @@ PLANTED: dict[str, PlantedBug] = {
 
 
 def planted(name: str) -> AbstractContextManager[None]:
-    """Have the bug of that name in this process's node code for the length of a with block."""
+    """Put the bug of that name into this process's node code for the length of a with block."""
     return PLANTED[name].apply()
 
 

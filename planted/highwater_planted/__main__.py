@@ -1,6 +1,6 @@
 """`python -m highwater_planted BUG MODULE`: runs a node's program with a planted bug.
 
-What the images of planted bugs run; the node's own code and image know nothing of it.
+The program of the images with planted bugs; the node's own code and image do not have it.
 """
 
 from __future__ import annotations

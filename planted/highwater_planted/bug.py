@@ -1,8 +1,8 @@
-"""What a planted bug is, and how node code has it for a while.
+"""A planted bug, and its application to node code for a while.
 
-A bug is other values of toggles, other functions in place of node code's, or both. They hold for
-the whole process, in every node that is made while they hold. Whoever generates schedules, judges
-runs or reads traces is not told.
+A bug is other values of toggles, other functions in place of node code's, or both. It applies to
+the whole process, to every node that is made meanwhile. Generators, judges and readers of traces do
+not know of it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class FaultFamily(StrEnum):
     NETWORK = "network"
     """Links cut, slow or lossy; calls and answers late or lost."""
     POWER_LOSS = "power_loss"
-    """Nodes that lose what was not synced."""
+    """Nodes that lose unsynced data."""
     LOST_DISK = "lost_disk"
     """Brokers started again on an empty disk."""
     FAILED_FOLDER = "failed_folder"
-    """Brokers whose log folders refuse everything."""
+    """Brokers whose log folders refuse all operations."""
     TOPICS = "topics"
     """Topics deleted and created again."""
     NONE = "none"
@@ -38,7 +38,7 @@ class FaultFamily(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """One attribute of a module or class, and what takes its place."""
+    """One attribute of a module or class, and its replacement."""
 
     owner: ModuleType | type
     attribute: str
@@ -49,14 +49,14 @@ class Replacement:
 class PlantedBug:
     """One mistake in the protocol.
 
-    breaks: the invariants that it should break, the likeliest to be seen first. toggles: in place
-    of preset fenced's; a topology's own overrides still count more.
+    breaks: the invariants that it should violate, the likeliest first.
+    toggles: in place of preset fenced's; a topology's overrides go before them.
     """
 
     name: str
     summary: str
     source: str
-    """The JIRA or KIP that tells of it, or "own"."""
+    """The JIRA or KIP that describes it, or "own"."""
     breaks: tuple[str, ...]
     shows_under: tuple[FaultFamily, ...]
     toggles: Overrides = field(default_factory=dict)
@@ -66,7 +66,7 @@ class PlantedBug:
 
     @contextmanager
     def apply(self) -> Iterator[None]:
-        """Have the bug in all node code of this process for as long as the block lasts."""
+        """Put the bug into all node code of this process for the length of the block."""
         sound = PRESETS[Preset.FENCED]
         originals: list[tuple[Replacement, object]] = []
         for each in self.replacements:

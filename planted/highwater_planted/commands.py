@@ -1,4 +1,4 @@
-"""Planted: brokers carry out commands that are older than what they know."""
+"""Planted: brokers carry out commands that are older than the state that they know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planted: the high watermark, acknowledgements and what consumers see run ahead of the ISR."""
+"""Planted: the high watermark, acknowledgements and consumers' reads run ahead of the ISR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planted: what follows on a log folder's failure is left out."""
+"""Planted: steps after a log folder's failure are left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planted: who is in sync, and what a leader believes to be written about it."""
+"""Planted: wrong ISR members, and leaders with wrong beliefs about the written ISR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planted: what comes late, twice or out of its time is taken for what is due."""
+"""Planted: messages that arrive late or twice are taken for the expected ones."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A ZooKeeper session that hides its expiry: the mistake behind KAFKA-3083, as a port.
 
-When a session expires the next one is opened in its place, and calls go on in it. Whoever holds
-this never hears that its ephemeral znodes and watches are gone.
+When a session expires the next one is opened in its place, and calls go on in it. The node never
+learns that its ephemeral znodes and watches are gone.
 """
 
 from __future__ import annotations

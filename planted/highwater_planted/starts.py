@@ -1,4 +1,4 @@
-"""Planted: what a broker starts from is not what it had, or not what it says it had."""
+"""Planted: a broker starts with other state than it had, or reports another."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def _write_in_place(self: OffsetCheckpoint, entries: Mapping[TopicPartitio
 
 
 class _NamesUnsynced:
-    """A file system that takes a folder for synced as it is."""
+    """A file system whose sync_folder does nothing."""
 
     def __init__(self, files: FileSystem) -> None:
         self._files = files

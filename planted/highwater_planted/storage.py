@@ -1,4 +1,4 @@
-"""Planted: checkpoints, flushes, recovery and deletion do less than they say."""
+"""Planted: checkpoints, flushes, recovery and deletion do less than they must."""
 
 from __future__ import annotations
 

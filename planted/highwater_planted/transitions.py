@@ -1,4 +1,4 @@
-"""Planted: the controller moves replicas from state to state as no table has it."""
+"""Planted: the controller makes transitions of replicas that its table does not have."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EVERY_EFFECT = {
 async def _do_not_stop_first(
     term: Term, replicas: Iterable[Replica], target: ReplicaState
 ) -> list[Replica]:
-    """Leave out that a replica goes offline before it is deleted."""
+    """Leave out the transition to OfflineReplica before a replica's deletion."""
     if target is ReplicaState.OFFLINE:
         return list(replicas)
     return await move_replicas(term, replicas, target)

@@ -1,4 +1,4 @@
-"""Planted: a new follower's log is not brought in line with its leader's."""
+"""Planted: a new follower does not truncate its log to its leader's."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _append_any_epoch(
 
 
 def _lend_for_ever(self: OpenFile, end: int, take_back: Callable[[], None]) -> None:
-    """Tell nobody: what is sent is what the file holds by then."""
+    """Announce no truncation: sendfile sends the file's contents of the moment."""
 
 
 def _keep_the_log(log_start_offset: Offset, log_end_offset: Offset, leader_start: Offset) -> bool:

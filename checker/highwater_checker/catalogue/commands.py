@@ -1,4 +1,4 @@
-"""Triggers of the rows about commands that reached the wrong incarnation, broker's or topic's.
+"""Triggers of the rows about commands that reached the wrong incarnation of a broker or topic.
 
 Rows 15 (KIP-380), 16 (KIP-570), 24 (KIP-516).
 """
@@ -25,8 +25,8 @@ def restart_went_unnoticed(
 ) -> str | None:
     """Row 15: no controller saw a broker's restart, or a stop of its earlier incarnation hit it.
 
-    The stop is a StopReplica, or a ControlledShutdown: the controller then takes the broker for
-    one that shuts down.
+    The stop is a StopReplica, or a ControlledShutdown, after which the controller believes that the
+    broker shuts down.
     """
     return (
         _unnoticed_restart(trace, topic, partition)
@@ -36,10 +36,10 @@ def restart_went_unnoticed(
 
 
 def _unnoticed_restart(trace: Sequence[TraceEvent], topic: str, partition: int) -> str | None:
-    """Return the evidence that a broker registered anew and no controller noticed.
+    """Return the evidence that a broker registered again and no controller noticed.
 
-    A controller notices by its own failover, which commands all brokers, or when it sees the broker
-    go or come.
+    A controller notices by its own failover, which commands all brokers, or when it handles the
+    broker's failure or start.
     """
     registered: dict[int, tuple[int, TraceEvent]] = {}
     unnoticed: dict[int, TraceEvent] = {}
@@ -98,7 +98,8 @@ def _stopped_for_its_predecessor(
 def _shut_down_for_its_predecessor(trace: Sequence[TraceEvent]) -> str | None:
     """Return the evidence that a controller obeyed a ControlledShutdown of an older registration.
 
-    Its effect ends when the controller sees the broker go or come, or another one is elected.
+    Its effect ends when the controller handles the broker's failure or start, or another controller
+    is elected.
     """
     registered: dict[int, int] = {}
     shut_down: dict[int, str] = {}

@@ -1,4 +1,4 @@
-"""Triggers of the rows about who was elected, and by whom.
+"""Triggers of the rows about elected leaders and the controllers that elected them.
 
 Rows 9 (KIP-966), 10 (KIP-106), 13 (KAFKA-6082).
 """
@@ -14,7 +14,7 @@ from highwater_core.events import EventKind, TraceEvent
 def last_in_sync_lost_what_it_committed_alone(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
-    """Row 9: the only ISR member committed alone, lost its log's end in a crash, and leads."""
+    """Row 9: the only ISR member committed records alone, lost them in a crash, and leads."""
     story = PartitionStory(trace, topic, partition)
     for recovered in story.of(EventKind.LOG_RECOVERED):
         alone = _last_alone(story, recovered)
@@ -48,7 +48,8 @@ def elected_from_outside_the_isr(
 ) -> str | None:
     """Row 10: an unclean election, of a replica that may lack committed records.
 
-    The violation's offset must not be below that up to which the replica surely held them.
+    The violation's offset must be at or above the offset up to which the replica surely had all
+    committed records.
     """
     story = PartitionStory(trace, topic, partition)
     for decided in story.of(EventKind.LEADERSHIP_DECIDED, EventKind.LEADER_ELECTED):

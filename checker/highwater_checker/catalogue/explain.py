@@ -10,10 +10,9 @@ from highwater_core.config import PROMISES, MayBreak, Preset
 from highwater_core.events import TraceEvent
 
 SHOWN_BY: Mapping[str, str] = {"unseen": "I9", "realtime-send": "I3"}
-"""The anomaly that a client's history shows, and the invariant whose breach causes it.
-
-A record stays unseen when the consumer had read another record at its offset. Records lie out of
-order when logs diverged.
+"""Each anomaly of a client's history, and the invariant whose violation causes it. A record stays
+unseen when the consumer had read another record at its offset. Records are out of order when logs
+diverged.
 """
 
 
@@ -42,7 +41,7 @@ def explain(
     topic, partition, offset: of the violation. One of no partition has topic "" and partition -1,
       one of no offset has offset -1.
     trace: the run's events up to the violation, each after those that caused it.
-    may_break: which rows the run's preset permits, by invariant.
+    may_break: the rows that the run's preset permits, by invariant.
     An empty result leaves the violation without an excuse.
     """
     invariant = SHOWN_BY.get(violation_invariant, violation_invariant)

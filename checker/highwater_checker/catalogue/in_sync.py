@@ -1,4 +1,4 @@
-"""Triggers of the rows about who joined the ISR: 7 (KAFKA-7128) and 8 (KIP-903, KAFKA-14140)."""
+"""Triggers of the rows about joining the ISR: 7 (KAFKA-7128) and 8 (KIP-903, KAFKA-14140)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from highwater_core.events import EventKind, TraceEvent
 def joined_below_the_start_of_the_epoch(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
-    """Row 7: a follower joined at a high watermark below the one that an earlier leader had."""
+    """Row 7: a follower joined at a high watermark below an earlier leader's."""
     story = PartitionStory(trace, topic, partition)
     for proposal, joining in _expansions(story):
         began = _leadership_of(story, proposal)
@@ -34,11 +34,11 @@ def joined_below_the_start_of_the_epoch(
 def member_restarted_before_its_isr_was_written(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
-    """Row 8: a broker joined the ISR by what its earlier incarnation had fetched.
+    """Row 8: a broker joined the ISR by the fetches of its earlier incarnation.
 
-    Either it restarted before the leader knew the ISR to be written. Or it had restarted before
-    the proposal and not yet fetched: the leader counted a late fetch. For a violation of no
-    offset, also a member that the controller takes for dead or shutting down (KAFKA-14140).
+    Either it restarted before the leader knew that the ISR was written. Or it had restarted before
+    the proposal and not yet fetched: the leader counted a late fetch. For a violation without an
+    offset, also a member that the controller believes dead or shutting down (KAFKA-14140).
     """
     story = PartitionStory(trace, topic, partition)
     if offset < 0 and (evidence := _dead_member(trace, story)):
@@ -63,9 +63,9 @@ def member_restarted_before_its_isr_was_written(
 
 
 def _dead_member(trace: Sequence[TraceEvent], story: PartitionStory) -> str | None:
-    """Return the evidence that a leader added a broker that the controller takes for gone.
+    """Return the evidence that a leader added a broker that the controller believes gone.
 
-    The controller does so still: nobody will remove that member.
+    The controller still believes it, so no event will remove that member.
     """
     for proposal, broker in reversed(tuple(_expansions(story))):
         gone = _gone_at(trace, broker, proposal.place)
@@ -78,7 +78,7 @@ def _dead_member(trace: Sequence[TraceEvent], story: PartitionStory) -> str | No
 
 
 def _gone_at(trace: Sequence[TraceEvent], broker: int, before: int) -> TraceEvent | None:
-    """Return the event since which the controller takes the broker for gone, None if it does not.
+    """Return the event since which the controller believes the broker gone, None if it does not.
 
     It removes the broker from ISRs at that event; a new controller, when its failover ends.
     """

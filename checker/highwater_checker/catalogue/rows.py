@@ -1,7 +1,7 @@
 """The 24 rows: each bug's name, the invariants that it breaks, and its trigger in a trace.
 
-A row without a trigger cannot show in any preset here: its fix is part of every one, or what it
-needs (a reassignment, a coordinator) does not exist. Such a row excuses no violation.
+A row without a trigger cannot show in any preset here: its fix is part of every preset, or it needs
+a feature that does not exist (a coordinator). Such a row excuses no violation.
 Source: docs/reference/catalogue.md; the reasons quote its Symptom column.
 """
 
@@ -19,7 +19,7 @@ from highwater_checker.catalogue.story import Trigger
 class Row:
     """One historical bug.
 
-    breaks: by invariant, how the bug breaks it.
+    breaks: for each invariant, how the bug violates it.
     in_a_trace: the events that its trigger looks for, or why it has none.
     """
 

@@ -1,4 +1,4 @@
-"""One partition's story as its trace tells it: who led, what was committed, where logs ended.
+"""One partition's story in the trace: its leaders, committed offsets, and log ends.
 
 Followers do not trace what they append; a log's end is known only where an event shows it.
 """
@@ -12,10 +12,9 @@ from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import NO_TOPIC_ID
 
 Trigger = Callable[[Sequence[TraceEvent], str, int, int], str | None]
-"""Takes a trace in causal order and the topic, partition and offset of a violation.
-
-A violation of no partition has topic "" and partition -1; one of no offset has offset -1.
-Returns the evidence in one sentence, or None where the trigger is not in the trace.
+"""Takes a trace in causal order and the topic, partition and offset of a violation. Without a
+partition the topic is "" and the partition -1; without an offset the offset is -1. Returns the
+evidence in one sentence, or None where the trigger is not in the trace.
 """
 
 TO_HIGH_WATERMARK = "to the high watermark"
@@ -95,7 +94,7 @@ class PartitionStory:
         """Yield the partition's events of these kinds, in order."""
         return (seen for seen in self.seen if seen.kind in kinds)
 
-    # ------------------------------------------------------------ what is committed
+    # ------------------------------------------------------------ committed records
 
     def committed_beyond(self, offset: int, *, before: int) -> Seen | None:
         """Return the first event before that place in which a high watermark passes the offset."""
@@ -160,7 +159,7 @@ class PartitionStory:
                     held = 0
         return held
 
-    # ------------------------------------------------------------ where a log ended
+    # ------------------------------------------------------------ log ends
 
     def highest_end(self, node: int, *, before: int) -> int:
         """Return the node's log end by the events before that place; -1 if no event shows it."""

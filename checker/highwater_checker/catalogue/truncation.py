@@ -1,4 +1,4 @@
-"""Triggers of the rows about logs that were, or were not, brought in line with a leader's.
+"""Triggers of the rows about truncations to a leader's log, done wrongly or left out.
 
 Rows 1 (KAFKA-1211), 2 (KIP-101), 4 (KAFKA-7415), 5 (KAFKA-7164), 6 (KIP-320).
 """
@@ -52,7 +52,7 @@ def truncated_below_what_was_committed(
 def led_after_losing_its_end(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
-    """Row 2: a replica leads that lost its log's unflushed end in a crash: it writes there anew."""
+    """Row 2: a leader lost its log's unflushed end in a crash, and appends other records there."""
     story = PartitionStory(trace, topic, partition)
     for recovered in story.of(EventKind.LOG_RECOVERED):
         held = story.highest_end(recovered.node, before=recovered.place)
@@ -71,7 +71,7 @@ def led_after_losing_its_end(
 def leads_without_having_written(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
-    """Row 4: a leader has appended nothing in its epoch, so its epoch cache lacks the epoch.
+    """Row 4: a leader has appended no record in its epoch, so its epoch cache lacks the epoch.
 
     Only a violation without an offset is explained by it.
     """
@@ -182,7 +182,7 @@ def _same_leader_told_again(story: PartitionStory, led: _LedAgain) -> list[tuple
 def fetched_in_an_older_epoch(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
-    """Row 6: a follower goes on fetching from a leader whose new epoch it has not heard of.
+    """Row 6: a follower goes on fetching from a leader whose new epoch it does not know.
 
     Either the leader has lost records meanwhile, by a truncation or a crash. Or the follower hears
     of the epoch late: it then leads an epoch older than that of records in its log.

@@ -1,4 +1,4 @@
-"""I1: every acknowledged record lies at its acknowledged offset, on every replica given."""
+"""I1: every acknowledged record is at its acknowledged offset on every given replica."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from highwater_checker.wording import Wording
 def check_acknowledged_records(
     acknowledged: Sequence[Acknowledged], replicas: Iterable[ReplicaLog]
 ) -> CheckResult:
-    """Find acknowledged records that a replica lacks or holds elsewhere.
+    """Find acknowledged records that a replica lacks or has at another offset.
 
-    Whether a record is there twice is duplicates.py's. Records below a replica's log_start_offset
-    were removed by retention and are not looked for.
+    duplicates.py checks for records that are there twice. Records below a replica's
+    log_start_offset were removed by retention and are not required.
     Source: docs/explanation/replication.md, "Invariants", I1.
     """
     findings: list[Finding] = []

@@ -1,9 +1,9 @@
-"""I4, I11: what a leader committed is on every leader after it, and no ISR member cuts it off.
+"""I4, I11: committed records are on every later leader, and no ISR member truncates them.
 
-Both are told by traces. What counts as committed before an epoch is the highest high watermark that
-any leader of an older epoch told, whatever the nodes' clocks say. Within an epoch, who was in the
-ISR and what was committed before a cut go by the clocks: they must be one, as those of containers
-on one machine are.
+Both are checked in traces. Committed before an epoch is the highest high watermark that any leader
+of an older epoch traced, regardless of the nodes' clocks. Within an epoch, the ISR and the
+committed offset at a truncation go by the clocks, which must be one, as on containers of one
+machine.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _TELLS_ISR = frozenset(
 
 
 def check_committed_before(events: Sequence[TraceEvent]) -> CheckResult:
-    """Find leaders that began without what was committed, and ISR members that cut it off.
+    """Find leaders that began without committed records, and ISR members that truncated them.
 
-    Looks at BECAME_LEADER and LOG_TRUNCATED, and at what tells of high watermarks and ISRs. Who is
-    a member is told by the ISR that was last told of in the epoch before the cut, or with which the
-    epoch began. Only where logs end is compared, not what is in them, in each life of a topic;
-    deleted topics without ids are left out. What preset v3 is known to lose shows here too, also
-    where a late command is obeyed after an unclean election: that broker takes itself for a member.
-    Source: docs/explanation/replication.md, "Invariants", I4 and I11.
+    Examines BECAME_LEADER and LOG_TRUNCATED, and all events with high watermarks and ISRs. The
+    members are those of the last ISR in the epoch before the truncation, or of the epoch's first
+    ISR. Only the ends of logs are compared, not their contents, in each life of a topic; deleted
+    topics without ids are left out. Records that preset v3 loses by its known flaws are found too,
+    also where a broker obeys a late command after an unclean election and counts itself as a
+    member. Source: docs/explanation/replication.md, "Invariants", I4 and I11.
     """
     findings: list[Finding] = []
     examined = 0
@@ -52,7 +52,7 @@ def check_committed_before(events: Sequence[TraceEvent]) -> CheckResult:
 
 
 class _Committed:
-    """What one partition's leaders committed, and its ISRs, by leader epoch."""
+    """One partition's committed offsets and ISRs, by leader epoch."""
 
     def __init__(self, events: Iterable[TraceEvent]) -> None:
         self._told: dict[int, list[TraceEvent]] = {}
@@ -61,14 +61,14 @@ class _Committed:
                 self._told.setdefault(_epoch(event), []).append(event)
 
     def before(self, leader_epoch: int) -> TraceEvent | None:
-        """Return the highest high watermark that leaders of older epochs told, None without one."""
+        """Return the highest high watermark that leaders of older epochs traced, None if none."""
         older = (told for epoch, told in self._told.items() if epoch < leader_epoch)
         return _highest(event for told in older for event in told)
 
     def before_cut(self, cut: TraceEvent) -> TraceEvent | None:
-        """Return the same, or that of the cut's own epoch before the cut if it is higher.
+        """Return the same, or the truncation's own epoch's high watermark before it, if higher.
 
-        None if the log was then no ISR member's.
+        None if the replica was no ISR member then.
         """
         epoch = _epoch(cut)
         told = self._told.get(epoch, [])
@@ -80,7 +80,7 @@ class _Committed:
 
 
 def _highest(events: Iterable[TraceEvent]) -> TraceEvent | None:
-    """Return the event with the highest high watermark, of equal ones that of the newest epoch."""
+    """Return the event with the highest high watermark, among equal ones of the newest epoch."""
     advanced = (event for event in events if event.kind is EventKind.HIGH_WATERMARK_ADVANCED)
     told = (event for event in advanced if event.offset is not None)
     return max(told, key=lambda event: (event.offset, _epoch(event)), default=None)
@@ -134,7 +134,7 @@ def _finding(
 
 
 def _by_life(events: Sequence[TraceEvent]) -> dict[Life, list[TraceEvent]]:
-    """Return the events of each life of a partition that know their leader epoch."""
+    """Return the events with a leader epoch, by life of the partition."""
     lives = Lives(events)
     found: dict[Life, list[TraceEvent]] = {}
     for event in events:

@@ -17,14 +17,14 @@ SENT_ONCE = 1
 
 
 def check_duplicates(sends: Sends, replicas: Iterable[ReplicaLog]) -> CheckResult:
-    """Find records that lie at several offsets though they were sent once, or though they failed.
+    """Find records at several offsets that were sent once, and records whose send failed.
 
-    The rule: producers have no sequence numbers, so a record that its client sent again (tries
-    above 1), or of which it does not tell how often it sent it (tries 0: librdkafka retries
-    inside), may be there twice; that is noted. One that was sent once may not, whatever its
-    outcome; of a send without an outcome its invoke tells, where the client never sends again.
-    One whose send failed for certain may not be there at all. Values are unique; those of no known
-    send are noted: their client may have been killed before it wrote them down.
+    A producer without sequence numbers may have a record there twice if its client retried it
+    (tries above 1) or does not report its tries (0: librdkafka retries internally); that is noted.
+    A record that was sent once may not be there twice, whatever its outcome. For a send without an
+    outcome the invoke's tries count, where the client never retries. A record whose send failed for
+    certain may not be there at all. Values are unique; values without a known send are noted: their
+    client may have been killed before it wrote its history.
     """
     operations = {each.value: (each.operation, each.tries) for each in sends.acknowledged}
     for unknown in sends.unknown:

@@ -27,10 +27,11 @@ STOOD_ABOVE = "stood at an old leader's HW above the new one's"
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of the leader that answered a probe, by a look before and one after it.
+    """The leader that answered a probe, from a look before and one after it.
 
-    Within one leadership neither log end nor high watermark falls. began: its BECAME_LEADER,
-    where the traces tell it. led_throughout: it led in both looks.
+    Within one leadership neither log end nor high watermark falls.
+    began: its BECAME_LEADER, where the traces have it.
+    led_throughout: it led in both looks.
     """
 
     least_end_offset: int
@@ -44,12 +45,12 @@ class Known:
 def check_empty_fetches(
     probes: Sequence[Probe], looks: Sequence[Look], events: Sequence[TraceEvent]
 ) -> CheckResult:
-    """Find answers with records at or above their high watermark, or with an error in the log.
+    """Find answers with records at or above their high watermark, or errors for offsets in the log.
 
-    Examined are the empty answers of which it is certain that there was something to hide: the
-    offset lay at or above the answer's high watermark and below the leader's log end. Noted apart
-    are those in which the consumer stood where an older leader's high watermark had been told to
-    it, above that of the new leader, whose trace shows that it began so.
+    Examined are the empty answers that certainly hid records: the offset was at or above the
+    answer's high watermark and below the leader's log end. Noted apart are answers at an offset
+    that an older leader had reported as high watermark, above that of the new leader, whose trace
+    shows that it began below it.
     """
     leaders = _Leaders(looks, events)
     told = _Told(probes)
@@ -115,7 +116,7 @@ def _began_below(began: TraceEvent | None, offset: int) -> bool:
 
 
 class _Told:
-    """Which high watermarks consumers were told, by whom and until when."""
+    """The high watermarks in answers to consumers, with the broker and the time."""
 
     def __init__(self, probes: Sequence[Probe]) -> None:
         self._answers: dict[tuple[str, int], list[Probe]] = {}
@@ -124,7 +125,7 @@ class _Told:
                 self._answers.setdefault((probe.topic, probe.partition), []).append(probe)
 
     def before_by_another(self, probe: Probe) -> bool:
-        """Return whether another broker had told the probe's offset as high watermark before."""
+        """Return whether another broker had reported the probe's offset as high watermark."""
         answers = self._answers.get((probe.topic, probe.partition), [])
         return any(
             each.high_watermark >= probe.offset
@@ -135,7 +136,7 @@ class _Told:
 
 
 class _Leaders:
-    """What looks and traces tell of the broker that answered a probe as a leader."""
+    """The leaderships of the brokers that answered probes, from looks and traces."""
 
     def __init__(self, looks: Sequence[Look], events: Sequence[TraceEvent]) -> None:
         self._looks = looks
@@ -149,7 +150,7 @@ class _Leaders:
                 self._began.setdefault(key, []).append(event)
 
     def of(self, probe: Probe) -> Known | None:
-        """Return what is known; None unless it was in one leadership from before to after."""
+        """Return the leader; None unless its leadership lasted from one look to the other."""
         at = TopicPartition(probe.topic, probe.partition)
         first = bisect_right(self._times, probe.asked_ns) - 1
         last = bisect_left(self._times, probe.answered_ns) + 1
@@ -183,7 +184,7 @@ class _Leaders:
         was: ReplicaSnapshot | None,
         now: ReplicaSnapshot,
     ) -> TraceEvent | None:
-        """Return how its epoch began, if it began no other since the look before."""
+        """Return the event that began its epoch, if it began no other since the look before."""
         life = self._lives.of(now.topic_partition, now.topic_id)
         if life is None:
             return None

@@ -1,4 +1,4 @@
-"""I4: at no moment of a run is a leader's high watermark above what an ISR member has."""
+"""I4: at no moment of a run is a leader's high watermark above an ISR member's log end."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Stay = tuple[int, Life | None, int]
 
 
 def check_high_watermark_in_run(looks: Sequence[Look], events: Sequence[TraceEvent]) -> CheckResult:
-    """Find ISR members whose log ended below what their leader had called committed before.
+    """Find ISR members whose log ended below an earlier high watermark of their leader.
 
     A leader's high watermark in one look is compared with a member's log end in the next look,
-    which is later. That is sound only as far as the member's log can but grow in between: it
-    follows in the leader's epoch, in the only incarnation that does, and did not cut its log to
-    below that high watermark in this epoch (for that is I11). A high watermark that the leader
-    brought along into its epoch, and did not advance in it, is not judged: of it the members were
-    another leader's. Deleted topics without ids are left out.
+    which is later. That is sound only if the member's log can only grow in between: it follows in
+    the leader's epoch, in the only incarnation that does, and did not truncate its log below that
+    high watermark in this epoch (which is I11). A high watermark from before its epoch, which the
+    leader did not advance, is not checked: it counted the ISR of another leader. Deleted topics
+    without ids are left out.
     Source: docs/explanation/replication.md, "Invariants", I4 and "High watermark".
     """
     told = _Told(events)
@@ -49,7 +49,7 @@ def check_high_watermark_in_run(looks: Sequence[Look], events: Sequence[TraceEve
 
 
 class _Told:
-    """What the traces tell of epochs: what leaders brought along, and who shrank his log."""
+    """Per epoch from the traces: the leader's first high watermark, and followers' truncations."""
 
     def __init__(self, events: Sequence[TraceEvent]) -> None:
         self._lives = Lives(events)
@@ -70,12 +70,12 @@ class _Told:
                 self._cut_to[stay] = min(self._cut_to.get(stay, event.offset), event.offset)
 
     def advanced(self, node: int, leader: ReplicaSnapshot) -> bool:
-        """Return whether the leader raised its high watermark in its epoch, by what is known."""
+        """Return whether the leader raised its high watermark in its epoch, by the traces."""
         brought = self._brought.get(self._stay(node, leader))
         return brought is not None and leader.high_watermark > brought
 
     def may_have_shrunk(self, node: int, replica: ReplicaSnapshot, high_watermark: int) -> bool:
-        """Return whether the follower may have lost, in this epoch, what it once had."""
+        """Return whether the follower's log may have become shorter in this epoch."""
         stay = self._stay(node, replica)
         cut_to = self._cut_to.get(stay, high_watermark)
         return len(self._incarnations.get(stay, ())) != 1 or cut_to < high_watermark
@@ -127,7 +127,7 @@ def _finding(
 
 
 def _first_of_each(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield the first finding of each member and partition: looks repeat what lasts."""
+    """Yield the first finding of each member and partition: later looks repeat it."""
     seen: set[tuple[str, int, int]] = set()
     for finding in findings:
         key = finding.topic, finding.partition, finding.broker

@@ -1,4 +1,4 @@
-"""Inconsistent offsets: no two clients are told of different records at one offset.
+"""Inconsistent offsets: no two clients get different records for one offset.
 
 Source: docs/explanation/replication.md, "Histories", "inconsistent-offsets"; "Invariants", I9.
 """
@@ -22,11 +22,14 @@ PlaceInLife = tuple[Place, TopicId]
 def check_inconsistent_offsets(
     acknowledged: Iterable[Acknowledged], reads: Iterable[HistoryEvent]
 ) -> CheckResult:
-    """Find offsets of which two clients, or one twice, were told different values.
+    """Find offsets for which two clients, or one twice, got different values.
 
-    acknowledged: of producers with acks=all; others may be told of what is lost. reads: of any
-    consumers, of topics that were never deleted. Unlike a comparison with the logs at the end, this
-    also sees what retention removed and what changed and changed back.
+    acknowledged: of producers with acks=all; records of other producers may be lost after their
+    acknowledgement.
+    reads: of any consumers, of topics that were never deleted.
+
+    Unlike a comparison with the logs at the end, this also finds records that retention removed,
+    and changes that were reversed.
     """
     told: dict[PlaceInLife, tuple[str, str]] = {}
     findings: list[Finding] = []

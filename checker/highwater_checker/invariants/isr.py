@@ -11,7 +11,7 @@ from highwater_checker.wording import Wording
 
 @dataclass(frozen=True, slots=True)
 class PartitionRecord:
-    """One partition's leadership, as ZooKeeper or a trace event holds it."""
+    """One partition's leadership, from ZooKeeper or a trace event."""
 
     topic: str
     partition: int
@@ -22,7 +22,7 @@ class PartitionRecord:
 
 
 def check_isr(records: Iterable[PartitionRecord]) -> CheckResult:
-    """Find partition states whose ISR or leader breaks I6.
+    """Find partition states whose ISR or leader violates I6.
 
     Source: docs/explanation/replication.md, "Invariants", I6.
     """

@@ -1,4 +1,4 @@
-"""Order: what was sent after an acknowledgement, or after it by the same client, lies after it.
+"""Order: a record that was sent after an acknowledgement has a higher offset.
 
 Source: docs/explanation/replication.md, "Histories", "realtime-send" and "nonmonotonic-send".
 """
@@ -21,11 +21,11 @@ def check_order(
 ) -> CheckResult:
     """Find acks=all records at offsets that contradict the order in which they were sent.
 
-    A send that began after another's acknowledgement came lies above it, whoever sent them. Of a
-    client with one request in flight, records that were each sent once lie in the order of their
-    sends; one that was sent again may have been overtaken. Each life of a topic has its order. That
-    the log holds acknowledged records at these offsets is acknowledged_records.py's.
-    sends_one_at_a_time: asked with a process.
+    A record whose send began after another's acknowledgement has a higher offset, for any clients.
+    For a client with one request in flight, records that were each sent once have the order of
+    their sends; a retried one may have been overtaken. Each life of a topic has its own order.
+    acknowledged_records.py checks that the log has the records at these offsets.
+    sends_one_at_a_time: called with a process.
     """
     findings: list[Finding] = []
     known = [ack for ack in acknowledged if ack.life.life != UNKNOWN_LIFE]
@@ -38,7 +38,7 @@ def check_order(
 
 
 def _before_what_was_acknowledged(own: Sequence[Acknowledged]) -> Iterator[Finding]:
-    """Yield the sends that lie below what was acknowledged before they began."""
+    """Yield the sends with an offset below a record that was acknowledged before they began."""
     by_end = sorted(own, key=lambda ack: ack.acknowledged_ns)
     highest: Acknowledged | None = None
     ended = 0
@@ -58,7 +58,7 @@ def _before_what_was_acknowledged(own: Sequence[Acknowledged]) -> Iterator[Findi
 
 
 def _before_what_was_sent(sent: Sequence[Acknowledged]) -> Iterator[Finding]:
-    """Yield the records of one client that lie below one that it sent before; operations rise."""
+    """Yield the records of one client that are below one that it sent before; operations rise."""
     highest = _NO_OFFSET
     once = (ack for ack in sent if ack.tries == SENT_ONCE)
     for ack in sorted(once, key=lambda ack: ack.operation_id):

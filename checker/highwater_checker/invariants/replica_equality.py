@@ -15,7 +15,7 @@ _BYTES_SHOWN = 8
 def check_replica_equality(replicas: Sequence[ReplicaLog]) -> CheckResult:
     """Compare the replicas of one partition; the first difference between each pair is reported.
 
-    A batch counts when it lies wholly in the compared range.
+    A batch counts when it is wholly in the compared range.
     Source: docs/explanation/replication.md, "Invariants", I3.
     """
     findings: list[Finding] = []
@@ -88,7 +88,7 @@ def _finding(
 
 
 def _first_byte(left: Batch | None, right: Batch | None) -> tuple[str, ...]:
-    """Return a line that says where two batches begin to differ, and how."""
+    """Return a line with the first byte at which two batches differ."""
     if left is None or right is None:
         return ()
     both = zip(left.data, right.data, strict=False)

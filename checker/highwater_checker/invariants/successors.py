@@ -1,4 +1,4 @@
-"""I1: no leader acknowledges to a client what its successor's log does not have."""
+"""I1: no leader acknowledges a record that its successor's log does not have."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def check_successors(
 ) -> CheckResult:
     """Find acks=all records that a later leader's log did not reach when its epoch began.
 
-    A record's epoch is that of its batch in the final log; of a record that is not there, that of
-    the only leader that traced an append at its offset and whose record is not there now. Where
-    several did, acknowledged_records.py alone names the loss. An unclean election or a lost disk
-    breaks this too. Each life of a topic is looked at by itself; of one that is over there is no
+    A record's epoch is that of its batch in the final log. For a record that is not there, it is
+    the epoch of the only leader that traced an append at its offset and whose record is not there.
+    If several did, only acknowledged_records.py reports the loss. An unclean election or a lost
+    disk violates this too. Each life of a topic is checked by itself; a life that is over has no
     final log. Deleted topics without ids are left out.
     Source: docs/explanation/replication.md, "Invariants", I1 and I4.
     """

@@ -1,4 +1,4 @@
-"""I11: no replica cuts its log below its own high watermark, as the traces tell it."""
+"""I11: no replica truncates its log below its own high watermark, by the traces."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ CHECK = "no log is cut below its high watermark (I11)"
 def check_truncations(events: Iterable[TraceEvent]) -> CheckResult:
     """Find truncations to an offset below the high watermark that the replica had then.
 
-    Looks at BECAME_FOLLOWER, after which a replica may have to truncate, and LOG_TRUNCATED. What
-    preset v3 is known to lose shows here too, as does an unclean election.
+    Examines BECAME_FOLLOWER, after which a replica may have to truncate, and LOG_TRUNCATED. Records
+    that preset v3 loses by its known flaws are found too, as are unclean elections.
     Source: docs/explanation/replication.md, "Invariants", I11.
     """
     findings: list[Finding] = []

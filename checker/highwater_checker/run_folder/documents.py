@@ -1,6 +1,6 @@
-"""A run's small files, each read and written whole: what ran, what was promised, last seen, judged.
+"""A run's small files, each read and written whole: topology, build, promises, final look, verdict.
 
-Of what ran each field may be absent: what a file does not tell is None.
+Fields of the topology and build may be absent: they are None then.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class BadDocument(Exception):
-    """The file is there and is not what it should be; the message names it and says why.
+    """The file is there and malformed; the message names it and says why.
 
     why: "wrong: ..." of JSON with another structure, "not JSON: ...", or "unreadable: ...".
     """
@@ -42,7 +42,7 @@ class BadDocument(Exception):
 
 @dataclass(frozen=True)
 class Document(Generic[T]):
-    """One file: its name in the run's folder, and the type of what it holds."""
+    """One file: its name in the run's folder, and the type of its contents."""
 
     name: str
     kind: Any
@@ -52,10 +52,10 @@ class Document(Generic[T]):
         return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
     def read(self, folder: Path) -> T | None:
-        """Return what the run's folder has, None without the file.
+        """Return the file's contents in the run's folder, None without the file.
 
         Raises:
-            BadDocument: it cannot be read as what it should be.
+            BadDocument: the file is malformed.
         """
         try:
             data = (folder / self.name).read_bytes()
@@ -74,7 +74,7 @@ class Document(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class RunTopology:
-    """The nodes of a run. toggles: those that replace rules of the preset.
+    """The nodes of a run. toggles: the ones that replace rules of the preset.
 
     session_timeout_ms: of all nodes, in containers; None of a simulated run, whose nodes have it in
     their settings.
@@ -98,9 +98,9 @@ class RunBuild:
 
 @dataclass(frozen=True, slots=True)
 class RunStart:
-    """When the run began, by its machine's monotonic clock and by its wall clock since 1970.
+    """The run's start, by its machine's monotonic clock and by its wall clock since 1970.
 
-    Nodes trace the wall clock: ts_ns - start_wall_ns is a trace event's time in the run.
+    Traces have the wall clock: ts_ns - start_wall_ns is a trace event's time in the run.
     """
 
     start_monotonic_ns: Int64 | None = None
@@ -109,7 +109,7 @@ class RunStart:
 
 @dataclass(frozen=True, slots=True)
 class PromisedTopic:
-    """A topic that the run wrote to, of which every replica must be read."""
+    """A topic that the run wrote to; every replica must be read."""
 
     name: str
     partitions: int
@@ -118,7 +118,7 @@ class PromisedTopic:
 
 @dataclass(frozen=True, slots=True)
 class PromisedProducer:
-    """A producer: its client's name, which its incarnations share, and how it asked.
+    """A producer: its client's name, which its incarnations share, and its settings.
 
     acks: as in its requests, -1 is all. max_in_flight: its requests at a time, 0 for any number.
     """
@@ -138,12 +138,14 @@ class PromisedConsumer:
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """What a run's clients were promised, and what its end must show.
+    """The promises to a run's clients, and the requirements at its end.
 
-    least_acknowledged: with fewer acknowledged records little is proven. Of a producer that is not
-    named all acknowledgements count as promised. to_the_end: consumers were let read to the end.
-    only_in_sync: nodes may stay down or cut off for good, so of replicas out of the ISR, and of
-    partitions without a leader, nothing is asked. kept: files that the run wrote besides.
+    Acknowledgements of a producer that is not in the list count as promised.
+    least_acknowledged: with fewer acknowledged records little is proven.
+    to_the_end: consumers had time to read to the end.
+    only_in_sync: nodes may stay down or cut off for good, so replicas out of the ISR, and
+    partitions without a leader, are not checked.
+    kept: other files that the run wrote.
     """
 
     topics: tuple[PromisedTopic, ...] = ()
@@ -158,8 +160,8 @@ class Promises:
 
 @dataclass(frozen=True, slots=True)
 class Excused:
-    """From which offset on a partition lost committed records by its disks alone: a simulator knows
-    that."""
+    """The offset from which on a partition lost committed records by its disks alone
+    (simulator)."""
 
     topic: str
     partition: int
@@ -170,16 +172,16 @@ PROMISES: Document[Promises] = Document("promises.json", Promises)
 REQUIREMENTS: Document[tuple[Requirement, ...]] = Document(
     "requirements.json", tuple[Requirement, ...]
 )
-"""What had to happen in the run for it to prove anything, as the runner saw it."""
+"""The events that had to happen for the run to prove anything, by the runner."""
 FINAL_LOOK: Document[Look] = Document("final_look.json", Look)
 """Taken with the cluster healed and idle, just before its logs were copied. A node that was not
-healed is not in it, as one that does not answer. There is none of a run that ended before that."""
+healed, or does not answer, is missing in it. A run that ended before that has none."""
 WATCHED: Document[CheckResult] = Document("watched.json", CheckResult)
-"""What was checked while the run went on: the simulator's invariants after every event."""
+"""Checks during the run: the simulator's invariants after every event."""
 EXCUSED: Document[tuple[Excused, ...]] = Document("excused.json", tuple[Excused, ...])
 TOPOLOGY: Document[RunTopology] = Document(names.TOPOLOGY, RunTopology)
 PLAN: Document[msgspec.Raw] = Document(names.PLAN, msgspec.Raw)
-"""As highwater_chaos.plan encodes and decodes it, which alone knows what is in it."""
+"""Encoded and decoded by highwater_chaos.plan, which alone knows its structure."""
 BUILD: Document[RunBuild] = Document(names.BUILD, RunBuild)
 CLOCK: Document[RunStart] = Document(names.CLOCK, RunStart)
 VERDICT: Document[Verdict] = Document(names.VERDICT, Verdict)

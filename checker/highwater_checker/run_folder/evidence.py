@@ -1,4 +1,4 @@
-"""All that a run's folder holds for its verdict, read from its files alone."""
+"""All evidence for a run's verdict, read from the files of its folder."""
 
 from __future__ import annotations
 
@@ -46,11 +46,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a run left behind.
+    """The evidence of a run.
 
-    final_look: None where nobody saw the end. traces: each node's in its order. looks and probes:
-    those of the run, in order, if somebody looked and probed. watched: what was checked while it
-    ran, None where nothing was.
+    final_look: None where the run ended before.
+    traces: each node's in its order.
+    looks and probes: in order, if there was an observer and a prober.
+    watched: checks during the run, None without any.
     """
 
     promises: Promises
@@ -65,13 +66,13 @@ class Evidence:
     watched: CheckResult | None = None
     excused: tuple[Excused, ...] = ()
     torn_while_alive: tuple[str, ...] = ()
-    """Processes that nobody killed, whose histories end in half a line."""
+    """Processes that were not killed, whose histories end in half a line."""
     unread: tuple[str, ...] = ()
-    """What cannot be read or is missing, though nothing says that it is wrong."""
+    """Unreadable and missing evidence, which makes the verdict unknown."""
 
     @property
     def reads(self) -> tuple[HistoryEvent, ...]:
-        """Return what consumers read, by process."""
+        """Return the consumers' reads, by process."""
         return polls_in(self.histories)
 
     @property
@@ -87,14 +88,16 @@ class Evidence:
 
     @property
     def promised(self) -> tuple[Acknowledged, ...]:
-        """Return what was acknowledged to producers with acks=all, or of which nothing is known."""
+        """Return the acknowledgements to producers with acks=all or without promises."""
         weak = {each.client for each in self.promises.producers if each.acks != ACKS_ALL}
         return tuple(ack for ack in self.sends.acknowledged if client_of(ack.process) not in weak)
 
     @property
     def asked_of_logs(self) -> tuple[Acknowledged, ...]:
-        """Return those of the promised that the logs must hold: none of a topic that was deleted
-        since; where only replicas in sync are asked, none of a partition without a leader."""
+        """Return the promised records that the logs must have, without those of deleted topics.
+
+        With only_in_sync, none of a partition without a leader.
+        """
         asked = tuple(ack for ack in self.promised if not ack.life.is_over)
         if not self.promises.only_in_sync:
             return asked
@@ -110,14 +113,14 @@ class Evidence:
 
 
 def read_evidence(folder: Path) -> Evidence:
-    """Return what the run's folder holds; what is damaged or missing is in `unread`."""
+    """Return the evidence of the run's folder; damaged or missing files are in `unread`."""
     unread: list[str] = []
     promises = _read(PROMISES, folder, unread)
     if promises is not None and promises.format_version > FORMAT_VERSION:
         unread.append(f"{PROMISES.name}: of a later format, {promises.format_version}")
     looks = _read_lines(folder / names.LOOKS, decode_looks, unread)
     final_look = _read(FINAL_LOOK, folder, unread)
-    # A simulated run without one had not settled: its last look was taken amid its faults.
+    # A simulated run without one had not settled: its last look was taken during its faults.
     if final_look is None and looks and not (promises is not None and promises.only_in_sync):
         final_look = looks[-1]
     logs = ReplicaLogs({}, (), ())
@@ -148,7 +151,7 @@ def read_evidence(folder: Path) -> Evidence:
 
 
 def _untraced(looks: Sequence[Look], traces: Sequence[TraceEvent]) -> list[str]:
-    """Return which nodes' starts were seen in looks and left no trace."""
+    """Return the starts of nodes that are in looks and have no trace."""
     traced = {(event.node, event.incarnation) for event in traces}
     seen = {
         (node, snapshot.incarnation)
@@ -160,9 +163,9 @@ def _untraced(looks: Sequence[Look], traces: Sequence[TraceEvent]) -> list[str]:
 
 
 def _gaps(traces: Sequence[TraceEvent]) -> list[str]:
-    """Return of each node's start the first event that does not follow the one before it.
+    """Return for each node's start the first event after a gap in the numbers.
 
-    A node that was killed may have lost the end of its trace: no number tells.
+    A killed node may have lost the end of its trace, which no number shows.
     Source: highwater_core.events, "in each node ordered by seq without gaps".
     """
     due: dict[tuple[int, int], int] = {}
@@ -179,11 +182,11 @@ def _gaps(traces: Sequence[TraceEvent]) -> list[str]:
 def _unexplained_starts(
     logs: ReplicaLogs, traces: Sequence[TraceEvent], excused: Sequence[Excused]
 ) -> list[str]:
-    """Return which logs start above all that a broker traced of letting records go.
+    """Return the logs that start above all removals of records that their broker traced.
 
-    Of a topic that was deleted and made again, what its latest life let go of counts: that of the
-    last replica that began to lead.
-    What lies below a log's start is not asked for: retention took it, or else it is lost.
+    For a topic that was deleted and created again, only removals in its latest life count: that of
+    the last replica that began to lead. Records below a log's start are not checked, so an
+    unexplained start could hide a loss.
     """
     moved: dict[Life | None, int] = {}
     latest: dict[TopicPartition, Life | None] = {}
@@ -233,7 +236,7 @@ def _with_lives(
 
 
 def _not_kept(folder: Path, promises: Promises | None) -> list[str]:
-    """Return which files are missing that the run says it wrote."""
+    """Return the missing files among those that the run wrote."""
     kept = () if promises is None else promises.kept
     return [f"{name} is missing" for name in kept if not (folder / name).exists()]
 

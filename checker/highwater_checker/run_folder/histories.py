@@ -1,6 +1,6 @@
 """The histories of a run's clients: one file for each incarnation of each client.
 
-The first incarnation's file goes by the client's name, p0.jsonl; the second's is p0.2.jsonl.
+The first incarnation's file has the client's name, p0.jsonl; the second's is p0.2.jsonl.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PROCESS = re.compile(r"[^.]+(\.[0-9]+)?")
 
 
 def read_history(path: Path, unread: list[str] | None = None) -> list[HistoryEvent]:
-    """Return what one process wrote down, as far as it can be read; `unread` takes what cannot."""
+    """Return one process's history; unreadable lines go to `unread`."""
     return read_lines(path, decode, unread)
 
 
@@ -47,9 +47,9 @@ def read_histories(
 def lines_of_operations(
     run_folder: Path, operations: Collection[str]
 ) -> dict[str, list[EvidenceLine]]:
-    """Return the histories' lines of each operation, as HistoryEvent.operation names it.
+    """Return the histories' lines by operation, as HistoryEvent.operation names it.
 
-    Of operations that no history has, and of lines that cannot be read, there are none.
+    Unknown operations and unreadable lines have none.
     """
     history_folder = run_folder / names.HISTORY
     found: dict[str, list[EvidenceLine]] = {}
@@ -64,7 +64,7 @@ def lines_of_operations(
 
 
 def _operation_of(line: EvidenceLine) -> str:
-    """Return the operation that the line tells of, "" if it cannot be read."""
+    """Return the line's operation, "" if it cannot be read."""
     try:
         return next((event.operation for event in decode([line.text.encode()])), "")
     except DamagedLines:
@@ -87,7 +87,7 @@ def sends_in(histories: Histories, unread: list[str] | None = None) -> Sends:
 
 
 def polls_in(histories: Histories) -> tuple[HistoryEvent, ...]:
-    """Return all that tells of what consumers read, by process."""
+    """Return all polls of consumers, by process."""
     return tuple(
         event for events in histories.values() for event in events if event.function == "poll"
     )
@@ -111,13 +111,13 @@ def incarnations_missing(processes: Collection[str]) -> list[str]:
 
 
 def torn_histories(history_folder: Path) -> list[str]:
-    """Return the processes whose history ends in the middle of a line, which no reader counts."""
+    """Return the processes whose history ends in half a line, which readers skip."""
     processes = _processes_in(history_folder)
     return sorted(each for each in processes if _is_torn(_history_of(history_folder, each)))
 
 
 def torn_while_alive(history_folder: Path) -> list[str]:
-    """Return those of them that nobody killed: the last incarnation of each client."""
+    """Return those of them that were not killed: the last incarnation of each client."""
     processes = _processes_in(history_folder)
     return [
         each
@@ -131,7 +131,7 @@ def _history_of(history_folder: Path, process: str) -> Path:
 
 
 def _processes_in(history_folder: Path, unread: list[str] | None = None) -> list[str]:
-    """Return the processes that left a history, by file; `unread` takes names of no process."""
+    """Return the processes with a history, by file; other file names go to `unread`."""
     found: list[str] = []
     for path in sorted(history_folder.glob("*.jsonl")):
         if _PROCESS.fullmatch(path.stem):
@@ -142,7 +142,7 @@ def _processes_in(history_folder: Path, unread: list[str] | None = None) -> list
 
 
 def _is_torn(path: Path) -> bool:
-    """Look at the last byte alone: histories of a soak are long."""
+    """Read the last byte alone: histories of a long run are large."""
     if not path.is_file():
         return False
     with path.open("rb") as history:

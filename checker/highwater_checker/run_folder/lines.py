@@ -26,7 +26,7 @@ class EvidenceLine:
 
 
 def evidence_lines(run_folder: Path, path: Path) -> Iterator[EvidenceLine]:
-    """Yield the lines of one of the run's files; bytes that are no text are replaced."""
+    """Yield the lines of one of the run's files; invalid text is replaced."""
     file = path.relative_to(run_folder).as_posix()
     for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         yield EvidenceLine(file, number, line.decode(errors="replace"))
@@ -35,10 +35,10 @@ def evidence_lines(run_folder: Path, path: Path) -> Iterator[EvidenceLine]:
 def read_lines(
     path: Path, read: Callable[[Sequence[bytes]], list[T]], unread: list[str] | None
 ) -> list[T]:
-    """Return what the file's sound lines hold, and say in `unread` which are not.
+    """Return the contents of the file's valid lines; the others go to `unread`.
 
     Raises:
-        OSError: there is no such file, and nobody takes what cannot be read.
+        OSError: there is no such file, and no `unread` is given.
     """
     try:
         return read(path.read_bytes().splitlines(keepends=True))
@@ -65,9 +65,9 @@ def read_traces(trace_folder: Path, unread: list[str] | None = None) -> tuple[Tr
 def lines_of_events(
     run_folder: Path, events: Collection[Traced]
 ) -> dict[Traced, list[EvidenceLine]]:
-    """Return the traces' lines of each event, more than one where its number is there twice.
+    """Return the traces' lines by event, more than one where its number is there twice.
 
-    Of events that no trace has, and of lines that cannot be read, there are none.
+    Unknown events and unreadable lines have none.
     """
     found: dict[Traced, list[EvidenceLine]] = {}
     for path in sorted((run_folder / names.TRACE).glob("*.jsonl")) if events else ():
@@ -79,7 +79,7 @@ def lines_of_events(
 
 
 def _event_of(line: EvidenceLine) -> Traced | None:
-    """Return the event that the line tells of, None if it cannot be read."""
+    """Return the line's event, None if it cannot be read."""
     try:
         return next((Traced.of(event) for event in decode_events([line.text.encode()])), None)
     except DamagedLines:

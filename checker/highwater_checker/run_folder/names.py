@@ -1,4 +1,4 @@
-"""The names of a run's files and folders, for whoever writes or reads one."""
+"""The names of a run's files and folders."""
 
 from __future__ import annotations
 

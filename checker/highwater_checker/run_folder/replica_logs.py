@@ -1,4 +1,4 @@
-"""The copied logs of a run's replicas, each with the offsets that its broker last told."""
+"""The copied logs of a run's replicas, each with the offsets that its broker reported last."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from highwater_core.ids import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLogs:
-    """by_partition: of the partitions that have a leader, by broker. damage: logs that do not
-    decode, though their brokers had stopped cleanly. missing: replicas that are asked and whose
-    logs are not in by_partition, as partition@broker."""
+    """by_partition: logs of the partitions with a leader, by broker.
+    damage: logs that do not decode, though their brokers had stopped cleanly.
+    missing: replicas that must be read and are not in by_partition, as partition@broker."""
 
     by_partition: dict[TopicPartition, tuple[ReplicaLog, ...]]
     damage: tuple[Finding, ...]
@@ -38,10 +38,10 @@ class ReplicaLogs:
 def read_replica_logs(
     segments_folder: Path, final_look: Look, promises: Promises | None, unread: list[str]
 ) -> ReplicaLogs:
-    """Return the promised topics' logs, all topics' where nothing is promised.
+    """Return the promised topics' logs, or all topics' logs without promises.
 
-    segments_folder holds one folder a broker, and in it one a partition. A log with a batch whose
-    records cannot be decoded is left out, and `unread` says so.
+    segments_folder has one folder a broker, and in it one a partition. A log with a batch whose
+    records cannot be decoded is left out and reported in `unread`.
     """
     topics = None if promises is None else {topic.name for topic in promises.topics}
     only_in_sync = promises is not None and promises.only_in_sync
@@ -84,7 +84,7 @@ def _batches_of(
     damage: list[Finding],
     unread: list[str],
 ) -> tuple[Batch, ...] | None:
-    """Return the log's batches; None where its folder is not there or cannot be read."""
+    """Return the log's batches; None where its folder is missing or unreadable."""
     folder = segments_folder / of_broker(broker) / str(at)
     if not folder.is_dir():
         unread.append(f"{at} of broker {broker}: it has no folder")
