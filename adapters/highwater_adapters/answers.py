@@ -1,7 +1,7 @@
-"""Answers as pieces that can be sent; records that the disk refuses cost their partition only.
+"""Answers as pieces to send; unreadable records cost only their own partition.
 
-Whoever fetches many partitions asks for the bad one again and again: if the answer as a whole
-failed, none of the others would ever get there.
+A fetch of many partitions is repeated: if the whole answer failed, the other partitions would never
+get their records.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LOGGER = logging.getLogger("highwater.listener")
 
 
 def own_answer(response: KafkaResponse, api_version: int, correlation_id: int) -> list[OwnedPiece]:
-    """Return the answer in pieces that outlive the log's closing of the segments they lie in.
+    """Return the answer in pieces that stay valid when the log closes their segments.
 
     A partition whose records cannot be read is answered with KAFKA_STORAGE_ERROR, and no records.
 

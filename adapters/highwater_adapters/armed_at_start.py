@@ -1,6 +1,6 @@
-"""Fail-points that are armed before a node's first step: a file that a test lays on its volume.
+"""Fail-points that are armed before a node's first step, by a file that a test puts on its volume.
 
-SetFailPoint reaches a node that serves already; a start has seams too (recovery, registration).
+SetFailPoint needs a node that serves; a start has fail-points too (recovery, registration).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _DECODER: msgspec.json.Decoder[list[SetFailPointRequest]] = msgspec.json.Decoder
 
 
 def arm_at_start(node: Any, folder: Path) -> None:
-    """Arm what the file asks for; without a file nothing (blocks).
+    """Arm the fail-points of the file; without a file none (blocks).
 
-    node: its `fail_points` are armed; one that has none has no file.
+    node: its `fail_points` are armed; a node without any has no file.
 
     Raises:
-        CannotStart: the file is none, or asks for what this node does not have.
+        CannotStart: the file is malformed, or names a fail-point that this node does not have.
     """
     try:
         requests = _DECODER.decode((folder / FILE_NAME).read_bytes())

@@ -1,7 +1,7 @@
 """The Runtime port over asyncio: time, tasks, events, futures and queues of one event loop.
 
-Waits are made of one future and, where bounded, one timer; asyncio.wait_for would make a task of
-each. Waiters wake in the order in which they began to wait. Cancelling a task throws
+A wait is one future and, where bounded, one timer; asyncio.wait_for would make a task of each.
+Waiters wake in the order in which they began to wait. Cancelling a task raises
 asyncio.CancelledError at its current await.
 """
 
@@ -23,7 +23,7 @@ BUG_EXIT_CODE = 70
 """EX_SOFTWARE of sysexits.h: the node stopped because of a bug of its own."""
 
 FailureReport = Callable[[str, BaseException], None]
-"""Told the task's name and the error; it logs both and stops the process with BUG_EXIT_CODE."""
+"""Gets the task's name and the error, logs both and stops the process with BUG_EXIT_CODE."""
 
 
 class _Waiters:
@@ -34,7 +34,7 @@ class _Waiters:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._waiting: list[asyncio.Future[bool]] = []
-        """Mostly one: an empty deque takes 700 bytes, and tens of thousands of requests wait."""
+        """Mostly one: a list, since an empty deque takes 700 bytes, and there are thousands."""
 
     def wake_one(self) -> bool:
         """Wake the waiter that has waited longest; return whether there was one."""
@@ -220,7 +220,7 @@ class AsyncioTaskScope:
 
 
 class AsyncioRuntime:
-    """See highwater_core.runtime.Runtime. Made inside the running loop that it then belongs to."""
+    """See highwater_core.runtime.Runtime. Made inside its running loop."""
 
     def __init__(self, report_failure: FailureReport) -> None:
         self.loop = asyncio.get_running_loop()

@@ -1,8 +1,8 @@
 """A client program's process: runtime, sockets and files, and a dialogue in lines with its owner.
 
-The owner writes commands to stdin, one word a line; the end of stdin is the word "quit", so that
-a client never outlives whoever started it. What the client tells goes to stdout, one JSON object a
-line. A bug ends the process at once with 70.
+The owner writes commands to stdin, one word a line. The end of stdin means "quit", so that a client
+never outlives its owner. The client writes reports to stdout, one JSON object a line. A bug ends
+the process at once with 70.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ QUIT = "quit"
 
 
 class LineFile:
-    """A file that values are appended to as lines of JSON.
+    """A file of values as lines of JSON.
 
-    Each is the system's when write returns, so that a kill of the process loses none: what a
-    client writes down before it sends is on record. The disk has them when the file is closed.
+    A line is flushed to the system when write returns, so that a kill of the process loses none,
+    and a request that was written before it was sent is in the file. The disk has all lines when
+    the file is closed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -49,7 +50,7 @@ class LineFile:
 
 @dataclass(slots=True)
 class ClientProcess:
-    """What a client program is given."""
+    """The ports of a client program."""
 
     runtime: AsyncioRuntime
     commands: AsyncioQueue[str]
@@ -57,20 +58,20 @@ class ClientProcess:
     transports: list[TcpTransport]
 
     def transport(self, name: str) -> TcpTransport:
-        """Return connections of its own for the client of that name."""
+        """Return a transport of its own for the client of that name."""
         self.transports.append(TcpTransport(name))
         return self.transports[-1]
 
     def rng(self, name: str, seed: int) -> RandomSource:
-        """Return a random stream that follows from its name and the seed."""
+        """Return a random stream that depends on its name and the seed."""
         return RandomSource(name, seed.to_bytes(8, "big", signed=True))
 
     def line_file(self, path: str) -> Callable[[Any], None]:
-        """Return what appends a value to the file as a line of JSON."""
+        """Return a file to which values are appended as lines of JSON."""
         return self.files.setdefault(Path(path), LineFile(Path(path))).write
 
     def tell(self, value: Any) -> None:
-        """Say something to the owner."""
+        """Send the owner a report."""
         sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
         sys.stdout.buffer.flush()
 

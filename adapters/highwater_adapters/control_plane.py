@@ -1,10 +1,10 @@
-"""The ControlPlane port over grpc.aio: bytes in and out, highwater_wire.control codes them.
+"""The ControlPlane port over grpc.aio: bytes in and out, coded by highwater_wire.control.
 
-A server hands each call to the handler as it arrives and lets it finish even when the caller has
-given up: a call that timed out may still be carried out. What cannot be decoded is answered with
-INVALID_ARGUMENT, who is not of the cluster's network with PERMISSION_DENIED, and what comes while
-too much is under way with RESOURCE_EXHAUSTED; bytes that are not gRPC at all cost their connection,
-inside the library.
+A server passes each call to the handler as it arrives and lets it finish even when the caller has
+given up: a call that timed out may still be carried out. A malformed request is answered with
+INVALID_ARGUMENT, a peer from outside the cluster's network with PERMISSION_DENIED, and a call
+beyond MAX_CALLS with RESOURCE_EXHAUSTED. Bytes that are not gRPC end their connection, inside the
+library.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from highwater_wire.control import (
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 MAX_CALLS = 1_000
-"""How many calls a node carries out at once; those that their callers gave up count too."""
+"""Most calls that a node carries out at once; calls that their callers gave up count too."""
 HANDSHAKE_TIMEOUT_MS = 5_000
-"""For how long a connection may be open before it has said that it speaks HTTP/2."""
+"""For how long a connection may be open without HTTP/2's preface."""
 _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
-    # A peer that restarted is reached again soon; an attempt whose SYN is lost ends soon, too.
+    # A restarted peer is reached again soon; an attempt whose SYN is lost ends soon, too.
     ("grpc.initial_reconnect_backoff_ms", 50),
     ("grpc.min_reconnect_backoff_ms", 500),
     ("grpc.max_reconnect_backoff_ms", 150),
-    # A connection that a cut leaves half-open is found out.
+    # Finds connections that a cut left half-open.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
     ("grpc.use_local_subchannel_pool", 1),
@@ -57,20 +57,20 @@ _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
 _SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.so_reuseport", 0),  # a taken port is an error
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
-    # Who greets nobody, or calls nothing for long, keeps no descriptor; peers connect again.
+    # An idle connection keeps no descriptor; peers connect again.
     ("grpc.server_handshake_timeout_ms", HANDSHAKE_TIMEOUT_MS),
     ("grpc.max_connection_idle_ms", 5 * 60 * 1000),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
 )
 _NEVER_SENT = "failed to connect to all addresses"
-"""How gRPC's status begins when a call ended because no connection could be made for it."""
+"""The beginning of gRPC's status when no connection could be made for a call."""
 
 _MAX_STRANGERS_TOLD = 100
 _CANNOT_READ = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED)
-"""The peer could not read the request, or does not know its method: nor can it the next time."""
+"""The peer could not read the request, or does not know its method, and never will."""
 _TOO_LARGE = "message larger than max"
-"""What gRPC says of a message that either side refuses for its size."""
+"""gRPC's status for a message that either side refuses for its size."""
 
 _LOGGER = logging.getLogger("highwater.control")
 
@@ -81,7 +81,7 @@ WatchTrace = Callable[[int], AsyncIterator[TraceEvent]]
 class GrpcControlPlane:
     """See highwater_core.ports.ControlPlane. Made inside the running loop.
 
-    watch_trace yields trace events from a seq on; without it, WatchTrace is not implemented.
+    watch_trace: yields trace events from a seq on; without it WatchTrace is not implemented.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class GrpcControlPlane:
     ) -> ControlResponse:
         try:
             path, message = encode_control_request(request)
-        except (ValueError, TypeError) as error:  # protobuf: no field holds such a value
+        except (ValueError, TypeError) as error:  # protobuf: no field can have such a value
             raise CallRefused(
                 f"{endpoint}: {type(request).__name__}: {error}", sent=False
             ) from error
@@ -152,7 +152,7 @@ class GrpcControlPlane:
         await self._server.start()
 
     async def stop(self) -> None:
-        """Refuse new calls, drop those that run, close all channels."""
+        """Refuse new calls, drop running ones, close all channels."""
         if self._server is not None:
             await self._server.stop(grace=None)
         for call in tuple(self._calls):
@@ -162,7 +162,7 @@ class GrpcControlPlane:
         self._channels.clear()
 
     def method_handler(self, path: str) -> grpc.RpcMethodHandler[bytes, bytes] | None:
-        """Return what answers calls of the method; None: gRPC answers UNIMPLEMENTED."""
+        """Return the handler of the method's calls; None: gRPC answers UNIMPLEMENTED."""
         if path == WATCH_TRACE and self._watch_trace is not None:
             return grpc.unary_stream_rpc_method_handler(self._answer_watch)
         if path not in METHODS:
@@ -210,7 +210,7 @@ class GrpcControlPlane:
             yield encode_trace_line(event)
 
     async def _check_peer(self, path: str, context: _Context) -> None:
-        """Refuse who has no business here; each address that is not of the network is told once."""
+        """Refuse peers from outside the network; each of their addresses is logged once."""
         peer = context.peer()
         if self._peers.allows(peer):
             return
@@ -246,8 +246,8 @@ class _Methods(grpc.GenericRpcHandler):
 def private_bytes() -> int:
     """Return this process's anonymous resident memory (RssAnon), in bytes; 0 where unknown.
 
-    Unknown too while all descriptors are taken: clients can bring that about, and no snapshot may
-    end a node.
+    Unknown too while all descriptors are taken: clients can cause that, and a snapshot must not end
+    a node.
     """
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")

@@ -1,14 +1,14 @@
 """The Coordination port over kazoo, the only module that imports it.
 
 kazoo runs one thread per session. All its callbacks run in that thread, in the order in which
-ZooKeeper's packets came, and do nothing but hand over to the event loop; so a watch's event is in
-the queue before an answer that shows the change. What differs from plain kazoo:
+ZooKeeper's packets came, and only pass their data to the event loop; so a watch's event is in the
+queue before an answer that shows the change. Differences from plain kazoo:
 
 - A session ends once: kazoo would open a new one after an expiry, behind the node's back.
 - Commands are not retried: ConnectionLost says that the outcome is unknown. A call made while the
   session is suspended waits for the connection or for the session's end.
-- What is larger than a server reads is not sent: the server would close the connection, and again
-  each time it is repeated.
+- A request that is larger than a server reads is not sent: the server would close the connection,
+  and again at each retry.
 - kazoo forgets its watches when the connection drops. Each of them fires once after
   SESSION_ESTABLISHED, whether or not its znode changed: the node reads again and loses nothing.
 
@@ -68,13 +68,13 @@ from highwater_core.request_sizes import (
 _RECONNECT_DELAY_S = 0.05
 _RECONNECT_MAX_DELAY_S = 0.15
 _CONNECT_TIMEOUT_S = 0.5
-"""For one TCP connection: after a cut has healed, no attempt waits for a lost SYN's backoff."""
+"""For one TCP connection: after a cut is healed, no attempt waits for a lost SYN's backoff."""
 
 _CLOSE_TIMEOUT_S = 2.0
 """How long a server may take to answer the session's end; without it the session expires."""
 
 _SILENCE_SHARE = 2 / 3
-"""Of the session timeout: so long kazoo waits for a server's word, and the port for it to read."""
+"""Of the session timeout: the longest wait for the server's bytes, and for it to read."""
 
 _PEER_CLOSED = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 """POLLRDHUP is Linux's: elsewhere a server that closes while it is written to is silent."""
@@ -82,7 +82,7 @@ _PEER_CLOSED = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 _ERRORS: tuple[tuple[type[Exception], type[CoordinationError]], ...] = (
     (zk.NoNodeError, NoNode),
     (zk.BadArgumentsError, NoNode),  # a path that ZooKeeper allows nowhere
-    (ValueError, NoNode),  # the same, as kazoo says it
+    (ValueError, NoNode),  # the same in kazoo
     (zk.NodeExistsError, NodeExists),
     (zk.BadVersionError, BadVersion),
     (zk.NotEmptyError, NotEmpty),
@@ -91,7 +91,7 @@ _ERRORS: tuple[tuple[type[Exception], type[CoordinationError]], ...] = (
 )
 
 _NOT_AT_FAULT = (zk.RolledBackError, zk.RuntimeInconsistency)
-"""What the operations of a failed multi answer that come before and after the one at fault."""
+"""The results of a failed multi's operations before and after the one that failed."""
 
 _KIND = CoordinationEventKind
 
@@ -114,7 +114,7 @@ class _LoopHandler(SequentialThreadingHandler):  # type: ignore[misc]
         pass
 
     def spawn(self, func: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run kazoo's loop; what it does not understand ends it, and the session with it."""
+        """Run kazoo's loop; bytes that it does not understand end it, and the session."""
 
         def run() -> None:
             with suppress(Exception):
@@ -132,7 +132,7 @@ class _LoopHandler(SequentialThreadingHandler):  # type: ignore[misc]
         return super().create_connection(*args, timeout=timeout, **options)
 
     def select(self, rlist: Any, wlist: Any, xlist: Any, timeout: float | None = None) -> Any:
-        """Wait as kazoo asks; to write, no longer than the session lives or the server listens.
+        """Wait as kazoo requests; to write, no longer than the session lives or the server listens.
 
         kazoo waits a whole session timeout until it may write and does not look at whether the
         server has closed meanwhile. A proxy passes a server's reset on as such an end.
@@ -212,7 +212,7 @@ class KazooCoordination:
         await asyncio.shield(stopping)
 
     def _drop_connection(self) -> None:
-        """Have kazoo wait no more for a server that does not answer the session's end."""
+        """Stop kazoo's wait for a server that does not answer the session's end."""
         connection = self._client._connection._socket
         if connection is not None:
             with suppress(OSError):
@@ -260,7 +260,7 @@ class KazooCoordination:
         if not self._is_over:
             self._events.put(CoordinationEvent(_KIND.SESSION_EXPIRED))
             self._begin_stop()
-            for answer in tuple(self._awaited):  # a thread that has died answers no more
+            for answer in tuple(self._awaited):  # a dead thread answers no more
                 _settle(answer, (zk.ConnectionLoss(), None))
 
     # ------------------------------------------------------------ calls
@@ -384,7 +384,7 @@ class KazooCoordination:
 
 @dataclass(frozen=True, slots=True)
 class _Watch:
-    """What kazoo calls when a watch fires; equal ones on one path count as one."""
+    """The callback of a watch for kazoo; equal ones on one path count as one."""
 
     event: CoordinationEvent
     fired: Callable[[CoordinationEvent, Any], None] = field(compare=False)
@@ -424,7 +424,7 @@ def _to_stat(stat: Any) -> Stat:
 
 
 def _to_error(error: Exception, what: str) -> Exception:
-    """Return our error for kazoo's; one that is none of ZooKeeper's is a bug and stays."""
+    """Return our error for kazoo's; one that is not ZooKeeper's is a bug, returned as it is."""
     for theirs, ours in _ERRORS:
         if isinstance(error, theirs):
             return ours(f"{what}: {type(error).__name__}" if ours is ConnectionLost else what)

@@ -1,10 +1,11 @@
-"""Which of a listener's busy connections go on in a pass of the event loop.
+"""Decides which of a listener's busy connections run in a pass of the event loop.
 
-What others wait for thus rests neither on how many requests one connection sends at once, nor on
-how many connections do. Who has just received a request goes before those who have more than fits.
-Of the latter goes on who was served for the least time, among them. Sources: the fair queueing of
-routers (FQ-CoDel, RFC 8290, sections 4.1 and 4.2), with time in place of bytes; start-time fair
-queueing (Goyal and others, SIGCOMM 1996), whose tags served_s is.
+So a request's wait depends neither on the number of requests that another connection sends at once,
+nor on the number of such connections. Connections that have just received a request go first. Among
+connections with more requests than fit into their turn, the one that was served for the least time
+goes first. Sources: the fair queueing of routers (FQ-CoDel, RFC 8290, sections 4.1 and 4.2), with
+time in place of bytes; start-time fair queueing (Goyal and others, SIGCOMM 1996), whose tag is
+served_s.
 """
 
 from __future__ import annotations
@@ -16,38 +17,39 @@ from itertools import count
 from typing import Protocol
 
 TURN_S = 0.005
-"""How long one of few connections may go on when it has received something."""
+"""How long one of few connections may run when it has received bytes."""
 PASS_S = 0.005
-"""How long all of a crowd together may go on in one pass of the loop; the last one ends a request
-that it has begun."""
+"""How long many connections together may run in one pass of the loop; the last one ends its begun
+request."""
 FEW = 8
-"""So many connections are no crowd: in one pass they keep the loop for 40 ms at most."""
+"""Up to so many connections run without the line: in one pass they take 40 ms at most."""
 _MOST_TAKEN = 100
-"""Of requests that were taken, so many may stay in the heap by size, besides as many as wait."""
+"""Most taken requests that stay in the heap by size, beyond the number that waits."""
 
 
 class Runner(Protocol):
     """A connection.
 
-    served_s: its tag, the seconds for which it has gone on in this line. It is at least the highest
-    tag with which another had gone on when the connection joined. Time served outside the line, or
-    in its turn as a beginner, is not in it.
+    served_s: its tag, the seconds for which it has run in this line. At joining it is raised to the
+    highest tag with which another connection has run. Time outside the line, or in its turn for a
+    new request, does not count.
     """
 
     served_s: float
 
     def go_on(self, ends_at: float) -> None:
-        """Start one request at least, and more until then; tell `spend`, and join again at need."""
+        """Start at least one request, and more until then; call `spend`, and join again if
+        needed."""
         ...
 
 
 class FairLine:
     """Connections with requests that have to wait for a pass of the loop.
 
-    Ordering: half of a pass belongs to those who have just received a request. The smallest request
-    and the oldest one have their turns by turns: neither keeps the other waiting for good. The rest
-    of the pass belongs to the others, by the time for which they have been served. What one half
-    leaves is the other's. Of equals goes who joined first.
+    Ordering: half of a pass belongs to connections that have just received a request. The smallest
+    request and the oldest one alternate, so that neither waits for ever. The other half belongs to
+    the other connections, by the time for which they have been served. Time that one half does not
+    use goes to the other. Among equals the one that joined first goes first.
     """
 
     def __init__(
@@ -58,33 +60,33 @@ class FairLine:
         self._now_s = now_s
         self._numbers = count()
         self._beginning: dict[int, Runner] = {}
-        """By number. Those who were taken stay in the next two until they are met there."""
+        """By number. Taken ones stay in the next two until they come up there."""
         self._by_size: list[tuple[int, int]] = []
         self._by_age: deque[int] = deque()
         self._oldest_is_next = False
         self._going_on: list[tuple[float, int, Runner]] = []
         self._spent_s = 0.0
         self._served_s = 0.0
-        """The highest tag with which a runner has gone on."""
+        """The highest tag with which a runner has run."""
         self._goes_on: Runner | None = None
         self._pass_is_due = False
 
     def left_s(self, connection_count: int) -> float:
-        """Return how long one that has received something may go on now; 0: it has to join."""
+        """Return how long a connection that has received bytes may run now; 0: it has to join."""
         if connection_count <= FEW:
             return TURN_S
         self._begin_soon()
         return max(0.0, PASS_S - self._spent_s)
 
     def spend(self, runner: Runner, duration_s: float) -> None:
-        """Count the time for which the runner kept the loop: in this pass, and in its tag if it was
-        going on."""
+        """Count the time for which the runner kept the loop, in this pass, and in its tag if it ran
+        from the line."""
         if runner is self._goes_on:
             runner.served_s += duration_s
         self._spent_s += duration_s
 
     def begin(self, runner: Runner, size_bytes: int) -> None:
-        """Have one go on in a later pass that has just received a request of that size."""
+        """Schedule a connection that has just received a request of that size for a later pass."""
         number = next(self._numbers)
         self._beginning[number] = runner
         self._by_age.append(number)
@@ -92,9 +94,9 @@ class FairLine:
         self._begin_soon()
 
     def join(self, runner: Runner) -> None:
-        """Have one go on in a later pass that has more than it could start in this one.
+        """Schedule a connection that could not start all its requests in this pass.
 
-        However long it was idle, it counts as served like those who go on.
+        Idle time is no credit: it counts as served like the running ones.
         """
         runner.served_s = max(runner.served_s, self._served_s)
         heapq.heappush(self._going_on, (runner.served_s, next(self._numbers), runner))
@@ -112,14 +114,14 @@ class FairLine:
             self._run_beginning(PASS_S / 2)
             self._run_going_on()
             self._run_beginning(PASS_S)
-        finally:  # whatever one runner meets, the others go on
+        finally:  # an error of one runner must not stop the others
             if self._beginning or self._going_on:
                 self._begin_soon()
 
     def _run_beginning(self, until_s: float) -> None:
         while self._beginning and self._spent_s < until_s:
             runner = self._beginning.pop(self._next_beginning())
-            runner.go_on(self._now_s())  # one request: what is left of it is no beginning
+            runner.go_on(self._now_s())  # one request: the rest does not count as new
 
     def _next_beginning(self) -> int:
         takes_oldest, self._oldest_is_next = self._oldest_is_next, not self._oldest_is_next

@@ -1,8 +1,8 @@
 """The FileSystem port over os, rooted at a node's own folder.
 
 Appends, reads and truncations go to the page cache on the event loop; syncs run on a few threads
-(periodic syncs stall for 0.1 to 0.6 s, and a file system commits what waits for it together).
-Nothing here retries: OSError goes to the caller.
+(periodic syncs stall for 0.1 to 0.6 s, and a file system commits waiting ones together). There are
+no retries: OSError goes to the caller.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from highwater_core.ports import Buffer
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SYNCED_ONE_BY_ONE_MAX = 16
-"""Files and folders: of more than that the whole file system is synced."""
+"""Files and folders: with more than that the whole file system is synced."""
 _MAX_BUFFERS = os.sysconf("SC_IOV_MAX")
 
 RunBlocking = Callable[[Callable[[], None]], "asyncio.Future[None]"]
@@ -40,7 +40,7 @@ class _Syncs:
     async def run(self, sync: Callable[[], None], ended: Callable[[], None] | None = None) -> None:
         """Return once the sync is done, and every earlier one whose waiter was cancelled.
 
-        ended is called as the sync ends, whoever waits for it.
+        ended: called when the sync ends, also without a waiter.
 
         Raises:
             OSError: one of them failed.
@@ -61,7 +61,7 @@ class _Syncs:
     def _ended(self, work: asyncio.Future[None], ended: Callable[[], None] | None) -> None:
         self.in_flight -= 1
         if not work.cancelled():
-            work.exception()  # or asyncio logs it where no sync follows
+            work.exception()  # otherwise asyncio logs it where no sync follows
         if ended is not None:
             ended()
 
@@ -85,7 +85,7 @@ class RealFile:
         return self._size_bytes
 
     def fileno(self) -> int:
-        """Return the descriptor, for sendfile; valid until close, so dup what outlives that."""
+        """Return the descriptor, for sendfile; valid until close: dup it for longer."""
         return self._descriptor
 
     def append(self, buffers: Sequence[Buffer]) -> int:
@@ -167,7 +167,7 @@ class RealFileSystem:
         self._root = Path(root)
         self._threads = ThreadPoolExecutor(sync_threads, thread_name_prefix="sync")
         self._syncs = _Syncs(self._run_blocking)
-        """Of folders, and of files that are synced without being open here."""
+        """Syncs of folders, and of files that are not open here."""
 
     def open(self, path: str) -> RealFile:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
@@ -179,7 +179,7 @@ class RealFileSystem:
     def exists(self, path: str) -> bool:
         try:
             return self._at(path).exists()
-        except PermissionError:  # whoever opens something there is told
+        except PermissionError:  # the next open in there raises the error
             return False
 
     def list(self, path: str) -> list[str]:
@@ -207,7 +207,7 @@ class RealFileSystem:
         await self._syncs.run(lambda: sync_all(self._root, places))
 
     def close(self) -> None:
-        """Wait for the syncs that run; the port is not used any more."""
+        """Wait for running syncs; the port must not be used afterwards."""
         self._threads.shutdown()
 
     def _at(self, path: str) -> Path:
@@ -227,8 +227,8 @@ def sync_folder(folder: Path) -> None:
 def sync_all(root: Path, places: Sequence[Path]) -> None:
     """Make files and folders below the root survive a power loss (blocks).
 
-    Many are synced together with all else on their file system. A sync of each would be a commit
-    of its journal each, and whoever makes or renames a file waits for every commit.
+    Many are synced together with their whole file system. A sync of each would be one journal
+    commit each, and every creation and rename of a file would wait for all of them.
     """
     if len(places) > _SYNCED_ONE_BY_ONE_MAX:
         _with_descriptor(root, _sync_file_system)
@@ -246,7 +246,7 @@ def _with_descriptor(place: Path, act: Callable[[int], None], flags: int = 0) ->
 
 
 def _sync_file_system(descriptor: int) -> None:
-    """syncfs(2), which Python has not; elsewhere than on Linux all file systems."""
+    """syncfs(2), which Python lacks; sync(2) on other systems than Linux."""
     if not hasattr(_LIBC, "syncfs"):
         os.sync()
     elif _LIBC.syncfs(descriptor):

@@ -1,11 +1,10 @@
 """Cuts a TCP stream of Kafka's frames (a size of 4 bytes, then as many bytes) without copying.
 
 Bytes are received into a scratch that several connections may share: a connection between two
-frames keeps nothing. What is left of a frame that has not arrived whole is parked, as so many
-bytes; a large frame gets a buffer of its own that doubles as it fills up, whatever size was
-announced, and is kept for the next one. Frames are views, valid until `settle` or `space` is
-called the next time. A large frame is received to its end and not further, so that no part of the
-next one has to be moved.
+frames keeps no memory. The bytes of a partial frame are parked. A large frame gets a buffer of its
+own, which doubles as it fills up, regardless of the announced size, and is kept for the next one.
+Frames are views, valid until `settle` or `space` is called the next time. A large frame is received
+to its end and not further, so that no part of the next one has to be moved.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ MAX_FRAME_BYTES = 100 * 1024 * 1024
 _SIZE = struct.Struct(">i")
 SCRATCH_BYTES = 64 * 1024
 _PARKED_BYTES = 16 * 1024
-"""So much of a large frame is parked before it gets a buffer of its own."""
+"""Bytes of a large frame that are parked before it gets a buffer of its own."""
 _KEPT_CAPACITY = 2 * 1024 * 1024 + SCRATCH_BYTES
 """Enough for a follower's fetch of 2 MiB. A larger buffer is given back once it is empty."""
 _NOTHING = memoryview(b"")
 
 
 class BadFrame(Exception):
-    """The peer announced a frame of a size that cannot be; nothing after it can be read."""
+    """The peer announced a frame of an impossible size; the rest of the stream cannot be read."""
 
 
 class Scratch:
-    """Where connections receive, one at a time."""
+    """The shared memory into which connections receive, one at a time."""
 
     __slots__ = ("view",)
 
@@ -61,7 +60,7 @@ class FrameBuffer:
     def __init__(
         self, max_frame_bytes: int = MAX_FRAME_BYTES, scratch: Scratch | None = None
     ) -> None:
-        """scratch: shared with connections that settle, too; without it there is one for this."""
+        """scratch: shared with other connections that settle; without it this one has its own."""
         self._max_frame_bytes = max_frame_bytes
         self._scratch = scratch
         self._own: memoryview | None = None
@@ -88,7 +87,7 @@ class FrameBuffer:
     # ------------------------------------------------------------ receiving
 
     def space(self) -> memoryview:
-        """Return where to receive next: room for at least one more byte.
+        """Return the memory to receive into next: room for at least one more byte.
 
         No whole frame may wait to be taken.
         """
@@ -138,7 +137,7 @@ class FrameBuffer:
 
     @property
     def frame_bytes(self) -> int:
-        """The length of the frame that has_frame has last found, with its size; 0: of none."""
+        """The length of the frame that has_frame found last, with its size; 0: none."""
         return self._whole_bytes
 
     def take_frame(self) -> memoryview:
@@ -151,10 +150,10 @@ class FrameBuffer:
         self._start = stop
         return frame
 
-    # ------------------------------------------------------------ what is kept
+    # ------------------------------------------------------------ memory
 
     def settle(self) -> None:
-        """Leave the scratch to others; frames that were given out are no longer valid."""
+        """Leave the scratch to other connections; returned frames are no longer valid."""
         if self._parked is not None:
             return
         if self._own is not None:
@@ -168,7 +167,7 @@ class FrameBuffer:
         self._view = _NOTHING
 
     def growth(self) -> int:
-        """Return by how much this connection must grow to receive more; 0: it has room."""
+        """Return the bytes by which this connection must grow to receive more; 0: it has room."""
         received = len(self._parked) if self._parked is not None else self._end - self._start
         if received < _PARKED_BYTES:
             return 0
@@ -181,14 +180,14 @@ class FrameBuffer:
         return min(frame_bytes, max(2 * received, 2 * SCRATCH_BYTES)) - capacity
 
     def grow(self, growth: int) -> None:
-        """Make the connection's own buffer larger; what was received moves into it.
+        """Enlarge the connection's own buffer; received bytes move into it.
 
         Raises:
             OSError: there is no memory.
         """
         self._load()
         capacity = growth + (len(self._own) if self._own is not None else 0)
-        # Not from the heap: what is given back is the machine's again at once.
+        # Not from the heap: freed memory goes back to the machine at once.
         fresh = mmap.mmap(-1, capacity, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         own = memoryview(fresh)
         received = self._end - self._start
@@ -225,7 +224,7 @@ class FrameBuffer:
         return _SIZE.size + size
 
     def _load(self) -> None:
-        """Bring what is parked back; it stays parked until something is received or taken."""
+        """Copy the parked bytes back; they stay parked until the next receive or take."""
         if self._parked is None:
             return
         if self._scratch is None:

@@ -1,4 +1,4 @@
-"""What a Kafka listener is told: its name, port, handler, API versions and limits."""
+"""The specification of a Kafka listener: its name, port, handler, API versions and limits."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ MAX_IDLE_MS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class ConnectionContext:
-    """Where a request came from: the listener's name and the peer's address, "host:port"."""
+    """The origin of a request: the listener's name and the peer's address, "host:port"."""
 
     listener: str
     peer: str
 
 
 KafkaHandler = Callable[[KafkaRequest, ConnectionContext], Coroutine[Any, Any, KafkaAnswer]]
-"""Answers a request; None sends nothing (a produce with acks 0). Never given an
-UnsupportedRequest: the listener answers those itself. A produce's records are views of the
-connection's buffer: they can be read before the handler's first wait, and not afterwards. When the
-connection ends, a handler that still waits is cancelled there, as a task is: nobody would hear its
-answer. What it had done by then stays done."""
+"""Answers a request; None: no response (a produce with acks 0). The listener answers an
+UnsupportedRequest itself. A produce's records are views of the connection's buffer: they can be
+read before the handler's first wait, and not afterwards. When the connection ends, a waiting
+handler is cancelled, as a task is, since no client would get its answer. Its effects so far
+stay."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListenerSpec:
-    """A listener to open. Port 0: any. NO_LIMIT where there is to be none.
+    """A listener to open. Port 0: any. NO_LIMIT: no limit.
 
-    quota: of the memory that its connections hold; listeners may share one.
+    quota: for the memory of its connections; listeners may share one.
     """
 
     name: str

@@ -1,10 +1,10 @@
 """Ends the process when its event loop does not turn, so that ZooKeeper drops its session.
 
-kazoo's thread keeps a session alive whatever the event loop does: a node that hangs would keep its
-leaderships, and nobody would take them over. A thread of the watchdog's own asks the loop to take
-a step, again and again, and counts its own ticks while it does not: time in which the whole
-process stands still (SIGSTOP, a paused container, a suspended machine) does not count, nor does
-much of what a busy machine withholds.
+kazoo's thread keeps a session alive even while the event loop hangs: the node would keep its
+leaderships, and no other would take them over. The watchdog's own thread asks the loop to take a
+step again and again, and counts its own ticks while the loop does not. So time in which the whole
+process stands still (SIGSTOP, a paused container, a suspended machine) does not count, nor most of
+the time that a busy machine withholds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from highwater_core.ports import Coordination, CoordinationFactory
 LOOP_STALLED_EXIT_CODE = 75
 """EX_TEMPFAIL of sysexits.h: the event loop did not turn; the node may be started again."""
 TICKS = 20
-"""How often in a row the loop is found not to have turned before the process ends."""
+"""Ticks in a row without a turn of the loop, after which the process ends."""
 _LOG_WITHIN_S = 1.0
 
 _LOGGER = logging.getLogger("highwater")
@@ -33,7 +33,7 @@ class LoopWatchdog:
     """Watches the running loop, from `start` to `stop`. Made in the loop's own thread."""
 
     def __init__(self, stall_max_ms: int, end: Callable[[str], None] | None = None) -> None:
-        """end is given the stack of the loop's thread; without it, the process ends."""
+        """end: called with the stack of the loop's thread; without it the process ends."""
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._stall_max_ms = stall_max_ms
@@ -55,7 +55,7 @@ class LoopWatchdog:
             self._thread.join()
 
     def tick(self) -> None:
-        """Look whether the loop has turned since the last tick, and ask it to turn again."""
+        """Check whether the loop has turned since the last tick, and ask it to turn again."""
         if self._has_turned:
             self._has_turned = False
             self._silent_ticks = 0
@@ -75,7 +75,7 @@ class LoopWatchdog:
             self.tick()
 
     def _end_process(self, stack: str) -> None:
-        """Say what the loop does, if that can be said, and end: whatever hangs may hold locks."""
+        """Write the loop's stack, if possible, and end the process; hanging code may hold locks."""
         message = "the event loop has not turned for %d ms: the process ends"
         teller = threading.Thread(
             target=lambda: _LOGGER.critical(
@@ -91,7 +91,7 @@ class LoopWatchdog:
 class WatchedSessions:
     """A CoordinationFactory whose first session starts the watchdog.
 
-    Before it has one, a node keeps nobody waiting, however long it takes to recover its logs.
+    Before that a node leads no partition, and may take long to recover its logs.
     """
 
     def __init__(self, factory: CoordinationFactory, watchdog: LoopWatchdog) -> None:

@@ -1,12 +1,13 @@
 """A limit on the memory that connections hold together: requests received, answers unsent.
 
-What a connection holds up to FREE_BYTES is not counted, so that small requests go on whatever
-others do. Whoever needs more while the limit is reached waits, oldest first; but one connection at
-a time may go beyond the limit until its frame is whole, lest all wait for each other in the middle
-of theirs. Those who hold the memory may be ones that never let go (a client that stops amid its
-frame, or does not read): when somebody has waited for PATIENCE_S, connections are closed; at once,
-when answers, which nobody asks for beforehand, took twice the limit. They are those of whichever
-address holds the most, by however many connections, and of these the ones that hold on the longest.
+Up to FREE_BYTES of a connection are not counted, so that small requests always go on. A connection
+that needs more while the limit is reached waits, oldest first. One connection at a time may go
+beyond the limit until its frame is whole, so that connections do not all wait for each other in the
+middle of their frames. A client may keep memory for ever (it stops in the middle of its frame, or
+does not read). So connections are closed when one has waited for PATIENCE_S, and at once when
+answers, whose memory is not requested beforehand, take twice the limit. Closed are connections of
+the address with the most memory, over all its connections, first the one that has held memory the
+longest.
 """
 
 from __future__ import annotations
@@ -27,24 +28,24 @@ class Holder(Protocol):
 
     @property
     def address(self) -> str:
-        """Whose it is."""
+        """The address of its client."""
         ...
 
     @property
     def is_amid_frame(self) -> bool:
-        """Whether it has received a part of a frame, and waits for the rest."""
+        """Whether it has received a part of a frame, and needs the rest."""
         ...
 
     def have_room(self) -> None:
-        """Its turn has come: it asks again, and may."""
+        """Called when its turn has come: it asks again, and may grow."""
         ...
 
     def give_back(self) -> None:
-        """Drop the memory that it keeps only to be quick, and account for it."""
+        """Free the memory that it keeps only for speed, and account for it."""
         ...
 
     def shed(self, why: str) -> None:
-        """Close the connection: it holds what others wait for."""
+        """Close the connection: others wait for its memory."""
         ...
 
 
@@ -55,29 +56,29 @@ class _Wait:
 
 
 class MemoryQuota:
-    """What each connection holds, and who waits. limit_bytes None: no limit."""
+    """The memory of each connection, and the waiting ones. limit_bytes None: no limit."""
 
     def __init__(self, limit_bytes: int | None = None) -> None:
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
         self._held: dict[Holder, int] = {}
-        """Whoever began to hold first comes first."""
+        """In the order in which they began to hold memory."""
         self._waiting: dict[Holder, _Wait] = {}
         self._beyond: Holder | None = None
-        """Who may go beyond the limit, while it is amid its frame."""
+        """The connection that may go beyond the limit, in the middle of its frame."""
         self._looking: asyncio.TimerHandle | None = None
         self._turns_are_due = False
 
     @property
     def is_short(self) -> bool:
-        """Whether somebody waits: nothing is to be held only to be quick."""
+        """Whether a connection waits: then no memory may be kept only for speed."""
         return bool(self._waiting)
 
     def is_waiting(self, holder: Holder) -> bool:
         return holder in self._waiting
 
     def hold(self, holder: Holder, held_bytes: int) -> None:
-        """Account for all that a connection holds now."""
+        """Account for all memory of a connection now."""
         if held_bytes <= FREE_BYTES:
             held_bytes = 0
         known = self._held.get(holder, 0)
@@ -102,13 +103,13 @@ class MemoryQuota:
             self._take_turns_soon()
 
     def may_grow(self, holder: Holder, growth_bytes: int) -> bool:
-        """Return whether a connection may hold so much more than it does; it must then say so.
+        """Return whether a connection may hold so many more bytes; it must then account for them.
 
         If not, have_room is called once it may.
         """
         if self._has_room(growth_bytes):
             return True
-        if not self._waiting:  # while somebody waits, nobody keeps anything
+        if not self._waiting:  # while a connection waits, none keeps idle memory
             for other in tuple(self._held):
                 if other is not holder:
                     other.give_back()
@@ -138,13 +139,13 @@ class MemoryQuota:
         self._turns_are_due = False
         for holder, wait in tuple(self._waiting.items()):
             if holder not in self._waiting:
-                continue  # it has ended in another's turn
+                continue  # it ended during another's turn
             if self._has_room(wait.growth_bytes) or self._may_go_beyond(holder):
                 del self._waiting[holder]
                 holder.have_room()
 
     def _look(self) -> None:
-        """Close some of those who hold the memory if somebody has waited since the last look."""
+        """Close some holders of memory if a connection has waited since the last call."""
         self._looking = None
         if any(wait.looks for wait in self._waiting.values()):
             self._shed()
@@ -154,10 +155,11 @@ class MemoryQuota:
             self._looking = asyncio.get_running_loop().call_later(PATIENCE_S, self._look)
 
     def _shed(self) -> None:
-        """Close who has held on the longest at the address that holds the most, again and again.
+        """Close the longest holder at the address with the most memory, until there is room.
 
-        While somebody waits nobody keeps anything between two requests: who sends requests one
-        after the other, however large, has begun to hold later than who never lets go.
+        While a connection waits, none keeps memory between two requests. So a client that sends
+        requests one after the other, however large, began to hold later than one that never frees
+        memory.
         """
         limit = self.limit_bytes or 0
         oldest_first: dict[str, deque[tuple[Holder, int]]] = {}

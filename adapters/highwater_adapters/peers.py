@@ -1,8 +1,7 @@
-"""Who may call a node's control port: what comes from the networks that the node itself is on.
+"""The peers that may call a node's control port: those in the node's own networks.
 
-A cluster's nodes and its harness share a network; a client elsewhere has no business there,
-whatever ports somebody published. It is a fence, no authentication: whoever is on that network is
-believed.
+A cluster's nodes and its harness share a network; a client elsewhere may not call the port, even if
+it is published. This is no authentication: every host in that network is trusted.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ LOOPBACK: tuple[Network, ...] = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/12
 _ROUTES = Path("/proc/net/route")
 _IPV6_ADDRESSES = Path("/proc/net/if_inet6")
 _MAX_KNOWN = 10_000
-"""So many peers' verdicts are kept; an address is cheap to have, and to judge again."""
+"""Most peers whose results are cached: addresses are many, and cheap to check again."""
 
 
 class AllowedPeers:
-    """Judges peers by their addresses; `networks` empty: by this machine's own networks.
+    """Checks peers by their addresses; `networks` empty: by this machine's own networks.
 
-    Those are read again for a peer that they do not have: interfaces come and go.
+    These are read again for a peer outside them: interfaces come and go.
     """
 
     def __init__(
@@ -43,7 +42,7 @@ class AllowedPeers:
         """Return whether a peer, named as gRPC does ("ipv4:10.0.0.1:4711"), may call."""
         address = address_of(peer)
         if address is None:
-            return peer.startswith("unix:")  # who may open the socket's file
+            return peer.startswith("unix:")  # a Unix socket: the peer may open its file
         if address in self._allowed:
             return True
         if not any(address in network for network in self._networks or self._own()):

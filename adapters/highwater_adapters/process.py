@@ -1,6 +1,6 @@
 """A node's process: settings, logging, signals, incarnation, ports, exit code.
 
-A node's __main__ is made of two calls::
+A node's __main__ has two calls::
 
     settings = load_settings(BrokerSettings)
     sys.exit(run_node(settings, BrokerNode, make_listeners))
@@ -8,9 +8,9 @@ A node's __main__ is made of two calls::
 where `make_listeners(settings, node)` returns a ListenerSpec for each of its Kafka listeners (a
 controller has none and leaves it out).
 
-On the volume, below data_folder: data/ is what the node's FileSystem port sees, trace/ has one
+On the volume, below data_folder: data/ is the folder of the node's FileSystem port, trace/ has one
 file of trace events for each incarnation, incarnation counts the starts, and fail_points.json,
-where there is one, says which fail-points are armed from the first step on.
+where there is one, lists the fail-points that are armed from the first step on.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from highwater_core.traces import TraceRecorder
 BAD_SETTING_EXIT_CODE = 2
 CANNOT_START_EXIT_CODE = 1
 KILLED_EXIT_CODE = 137
-"""What a shell says of a process that SIGKILL ended."""
+"""A shell's exit code for a process that SIGKILL ended."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 """The host's, in a container too: the page cache is the host's as well."""
 
@@ -58,13 +58,13 @@ _LOGGER = logging.getLogger("highwater")
 
 
 class NodeSettings(Protocol):
-    """What this module reads of a node's settings, a frozen dataclass."""
+    """The settings that this module reads, of a node's frozen dataclass."""
 
     @property
     def node_id(self) -> int: ...
     @property
     def incarnation(self) -> int:
-        """Replaced by the counter on the volume before the node is made."""
+        """The counter on the volume replaces it before the node is made."""
         ...
 
     @property
@@ -87,8 +87,8 @@ class NodeSettings(Protocol):
     def session_timeout_ms(self) -> int: ...
     @property
     def event_loop_stall_max_ms(self) -> int:
-        """A node whose event loop does not turn for so long, or for its session timeout if that
-        is longer, ends."""
+        """A node ends when its event loop does not turn for so long, or for its session timeout if
+        longer."""
         ...
 
     @property
@@ -100,7 +100,7 @@ class NodeSettings(Protocol):
 
 
 class Node(Protocol):
-    """What this module asks of a node."""
+    """This module's interface to a node."""
 
     async def run(self) -> None: ...
 
@@ -113,7 +113,7 @@ N = TypeVar("N", bound=Node)
 
 
 def load_settings(settings_type: type[S]) -> S:
-    """Return the settings from the environment, or say in one line what is wrong and exit 2."""
+    """Return the settings from the environment, or print the error in one line and exit 2."""
     try:
         return read_settings(settings_type, os.environ)
     except BadSetting as error:
@@ -201,10 +201,10 @@ async def _run(
 
 
 async def _run_node(node: Node, runtime: AsyncioRuntime) -> None:
-    """Run the node as a task; whatever it does not catch is a bug, OSError too.
+    """Run the node as a task; any exception that it does not catch is a bug, OSError too.
 
     Raises:
-        CannotStart: the node said so.
+        CannotStart: raised by the node.
     """
     scope = runtime.scope("node")
     finished = runtime.event()
@@ -227,7 +227,7 @@ async def _run_node(node: Node, runtime: AsyncioRuntime) -> None:
 
 
 def _exit_as_by_sigkill(sink: TraceSink) -> None:
-    """End the process at once, with the trace as far as it goes: a fail-point's deed."""
+    """End the process at once, with the trace flushed: a fail-point's EXIT."""
     sink.flush()
     os._exit(KILLED_EXIT_CODE)
 
@@ -248,7 +248,7 @@ def _make_exception_handler(
     runtime: AsyncioRuntime,
 ) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """What a callback raised is a bug; what a socket met is not."""
+        """An exception of a callback is a bug; an error of a socket is not."""
         error = context.get("exception")
         if error is None or isinstance(error, OSError | asyncio.CancelledError):
             _LOGGER.warning("event loop: %s (%r)", context.get("message"), error)
@@ -262,7 +262,7 @@ def _make_exception_handler(
 
 
 def descriptor_limit() -> int:
-    """Return how many files and connections this process may have open."""
+    """Return the most files and connections that this process may have open."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft
 
@@ -270,12 +270,12 @@ def descriptor_limit() -> int:
 def raise_descriptor_limit() -> None:
     """Let this process open as many files and connections as its hard limit says."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(OSError, ValueError):  # then it stays as it was
+    with contextlib.suppress(OSError, ValueError):  # then the limit stays as it was
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def read_boot_id(path: Path = _BOOT_ID) -> str:
-    """Return the kernel's name for the machine's boot, empty where there is none."""
+    """Return the kernel's id of the machine's boot, empty where there is none."""
     try:
         return path.read_text(encoding="ascii").strip()
     except OSError:
@@ -285,8 +285,8 @@ def read_boot_id(path: Path = _BOOT_ID) -> str:
 def raise_incarnation(folder: Path) -> int:
     """Count this start of the node, durably, and return its number, from 1 (blocks).
 
-    A counter that cannot be read (a torn write that a power loss left) starts from the wall clock
-    in seconds, so that it stays above all earlier ones.
+    An unreadable counter (torn by a power loss) starts from the wall clock in seconds, so that it
+    stays above all earlier ones.
     """
     folder.mkdir(parents=True, exist_ok=True)
     counter = folder / "incarnation"
@@ -330,9 +330,9 @@ class _JsonLines(logging.Formatter):
 
 
 def set_up_logging(node_id: int) -> None:
-    """Send every logger's lines to stderr as JSON; the image quiets gRPC's own, which are not.
+    """Send every logger's lines to stderr as JSON; the image turns off gRPC's own, which are not.
 
-    A line that repeats without end is told a few times and then counted.
+    A line that repeats without end is logged a few times and then counted.
     """
     handler = logging.StreamHandler()
     handler.setFormatter(_JsonLines(node_id))
@@ -349,7 +349,7 @@ def _tell_held_back(trace: BoundedTrace, *, at_once: bool = False) -> None:
 
 
 def _tell_held_back_again(loop: asyncio.AbstractEventLoop, trace: BoundedTrace) -> None:
-    """Tell what was held back, now and then: perhaps nothing more comes after it."""
+    """Log the counts of held-back lines from time to time: perhaps no further line comes."""
     _tell_held_back(trace)
     loop.call_later(INTERVAL_S, _tell_held_back_again, loop, trace)
 

@@ -1,7 +1,8 @@
-"""What is said again and again is said a few times, then counted: log lines and trace events.
+"""Repeated log lines and trace events are written a few times, then counted.
 
-A client that repeats its mistake for ever, or a disk that fails at every write, would else fill
-the disk. Memory is bounded, too: beyond KINDS_MAX kinds at a time, the rest counts as one.
+Otherwise a client that repeats its mistake for ever, or a disk that fails at every write, would
+fill the disk. Memory is bounded, too: beyond KINDS_MAX kinds at a time, the rest counts as one
+kind.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ KINDS_MAX = 256
 INTERVAL_S = 10.0
 LINES_OF_A_KIND = 100
 LINES_OF_A_LOGGER = 200
-"""In each interval, less than KINDS_MAX: a logger whose lines all differ crowds out no other.
-Errors that end the process are always told."""
+"""In each interval, less than KINDS_MAX, so that a logger whose lines all differ crowds out no
+other. Errors that end the process are always logged."""
 EVENTS_OF_A_KIND = 100
 """Of bad input, in each interval."""
 
@@ -39,7 +40,7 @@ class _Window:
 
 
 class Repeats:
-    """Counts what is said of each kind, in intervals that begin with the first of them."""
+    """Counts the messages of each kind, in intervals that begin with the first of them."""
 
     def __init__(
         self, interval_s: float = INTERVAL_S, clock: Callable[[], float] = time.monotonic
@@ -49,9 +50,9 @@ class Repeats:
         self._windows: dict[str, _Window] = {}
 
     def may_say(self, kind: str, most: int, of: str = "", most_of_all: int = 0) -> bool:
-        """Return whether one more may be said; else it is held back and counted.
+        """Return whether one more may be written; else it is held back and counted.
 
-        Where it is one of many kinds of something, so many of all of those may be said.
+        For one of many kinds in a group, the bound is that of the whole group.
         """
         if of and self._window(of).said >= most_of_all:
             self._window(of).held_back += 1
@@ -74,9 +75,9 @@ class Repeats:
         return window
 
     def ended(self, *, at_once: bool = False) -> list[tuple[str, int]]:
-        """Return what was held back, by kind, in intervals that have ended, and forget those.
+        """Return the numbers held back, by kind, in ended intervals, and forget these.
 
-        at_once: in all of them, as if they had.
+        at_once: in all intervals, as if they had ended.
         """
         now = self._clock()
         over = [kind for kind, window in self._windows.items() if at_once or window.ends <= now]
@@ -85,7 +86,7 @@ class Repeats:
 
 
 class BoundedHandler(logging.Handler):
-    """Passes on the first lines of each logger and template in an interval, then a count."""
+    """Passes the first lines of each logger and template in an interval on, then a count."""
 
     def __init__(self, handler: logging.Handler, repeats: Repeats | None = None) -> None:
         super().__init__()
@@ -119,9 +120,9 @@ class BoundedHandler(logging.Handler):
 
 
 class BoundedTrace:
-    """A Trace that passes on the first events of bad input of each kind, then a count.
+    """A Trace that passes the first events of bad input of each kind on, then a count.
 
-    The kind is `where` without its numbers: a listener, whatever the peer's port; of a refused
+    The kind is `where` without its numbers: a listener without the peer's port; for a refused
     request, its name and the error.
     """
 
@@ -145,7 +146,7 @@ class BoundedTrace:
 
 
 def _kind_of(kind: EventKind, fields: dict[str, Any]) -> str | None:
-    """Return what such events are counted by, or None of an event that is always passed on."""
+    """Return the kind by which the event is counted, None for an event that is always passed on."""
     if kind is EventKind.BAD_INPUT_MET:
         where = str(fields.get("where", ""))[:_KIND_LENGTH]
     elif kind is EventKind.REQUEST_REFUSED:

@@ -1,9 +1,9 @@
 """Writes responses to a transport in order: small pieces joined, records straight from their file.
 
-Ordering: pieces leave in the order of `send`, whatever their kind. Bounds: the transport is given
-little more than the client takes, and nothing while the client does not read; who sends asks
-is_blocked and waiting_bytes first. A piece's descriptor is closed once: when it is sent, or when
-the connection ends.
+Ordering: pieces of any kind leave in the order of `send`. Bounds: the transport gets little more
+than the client takes, and nothing while the client does not read; a sender checks is_blocked and
+waiting_bytes first. A piece's descriptor is closed once: when it is sent, or when the connection
+ends.
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ _WRITE_BYTES = 256 * 1024
 _EMPTY_FILE = os.memfd_create("empty")
 
 _suspects: dict[tuple[int, int, int], None] = {}
-"""Device, inode and position where a sendfile met what cannot be read, or would have: the latest.
-
-The length was promised by then, and the connection had to end. Records that cover such a place are
-read before they are promised, so that no other connection ends by it.
+"""The latest places (device, inode, position) where a sendfile failed, or would have failed, to
+read. The length was announced by then, and the connection had to end. Records over such a place are
+read before their length is announced, so that no other connection ends.
 """
 
 _LOGGER = logging.getLogger("highwater.listener")
@@ -40,11 +39,11 @@ _LOGGER = logging.getLogger("highwater.listener")
 class FileRange:
     """Bytes [position, position + length) of a file, by a descriptor of its own.
 
-    Invariant: other bytes than those are never sent. Before a truncation changes them the
-    descriptor becomes an empty file's, also under a sendfile that is under way: it then meets the
-    file's end early, and the connection is given up. What the kernel has taken already it sends
-    from the page cache: there the one page in which the cut lies may still change, which the
-    reader sees by the batch's CRC or its leader epoch.
+    Invariant: no other bytes are ever sent. Before a truncation changes them the descriptor becomes
+    an empty file's, also during a sendfile: this meets the file's end early, and the connection is
+    given up. The kernel sends bytes that it has taken already from the page cache. There the page
+    of the truncation may still change, which the reader notices by the batch's CRC or its leader
+    epoch.
     """
 
     __slots__ = ("_records", "descriptor", "is_taken_back", "length", "position")
@@ -80,7 +79,7 @@ OwnedPiece = bytes | bytearray | memoryview | FileRange
 
 
 def own(pieces: Iterable[Piece]) -> list[OwnedPiece]:
-    """Return the pieces in a form that outlives the log's closing of the segment they lie in.
+    """Return the pieces in a form that stays valid when the log closes their segment.
 
     Raises:
         OSError: the disk failed; no descriptor is left open.
@@ -96,7 +95,7 @@ def own(pieces: Iterable[Piece]) -> list[OwnedPiece]:
 
 
 def own_piece(piece: Piece | FileRange) -> OwnedPiece:
-    """Return the piece in such a form; what is already stays as it is.
+    """Return the piece in such a form; one that is in it stays as it is.
 
     Raises:
         OSError: the disk failed.
@@ -108,13 +107,13 @@ def own_piece(piece: Piece | FileRange) -> OwnedPiece:
         if file_range is not None and not (_suspects and _is_suspect(*file_range)):
             try:
                 return FileRange(piece, file_range)
-            except OSError:  # no descriptor is left
+            except OSError:  # there is no free descriptor
                 return piece.read()
     return piece.read()
 
 
 def suspect(descriptor: int, position: int) -> None:
-    """Take the file for one that cannot be read there."""
+    """Note that the file cannot be read at that place."""
     status = os.fstat(descriptor)
     _suspects[status.st_dev, status.st_ino, position] = None
     if len(_suspects) > MAX_SUSPECTS:
@@ -137,12 +136,12 @@ def release(pieces: Iterable[OwnedPiece]) -> None:
 
 
 def memory_of(pieces: Iterable[OwnedPiece]) -> int:
-    """Return the bytes that the pieces hold in memory; those in files hold none."""
+    """Return the pieces' bytes in memory; pieces in files have none."""
     return sum([len(piece) for piece in pieces if not isinstance(piece, FileRange)])
 
 
 class ResponseWriter:
-    """One connection's way out. `on_progress` is called when the client has read on."""
+    """Writes one connection's responses. on_progress: called when the client has read on."""
 
     __slots__ = (
         "_ends",
@@ -159,30 +158,31 @@ class ResponseWriter:
     )
 
     def __init__(self, transport: asyncio.Transport, on_progress: Callable[[], None]) -> None:
-        transport.set_write_buffer_limits(high=0)  # it says at once that the client does not read
+        # it reports at once that the client does not read
+        transport.set_write_buffer_limits(high=0)
         self._loop = asyncio.get_running_loop()
         self._transport = transport
         self._socket = transport.get_extra_info("socket")
         self._on_progress = on_progress
         self._pieces: deque[OwnedPiece] = deque()
-        self._queued_bytes = 0  # of the pieces, those in memory
+        self._queued_bytes = 0  # the pieces' bytes in memory
         self._given_bytes = 0  # to the transport or the socket
         self._is_paused = False
         self._is_closed = False
         self._ends = False
         self._room: int | None = None
-        """The descriptor by which a file's rest waits for the client to read."""
+        """The descriptor that waits until the client reads, for the rest of a file."""
 
     @property
     def is_blocked(self) -> bool:
-        """Whether what was given to send still waits for the client to read."""
+        """Whether sent bytes still wait for the client to read."""
         return self._is_paused or bool(self._pieces)
 
     @property
     def waiting_bytes(self) -> int:
         """Bytes in memory that wait for the client to read."""
         if not self._is_paused:
-            return self._queued_bytes  # the transport holds nothing
+            return self._queued_bytes  # the transport's buffer is empty
         return self._queued_bytes + self._transport.get_write_buffer_size()
 
     @property
@@ -199,7 +199,7 @@ class ResponseWriter:
         self._queued_bytes += memory_bytes
 
     def flush(self) -> None:
-        """Hand over to the transport as much as the client takes."""
+        """Give the transport as much as the client takes."""
         pieces = self._pieces
         while pieces and not self._is_paused and self._room is None and not self._is_closed:
             first = pieces[0]
@@ -208,7 +208,7 @@ class ResponseWriter:
             else:
                 self._write_joined()
             if self._transport.is_closing():
-                self.close()  # the reader has gone
+                self.close()  # the reader is gone
         if self._ends and not pieces and not self._is_closed:
             self._transport.close()
 
@@ -230,12 +230,12 @@ class ResponseWriter:
             self._on_progress()
 
     def close_when_sent(self) -> None:
-        """Close the connection once the client has read all that it was sent."""
+        """Close the connection once the client has read all responses."""
         self._ends = True
         self.flush()
 
     def close(self) -> None:
-        """Drop what waits; the connection is lost."""
+        """Drop the waiting pieces; the connection is lost."""
         self._is_closed = True
         self._stop_waiting()
         release(self._pieces)
@@ -243,7 +243,7 @@ class ResponseWriter:
         self._queued_bytes = 0
 
     def _write_joined(self) -> None:
-        """Give the transport the next pieces that lie in memory, up to _WRITE_BYTES of them."""
+        """Give the transport the next pieces in memory, up to _WRITE_BYTES."""
         pieces = self._pieces
         first = pieces[0]
         if len(pieces) == 1 and isinstance(first, bytes) and len(first) <= _WRITE_BYTES:
@@ -272,9 +272,9 @@ class ResponseWriter:
         self._transport.write(data)
 
     def _send_file(self, piece: FileRange) -> None:
-        """Send what the socket takes of the piece, and wait where that is not all.
+        """Send the part of the piece that the socket takes, and wait if that is not all.
 
-        The transport holds nothing now.
+        The transport's buffer is empty now.
         """
         try:
             sent = os.sendfile(
@@ -304,15 +304,15 @@ class ResponseWriter:
             piece.close()
 
     def _suspect_what_waits(self) -> None:
-        """Suspect the file that failed and, where its disk may be failing, those to come next."""
+        """Suspect the file that failed and, where its disk may be failing, the next ones."""
         for piece in self._pieces:
             if isinstance(piece, FileRange):
                 suspect(piece.descriptor, piece.position)
 
     def _wait_for_room(self) -> None:
-        """Have _has_room called when the client has read on.
+        """Call _has_room when the client has read on.
 
-        The transport waits by the socket's own descriptor; so this does by another one.
+        The transport waits by the socket's own descriptor, so this uses another one.
         """
         if self._room is not None:
             return

@@ -1,6 +1,6 @@
-"""Runs one connection's handlers: without a task as long as a handler waits once, with one then.
+"""Runs one connection's handlers: without a task up to a handler's second wait, then with one.
 
-Ordering: `start` runs a handler up to its first wait. `cancel` throws asyncio.CancelledError where
+Ordering: `start` runs a handler up to its first wait. `cancel` raises asyncio.CancelledError where
 each handler waits, as cancelling a task does.
 """
 
@@ -19,13 +19,14 @@ K = TypeVar("K")
 Work = Coroutine[Any, Any, KafkaAnswer]
 
 _ENDED = object()
-"""What a step returns whose handler has ended."""
+"""The result of a step whose handler has ended."""
 
 
 class RunningHandlers(Generic[K]):
-    """The handlers that run, each known by a key of its own.
+    """The running handlers, each with a key of its own.
 
-    `settle` is given the response of each that ends, `report_bug` what another raises.
+    settle: called with the response of each one that ends.
+    report_bug: called with the exception of one that fails.
     """
 
     __slots__ = ("_first_waits", "_loop", "_report_bug", "_settle", "_tasks")
@@ -45,14 +46,14 @@ class RunningHandlers(Generic[K]):
         awaited = self._step(key, work)
         if isinstance(awaited, asyncio.Future):
             # Most requests wait once, for one future: no task is made for them.
-            awaited._asyncio_future_blocking = False  # as a task does with what it waits for
+            awaited._asyncio_future_blocking = False  # as a task does with its future
             self._first_waits[key] = work
             awaited.add_done_callback(functools.partial(self._resume, key))
         elif awaited is not _ENDED:
             self._make_task(key, work, awaited)
 
     def cancel(self) -> None:
-        """Have every handler that waits end there; one that then waits again is a task's."""
+        """End every waiting handler; one that waits again in the end becomes a task."""
         works, self._first_waits = self._first_waits, {}
         for key, work in works.items():
             awaited = self._cancel_first_wait(key, work)
@@ -62,7 +63,7 @@ class RunningHandlers(Generic[K]):
             task.cancel()
 
     def _resume(self, key: K, _awaited: asyncio.Future[Any]) -> None:
-        """Go on with a handler whose first wait is over; a second one makes it a task."""
+        """Resume a handler whose first wait is over; a second wait makes it a task."""
         work = self._first_waits.pop(key, None)
         if work is None:
             return  # cancelled meanwhile
@@ -71,7 +72,7 @@ class RunningHandlers(Generic[K]):
             self._make_task(key, work, awaited)
 
     def _step(self, key: K, work: Work) -> Any:
-        """Run the handler up to its next wait; return what it waits for, or _ENDED."""
+        """Run the handler up to its next wait; return its future, or _ENDED."""
         try:
             return work.send(None)
         except StopIteration as stop:
@@ -84,7 +85,7 @@ class RunningHandlers(Generic[K]):
         try:
             return work.throw(asyncio.CancelledError())
         except (StopIteration, asyncio.CancelledError):
-            pass  # nobody hears the answer
+            pass  # no client gets the answer
         except (Exception, BugFound) as error:  # noqa: BLE001 (reported whole, the node stops)
             self._report_bug(key, error)
         return _ENDED
@@ -97,7 +98,7 @@ class RunningHandlers(Generic[K]):
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.pop(task).close()  # of a task that was cancelled before its first step
+        self._tasks.pop(task).close()  # from a task that was cancelled before its first step
 
     async def _finish(self, key: K, work: Work) -> None:
         try:
@@ -110,9 +111,9 @@ class RunningHandlers(Generic[K]):
 
 @generator_coroutine
 def _go_on(work: Work, awaited: Any) -> Generator[Any, Any, KafkaAnswer]:
-    """Go on, within a task, with a coroutine that was started outside one and awaits a future."""
+    """Resume, within a task, a coroutine that was started outside one and awaits a future."""
     if awaited is not None:
-        awaited._asyncio_future_blocking = True  # as what a task's step yields has it
+        awaited._asyncio_future_blocking = True  # as a task's step yields it
     while True:
         thrown: BaseException | None = None
         try:

@@ -1,11 +1,11 @@
 """One connection of a Kafka listener: frames in, exchanges in order, responses out.
 
 Ordering: handlers start in the order of the requests, each running up to its first await before
-the next starts; responses leave in that order too. Bounds: a connection with MAX_IN_FLIGHT
-requests (or MAX_IN_FLIGHT_BYTES of them) unanswered, or with answers that its client does not
-read, is not read from, nor is one that would need more memory than the listener's quota has left.
-No connection keeps the event loop longer than its turn and one request, and all of a crowd together
-no longer than theirs (fair_line). Handlers that still wait when the connection ends are cancelled.
+the next starts; responses leave in that order too. Bounds: a connection is not read from while
+MAX_IN_FLIGHT requests (or MAX_IN_FLIGHT_BYTES of them) are unanswered, while its client does not
+read its answers, and while it needs more memory than the listener's quota has left. No connection
+keeps the event loop longer than its turn and one request; for many connections together see
+fair_line. Handlers that still wait when the connection ends are cancelled.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ from highwater_wire.kafka.messages import (
 MAX_IN_FLIGHT = 64
 MAX_IN_FLIGHT_BYTES = 32 * 1024 * 1024
 DECODED_WEIGHT = 16
-"""Of a byte of a request whose names and numbers become objects: all but a produce's records."""
+"""Memory of a byte that is decoded into objects: of all requests but a produce's records."""
 HANDLER_BYTES = 4096
-"""What a handler that waits takes, however small its request."""
+"""Memory of a waiting handler, however small its request."""
 UNSENT_BYTES = 1024 * 1024
-"""With so many bytes of answers in memory, no further request is started."""
+"""With so many bytes of unsent answers, no further request is started."""
 MAX_UNSENT_BYTES = 128 * 1024 * 1024
-"""With more, which only handlers that all waited can bring about, the connection is closed."""
+"""With more, which only many waiting handlers can cause, the connection is closed."""
 KEPT_SWEEPS = 5
-"""For so many sweeps without a byte a connection keeps the buffer of its last large frame."""
+"""Sweeps without a byte after which a connection frees the buffer of its last large frame."""
 
 _LOGGER = logging.getLogger("highwater.listener")
 
 
 class Host(Protocol):
-    """What a connection asks of its listener."""
+    """A connection's interface to its listener."""
 
     @property
     def spec(self) -> ListenerSpec: ...
@@ -96,7 +96,7 @@ class _Exchange:
         self.correlation_id = frame.correlation_id
         self.request_type = type(request)
         if isinstance(request, ProduceRequest):
-            # Its records stay bytes, and are let go of once they are appended.
+            # Its records stay bytes, and are freed once they are appended.
             self.kept_bytes = HANDLER_BYTES + len(request.partitions) * PRODUCE_PARTITION_BYTES
             self.in_flight_bytes = request_bytes + self.kept_bytes
         else:
@@ -120,8 +120,8 @@ class Connection(asyncio.BufferedProtocol):
         self._exchanges: deque[_Exchange] = deque()
         self._handlers = RunningHandlers(self._settle, self._report_bug)
         self._in_flight_bytes = 0
-        self._held_bytes = 0  # requests that are kept, and answers whose turn has not come
-        self._unsent_bytes = 0  # of those, the answers
+        self._held_bytes = 0  # kept requests, and answers whose turn has not come
+        self._unsent_bytes = 0  # the answers among these
         self._received_bytes = 0
         self._progress = 0
         self._quiet_sweeps = 0
@@ -133,7 +133,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_dropped = False
         self._is_lost = False
 
-    # ------------------------------------------------------------ what the transport calls
+    # ------------------------------------------------------------ called by the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         peer = transport.get_extra_info("peername") or ("?", 0)
@@ -151,7 +151,7 @@ class Connection(asyncio.BufferedProtocol):
         self._handle_frames()
 
     def eof_received(self) -> bool:
-        """The client sends nothing more: what is answered already is sent, no more is answered."""
+        """The client sends no more: finished answers are sent, other requests are dropped."""
         if self._is_dropped:
             return False
         if not self._frames.is_empty:
@@ -171,10 +171,10 @@ class Connection(asyncio.BufferedProtocol):
         self._let_go()
         self._host.closed(self)
 
-    # ------------------------------------------------------------ what the listener calls
+    # ------------------------------------------------------------ called by the listener
 
     def drop(self, why: str = "") -> None:
-        """Close the connection at once, with a reason to log or without a word."""
+        """Close the connection at once; reason: to log, if any."""
         if self._is_lost:
             return
         if why:
@@ -183,7 +183,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def sweep(self, idle_sweeps: int) -> bool:
-        """Take note that time has passed; return whether nothing moves and nothing is read.
+        """Note that time has passed; return whether no byte moves and reading is paused.
 
         After so many sweeps in a row without a byte in either direction the connection is closed.
         """
@@ -204,7 +204,7 @@ class Connection(asyncio.BufferedProtocol):
         descriptor: int = self._transport.get_extra_info("socket").fileno()
         return descriptor
 
-    # ------------------------------------------------------------ what the quota calls
+    # ------------------------------------------------------------ called by the quota
 
     @property
     def is_amid_frame(self) -> bool:
@@ -232,7 +232,7 @@ class Connection(asyncio.BufferedProtocol):
         )
 
     def _handle_frames(self) -> None:
-        """Go on with what was just received, now or when it is the connection's turn."""
+        """Handle the received frames, now or when it is the connection's turn."""
         left_s = self._host.turn_s()
         if left_s > 0 and not self._step_is_due:
             self.go_on(self._loop.time() + left_s)
@@ -250,7 +250,7 @@ class Connection(asyncio.BufferedProtocol):
         self._update()
 
     def go_on(self, ends_at: float) -> None:
-        """Start the requests that have arrived whole, and send the answers that are ready."""
+        """Start the complete requests, and send the finished answers."""
         self._step_is_due = False
         begun_at = self._loop.time()
         goes_on = not self._is_dropped
@@ -268,7 +268,7 @@ class Connection(asyncio.BufferedProtocol):
         self._update()
 
     def _take_frames(self, ends_at: float) -> None:
-        """Start the requests that have arrived whole: at least one, and more while the turn lasts.
+        """Start the complete requests: at least one, and more while the turn lasts.
 
         Afterwards _is_behind says whether one is left.
         """
@@ -309,13 +309,13 @@ class Connection(asyncio.BufferedProtocol):
             exchange.pieces = own(pieces)
 
     def _refuse(self, what: str) -> None:
-        """Close the connection: what came cannot be answered, nor what follows be understood."""
+        """Close the connection: the frame cannot be answered, nor the next ones be read."""
         self._send_answers()
         self._host.report_bad_input(self._context, what)
         self._end()
 
     def _end(self) -> None:
-        """Start and answer no more requests, and close when what is answered has been read."""
+        """Start and answer no more requests, and close when the answers so far have been read."""
         self._is_dropped = True
         self._transport.pause_reading()
         self._handlers.cancel()
@@ -325,7 +325,7 @@ class Connection(asyncio.BufferedProtocol):
         self._writer.close_when_sent()
 
     def _let_go(self) -> None:
-        """Hold nothing any more."""
+        """Free all memory."""
         self._is_dropped = True
         self._writer.close()
         self._handlers.cancel()
@@ -333,7 +333,7 @@ class Connection(asyncio.BufferedProtocol):
         self._quota.forget(self)
 
     def _drop_requests(self) -> None:
-        """Keep nothing of what was received, nor answers whose turn will not come."""
+        """Drop received requests, and answers whose turn will not come."""
         for exchange in self._exchanges:
             release(exchange.pieces or ())
         self._exchanges.clear()
@@ -362,7 +362,7 @@ class Connection(asyncio.BufferedProtocol):
             self._loop.call_soon(self._flush)
 
     def _encode(self, exchange: _Exchange, response: KafkaAnswer) -> bool:
-        """Give the exchange its answer, or close the connection for want of one."""
+        """Give the exchange its answer, or close the connection if it cannot be encoded."""
         if response is None:
             exchange.pieces = []
             return True
@@ -422,7 +422,7 @@ class Connection(asyncio.BufferedProtocol):
             self._quota.hold(self, held_bytes)
 
     def _update(self) -> None:
-        """Account for what is held, and read on or not; called whenever that may have changed."""
+        """Account for the memory, and pause or resume reading; called whenever these may change."""
         if self._is_dropped:
             return
         if self._exchanges or self._is_counted or self._writer.is_blocked or self._frames.is_kept:
@@ -444,14 +444,14 @@ class Connection(asyncio.BufferedProtocol):
         return self._has_room_to_receive()
 
     def _has_room_to_receive(self) -> bool:
-        """Make room for the rest of a large frame, if the quota lets it."""
+        """Make room for the rest of a large frame, if the quota allows it."""
         growth = self._frames.growth()
         if growth:
             if not self._quota.may_grow(self, growth):
                 return False
             try:
                 self._frames.grow(growth)
-            except OSError as error:  # want of memory
+            except OSError as error:  # out of memory
                 self.shed(str(error))
                 return False
             self._account()

@@ -1,8 +1,8 @@
 """A Kafka listener: accepts connections on one port and watches over them.
 
-Bounds: connections beyond max_connections, or max_connections_per_ip of one address, are closed as
-they come; one on which no byte moves for max_idle_ms is closed. What a single connection may do is
-said in tcp_connection. Bad input closes its connection, with a log line and BAD_INPUT_MET.
+Bounds: connections beyond max_connections, or max_connections_per_ip of one address, are closed at
+once; one on which no byte moves for max_idle_ms is closed. For a single connection's bounds see
+tcp_connection. Bad input closes its connection, with a log line and BAD_INPUT_MET.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class KafkaListener:
         self.line = FairLine(self._loop.call_soon, self._loop.time)
         self._socket: socket.socket | None = None
         self._connections: dict[Connection, None] = {}
-        self._count = 0  # of connections, with those that are being opened
+        self._count = 0  # open connections, and those that are being opened
         self._by_address: Counter[str] = Counter()
         self._openings: dict[asyncio.Task[None], None] = {}
         self._last_has_closed: asyncio.Future[None] | None = None
@@ -64,7 +64,7 @@ class KafkaListener:
 
     @property
     def port(self) -> int:
-        """The port that is listened on."""
+        """The port on which it listens."""
         check(self._socket is not None, "the listener has not started")
         port: int = self._socket.getsockname()[1]  # type: ignore[union-attr]
         return port
@@ -73,7 +73,7 @@ class KafkaListener:
         """Listen.
 
         Raises:
-            OSError: the address is taken or not ours.
+            OSError: the address is taken, or not this machine's.
         """
         self._socket = socket.create_server((self.spec.host, self.spec.port), backlog=_BACKLOG)
         self._socket.setblocking(False)
@@ -93,7 +93,7 @@ class KafkaListener:
         await asyncio.gather(*self._openings, return_exceptions=True)
         for connection in tuple(self._connections):
             connection.drop()
-        if self._connections:  # their ends are under way
+        if self._connections:  # their callbacks for the end are under way
             self._last_has_closed = self._loop.create_future()
             await self._last_has_closed
 
@@ -127,7 +127,7 @@ class KafkaListener:
             opening.add_done_callback(self._openings.pop)
 
     def _accept_later(self, error: OSError) -> None:
-        """The kernel keeps the connections that wait; to ask it at once would be in vain."""
+        """Accept again after a pause; waiting connections stay in the kernel."""
         _LOGGER.warning("%s accepts nobody for %g s: %s", self.spec.name, _ACCEPT_AGAIN_S, error)
         self._loop.remove_reader(self._socket)  # type: ignore[arg-type]
         self._accept_timer = self._loop.call_later(_ACCEPT_AGAIN_S, self._accept_on)
@@ -161,10 +161,10 @@ class KafkaListener:
     # ------------------------------------------------------------ watching over connections
 
     def sweep(self) -> None:
-        """Close connections that are idle, and end those whose client has left unnoticed.
+        """Close connections that are idle, and those whose client has closed unnoticed.
 
-        A connection that is not read from does not learn that its client has closed it; while
-        it stands still, the kernel is asked.
+        A connection that is not read from does not learn that its client has closed it, so the
+        kernel is asked while no byte moves.
         """
         stalled = {}
         poll = select.poll()

@@ -40,7 +40,7 @@ class _Call:
         self.answer = answer
 
     def end(self, response: Any) -> None:
-        if not self.answer.done():  # who waited may have been cancelled
+        if not self.answer.done():  # the waiting caller may have been cancelled
             self.answer.set_result(response)
 
     def fail(self, message: str, *, sent: bool) -> None:
@@ -77,7 +77,7 @@ class _Connection(asyncio.BufferedProtocol):
             timer.cancel()
 
     def close(self, why: str) -> None:
-        """Close the connection and fail what is on it."""
+        """Close the connection and fail its calls."""
         if self.is_closed:
             return
         self.is_closed = True
@@ -118,7 +118,7 @@ class _Connection(asyncio.BufferedProtocol):
         else:
             call.end(None)
 
-    # ------------------------------------------------------------ what the transport calls
+    # ------------------------------------------------------------ called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]

@@ -1,9 +1,9 @@
-"""Where a node's trace events go: a file of JSON lines on its volume, and whoever watches.
+"""The sink of a node's trace events: a file of JSON lines on its volume, and watchers.
 
-Ordering: lines stand in the file in the order of seq. An event is in the file (page cache) before
-emit returns, except the two kinds that come with every append: those wait for the next other event
-or for FLUSH_INTERVAL_MS, so a SIGKILL may cost the last of them. Measured on a busy machine, with
-the recorder: 8 to 10 us of CPU for an event written at once, 5 to 7 us for one that waits.
+Ordering: lines are in the file in the order of seq. An event is in the file (page cache) before
+emit returns. The two kinds that come with every append wait for the next other event or for
+FLUSH_INTERVAL_MS, so a SIGKILL may lose the last of them. Measured on a busy machine, with the
+recorder: 8 to 10 us of CPU for an event written at once, 5 to 7 us for one that waits.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class TraceSink:
             self._wake_watchers()
 
     def flush(self) -> None:
-        """Write what waits. A full disk costs the lines: the gap in seq shows it."""
+        """Write the waiting lines. On a full disk they are lost: the gap in seq shows it."""
         if self._flush_timer is not None:
             self._flush_timer.cancel()
             self._flush_timer = None
@@ -71,9 +71,9 @@ class TraceSink:
         os.close(self._descriptor)
 
     async def watch(self, from_seq: int) -> AsyncIterator[TraceEvent]:
-        """Yield the events that are still held from from_seq on, then each new one.
+        """Yield the events still in memory from from_seq on, then each new one.
 
-        A watcher that falls behind by more than what is held sees a gap in seq.
+        A watcher that falls behind by more than these gets a gap in seq.
         """
         next_seq = from_seq
         while True:

@@ -1,4 +1,4 @@
-"""Converts what clients ask the controller for by way of a broker: core values to protobuf, back.
+"""Converts clients' requests that brokers forward to the controller: core values to protobuf, back.
 
 CreatePartitions, ElectLeaders, AlterReassignments, ListReassignments and AlterConfigs.
 """
@@ -59,7 +59,7 @@ def _read_number(kind: type[Number], number: int) -> Number:
 def _read_partitions(
     is_all: bool, partitions: Iterable[common_pb2.TopicPartition]
 ) -> tuple[TopicPartition, ...] | None:
-    """Return the partitions that a request names, None where it means all that there are."""
+    """Return the partitions that a request names, None where it means all."""
     named = tuple(read_partition(item) for item in partitions)
     require(not (is_all and named), "all partitions, and some of them named")
     return None if is_all else named

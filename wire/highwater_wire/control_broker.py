@@ -1,6 +1,6 @@
 """Converts the commands of BrokerControl: core values to protobuf and back.
 
-Source: V3 design; what its request_type_id and version_id are is settled here.
+Source: V3 design, whose request_type_id and version_id get their numbers here.
 """
 
 from __future__ import annotations

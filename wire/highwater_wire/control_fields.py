@@ -1,6 +1,6 @@
-"""What the control plane's converters share: the error they raise and the common fields.
+"""Shared by the control plane's converters: their error and the common fields.
 
-Decoding meets what peers wrote: bad content raises MalformedControlMessage, never anything else.
+Peers' bad content raises MalformedControlMessage and no other error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ERRORS = {int(code): code for code in ErrorCode}
 
 
 class MalformedControlMessage(Exception):
-    """A peer sent something other than the documented message; the text says what is wrong."""
+    """A peer sent another content than the documented message; the text says what is wrong."""
 
 
 def require(condition: object, message: str) -> None:
@@ -37,9 +37,9 @@ def read_ids(values: Iterable[int]) -> tuple[NodeId, ...]:
 
 
 def read_partition(message: pb.TopicPartition) -> TopicPartition:
-    """Return the partition; whether a topic may be called so is for the receiver to say.
+    """Return the partition; the receiver checks the topic's name.
 
-    A command is refused for single partitions, and its other partitions are carried out.
+    A command can be refused for single partitions, while its other partitions are carried out.
     """
     require(message.topic, "a partition without its topic's name")
     require(message.partition >= 0, f"partition {message.partition} of {message.topic!r}")

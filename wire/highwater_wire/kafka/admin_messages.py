@@ -1,6 +1,6 @@
-"""What administrators ask of brokers, as values: more partitions, elections, reassignments.
+"""Administrators' requests to brokers as values: more partitions, elections, reassignments.
 
-Their parts are core's: brokers hand them to the controller as they are, and its answers back.
+Their parts are core's: brokers forward them unchanged to the controller, and its answers back.
 Source: KIP-195, KIP-460, KIP-455.
 """
 
@@ -22,10 +22,11 @@ from highwater_core.ids import NodeId, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class PartitionsToCreate:
-    """A topic that is to have more partitions.
+    """A topic to expand.
 
-    total_count: how many it is to have in all.
-    assignments: the replicas of each added partition, in their order; None to have them assigned.
+    total_count: number of partitions after the expansion.
+    assignments: the replicas of each added partition, in their order; None: the controller assigns
+    them.
     """
 
     topic: str
@@ -59,7 +60,7 @@ class ElectLeadersRequest:
 
 @dataclass(frozen=True, slots=True)
 class ElectLeadersResponse:
-    """error is about the request as a whole; version 0 cannot tell it."""
+    """error: of the request as a whole; version 0 has no field for it."""
 
     error: ErrorCode
     partitions: tuple[PartitionResult, ...]
@@ -76,7 +77,7 @@ class AlterPartitionReassignmentsRequest:
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionReassignmentsResponse:
-    """error and message are about the request as a whole."""
+    """error and message: of the request as a whole."""
 
     error: ErrorCode
     message: str | None

@@ -1,9 +1,9 @@
-"""Walks a frame by its schema before kio reads it, so that no array claims more than is there.
+"""Walks a frame by its schema before kio reads it, so that no array claims more than the frame has.
 
 kio reserves memory for as many elements as an array's length says: a torn or hostile frame of
 20 bytes could claim 2^31 of them and end the process. The walk reads lengths only, no values.
 
-A request's walk counts too what reading it will cost: nothing else runs meanwhile.
+A request's walk also counts the cost of reading it, which blocks the event loop.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from highwater_core.check import check
 
 
 class MalformedRequest(Exception):
-    """A peer's frame is not what its API key and version say. Responses raise it too."""
+    """A peer's frame does not match its API key and version. Responses raise it too."""
 
 
 MAX_REQUEST_BYTES = 4 * 1024 * 1024
-"""Of every request but Produce: ten thousand partitions of topics with the longest names."""
+"""For every request but Produce: ten thousand partitions of topics with the longest names."""
 MAX_STRUCTURES = 12_000
-"""Topics, partitions, names and the like that one request may hold: as many partitions as a cluster
-is meant to have, and some. To read so many takes a twentieth of a second."""
+"""Most topics, partitions, names and similar structures of one request: some more than the most
+partitions of a cluster. Reading so many takes a twentieth of a second."""
 MAX_FETCH_STRUCTURES = 30_000
-"""Topics and partitions of a follower's fetch: it must get by with one request for all that a
-leader leads, and to read them there costs a quarter."""
+"""Most topics and partitions of a follower's fetch: one request must name all partitions of a
+leader, and reading them costs a quarter."""
 _STRUCTURE_COST = 20
 _TAG_COST = 1
 _NUMBER_COST = 1
-"""What a number in an array, or a tag, costs to read, next to a structure or a text."""
+"""The cost of reading a number in an array, or a tag, relative to a structure or a text."""
 _PARTITION_NUMBERS = ("partitions", "partition_indexes")
 """Fields whose numbers cost as much as structures: each becomes a partition with its topic."""
 MAX_HEADER_TAGS = 100
@@ -40,8 +40,8 @@ MAX_REQUEST_COST = MAX_STRUCTURES * _STRUCTURE_COST
 
 
 Walk = Callable[[memoryview, int], int]
-"""Takes a frame and where something starts in it; returns where that ends, which a later step
-or the caller checks against the frame's end."""
+"""Takes a frame and an entity's position in it; returns the entity's end, which a later step or the
+caller checks against the frame's end."""
 
 _FIXED_SIZES = {
     "bool": 1,
@@ -60,7 +60,7 @@ _read_int32 = struct.Struct(">i").unpack_from
 
 
 class _Budget:
-    """What a frame may still cost to read, while one walk is under way."""
+    """The cost that is left for a frame during one walk."""
 
     __slots__ = ("_most", "left")
 
@@ -117,7 +117,7 @@ def read_varint(data: memoryview, position: int) -> tuple[int, int]:
 
 
 def skip_tags(data: memoryview, position: int) -> int:
-    """Return where a header's section of tagged fields (KIP-482) ends."""
+    """Return the end of a header's section of tagged fields (KIP-482)."""
     return _skip_tags(data, position, _Budget(MAX_HEADER_TAGS))
 
 
@@ -136,7 +136,7 @@ def _tags_walk(budget: _Budget) -> Walk:
 
 
 def _no_tags(data: memoryview, position: int) -> int:
-    """Refuse tags where one may be an array: kio would believe the length that it claims."""
+    """Refuse tags where one may be an array: kio would believe its claimed length."""
     count, position = read_varint(data, position)
     if count:
         raise MalformedRequest("a tagged field that is not read here")

@@ -1,8 +1,7 @@
 """Kafka's wire protocol: frames to the values of messages.py and back, for servers and clients.
 
-The public face of this package, which alone imports kio. A frame here is what follows its size
-on the wire; what is encoded starts with that size. Bad frames raise MalformedRequest, never
-anything else. Nothing here does I/O.
+The public module of this package, which alone imports kio. Frames to decode come without their
+size; encoded ones start with it. Bad frames raise MalformedRequest and no other error. No I/O.
 """
 
 from __future__ import annotations
@@ -269,7 +268,7 @@ _CONVERTERS: dict[ApiKey, _Converters] = {
 
 _API_KEYS = {int(key): key for key in ApiKey}
 MAX_RESPONSE_BYTES = 200 * 1024 * 1024
-"""Above any that the brokers' own bounds allow: a batch as large as a request, and its like."""
+"""Above any response that the brokers' own bounds allow, as with a batch as large as a request."""
 _REQUEST_HEAD = struct.Struct(">hhih")  # API key, version, correlation id, client id's length
 _CORRELATION_ID = struct.Struct(">i")
 _NO_TAGS = b"\x00"
@@ -283,13 +282,13 @@ _RELEASED.release()
 def decode_request(
     frame: bytes | bytearray | memoryview, *, profile: VersionProfile
 ) -> RequestFrame:
-    """Return the request; its value is UnsupportedRequest where the profile does not serve it.
+    """Return the request; its value is UnsupportedRequest if the profile does not serve it.
 
     A produce's records may be views of the frame: before its buffer is used again, call
     release_records.
 
     Raises:
-        MalformedRequest: the frame is torn, or not what its header says. Close the connection.
+        MalformedRequest: the frame is torn, or does not match its header. Close the connection.
     """
     data = memoryview(frame).toreadonly()
     if len(data) < _REQUEST_HEAD.size:
@@ -322,9 +321,9 @@ def decode_request(
 
 
 def release_records(request: KafkaRequest) -> None:
-    """End the request's views of its frame, and let go of records that were copied out of it.
+    """End the request's views of its frame, and free records that were copied out of it.
 
-    Whoever reads its records from now on gets an error.
+    Reading its records from now on raises an error.
     """
     if isinstance(request, ProduceRequest):
         for item in request.partitions:
@@ -338,7 +337,7 @@ def encode_response(response: KafkaResponse, api_version: int, correlation_id: i
     """Return the whole response as pieces, starting with its size (4 bytes).
 
     A fetch's records are pieces of their own and not copied; a RecordsView may go by sendfile.
-    A produce with acks 0 has no response: that is for the caller to know.
+    A produce with acks 0 has no response: the caller must not call this.
 
     Raises:
         UnencodableResponse: a value does not fit the protocol's field for it, or the whole is too
@@ -372,8 +371,8 @@ def _encode_response(response: KafkaResponse, api_version: int, correlation_id: 
 def encode_unsupported(frame: RequestFrame, profile: VersionProfile) -> list[Piece] | None:
     """Return the answer to an UnsupportedRequest, or None: then close the connection.
 
-    Only ApiVersions can be answered whatever its version (KIP-511): as version 0, with
-    UNSUPPORTED_VERSION and what is offered, from which the client takes a version that is.
+    Only ApiVersions can be answered in any version (KIP-511): as version 0, with
+    UNSUPPORTED_VERSION and the offered versions, of which the client takes one.
     """
     check(isinstance(frame.request, UnsupportedRequest), "the request is supported")
     if frame.api_key != ApiKey.API_VERSIONS:
@@ -409,7 +408,7 @@ def decode_response(
     """Return (correlation id, response) of the answer to a request that went as api_version.
 
     Raises:
-        MalformedRequest: the frame is torn, or no response of that API and version.
+        MalformedRequest: the frame is torn, or is no response of that API and version.
     """
     key = api_key_of(request)
     data = memoryview(frame).toreadonly()
@@ -429,9 +428,9 @@ def decode_response(
 
 
 def _has_header_tags(key: ApiKey, schema: Schema) -> bool:
-    """Return whether a response's header has them: never that of ApiVersions (KIP-511).
+    """Return whether a response's header has tagged fields: never that of ApiVersions (KIP-511).
 
-    A client that asked in too high a version must be able to read it.
+    A client that used too high a version must be able to read it.
     """
     return schema.flexible and key is not ApiKey.API_VERSIONS
 

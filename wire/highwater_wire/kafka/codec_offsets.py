@@ -109,7 +109,7 @@ def write_list_offsets_response(value: ListOffsetsResponse, schema: Schema) -> A
 
 
 def read_epoch_request(entity: Any, _version: int) -> OffsetForLeaderEpochRequest:
-    """Return the request; version 2 does not say who asks, so it counts as a client's."""
+    """Return the request; version 2 has no replica id, so it counts as a client's."""
     return OffsetForLeaderEpochRequest(
         replica_id=NodeId(getattr(entity, "replica_id", CONSUMER)),
         partitions=tuple(

@@ -177,7 +177,7 @@ def write_fetch_request(value: FetchRequest, schema: Schema) -> Any:
 
 
 def read_fetch_response(entity: Any, request: FetchRequest) -> FetchResponse:
-    """Return the response, with the request's topic names where the wire has only ids."""
+    """Return the response, with the request's topic names where the frame has only ids."""
     names = {item.topic_id: item.topic for item in request.partitions}
     results: list[FetchPartitionResult] = []
     for topic in rows(entity.responses):
@@ -203,7 +203,7 @@ def read_fetch_response(entity: Any, request: FetchRequest) -> FetchResponse:
 
 
 def write_fetch_response(value: FetchResponse, schema: Schema) -> Any:
-    """Return the entity; nothing is transactional, so all that is committed is stable."""
+    """Return the entity; there are no transactions, so all committed records are stable."""
     types = schema.types
     groups = by_topic(value.partitions, lambda item: item.topic_id + item.topic)
     return make(

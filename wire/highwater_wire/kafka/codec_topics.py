@@ -83,7 +83,7 @@ def write_api_versions_response(value: ApiVersionsResponse, schema: Schema) -> A
 
 
 def read_metadata_request(entity: Any, version: int) -> MetadataRequest:
-    """Return the request. Before version 4 a client could not forbid that topics are created."""
+    """Return the request. Before version 4 a client could not forbid the creation of topics."""
     if version == 0:
         names = tuple(topic.name for topic in rows(entity.topics)) or None
     elif entity.topics is None:

@@ -1,4 +1,4 @@
-"""Requests and responses about configurations, as values: those of messages.py, like them.
+"""Requests and responses about configurations, as values like those of messages.py.
 
 Source: KIP-133 (DescribeConfigs, AlterConfigs), KIP-226 (sources and synonyms), KIP-339
 (IncrementalAlterConfigs).
@@ -19,7 +19,7 @@ class ConfigResourceType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigResource:
-    """names None asks for every key."""
+    """names: None for every key."""
 
     resource_type: int
     resource_name: str
@@ -28,7 +28,7 @@ class ConfigResource:
 
 @dataclass(frozen=True, slots=True)
 class DescribeConfigsRequest:
-    """include_synonyms: each value is told with those that would be in force without it."""
+    """include_synonyms: return each value with the ones that would be in force without it."""
 
     resources: tuple[ConfigResource, ...]
     include_synonyms: bool = False
@@ -36,9 +36,9 @@ class DescribeConfigsRequest:
 
 @dataclass(frozen=True, slots=True)
 class ConfigSynonym:
-    """A value that the configuration has somewhere, by its name there.
+    """A value of the configuration at one source, with its name there.
 
-    source is one of highwater_core.config_layers.ConfigSource, or what another server says.
+    source is one of highwater_core.config_layers.ConfigSource, or another server's number.
     """
 
     name: str
@@ -48,7 +48,7 @@ class ConfigSynonym:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """The value in force and its source; synonyms begin with it, where they were asked for."""
+    """The value in force and its source; synonyms, where requested, begin with it."""
 
     name: str
     value: str | None
@@ -76,7 +76,7 @@ class DescribeConfigsResponse:
 
 @dataclass(frozen=True, slots=True)
 class ReplacedConfig:
-    """All that a resource is to set: (name, value), in request order."""
+    """All new values of a resource: (name, value), in request order."""
 
     resource_type: int
     resource_name: str
@@ -85,14 +85,14 @@ class ReplacedConfig:
 
 @dataclass(frozen=True, slots=True)
 class AlterConfigsRequest:
-    """Whatever else a resource sets, it sets no longer."""
+    """All other values of a resource are removed."""
 
     resources: tuple[ReplacedConfig, ...]
     validate_only: bool = False
 
 
 class ConfigOperationType(IntEnum):
-    """What IncrementalAlterConfigs does to one configuration."""
+    """An operation of IncrementalAlterConfigs on one configuration."""
 
     SET = 0
     DELETE = 1
@@ -104,7 +104,7 @@ class ConfigOperationType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigAlteration:
-    """operation is one of ConfigOperationType, or what a client made up."""
+    """operation is one of ConfigOperationType, or an invalid number of a client."""
 
     name: str
     operation: int
@@ -120,7 +120,7 @@ class AlteredResource:
 
 @dataclass(frozen=True, slots=True)
 class IncrementalAlterConfigsRequest:
-    """What is not named stays as it is."""
+    """Other configurations stay as they are."""
 
     resources: tuple[AlteredResource, ...]
     validate_only: bool = False

@@ -1,7 +1,7 @@
-"""The one door to kio: schemas by API and version, entities to pieces of bytes and back.
+"""The one module that uses kio: schemas by API and version, entities to pieces of bytes and back.
 
-Records are never copied on the way out: whatever has a length may stand for them, and comes out
-as a piece of its own.
+Records are never copied when they are encoded: any object with a length may stand for them, and
+becomes a piece of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from highwater_wire.kafka.bounds import MAX_REQUEST_COST, MalformedRequest, Walk
 from highwater_wire.kafka.messages import ApiKey, RecordsView
 
 Piece = bytes | bytearray | memoryview | RecordsView
-"""What a frame is made of; a RecordsView may be sent by sendfile."""
+"""A part of a frame; a RecordsView may be sent by sendfile."""
 
 JOIN_BELOW_BYTES = 8 * 1024
 """Pieces smaller than this are joined with their neighbours: a copy is cheaper than a buffer."""
@@ -84,7 +84,7 @@ def _schema(api_key: ApiKey, version: int, entity_type: Any) -> Schema:
 
 
 def make(entity_type: type[Any], **values: Any) -> Any:
-    """Return the entity with those of the values that its version has a field for."""
+    """Return the entity with the values for which its version has a field."""
     known: Mapping[str, Any] = entity_type.__dataclass_fields__
     return entity_type(**{name: value for name, value in values.items() if name in known})
 
@@ -93,10 +93,8 @@ def make(entity_type: type[Any], **values: Any) -> Any:
 
 
 def read_entity(schema: Schema, data: memoryview, position: int) -> Any:
-    """Return the entity that fills data from position to its end.
-
-    Raises:
-        MalformedRequest: it does not.
+    """Return the entity that fills data from position to its end. Raises:
+    MalformedRequest: it does not.
     """
     schema.walk(data, position)
     try:
@@ -161,11 +159,11 @@ class UnencodableResponse(Exception):
 
 
 NOT_ENCODABLE = (SerialError, struct.error, ValueError, OverflowError, TypeError)
-"""What kio, struct and str.encode raise of such a value."""
+"""The errors of kio, struct and str.encode for such a value."""
 
 
 class PieceSink:
-    """Where kio writes to; small writes are joined, large ones and views stay as they are."""
+    """The sink of kio's writes; small writes are joined, large ones and views stay as they are."""
 
     def __init__(self, head: bytes) -> None:
         self._small: list[bytes | bytearray | memoryview] = [head]
@@ -196,5 +194,5 @@ class PieceSink:
 
 
 def frame_size(pieces: Sequence[Piece]) -> int:
-    """Return how many bytes the pieces are together, the size prefix included."""
+    """Return the length of all pieces together, with the size prefix."""
     return sum(len(piece) for piece in pieces)

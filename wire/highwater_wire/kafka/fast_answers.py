@@ -1,7 +1,7 @@
-"""The answers that name many topics, by struct: nothing else runs while one is encoded.
+"""Encodes answers with many topics by struct, since encoding blocks the event loop.
 
-Each function writes what kio and the codec_* modules write, several times faster; tests hold them
-to equal bytes. Of versions with tagged fields only the reassignments' are written here.
+Each function writes the same bytes as kio and the codec_* modules, several times faster; tests
+compare them. Of versions with tagged fields only the reassignments' are written here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _INT32 = struct.Struct(">i").pack
 _NULL = b"\xff\xff"
 _NO_THROTTLE = bytes(4)
 _NO_OPERATIONS = struct.pack(">i", -(2**31))
-"""Which operations are authorized is not told."""
+"""Stands for no information about authorized operations."""
 
 
 def _text(text: str | None) -> bytes:
@@ -272,7 +272,7 @@ _WRITERS: Mapping[type, Writer] = {
 
 
 def write_answer(value: object, version: int, sink: PieceSink) -> bool:
-    """Write a response that names many topics; False where kio is to write it."""
+    """Write a response with many topics; return False where kio must write it."""
     writer = _WRITERS.get(type(value))
     if writer is None:
         return False

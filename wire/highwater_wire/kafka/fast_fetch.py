@@ -1,10 +1,10 @@
-"""Fetch by struct in the versions in which a follower says which registration it is of.
+"""Fetch by struct, in the versions with the follower's registration.
 
 By topic id it is version 15, with Kafka's own field for it (KIP-903). Topics without ids go by name
 as version 12, the last that has names, with the same number in a tagged field of Highwater's own.
 
-What a reader does not know it returns None for, as fast_records does: kio then reads the frame, and
-refuses one whose tagged fields are not Kafka's. So no replica epoch is ever passed over.
+A reader returns None for unknown shapes, as in fast_records: kio then reads the frame, and refuses
+tagged fields that are not Kafka's. So no replica epoch is ever ignored.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NO_ID = bytes(16)
 
 
 def check_count(structures: int, most: int) -> None:
-    """Leave what names too much to the walk before kio, which refuses it."""
+    """Leave requests with too many partitions to the walk before kio, which refuses them."""
     if structures > most:
         raise MalformedRequest("too many partitions")
 
@@ -64,7 +64,7 @@ def _id_bytes(topic_id: TopicId) -> bytes:
 
 
 def _topic_bytes(topic: str, version: int) -> bytes:
-    """Return a topic's id, or from a version with names its name."""
+    """Return a topic's id, or in a version with names its name."""
     if version == BY_ID:
         return _id_bytes(TopicId(topic))
     data = topic.encode()
@@ -72,7 +72,7 @@ def _topic_bytes(topic: str, version: int) -> bytes:
 
 
 def _read_topic(data: memoryview, position: int, version: int) -> tuple[str, TopicId, int]:
-    """Return a topic's name and id, of which a version has one, and where that ends."""
+    """Return a topic's name and id, of which a version has one, and its end."""
     if version == BY_ID:
         end = position + len(_NO_ID)
         raw = bytes(data[position:end])
@@ -98,7 +98,7 @@ _NO_TAGS = b"\x00"
 _REPLICA_STATE_HEAD = b"\x01\x01\x0d"
 _REPLICA_STATE = struct.Struct(">iqB")
 REPLICA_EPOCH_TAG = 0x4857
-"""Of the field in version 12: "HW", far from the tags that Kafka gives, which count from 0."""
+"""The tag of the field in version 12: "HW", far from Kafka's tags, which count from 0."""
 _REPLICA_EPOCH_HEAD = b"\x01" + _varint(REPLICA_EPOCH_TAG) + b"\x08"
 _REPLICA_EPOCH = struct.Struct(">q")
 
@@ -149,7 +149,7 @@ def read_request(data: memoryview, position: int, version: int, most: int) -> Fe
     most: topics and partitions.
 
     Raises:
-        struct.error, IndexError, UnicodeDecodeError, MalformedRequest: it is another's to read.
+        struct.error, IndexError, UnicodeDecodeError, MalformedRequest: kio must read it.
     """
     replica_id = int(CONSUMER)
     if version == BY_NAME:
@@ -200,7 +200,7 @@ def read_request(data: memoryview, position: int, version: int, most: int) -> Fe
 
 
 def _read_replica(tags: memoryview, version: int, replica_id: int) -> tuple[int, int] | None:
-    """Return the replica's id and epoch from a request's tagged fields; None of any others."""
+    """Return the replica's id and epoch from a request's tagged fields; None with any others."""
     if version == BY_NAME and tags == _NO_TAGS:
         return replica_id, NO_BROKER_EPOCH
     head, body = (
@@ -255,7 +255,7 @@ def read_response(
     """Return a response of version 12 or 15 without transactions or tags, else None.
 
     Raises:
-        struct.error, IndexError, UnicodeDecodeError, MalformedRequest: it is another's to read.
+        struct.error, IndexError, UnicodeDecodeError, MalformedRequest: kio must read it.
     """
     names = {item.topic_id: item.topic for item in request.partitions}
     _, error, _ = _FETCHED_HEAD.unpack_from(data, position)

@@ -1,8 +1,8 @@
 """Produce and Fetch by struct, for the shapes that brokers handle thousands of times a second.
 
-Each function does what kio and codec_records do, several times faster; tests hold both to equal
-bytes and equal values. A reader returns None for any other shape and for anything that looks
-wrong: kio then reads the frame and says what it is.
+Each function does the work of kio and codec_records, several times faster; tests compare bytes and
+values. A reader returns None for any other shape and for any suspected fault: kio then reads the
+frame and finds the fault.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from highwater_wire.kafka.text import fitting
 
 BY_NAME = 11
 FETCH_REQUESTS = (BY_NAME, *flexible.VERSIONS)
-"""Fetch requests that are written here: of the versions that followers use."""
+"""Fetch requests that are written here: the versions that followers use."""
 FETCH_RESPONSES = (*range(4, BY_NAME + 1), *flexible.VERSIONS)
 """Fetch responses that are written here."""
 
@@ -194,7 +194,7 @@ def _read_fetch_request_by_name(data: memoryview, position: int, most: int) -> F
 
 
 def _read_topic(data: memoryview, position: int) -> tuple[str, int, int]:
-    """Return a topic's name, the number of its partitions and where the first one starts."""
+    """Return a topic's name, the number of its partitions and the first one's position."""
     (length,) = _INT16.unpack_from(data, position)
     end = position + 2 + length
     (count,) = _INT32.unpack_from(data, end)

@@ -1,7 +1,7 @@
 """A client's first request, ApiVersions from version 3 on, by hand: kio refuses unknown tags.
 
-A client may be newer than this codec, and begins before it knows what it talks to: tagged fields
-that mean nothing here are skipped (KIP-482, KIP-511).
+A client may be newer than this codec, and sends this before it knows the server's versions: unknown
+tagged fields are skipped (KIP-482, KIP-511).
 """
 
 from __future__ import annotations

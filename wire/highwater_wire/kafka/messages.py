@@ -1,7 +1,7 @@
 """Kafka's data-plane requests and responses as values, the same for every version of an API.
 
 A field that a version lacks has its default. highwater_wire.kafka.codec converts both ways;
-nothing here does I/O or knows a wire format. Records are opaque v2 record batches.
+there is no I/O and no wire format here. Records are opaque v2 record batches.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class ApiKey(IntEnum):
 class RecordsView(Protocol):
     """Whole record batches that lie in a segment file; a listener may send them by sendfile.
 
-    They can be read at once, before anything else runs. Whoever sends them later borrows them
-    first: a truncation may cut them, and other bytes take their place.
+    They can be read at once, before other code runs. To send them later, borrow them first: a
+    truncation may remove them, and other bytes take their place.
     """
 
     def __len__(self) -> int: ...
@@ -100,11 +100,11 @@ class RecordsView(Protocol):
         ...
 
     def borrow(self, take_back: Callable[[], None]) -> None:
-        """Have take_back called, once, just before the bytes change; from then on send none."""
+        """Call take_back, once, just before the bytes change; afterwards they must not be sent."""
         ...
 
     def give_back(self, take_back: Callable[[], None]) -> None:
-        """End the borrowing: all was sent, or nothing more will be."""
+        """End the loan: all bytes were sent, or no more will be."""
         ...
 
 
@@ -140,7 +140,7 @@ class ApiVersionsResponse:
 
 @dataclass(frozen=True, slots=True)
 class MetadataRequest:
-    """topics None asks for all; an empty tuple for none (version 0: empty asks for all)."""
+    """topics: None for all, an empty tuple for none (version 0: empty for all)."""
 
     topics: tuple[str, ...] | None
     allow_auto_topic_creation: bool = False
@@ -184,7 +184,7 @@ class MetadataResponse:
 
 
 PRODUCE_PARTITION_BYTES = 400
-"""About what a partition of a decoded request takes in memory besides its records."""
+"""Memory of a partition of a decoded request besides its records, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ class ProduceRequest:
 
 
 def expects_response(request: object) -> bool:
-    """Return whether the broker answers at all: not to a produce with acks 0."""
+    """Return whether the request has a response: a produce with acks 0 has none."""
     return not (isinstance(request, ProduceRequest) and request.acks == 0)
 
 
@@ -230,8 +230,8 @@ class ProduceResponse:
 
 @dataclass(frozen=True, slots=True)
 class FetchPartition:
-    """From version 13 on the wire has topic_id instead of topic: a decoded request's topic is
-    then empty and the broker finds it by its id; a result must carry the same topic_id."""
+    """From version 13 on the frame has topic_id instead of topic. A decoded request's topic is then
+    empty, and the broker finds it by its id; a result must have the same topic_id."""
 
     topic: str
     partition: int
@@ -265,7 +265,7 @@ class FetchPartitionResult:
     topic_id: TopicId = NO_TOPIC_ID
 
     def unreadable(self) -> FetchPartitionResult:
-        """Return the answer in place of this one when its records cannot be read."""
+        """Return the answer that replaces this one when its records cannot be read."""
         return FetchPartitionResult(
             self.topic, self.partition, ErrorCode.KAFKA_STORAGE_ERROR, topic_id=self.topic_id
         )
@@ -292,7 +292,7 @@ class ListOffsetsPartition:
 
 @dataclass(frozen=True, slots=True)
 class ListOffsetsRequest:
-    """request_version decides between OFFSET_NOT_AVAILABLE (v5) and LEADER_NOT_AVAILABLE."""
+    """request_version: decides between OFFSET_NOT_AVAILABLE (v5) and LEADER_NOT_AVAILABLE."""
 
     replica_id: NodeId
     partitions: tuple[ListOffsetsPartition, ...]
@@ -352,7 +352,7 @@ class OffsetForLeaderEpochResponse:
 
 @dataclass(frozen=True, slots=True)
 class TopicToCreate:
-    """partition_count or replication_factor -1 asks for the broker's default (v4)."""
+    """partition_count or replication_factor -1: the broker's default (v4)."""
 
     name: str
     partition_count: int
@@ -482,10 +482,10 @@ KafkaResponse = (
 
 @dataclass(frozen=True, slots=True)
 class HangUp:
-    """Instead of a response: the connection is closed, so that the client asks another broker."""
+    """Instead of a response: the connection is closed, so that the client tries another broker."""
 
     why: str
 
 
 KafkaAnswer = KafkaResponse | HangUp | None
-"""What a handler gives; None where the protocol has no response (Produce with acks=0)."""
+"""A handler's result; None where the protocol has no response (Produce with acks=0)."""

@@ -1,7 +1,7 @@
 """Kafka's v2 record batches: headers, framing, whole batches built and decoded. Does no I/O.
 
 A batch is a 61-byte header and its records. The first 16 bytes (base offset, length, partition
-leader epoch) lie outside the CRC, so a leader stamps a batch without touching the rest.
+leader epoch) are outside the CRC, so a leader stamps a batch without changing the rest.
 Source: Kafka protocol guide, "Record Batch"; KIP-98.
 """
 
@@ -19,9 +19,9 @@ from highwater_core.ports import Buffer
 
 HEADER_BYTES = 61
 LENGTH_END = 12
-"""Where the bytes that batch_length counts begin."""
+"""The position from which batch_length counts."""
 CRC_START = 21
-"""The CRC covers everything from the attributes on."""
+"""The CRC covers all bytes from the attributes on."""
 
 MAGIC = 2
 COMPRESSION_MASK = 0x07
@@ -31,7 +31,7 @@ NO_PRODUCER_ID = -1
 NO_PRODUCER = (NO_PRODUCER_ID, -1, -1)
 MAX_INT32 = 2**31 - 1
 MAX_INT64 = 2**63 - 1
-"""Epochs travel and lie on disks in 32 bits, offsets and timestamps in 64, with a sign."""
+"""Epochs have 32 bits in messages and on disks, offsets and timestamps 64, with a sign."""
 
 STAMP = struct.Struct(">qii")
 """The first 16 bytes: base offset, batch length, leader epoch."""
@@ -41,7 +41,7 @@ _HEADER_FIELDS_BEFORE_CHECKED = 5
 
 
 class BadBatch(Exception):
-    """Bytes that are no record batches, or none that can be read; `error` says which.
+    """Bytes that are no record batches, or unreadable ones; `error` says which.
 
     CORRUPT_MESSAGE, UNSUPPORTED_FOR_MESSAGE_FORMAT, UNSUPPORTED_COMPRESSION_TYPE.
     """
@@ -52,7 +52,7 @@ class BadBatch(Exception):
 
 
 class BatchHeader(NamedTuple):
-    """A batch's header; a named tuple, since it is made for every batch that passes."""
+    """A batch's header; a named tuple, since one is made for every batch."""
 
     base_offset: int
     batch_length: int
@@ -78,10 +78,10 @@ class BatchHeader(NamedTuple):
 
     @property
     def newest_timestamp(self) -> int:
-        """The largest timestamp of records that the header tells of.
+        """The largest timestamp of the records, by the header.
 
-        Some clients leave max_timestamp unset (Sarama until 2025); their batches count with
-        their first record's. A Kafka broker sets it anew from the records.
+        Some clients leave max_timestamp unset (Sarama until 2025); for their batches the first
+        record's counts. A Kafka broker sets it from the records.
         """
         if self.attributes & HAS_DELETE_HORIZON:
             return self.max_timestamp
@@ -103,7 +103,7 @@ class BatchHeader(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """One whole batch, CRC checked; data is a view of the buffer it came in."""
+    """One whole batch, CRC checked; data is a view of its buffer."""
 
     header: BatchHeader
     data: memoryview
@@ -119,12 +119,12 @@ class Record(NamedTuple):
 
 
 def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """Return the header at position, where the buffer must hold HEADER_BYTES; checks nothing."""
+    """Return the header at position, unchecked; the buffer must have HEADER_BYTES there."""
     return BatchHeader._make(_HEADER.unpack_from(buffer, position))
 
 
 def check_framing(header: BatchHeader) -> None:
-    """Refuse a header that cannot be one of a v2 batch with at least one record.
+    """Refuse a header that is not one of a v2 batch with at least one record.
 
     Raises:
         BadBatch: UNSUPPORTED_FOR_MESSAGE_FORMAT for magic 0 and 1, else CORRUPT_MESSAGE.
@@ -147,7 +147,7 @@ def check_framing(header: BatchHeader) -> None:
 
 
 def first_batch_header(buffer: Buffer) -> BatchHeader:
-    """Return the header of the batch that the buffer begins with, and holds whole.
+    """Return the header of the buffer's first batch, which must be whole.
 
     Raises:
         BadBatch: CORRUPT_MESSAGE or UNSUPPORTED_FOR_MESSAGE_FORMAT.
@@ -163,7 +163,7 @@ def first_batch_header(buffer: Buffer) -> BatchHeader:
 
 
 def check_crc(header: BatchHeader, batch: Buffer) -> None:
-    """Refuse a whole batch whose CRC-32C is not what its header says.
+    """Refuse a whole batch whose CRC-32C differs from its header's.
 
     Raises:
         BadBatch: CORRUPT_MESSAGE.
@@ -237,7 +237,7 @@ def encode_batch(header: BatchHeader, records: bytes) -> bytes:
 def decode_records(batch: Buffer) -> list[Record]:
     """Return the records of one uncompressed batch.
 
-    Their offsets lie within the batch, their timestamps in 64 bits.
+    Their offsets are within the batch, their timestamps within 64 bits.
 
     Raises:
         BadBatch: CORRUPT_MESSAGE, or UNSUPPORTED_COMPRESSION_TYPE when they are compressed.
@@ -312,7 +312,7 @@ def is_int64(number: int) -> bool:
 
 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """Return a record's zigzag varint of at most ten bytes and where it ends.
+    """Return a record's zigzag varint of at most ten bytes, and its end.
 
     Raises:
         BadBatch: CORRUPT_MESSAGE: it is longer.

@@ -1,7 +1,7 @@
-"""Texts that fit where they are sent: names and messages of a peer's making have bounds here.
+"""Bounds texts to their fields: a peer's names and messages may be too long.
 
-A legacy string has a length of 16 bits (Kafka's protocol guide, STRING). What is longer is cut,
-never an error of the node that answers.
+A legacy string has a length of 16 bits (Kafka's protocol guide, STRING). A longer text is cut, and
+is never an error of the answering node.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ MAX_STRING_BYTES = 2**15 - 1
 MAX_MESSAGE_BYTES = 1_000
 """The longest error message that is sent."""
 MAX_QUOTE_BYTES = 200
-"""How much of a peer's own words an error message repeats."""
+"""Most bytes of a peer's own text that an error message repeats."""
 
 
 def shortened(text: str, max_bytes: int = MAX_MESSAGE_BYTES) -> str:
-    """Return the text, or its two ends and how long it was, in at most max_bytes of UTF-8."""
+    """Return the text, or its two ends and its length, in at most max_bytes of UTF-8."""
     data = text.encode("utf-8", "replace")
     if len(data) <= max_bytes:
         return text if text.isascii() else data.decode()
@@ -31,8 +31,8 @@ def shortened(text: str, max_bytes: int = MAX_MESSAGE_BYTES) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a peer's words as a message repeats them: on one line, in quotes, not too long."""
-    # What repr makes longer is bounded too: it writes up to ten characters for one.
+    """Return a peer's text for a message: on one line, in quotes, not too long."""
+    # The result of repr is bounded too: it writes up to ten characters for one.
     return shortened(repr(shortened(text, MAX_QUOTE_BYTES)), MAX_QUOTE_BYTES)
 
 
@@ -41,7 +41,7 @@ def fitting(text: str) -> str: ...
 @overload
 def fitting(text: None) -> None: ...
 def fitting(text: str | None) -> str | None:
-    """Return the text as a legacy string can carry it: its first 32,767 bytes."""
+    """Return the text as a legacy string: its first 32,767 bytes."""
     if text is None or (text.isascii() and len(text) <= MAX_STRING_BYTES):
         return text
     return text.encode("utf-8", "replace")[:MAX_STRING_BYTES].decode("utf-8", "ignore")

@@ -1,7 +1,7 @@
-"""Which API versions are offered and served, to clients and to followers.
+"""The API versions that are offered and served, to clients and to followers.
 
 The profile without tagged fields serves every stock client that the tests use.
-Source: KAFKA-18659 for what is advertised for Produce.
+Source: KAFKA-18659 for the offered versions of Produce.
 """
 
 from __future__ import annotations
@@ -85,11 +85,11 @@ class VersionProfile:
 
     name: str
     offered: Mapping[ApiKey, tuple[int, int]]
-    """What ApiVersions answers."""
+    """The versions in ApiVersions' answer."""
     unserved_below: Mapping[ApiKey, int]
-    """Versions below this one are offered for a client's sake, but not served."""
+    """Versions below this one are offered for a client, but not served."""
     max_fetch_structures: int = MAX_STRUCTURES
-    """Topics and partitions that one Fetch may name."""
+    """Most topics and partitions in one Fetch."""
 
     served: frozenset[tuple[int, int]] = field(init=False, repr=False)
     """(API key, version) of the requests that are decoded and answered."""
@@ -165,8 +165,8 @@ REPLICATION_PROFILE = VersionProfile(
 
 FETCH_BY_NAME_VERSION = 11
 FETCH_BY_NAME_WITH_REPLICA_EPOCH_VERSION = 12
-"""The last with topic names and the first with tagged fields: the follower's broker epoch is in one
-of Highwater's own. Kafka has none for it before version 15; who does not know a tag skips it."""
+"""The last version with topic names and the first with tagged fields: the follower's broker epoch
+is in one of Highwater's own. Kafka has none for it before version 15, and skips unknown tags."""
 FETCH_BY_TOPIC_ID_VERSION = 13
 """From here on Fetch names topics by their ids (KIP-516)."""
 FETCH_WITH_REPLICA_EPOCH_VERSION = 15
@@ -174,10 +174,10 @@ FETCH_WITH_REPLICA_EPOCH_VERSION = 15
 
 
 def replication_version(request: KafkaRequest) -> int:
-    """Return the version in which one broker sends this request to another.
+    """Return the version of this request between brokers.
 
-    A Fetch whose partitions all have topic ids goes as version 15, else by name: as version 12
-    with its replica_epoch, as version 11 if it has none (preset v3).
+    A Fetch whose partitions all have topic ids has version 15. Otherwise it is by name: version 12
+    with a replica_epoch, version 11 without one (preset v3).
     """
     if isinstance(request, FetchRequest):
         by_id = bool(request.partitions) and all(item.topic_id for item in request.partitions)
@@ -251,5 +251,5 @@ RESPONSE_KEYS: Mapping[type[object], ApiKey] = {
 
 
 def api_key_of(request: KafkaRequest) -> ApiKey:
-    """Return the API that the request belongs to; UnsupportedRequest belongs to none."""
+    """Return the request's API; UnsupportedRequest has none."""
     return REQUEST_KEYS[type(request)]
