@@ -21,6 +21,17 @@ class Traced:
 
 
 @dataclass(frozen=True, slots=True)
+class Probed:
+    """Which probe of a run it is: when it was asked, of whom and for what."""
+
+    asked_ns: int
+    broker: int
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One violation, by the invariant's id in the catalogue or the anomaly's name.
 
@@ -40,7 +51,11 @@ class Finding:
     rows: tuple[int, ...] = ()
     """The rows of the catalogue of historical bugs that explain it."""
     traced: tuple[Traced, ...] = ()
-    """The trace events that show it."""
+    """The events of the traces that show it, of a finding that traces tell."""
+    looks: tuple[int, ...] = ()
+    """When the looks that show it were complete (Look.time_ns), of a finding that looks tell."""
+    probed: Probed | None = None
+    """Of a finding that a probe's answer tells: the probe."""
 
     def __str__(self) -> str:
         """Return rule, place, operation and message in one line."""

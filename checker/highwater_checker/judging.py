@@ -29,15 +29,19 @@ from highwater_checker.invariants.successors import check_successors
 from highwater_checker.invariants.truncations import check_truncations
 from highwater_checker.looks import assigned_replicas, leaderships
 from highwater_checker.naming import name_findings
+from highwater_checker.requirements import (
+    enough_was_acknowledged,
+    histories_are_whole,
+    replicas_were_read,
+)
 from highwater_checker.run_folder.documents import Excused
 from highwater_checker.run_folder.evidence import Evidence, read_evidence
-from highwater_checker.run_folder.histories import incarnations_missing, incarnations_of
+from highwater_checker.run_folder.histories import incarnations_of
 from highwater_checker.verdict import Requirement, Verdict, judge
 from highwater_core.config import Preset
 from highwater_core.events import EventKind
-from highwater_core.ids import TopicPartition
 
-_ABOUT_RECORDS = frozenset(
+ABOUT_RECORDS = frozenset(
     {"I1", "I4", "I9", "I11", "unseen", "inconsistent-offsets", "realtime-send"}
 )
 """Invariants of records, which lost disks may violate; of epochs and ISRs they excuse none."""
@@ -104,7 +108,7 @@ def _checks(evidence: Evidence) -> Iterator[CheckResult]:
         yield check_duplicates(evidence.sends, logs)
         by_partition = evidence.logs.by_partition.values()
         yield _merged(REPLICA_EQUALITY, [check_replica_equality(logs) for logs in by_partition])
-        yield check_high_watermarks_are_held(logs)
+        yield check_high_watermarks_are_held(logs, evidence.final_look.time_ns)
     yield check_order(promised, evidence.sends_one_at_a_time)
     yield check_inconsistent_offsets(promised, evidence.reads_of_one_life)
     yield check_leader_uniqueness(traces)
@@ -156,8 +160,9 @@ def _leader_records(evidence: Evidence) -> list[PartitionRecord]:
             leader_epoch=leadership.leader_epoch,
             isr=leadership.isr,
             assigned_replicas=assigned_replicas(look, topic_partition),
+            seen_ns=look.time_ns,
         ): None
-        for look in evidence.all_looks
+        for look in sorted(evidence.all_looks, key=lambda look: look.time_ns)
         for topic_partition, leadership in leaderships(look).items()
     }
     return list(found)
@@ -175,7 +180,7 @@ def _without_excused(result: CheckResult, evidence: Evidence) -> CheckResult:
 
 
 def _is_excused(finding: Finding, excused: Sequence[Excused]) -> bool:
-    return finding.invariant in _ABOUT_RECORDS and any(
+    return finding.invariant in ABOUT_RECORDS and any(
         (finding.topic, finding.partition) == (each.topic, each.partition)
         and (finding.offset < 0 or finding.offset >= each.start_offset)
         for each in excused
@@ -196,42 +201,9 @@ def _preset_of(evidence: Evidence) -> Preset | None:
 
 
 def _requirements(evidence: Evidence) -> Iterator[Requirement]:
-    """Yield the requirements on the run's files without which its checks prove nothing."""
-    promises, acknowledged = evidence.promises, len(evidence.sends.acknowledged)
-    least = promises.least_acknowledged
-    yield Requirement(
-        f"at least {least} records were acknowledged", acknowledged >= least, str(acknowledged)
-    )
+    """Yield what the run's files must hold for its checks to prove anything."""
+    promises, logs = evidence.promises, evidence.logs
+    yield enough_was_acknowledged(promises, len(evidence.sends.acknowledged))
     if evidence.final_look is not None:
-        yield _replicas_were_read(evidence)
-    for kind, clients in (("producer", promises.producers), ("consumer", promises.consumers)):
-        for each in clients:
-            has_history = bool(incarnations_of(each.client, evidence.histories))
-            yield Requirement(f"{kind} {each.client} left a history", has_history, "there is none")
-    missing = incarnations_missing(evidence.histories)
-    yield Requirement(
-        "every start of a client left a history", not missing, f"there is none of {missing}"
-    )
-    torn = evidence.torn_while_alive
-    yield Requirement(
-        "no history ends in half a line but those of clients that were killed",
-        not torn,
-        f"those of {list(torn)} do",
-    )
-
-
-def _replicas_were_read(evidence: Evidence) -> Requirement:
-    promises, read = evidence.promises, evidence.logs.by_partition
-    expected = [
-        TopicPartition(topic.name, partition)
-        for topic in promises.topics
-        for partition in range(topic.partitions)
-    ]
-    missing = list(evidence.logs.missing)
-    if not promises.only_in_sync:
-        missing += [str(at) for at in expected if at not in read]
-    return Requirement(
-        "every replica of every partition was read",
-        not missing,
-        f"{len(read)} partitions were, of {len(expected)} promised; not read: {missing}",
-    )
+        yield replicas_were_read(promises, logs.by_partition, logs.missing)
+    yield from histories_are_whole(promises, evidence.histories, evidence.torn_while_alive)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from highwater_checker.finding import Probed
 from highwater_core.json_lines import decode_lines
 
 NO_ANSWER = "no answer"
@@ -35,6 +36,11 @@ class Probe:
     high_watermark: int = -1
     first_record: int = -1
     last_record: int = -1
+
+    @property
+    def probed(self) -> Probed:
+        """Return which probe it is, for findings."""
+        return Probed(self.asked_ns, self.broker, self.topic, self.partition, self.offset)
 
     @property
     def is_empty(self) -> bool:

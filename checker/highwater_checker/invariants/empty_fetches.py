@@ -29,9 +29,8 @@ STOOD_ABOVE = "stood at an old leader's HW above the new one's"
 class Known:
     """The leader that answered a probe, from a look before and one after it.
 
-    Within one leadership neither log end nor high watermark falls.
-    began: its BECAME_LEADER, where the traces have it.
-    led_throughout: it led in both looks.
+    Within one leadership neither log end nor high watermark falls. began: its BECAME_LEADER,
+    where the traces tell it. led_throughout: it led in both looks. looks: their times.
     """
 
     least_end_offset: int
@@ -40,6 +39,7 @@ class Known:
     log_start_offset: int
     began: TraceEvent | None
     led_throughout: bool
+    looks: tuple[int, int]
 
 
 def check_empty_fetches(
@@ -103,6 +103,8 @@ def _finding(probe: Probe, wording: Wording, known: Known | None = None) -> Find
         probe.offset,
         probe.broker,
         f"probe at {probe.asked_ns / 1e9:.3f} s",
+        looks=() if known is None else known.looks,
+        probed=probe.probed,
     )
 
 
@@ -164,8 +166,9 @@ class _Leaders:
         if incarnation_at(before, probe.broker) not in (incarnation, -1):
             return None
         began = self._began_in(probe.broker, incarnation, was, now)
+        looks = before.time_ns, after.time_ns
         if was is not None and was.role == "leader":
-            return _in_one_epoch(was, now, began)
+            return _in_one_epoch(was, now, began, looks)
         if began is None or began.offset is None:
             return None
         return Known(
@@ -175,6 +178,7 @@ class _Leaders:
             int(now.log_start_offset),
             began,
             led_throughout=False,
+            looks=looks,
         )
 
     def _began_in(
@@ -197,7 +201,10 @@ class _Leaders:
 
 
 def _in_one_epoch(
-    was: ReplicaSnapshot, now: ReplicaSnapshot, began: TraceEvent | None
+    was: ReplicaSnapshot,
+    now: ReplicaSnapshot,
+    began: TraceEvent | None,
+    looks: tuple[int, int],
 ) -> Known | None:
     if was.leader_epoch != now.leader_epoch or was.topic_id != now.topic_id:
         return None
@@ -208,4 +215,5 @@ def _in_one_epoch(
         int(now.log_start_offset),
         began,
         led_throughout=True,
+        looks=looks,
     )

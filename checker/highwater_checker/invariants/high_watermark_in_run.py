@@ -40,7 +40,8 @@ def check_high_watermark_in_run(looks: Sequence[Look], events: Sequence[TraceEve
                 if not told.may_have_shrunk(member, replica, int(leader.high_watermark)):
                     examined += 1
                     if replica.log_end_offset < leader.high_watermark:
-                        findings.append(_finding(node, leader, member, replica, before.time_ns))
+                        times = before.time_ns, after.time_ns
+                        findings.append(_finding(node, leader, member, replica, times))
     return CheckResult(
         CHECK,
         examined,
@@ -111,7 +112,11 @@ def _follows(replica: ReplicaSnapshot, leader: ReplicaSnapshot) -> bool:
 
 
 def _finding(
-    node: int, leader: ReplicaSnapshot, member: int, replica: ReplicaSnapshot, time_ns: int
+    node: int,
+    leader: ReplicaSnapshot,
+    member: int,
+    replica: ReplicaSnapshot,
+    looks: tuple[int, int],
 ) -> Finding:
     at = leader.topic_partition
     message = Wording.MEMBER_LACKS.filled(
@@ -119,11 +124,12 @@ def _finding(
         leader_epoch=leader.leader_epoch,
         high_watermark=leader.high_watermark,
         isr=leader.isr,
-        before_s=time_ns / 1e9,
+        before_s=looks[0] / 1e9,
         broker=member,
         offset=replica.log_end_offset,
     )
-    return Finding("I4", message, at.topic, at.partition, int(replica.log_end_offset), member)
+    offset = int(replica.log_end_offset)
+    return Finding("I4", message, at.topic, at.partition, offset, member, looks=looks)
 
 
 def _first_of_each(findings: Sequence[Finding]) -> Iterator[Finding]:

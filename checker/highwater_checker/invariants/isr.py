@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.wording import Wording
@@ -11,7 +11,10 @@ from highwater_checker.wording import Wording
 
 @dataclass(frozen=True, slots=True)
 class PartitionRecord:
-    """One partition's leadership, from ZooKeeper or a trace event."""
+    """One partition's leadership, as ZooKeeper, a trace event or a look holds it.
+
+    seen_ns: of a look that has it, the time; equal records may have different ones.
+    """
 
     topic: str
     partition: int
@@ -19,6 +22,7 @@ class PartitionRecord:
     leader_epoch: int
     isr: tuple[int, ...]
     assigned_replicas: tuple[int, ...]
+    seen_ns: int | None = field(default=None, compare=False)
 
 
 def check_isr(records: Iterable[PartitionRecord]) -> CheckResult:
@@ -31,7 +35,13 @@ def check_isr(records: Iterable[PartitionRecord]) -> CheckResult:
     for record in records:
         examined += 1
         findings.extend(
-            Finding("I6", wording.filled(**asdict(record)), record.topic, record.partition)
+            Finding(
+                "I6",
+                wording.filled(**asdict(record)),
+                record.topic,
+                record.partition,
+                looks=() if record.seen_ns is None else (record.seen_ns,),
+            )
             for wording in _problems(record)
         )
     return CheckResult("the ISR is within the assignment (I6)", examined, tuple(findings))

@@ -34,8 +34,13 @@ def check_replica_equality(replicas: Sequence[ReplicaLog]) -> CheckResult:
     return CheckResult(CHECK, examined, tuple(findings))
 
 
-def check_high_watermarks_are_held(replicas: Sequence[ReplicaLog]) -> CheckResult:
-    """Find replicas whose log ends below their high watermark (I4: HW <= LEO)."""
+def check_high_watermarks_are_held(
+    replicas: Sequence[ReplicaLog], seen_ns: int | None = None
+) -> CheckResult:
+    """Find replicas whose log ends below their high watermark (I4: HW <= LEO).
+
+    seen_ns: the time of the look that told the high watermarks.
+    """
     findings = tuple(
         Finding(
             invariant="I4",
@@ -45,6 +50,7 @@ def check_high_watermarks_are_held(replicas: Sequence[ReplicaLog]) -> CheckResul
             topic=r.topic,
             partition=r.partition,
             offset=r.log_end_offset,
+            looks=() if seen_ns is None else (seen_ns,),
         )
         for r in replicas
         if r.log_end_offset < r.high_watermark

@@ -17,14 +17,6 @@ from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
     ACKS_ALL,
     CLOCK,
-    EXCUSED,
-    FINAL_LOOK,
-    FORMAT_VERSION,
-    PROMISES,
-    REQUIREMENTS,
-    WATCHED,
-    BadDocument,
-    Document,
     Excused,
     Promises,
 )
@@ -33,10 +25,10 @@ from highwater_checker.run_folder.histories import (
     polls_in,
     read_histories,
     sends_in,
-    torn_while_alive,
 )
 from highwater_checker.run_folder.lines import read_lines, read_traces
 from highwater_checker.run_folder.replica_logs import ReplicaLogs, read_replica_logs
+from highwater_checker.run_folder.small_files import read_document, read_small_files
 from highwater_checker.verdict import Requirement
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import NO_TOPIC_ID, TopicPartition
@@ -115,27 +107,21 @@ class Evidence:
 def read_evidence(folder: Path) -> Evidence:
     """Return the evidence of the run's folder; damaged or missing files are in `unread`."""
     unread: list[str] = []
-    promises = _read(PROMISES, folder, unread)
-    if promises is not None and promises.format_version > FORMAT_VERSION:
-        unread.append(f"{PROMISES.name}: of a later format, {promises.format_version}")
+    files = read_small_files(folder)
+    unread += files.unread
     looks = _read_lines(folder / names.LOOKS, decode_looks, unread)
-    final_look = _read(FINAL_LOOK, folder, unread)
-    # A simulated run without one had not settled: its last look was taken during its faults.
-    if final_look is None and looks and not (promises is not None and promises.only_in_sync):
-        final_look = looks[-1]
+    final_look = files.look_of_the_end(looks)
     logs = ReplicaLogs({}, (), ())
     if final_look is not None:
-        logs = read_replica_logs(folder / names.SEGMENTS, final_look, promises, unread)
+        logs = read_replica_logs(folder / names.SEGMENTS, final_look, files.promises, unread)
     histories = read_histories(folder / names.HISTORY, unread)
     traces = read_traces(folder / names.TRACE, unread)
     unread += _untraced(looks if final_look is None else (final_look, *looks), traces)
     unread += _gaps(traces)
-    unread += _not_kept(folder, promises)
-    excused = _read(EXCUSED, folder, unread, is_needed=False) or ()
-    unread += _unexplained_starts(logs, traces, excused)
+    unread += _unexplained_starts(logs, traces, files.excused)
     return Evidence(
-        promises=promises or Promises(),
-        requirements=_read(REQUIREMENTS, folder, unread) or (),
+        promises=files.promises or Promises(),
+        requirements=files.requirements,
         final_look=final_look,
         histories=histories,
         sends=_with_lives(sends_in(histories, unread), traces, folder, unread),
@@ -143,9 +129,9 @@ def read_evidence(folder: Path) -> Evidence:
         logs=logs,
         looks=tuple(looks),
         probes=tuple(_read_lines(folder / names.PROBES, decode_probes, unread)),
-        watched=_read(WATCHED, folder, unread, is_needed=False),
-        excused=excused,
-        torn_while_alive=tuple(torn_while_alive(folder / names.HISTORY)),
+        watched=files.watched,
+        excused=files.excused,
+        torn_while_alive=files.torn_while_alive,
         unread=tuple(unread),
     )
 
@@ -217,7 +203,7 @@ def _with_lives(
     """
     if not deleted_topics(traces):
         return sends
-    clock = _read(CLOCK, folder, unread)
+    clock = read_document(CLOCK, folder, unread)
     lives = LivesOfSends(traces, None if clock is None else clock.start_wall_ns)
     unread += [f"{topic} was deleted, and no clock tells when" for topic in lives.untold]
     told = tuple(
@@ -233,25 +219,6 @@ def _with_lives(
         for ack in sends.acknowledged
     )
     return replace(sends, acknowledged=told)
-
-
-def _not_kept(folder: Path, promises: Promises | None) -> list[str]:
-    """Return the missing files among those that the run wrote."""
-    kept = () if promises is None else promises.kept
-    return [f"{name} is missing" for name in kept if not (folder / name).exists()]
-
-
-def _read(
-    document: Document[T], folder: Path, unread: list[str], *, is_needed: bool = True
-) -> T | None:
-    try:
-        value = document.read(folder)
-    except BadDocument as error:
-        unread.append(str(error))
-        return None
-    if value is None and is_needed:
-        unread.append(f"{document.name} is missing")
-    return value
 
 
 def _read_lines(

@@ -19,9 +19,7 @@ from highwater_checker.history import (
     process_name,
     sends_of,
 )
-from highwater_checker.run_folder import names
-from highwater_checker.run_folder.lines import EvidenceLine, evidence_lines, read_lines
-from highwater_core.json_lines import DamagedLines
+from highwater_checker.run_folder.lines import read_lines
 
 Histories = Mapping[str, Sequence[HistoryEvent]]
 """By process, ascending."""
@@ -37,38 +35,11 @@ def read_history(path: Path, unread: list[str] | None = None) -> list[HistoryEve
 def read_histories(
     history_folder: Path, unread: list[str] | None = None
 ) -> dict[str, list[HistoryEvent]]:
-    """Return every process's history, by process, ascending."""
+    """Return every process's history, by process, ascending; `unread` takes lines alone."""
     return {
         process: read_history(_history_of(history_folder, process), unread)
-        for process in _processes_in(history_folder, unread)
+        for process in processes_in(history_folder)
     }
-
-
-def lines_of_operations(
-    run_folder: Path, operations: Collection[str]
-) -> dict[str, list[EvidenceLine]]:
-    """Return the histories' lines by operation, as HistoryEvent.operation names it.
-
-    Unknown operations and unreadable lines have none.
-    """
-    history_folder = run_folder / names.HISTORY
-    found: dict[str, list[EvidenceLine]] = {}
-    for process in _processes_in(history_folder):
-        if not any(operation.startswith(f"{process}'s ") for operation in operations):
-            continue
-        for told in evidence_lines(run_folder, _history_of(history_folder, process)):
-            operation = _operation_of(told)
-            if operation in operations:
-                found.setdefault(operation, []).append(told)
-    return found
-
-
-def _operation_of(line: EvidenceLine) -> str:
-    """Return the line's operation, "" if it cannot be read."""
-    try:
-        return next((event.operation for event in decode([line.text.encode()])), "")
-    except DamagedLines:
-        return ""
 
 
 def sends_in(histories: Histories, unread: list[str] | None = None) -> Sends:
@@ -111,14 +82,14 @@ def incarnations_missing(processes: Collection[str]) -> list[str]:
 
 
 def torn_histories(history_folder: Path) -> list[str]:
-    """Return the processes whose history ends in half a line, which readers skip."""
-    processes = _processes_in(history_folder)
+    """Return the processes whose history ends in the middle of a line, which no reader counts."""
+    processes = processes_in(history_folder)
     return sorted(each for each in processes if _is_torn(_history_of(history_folder, each)))
 
 
 def torn_while_alive(history_folder: Path) -> list[str]:
-    """Return those of them that were not killed: the last incarnation of each client."""
-    processes = _processes_in(history_folder)
+    """Return those of them that nobody killed: the last incarnation of each client."""
+    processes = processes_in(history_folder)
     return [
         each
         for each in torn_histories(history_folder)
@@ -130,8 +101,8 @@ def _history_of(history_folder: Path, process: str) -> Path:
     return history_folder / f"{process}.jsonl"
 
 
-def _processes_in(history_folder: Path, unread: list[str] | None = None) -> list[str]:
-    """Return the processes with a history, by file; other file names go to `unread`."""
+def processes_in(history_folder: Path, unread: list[str] | None = None) -> list[str]:
+    """Return the processes that left a history, by file; `unread` takes names of no process."""
     found: list[str] = []
     for path in sorted(history_folder.glob("*.jsonl")):
         if _PROCESS.fullmatch(path.stem):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from highwater_checker.segments import (
 )
 from highwater_checker.wording import Wording
 from highwater_core.ids import TopicPartition
+from highwater_core.messages import ReplicaSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,41 @@ class ReplicaLogs:
         return [log for group in self.by_partition.values() for log in group]
 
 
+@dataclass(frozen=True, slots=True)
+class AskedReplicas:
+    """Of a partition, brokers: whose logs a verdict asks. hosted: what they told, with others'
+    where these are compared too."""
+
+    brokers: tuple[int, ...]
+    hosted: Mapping[int, ReplicaSnapshot]
+
+
+def asked_replicas(
+    final_look: Look, promises: Promises | None
+) -> dict[TopicPartition, AskedReplicas]:
+    """Return the replicas of the promised topics that have a leader, of all where none is promised.
+
+    Where only replicas in sync are asked, the others are not looked at.
+    """
+    topics = None if promises is None else {topic.name for topic in promises.topics}
+    found: dict[TopicPartition, AskedReplicas] = {}
+    for at, leadership in leaderships(final_look).items():
+        if topics is not None and at.topic not in topics:
+            continue
+        hosted = replicas_of(final_look, at)
+        asked = tuple(map(int, hosted[leadership.leader].assigned_replicas))
+        if promises is not None and promises.only_in_sync:
+            asked = tuple(map(int, leadership.isr))
+            hosted = {broker: each for broker, each in hosted.items() if broker in asked}
+        found[at] = AskedReplicas(asked, hosted)
+    return found
+
+
+def not_read(at: TopicPartition, asked: AskedReplicas, read: Collection[int]) -> list[str]:
+    """Return the replicas that are asked and not in read, as partition@broker."""
+    return [f"{at}@{broker}" for broker in asked.brokers if broker not in read]
+
+
 def read_replica_logs(
     segments_folder: Path, final_look: Look, promises: Promises | None, unread: list[str]
 ) -> ReplicaLogs:
@@ -43,21 +80,12 @@ def read_replica_logs(
     segments_folder has one folder a broker, and in it one a partition. A log with a batch whose
     records cannot be decoded is left out and reported in `unread`.
     """
-    topics = None if promises is None else {topic.name for topic in promises.topics}
-    only_in_sync = promises is not None and promises.only_in_sync
     found: dict[TopicPartition, tuple[ReplicaLog, ...]] = {}
     damage: list[Finding] = []
     missing: list[str] = []
-    for at, leadership in leaderships(final_look).items():
-        if topics is not None and at.topic not in topics:
-            continue
-        hosted = replicas_of(final_look, at)
-        asked = hosted[leadership.leader].assigned_replicas
-        if only_in_sync:
-            asked = leadership.isr
-            hosted = {broker: each for broker, each in hosted.items() if broker in asked}
+    for at, asked in asked_replicas(final_look, promises).items():
         logs = []
-        for broker, replica in hosted.items():
+        for broker, replica in asked.hosted.items():
             batches = _batches_of(segments_folder, at, broker, damage, unread)
             if batches is None:
                 continue
@@ -72,8 +100,7 @@ def read_replica_logs(
                 )
             )
         found[at] = tuple(logs)
-        read = {log.broker_id for log in logs}
-        missing += [f"{at}@{broker}" for broker in asked if broker not in read]
+        missing += not_read(at, asked, {log.broker_id for log in logs})
     return ReplicaLogs(found, tuple(damage), tuple(missing))
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.run_folder import names
-from highwater_checker.run_folder.histories import lines_of_operations
-from highwater_checker.run_folder.lines import EvidenceLine, lines_of_events
+from highwater_checker.run_folder.evidence_lines import EvidenceLine, evidence_of
 from highwater_checker.verdict import Outcome, Requirement, Verdict
 
 
@@ -19,10 +17,10 @@ class JudgedFinding:
 
     run: the name of the run's folder, which runs in different folders may share.
     folder: the whole path of the run's folder.
-    evidence: the operation's lines in the histories, and the lines of the trace events that show
-    it.
-    around: each replica's records from three before the offset to three after it.
-    rows: the rows of the catalogue of historical bugs that explain it.
+    evidence: the lines of the operation in the run's histories, and those of the traced events,
+    looks and probes that show it.
+    around: what each replica holds from three records before the offset to three after it.
+    rows: of the catalogue of historical bugs, those that explain it.
     """
 
     run: str
@@ -69,22 +67,15 @@ def judged_run(folder: Path, verdict: Verdict) -> JudgedRun:
     """Return the verdict of the folder's run, with lines of evidence from the folder."""
     folder = folder.resolve()
     found = [(check, finding) for check in verdict.checks for finding in check.findings]
-    of_operations = lines_of_operations(folder, {finding.operation for _, finding in found})
-    of_events = lines_of_events(folder, {each for _, finding in found for each in finding.traced})
-
-    def lines_of(finding: Finding) -> Iterator[EvidenceLine]:
-        yield from of_operations.get(finding.operation, ())
-        for event in finding.traced:
-            yield from of_events.get(event, ())
-
+    lines = evidence_of(folder, [finding for _, finding in found])
     return JudgedRun(
         run=folder.name,
         folder=str(folder),
         outcome=verdict.outcome,
         reasons=verdict.reasons,
         findings=tuple(
-            _judged_finding(folder, check, finding, tuple(lines_of(finding)))
-            for check, finding in found
+            _judged_finding(folder, check, finding, own)
+            for (check, finding), own in zip(found, lines, strict=True)
         ),
         checks=tuple(
             JudgedCheck(each.check, each.examined, len(each.findings), each.noted, each.unread)

@@ -12,9 +12,14 @@ import pytest
 from typer.testing import CliRunner
 
 from highwater.cli import make_app
+from highwater_checker.looks import Look, encode_look
+from highwater_checker.probes import Probe, encode_probe
+from highwater_checker.run_folder.documents import FINAL_LOOK
 from highwater_core.events import EventKind
+from highwater_core.ids import NodeId, Offset
+from highwater_core.messages import ReplicaSnapshot
 from highwater_core.traces import decode_events, encode_event
-from tests.support.run_on_disk import segment, write_run
+from tests.support.run_on_disk import broker, segment, write, write_run
 
 
 @pytest.fixture
@@ -97,6 +102,71 @@ def test_a_finding_of_traces_names_the_lines_of_its_events(runs: dict[str, Path]
     }
     (finding,) = (each for each in judged["findings"] if each["invariant"] == "I11")
     assert finding["evidence"][0]["text"] == trace.read_text().splitlines()[1]
+
+
+def lines_by_rule(folder: Path) -> dict[str, list[tuple[str, int]]]:
+    """Return the files and numbers of the lines that findings rest on, by their rules."""
+    (judged,) = judged_as_json(folder)
+    found: dict[str, list[tuple[str, int]]] = {}
+    for finding in judged["findings"]:
+        lines = [(line["file"], line["line"]) for line in finding["evidence"]]
+        found.setdefault(finding["invariant"], []).extend(lines)
+        for line in finding["evidence"]:
+            text = (folder / line["file"]).read_text()
+            assert line["text"] in (text, text.splitlines()[line["line"] - 1])
+    return found
+
+
+def look(time_ns: int, leader: ReplicaSnapshot) -> Look:
+    return Look(time_ns, {0: replace(broker(0), replicas=(leader,)), 1: broker(1)})
+
+
+LEADER = broker(0).replicas[0]
+STRANGER = replace(LEADER, isr=(NodeId(0), NodeId(7)))
+
+
+def test_a_finding_of_looks_names_the_first_line_that_has_it(runs: dict[str, Path]) -> None:
+    looks = [look(40, LEADER), look(50, STRANGER), look(60, STRANGER)]
+    write(runs["passed"] / "snapshots.jsonl", b"".join(encode_look(x) + b"\n" for x in looks))
+    assert lines_by_rule(runs["passed"])["I6"] == [("snapshots.jsonl", 2)]
+
+
+def test_a_finding_of_the_final_look_names_its_file_where_no_line_has_it(
+    runs: dict[str, Path],
+) -> None:
+    write(runs["passed"] / FINAL_LOOK.name, FINAL_LOOK.encode(look(99, STRANGER)))
+    assert lines_by_rule(runs["passed"])["I6"] == [("final_look.json", 1)]
+    write(runs["passed"] / "snapshots.jsonl", encode_look(look(99, STRANGER)) + b"\n")
+    assert lines_by_rule(runs["passed"])["I6"] == [("snapshots.jsonl", 1)]
+
+
+def test_a_member_that_lacks_what_was_committed_names_both_looks(runs: dict[str, Path]) -> None:
+    short = replace(broker(1).replicas[0], log_end_offset=Offset(0), high_watermark=Offset(0))
+    nodes = {0: broker(0), 1: replace(broker(1), replicas=(short,))}
+    looks = [look(10, LEADER), look(20, LEADER), Look(30, nodes)]
+    write(runs["passed"] / "snapshots.jsonl", b"".join(encode_look(x) + b"\n" for x in looks))
+    assert lines_by_rule(runs["passed"])["I4"] == [("snapshots.jsonl", 2), ("snapshots.jsonl", 3)]
+
+
+def test_a_log_that_ends_below_its_high_watermark_names_the_final_look(
+    runs: dict[str, Path],
+) -> None:
+    assert lines_by_rule(runs["failed"])["I4"] == [("final_look.json", 1)]
+
+
+def test_a_finding_of_a_probe_names_its_line_and_the_looks_around_it(runs: dict[str, Path]) -> None:
+    looks = [look(time_ns, LEADER) for time_ns in (10, 20, 30, 40)]
+    write(runs["passed"] / "snapshots.jsonl", b"".join(encode_look(x) + b"\n" for x in looks))
+    sound = Probe(12, 14, 0, "t", 0, 1, high_watermark=1)
+    wrong = replace(sound, asked_ns=13, high_watermark=9)
+    write(
+        runs["passed"] / "probes.jsonl", b"".join(encode_probe(x) + b"\n" for x in (sound, wrong))
+    )
+    assert lines_by_rule(runs["passed"])["I9"] == [
+        ("snapshots.jsonl", 1),
+        ("snapshots.jsonl", 3),
+        ("probes.jsonl", 2),
+    ]
 
 
 def test_what_is_not_known_of_a_finding_is_null_in_json(runs: dict[str, Path]) -> None:

@@ -1,0 +1,63 @@
+"""What a run's files must hold for its checks to prove anything. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from highwater_checker.run_folder.documents import Promises
+from highwater_checker.run_folder.histories import incarnations_missing, incarnations_of
+from highwater_checker.verdict import Requirement
+from highwater_core.ids import TopicPartition
+
+
+def enough_was_acknowledged(promises: Promises, acknowledged: int) -> Requirement:
+    """Return whether as many records were acknowledged as the run needs to prove anything."""
+    least = promises.least_acknowledged
+    return Requirement(
+        f"at least {least} records were acknowledged", acknowledged >= least, str(acknowledged)
+    )
+
+
+def replicas_were_read(
+    promises: Promises, read: Collection[TopicPartition], missing: Sequence[str]
+) -> Requirement:
+    """Return whether every promised partition has a leader, and every replica asked a log.
+
+    read: the partitions with a leader. missing: replicas that are asked and have no log.
+    """
+    expected = [
+        TopicPartition(topic.name, partition)
+        for topic in promises.topics
+        for partition in range(topic.partitions)
+    ]
+    not_read = list(missing)
+    if not promises.only_in_sync:
+        not_read += [str(at) for at in expected if at not in read]
+    return Requirement(
+        "every replica of every partition was read",
+        not not_read,
+        f"{len(read)} partitions were, of {len(expected)} promised; not read: {not_read}",
+    )
+
+
+def histories_are_whole(
+    promises: Promises, processes: Collection[str], torn: Sequence[str]
+) -> Iterator[Requirement]:
+    """Yield whether every client, and every start of one, left a whole history.
+
+    processes: those that left one. torn: of processes that nobody killed, histories that end in
+    half a line.
+    """
+    for kind, clients in (("producer", promises.producers), ("consumer", promises.consumers)):
+        for each in clients:
+            has_history = bool(incarnations_of(each.client, processes))
+            yield Requirement(f"{kind} {each.client} left a history", has_history, "there is none")
+    missing = incarnations_missing(processes)
+    yield Requirement(
+        "every start of a client left a history", not missing, f"there is none of {missing}"
+    )
+    yield Requirement(
+        "no history ends in half a line but those of clients that were killed",
+        not torn,
+        f"those of {list(torn)} do",
+    )

@@ -1,0 +1,134 @@
+"""Finds in a run's files the lines that its findings rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from highwater_checker.finding import Finding, Probed, Traced
+from highwater_checker.history import decode
+from highwater_checker.probes import decode_probes
+from highwater_checker.run_folder import names
+from highwater_checker.run_folder.documents import FINAL_LOOK
+from highwater_checker.run_folder.histories import processes_in
+from highwater_core.json_lines import DamagedLines
+from highwater_core.traces import decode_events
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceLine:
+    """A line of a run: its file's path in the run's folder, its number from 1, its text."""
+
+    file: str
+    line: int
+    text: str
+
+
+_Told = Callable[[bytes], Hashable]
+"""Returns what a line tells of, None if it cannot be read."""
+_Found = dict[Hashable, list[EvidenceLine]]
+
+
+def evidence_of(run_folder: Path, findings: Sequence[Finding]) -> list[tuple[EvidenceLine, ...]]:
+    """Return each finding's lines: of its operation, then of its events, looks and probe.
+
+    Where a line is there twice both are told. Of what no file has, and of lines that cannot be
+    read, there are none.
+    """
+    wanted = {key for finding in findings for key in _keys_of(finding)}
+    found: _Found = {}
+    for path, told in _files_of(run_folder, wanted):
+        for line in _lines_in(run_folder, path):
+            key = told(line.text.encode())
+            if key in wanted:
+                found.setdefault(key, []).append(line)
+    _add_final_look(run_folder, wanted, found)
+    return [
+        tuple(line for key in _keys_of(finding) for line in found.get(key, ()))
+        for finding in findings
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """The time at which a look was complete."""
+
+    time_ns: int
+
+
+def _keys_of(finding: Finding) -> Iterator[Hashable]:
+    if finding.operation:
+        yield finding.operation
+    yield from finding.traced
+    yield from map(_Look, finding.looks)
+    if finding.probed is not None:
+        yield finding.probed
+
+
+def _files_of(run_folder: Path, wanted: Collection[Hashable]) -> Iterator[tuple[Path, _Told]]:
+    """Yield the files that may have what is wanted, and how their lines are read."""
+    kinds = {type(key) for key in wanted}
+    history = run_folder / names.HISTORY
+    for process in processes_in(history) if str in kinds else ():
+        if any(isinstance(key, str) and key.startswith(f"{process}'s ") for key in wanted):
+            yield history / f"{process}.jsonl", _operation
+    for path in sorted((run_folder / names.TRACE).glob("*.jsonl")) if Traced in kinds else ():
+        yield path, _event
+    for name, kind, told in ((names.LOOKS, _Look, _look), (names.PROBES, Probed, _probe)):
+        if kind in kinds and (run_folder / name).is_file():
+            yield run_folder / name, told
+
+
+def _lines_in(run_folder: Path, path: Path) -> Iterator[EvidenceLine]:
+    """Yield the lines of one of the run's files; bytes that are no text are replaced."""
+    file = path.relative_to(run_folder).as_posix()
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        yield EvidenceLine(file, number, line.decode(errors="replace"))
+
+
+def _add_final_look(run_folder: Path, wanted: Collection[Hashable], found: _Found) -> None:
+    """Add the file of the final look where it is wanted and no line of the run's looks has it."""
+    path = run_folder / FINAL_LOOK.name
+    content = path.read_bytes() if path.is_file() else b""
+    key = _look(content)
+    if key in wanted and key not in found:
+        found[key] = [EvidenceLine(FINAL_LOOK.name, 1, content.decode(errors="replace"))]
+
+
+# ---------------------------------------------------------------- what a line tells of
+
+
+def _operation(line: bytes) -> str | None:
+    return _first(event.operation for event in _read(decode, line))
+
+
+def _event(line: bytes) -> Traced | None:
+    return _first(map(Traced.of, _read(decode_events, line)))
+
+
+def _probe(line: bytes) -> Probed | None:
+    return _first(each.probed for each in _read(decode_probes, line))
+
+
+def _look(line: bytes) -> _Look | None:
+    try:
+        return msgspec.json.decode(line, type=_Look)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _read(decoder: Callable[[Iterable[bytes]], list[T]], line: bytes) -> list[T]:
+    try:
+        return decoder([line])
+    except DamagedLines:
+        return []
+
+
+def _first(found: Iterable[T]) -> T | None:
+    return next(iter(found), None)

@@ -1,0 +1,91 @@
+"""What a run's small files hold for its verdict: all but lines and logs, however large the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from highwater_checker.finding import CheckResult
+from highwater_checker.looks import Look
+from highwater_checker.run_folder import names
+from highwater_checker.run_folder.documents import (
+    EXCUSED,
+    FINAL_LOOK,
+    FORMAT_VERSION,
+    PROMISES,
+    REQUIREMENTS,
+    WATCHED,
+    BadDocument,
+    Document,
+    Excused,
+    Promises,
+)
+from highwater_checker.run_folder.histories import processes_in, torn_while_alive
+from highwater_checker.verdict import Requirement
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SmallFiles:
+    """What was promised and seen, and which processes left a history.
+
+    promises, final_look, watched: None of a run without the file. unread: what cannot be read or is
+    missing.
+    """
+
+    promises: Promises | None
+    requirements: tuple[Requirement, ...]
+    final_look: Look | None
+    watched: CheckResult | None
+    excused: tuple[Excused, ...]
+    processes: tuple[str, ...]
+    torn_while_alive: tuple[str, ...]
+    unread: tuple[str, ...]
+
+    def look_of_the_end(self, looks: Sequence[Look]) -> Look | None:
+        """Return the look at the end: where no file has it, the last one of the run.
+
+        A simulated run without one had not settled: its last look was taken amid its faults.
+        """
+        may_stand_for_it = self.promises is None or not self.promises.only_in_sync
+        if self.final_look is None and looks and may_stand_for_it:
+            return looks[-1]
+        return self.final_look
+
+
+def read_small_files(folder: Path) -> SmallFiles:
+    """Return what the run's folder holds; what is damaged or missing is in `unread`."""
+    unread: list[str] = []
+    promises = read_document(PROMISES, folder, unread)
+    if promises is not None and promises.format_version > FORMAT_VERSION:
+        unread.append(f"{PROMISES.name}: of a later format, {promises.format_version}")
+    kept = () if promises is None else promises.kept
+    unread += [f"{name} is missing" for name in kept if not (folder / name).exists()]
+    history = folder / names.HISTORY
+    return SmallFiles(
+        promises=promises,
+        requirements=read_document(REQUIREMENTS, folder, unread) or (),
+        final_look=read_document(FINAL_LOOK, folder, unread),
+        watched=read_document(WATCHED, folder, unread, is_needed=False),
+        excused=read_document(EXCUSED, folder, unread, is_needed=False) or (),
+        processes=tuple(processes_in(history, unread)),
+        torn_while_alive=tuple(torn_while_alive(history)),
+        unread=tuple(unread),
+    )
+
+
+def read_document(
+    document: Document[T], folder: Path, unread: list[str], *, is_needed: bool = True
+) -> T | None:
+    """Return what the file holds, None where it is damaged or missing: then `unread` says so."""
+    try:
+        value = document.read(folder)
+    except BadDocument as error:
+        unread.append(str(error))
+        return None
+    if value is None and is_needed:
+        unread.append(f"{document.name} is missing")
+    return value
