@@ -39,7 +39,7 @@ OnRead = Callable[[str, int, int, int, int, int, int], None]
 
 
 class Consumer:
-    """One consumer client; `process` names it in the history."""
+    """One consumer client; `process` names it in the history. now_ns: as a producer's."""
 
     def __init__(
         self,
@@ -49,14 +49,14 @@ class Consumer:
         settings: ConsumerSettings,
         *,
         process: str = "c0",
-        start_ns: int = 0,
+        now_ns: Callable[[], int] | None = None,
         on_event: Callable[[HistoryEvent], None] | None = None,
         on_read: OnRead | None = None,
     ) -> None:
         self._runtime = runtime
         self._transport = transport
         self._settings = settings
-        self._recorder = HistoryRecorder(runtime, process, start_ns=start_ns, on_event=on_event)
+        self._recorder = HistoryRecorder(now_ns or runtime.now_ns, process, on_event=on_event)
         self._on_read = on_read
         self._scope = runtime.scope("Consumer")
         self._leaders = Leaders(

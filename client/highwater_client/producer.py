@@ -22,7 +22,10 @@ _NS_PER_MS = 1_000_000
 
 
 class Producer:
-    """One producer client; `process` names it in the history and begins each of its values."""
+    """One producer client; `process` names it in the history and begins each of its values.
+
+    now_ns: the time in the history; the runtime's clock where none is given.
+    """
 
     def __init__(
         self,
@@ -33,7 +36,7 @@ class Producer:
         rng: Rng,
         *,
         process: str = "p0",
-        start_ns: int = 0,
+        now_ns: Callable[[], int] | None = None,
         on_event: Callable[[HistoryEvent], None] | None = None,
         on_acknowledged: OnAcknowledged | None = None,
     ) -> None:
@@ -41,7 +44,7 @@ class Producer:
         self._settings = settings
         self._rng = rng
         self._process = process
-        self._recorder = HistoryRecorder(runtime, process, start_ns=start_ns, on_event=on_event)
+        self._recorder = HistoryRecorder(now_ns or runtime.now_ns, process, on_event=on_event)
         self._sender = RecordSender(
             runtime, transport, bootstrap, settings, self._recorder, on_acknowledged
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from highwater_checker.history import HistoryEvent, OperationType
-from highwater_core.runtime import Runtime
 
 SEND = "send"
 POLL = "poll"
@@ -20,22 +19,20 @@ LATEST = "latest"
 class HistoryRecorder:
     """One client's history.
 
-    Units: start_ns is the runtime's clock at the run's start. on_event, where given, is called with
-    each event when it is recorded.
+    Units: now_ns tells the time since the run's start. on_event, where given, is told of each event
+    as it is recorded.
     """
 
     def __init__(
         self,
-        runtime: Runtime,
+        now_ns: Callable[[], int],
         process: str,
         *,
-        start_ns: int = 0,
         on_event: Callable[[HistoryEvent], None] | None = None,
     ) -> None:
         self.events: list[HistoryEvent] = []
-        self._runtime = runtime
+        self._now_ns = now_ns
         self._process = process
-        self._start_ns = start_ns
         self._on_event = on_event
         self._next_operation_id = 0
 
@@ -61,7 +58,7 @@ class HistoryRecorder:
         key: str = "",
     ) -> None:
         event = HistoryEvent(
-            self._runtime.now_ns() - self._start_ns,
+            self._now_ns(),
             kind,
             operation_id,
             self._process,

@@ -75,6 +75,10 @@ class RunningLoad:
         self._reading = process.runtime.scope("consumers")
         self._producers: list[Producer] = []
         self._consumers: list[Consumer] = []
+
+        def now_ns() -> int:
+            return process.runtime.now_ns() - job.start_ns
+
         for number, producer in enumerate(producer_settings(job.workload)):
             name = process_name(f"p{number}", job.incarnation)
             self._producers.append(
@@ -85,7 +89,7 @@ class RunningLoad:
                     producer,
                     process.rng(f"client/{name}", job.seed),
                     process=name,
-                    start_ns=job.start_ns,
+                    now_ns=now_ns,
                     on_event=self._recorder(name),
                 )
             )
@@ -98,7 +102,7 @@ class RunningLoad:
                     job.bootstrap,
                     consumer,
                     process=name,
-                    start_ns=job.start_ns,
+                    now_ns=now_ns,
                     on_event=self._recorder(name),
                 )
             )

@@ -45,13 +45,16 @@ class SimulatedClient:
         transport: Transport,
         bootstrap: Sequence[Endpoint],
         note: Callable[..., None],
+        stamp_ns: Callable[[], int],
     ) -> None:
+        """stamp_ns: the time in histories; it rises over all clients of the world."""
         self.runtime = runtime
+        self.stamp_ns = stamp_ns
         self.transport = transport
         self.bootstrap = tuple(bootstrap)
         self._note = note
         self._admin = Admin(runtime, transport, bootstrap)
-        self._recorder = HistoryRecorder(runtime, runtime.node_name)
+        self._recorder = HistoryRecorder(stamp_ns, runtime.node_name)
         self._senders: dict[int, RecordSender] = {}
         self.history: list[HistoryEvent] = self._recorder.events
 

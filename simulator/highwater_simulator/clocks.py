@@ -6,6 +6,8 @@ clock may also be off and may jump, as when an operator or NTP sets it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from highwater_core.check import check
 
 NS_PER_MS = 1_000_000
@@ -14,6 +16,23 @@ TRUE_RATE_PPM = 1_000_000
 
 WALL_CLOCK_START_MS = 1_767_225_600_000
 """The wall clock when virtual time begins: 2026-01-01T00:00:00Z."""
+
+
+class Stamps:
+    """Tells virtual times that rise: those of one instant differ by a nanosecond, in their order.
+
+    Virtual time stands still while a client takes an answer and sends the next record. Who compares
+    histories by their times would take the two for simultaneous.
+    """
+
+    def __init__(self, now_ns: Callable[[], int]) -> None:
+        self._now_ns = now_ns
+        self._last_ns = -1
+
+    def next_ns(self) -> int:
+        """Return the time now, or just after the last one that was told."""
+        self._last_ns = max(self._now_ns(), self._last_ns + 1)
+        return self._last_ns
 
 
 class NodeClock:

@@ -1,7 +1,7 @@
 """Checks at a run's end, of the bytes on the disks and of the clients' histories.
 
-They use the checker's checks of logs and histories. The simulator adds the excused losses, and the
-order of an acknowledgement and the next send within one instant.
+What the checker says of a run's logs and histories is said here by its own checks. The simulator's
+own is which losses are excused.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from highwater_checker.finding import Finding
-from highwater_checker.history import HistoryEvent, OperationType, Sends, sends_of
+from highwater_checker.history import HistoryEvent, Sends, sends_of
 from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
 from highwater_checker.invariants.duplicates import check_duplicates
+from highwater_checker.invariants.order import check_order
 from highwater_checker.invariants.reads import check_reads
 from highwater_checker.invariants.replica_equality import check_replica_equality
 from highwater_checker.segments import DamagedLog, ReplicaLog
@@ -78,8 +79,10 @@ def check_end(
             logs[at] = replace(
                 replicas[0], high_watermark=readable_end, log_start_offset=start_offset
             )
-    for sender in senders:
+    sent = list(senders)
+    for sender in sent:
         yield from _check_sender(sender, logs, excuses)
+    yield from _check_order(sent, logs, excuses)
     for reader in readers:
         yield from _check_reader(reader, logs, excuses)
 
@@ -98,9 +101,22 @@ def _check_sender(sender: SentBy, logs: Logs, excuses: Sequence[Excuse]) -> Iter
     sends = sends_of(history)
     yield from check_duplicates(sends, logs.values()).findings
     if sender.acks == -1:
-        lost = {excuse.topic_partition for excuse in excuses}
-        yield from _check_order([event for event in history if _place(event) not in lost])
         yield from _check_acknowledged(sends, logs, excuses)
+
+
+def _check_order(
+    senders: Iterable[SentBy], logs: Logs, excuses: Sequence[Excuse]
+) -> Iterable[Finding]:
+    """Return records that lie before others acknowledged before their send, whoever sent them."""
+    lost = {excuse.topic_partition for excuse in excuses}
+    acknowledged = [
+        ack
+        for sender in senders
+        if sender.acks == -1
+        for ack in sends_of(sender.history).acknowledged
+        if TopicPartition(ack.topic, ack.partition) in logs.keys() - lost
+    ]
+    return check_order(acknowledged, lambda process: False).findings
 
 
 def _check_acknowledged(sends: Sends, logs: Logs, excuses: Sequence[Excuse]) -> Iterable[Finding]:
@@ -114,27 +130,6 @@ def _check_acknowledged(sends: Sends, logs: Logs, excuses: Sequence[Excuse]) -> 
         )
     ]
     return check_acknowledged_records(asked_for, logs.values()).findings
-
-
-def _check_order(history: Iterable[HistoryEvent]) -> Iterator[Finding]:
-    """Find records below one that their producer's history has as acknowledged before their send.
-
-    The checker goes by time, which stands still between an acknowledgement and the next send.
-    """
-    acknowledged_up_to: dict[TopicPartition, int] = {}
-    floors: dict[int, int] = {}
-    for event in history:
-        at = _place(event)
-        if event.function != "send":
-            continue
-        if event.type is OperationType.INVOKE:
-            floors[event.operation_id] = acknowledged_up_to.get(at, -1)
-        elif event.type is OperationType.OK:
-            floor = floors.get(event.operation_id, -1)
-            if event.offset <= floor:
-                what = f"{event.value}, sent after offset {floor} was acknowledged, lies before it"
-                yield Finding("realtime-send", what, at.topic, at.partition, event.offset)
-            acknowledged_up_to[at] = max(event.offset, acknowledged_up_to.get(at, -1))
 
 
 def _check_reader(reader: ReadBy, logs: Logs, excuses: Sequence[Excuse]) -> Iterable[Finding]:

@@ -88,11 +88,19 @@ class Load:
             settings,
             self._world.rng.stream(f"client/{name}"),
             process=name,
+            now_ns=host.stamp_ns,
             on_event=functools.partial(self._note, name),
         )
 
     def _consumer(self, settings: ConsumerSettings, host: SimulatedClient, name: str) -> Consumer:
-        return Consumer(host.runtime, host.transport, host.bootstrap, settings, process=name)
+        return Consumer(
+            host.runtime,
+            host.transport,
+            host.bootstrap,
+            settings,
+            process=name,
+            now_ns=host.stamp_ns,
+        )
 
     # ------------------------------------------------------------ clients that die
 

@@ -39,6 +39,7 @@ from highwater_simulator.carriage import (
     kafka_carriage,
 )
 from highwater_simulator.client import SimulatedClient
+from highwater_simulator.clocks import Stamps
 from highwater_simulator.files import Disk, SimulatedFileSystem
 from highwater_simulator.kernel import Kernel, LimitPassed
 from highwater_simulator.network import EvenLatency, Latency, Network, Plane
@@ -125,6 +126,8 @@ class World:
         self.network = Network(self.kernel, self.rng.stream("network"), self.topology.latency)
         self.zookeeper = ZooKeeper(self.kernel, self.network)
         self.trace = TraceLog(self.kernel.now_ns)
+        self.stamps = Stamps(self.kernel.now_ns)
+        """Of all clients' histories, and of what these are compared with."""
         self.on_event: Callable[[TraceEvent], None] | None = None
         """Called with every trace event of a node."""
         self.on_start: Callable[[int], None] | None = None
@@ -447,6 +450,7 @@ class World:
             SimulatedTransport(runtime, self.network, self._listeners),
             [Endpoint(handle.name, CLIENT_PORT) for handle in self.brokers.values()],
             functools.partial(self.trace.note, name),
+            self.stamps.next_ns,
         )
 
     def coordination(self, client: SimulatedClient) -> CoordinationFactory:

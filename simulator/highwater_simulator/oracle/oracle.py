@@ -297,7 +297,7 @@ class Oracle:
             at,
             self._shadows_of(at),
             self.report,
-            self._world.kernel.now_ns,
+            self._world.stamps.next_ns,
             self._lost_disks.knows_of_return,
         )
         path = znodes.topic_path(at.topic)

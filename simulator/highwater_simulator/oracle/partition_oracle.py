@@ -32,7 +32,7 @@ class PartitionOracle:
         topic_partition: TopicPartition,
         shadows: Mapping[int, ReplicaShadow],
         report: Callable[[TopicPartition, str, str, int], None],
-        now_ns: Callable[[], int],
+        stamp_ns: Callable[[], int],
         knows_of_return: Callable[[str, int], bool],
     ) -> None:
         self.topic_partition = topic_partition
@@ -46,7 +46,7 @@ class PartitionOracle:
         self.excuses: list[Excuse] = []
         self._shadows = shadows
         self._report_at = report
-        self._now_ns = now_ns
+        self._stamp_ns = stamp_ns
         self._knows_of_return = knows_of_return
         self._committed_by: list[int] = []
         """The size of the leader's ISR when each batch became committed."""
@@ -344,7 +344,7 @@ class PartitionOracle:
             return
         at = shadow.chain.first_difference(self.committed, end_offset)
         if is_excused(at, leader, self._shadows):
-            self.excuses.append(Excuse(self.topic_partition, at, end_offset, self._now_ns()))
+            self.excuses.append(Excuse(self.topic_partition, at, end_offset, self._stamp_ns()))
             kept = self.committed.index_below(at) + 1
             self.committed.keep(kept)
             del self._committed_by[kept:]

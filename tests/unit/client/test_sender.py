@@ -29,7 +29,7 @@ class Client:
             assert brokers.partitions["t", partition].leader == 0
         self.acknowledged: list[tuple[Any, ...]] = []
         self.runtime, transport = brokers.client()
-        self.recorder = HistoryRecorder(self.runtime, "client")
+        self.recorder = HistoryRecorder(self.runtime.now_ns, "client")
         self.sender = RecordSender(
             self.runtime,
             transport,

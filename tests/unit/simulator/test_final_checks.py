@@ -35,7 +35,7 @@ def disk_with(content: bytes) -> Disk:
 
 
 class Client:
-    """Writes a history."""
+    """Writes a history, whose stamps rise as those of a world's clients do."""
 
     def __init__(self) -> None:
         self.history: list[HistoryEvent] = []
@@ -50,7 +50,10 @@ class Client:
         number: int,
         tries: int = 0,
     ) -> None:
-        event = HistoryEvent(at_ns, kind, number, "c", function, "t", 0, value, offset, tries=tries)
+        stamp_ns = at_ns + len(self.history)
+        event = HistoryEvent(
+            stamp_ns, kind, number, "c", function, "t", 0, value, offset, tries=tries
+        )
         self.history.append(event)
 
     def send(
@@ -64,7 +67,7 @@ class Client:
         """Send at at_ns, and get an answer at once."""
         number = len(self.history)
         self.note(OperationType.INVOKE, "send", value, -1, at_ns, number)
-        self.note(kind, "send", value, offset, at_ns + 1, number, tries)
+        self.note(kind, "send", value, offset, at_ns, number, tries)
         return self
 
     def poll(self, value: str, offset: int, at_ns: int = 5) -> Client:
