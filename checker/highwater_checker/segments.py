@@ -67,6 +67,8 @@ class ReplicaLog:
     batches: tuple[Batch, ...]
     high_watermark: int
     log_start_offset: int = 0
+    is_compacted: bool = False
+    """Whether its topic is: records may be gone that newer ones of their keys succeed."""
 
     @property
     def log_end_offset(self) -> int:
@@ -85,11 +87,19 @@ def read_batches(folder: Path) -> tuple[Batch, ...]:
 def batches_in(segments: Iterable[tuple[str, bytes]]) -> tuple[Batch, ...]:
     """Return all batches of a log's segments (name, content), which ascend.
 
+    A segment that lies within the one before it, and where that ends the next one begins, was
+    compacted with others into that one: a stop may leave its file.
+
     Raises:
         DamagedLog: see read_batches.
     """
     batches: list[Batch] = []
-    for name, data in segments:
+    found = list(segments)
+    for number, (name, data) in enumerate(found):
+        later = [_base_offset(each) for each, _ in found[number + 1 :]]
+        end = batches[-1].next_offset if batches else 0
+        if _base_offset(name) < end and end in later:
+            continue
         for batch in _batches_of(name, data):
             if batches and batch.base_offset < batches[-1].next_offset:
                 raise DamagedLog(
@@ -98,6 +108,12 @@ def batches_in(segments: Iterable[tuple[str, bytes]]) -> tuple[Batch, ...]:
                 )
             batches.append(batch)
     return tuple(batches)
+
+
+def _base_offset(name: str) -> int:
+    """Return the offset that a segment's name says it begins at, -1 of any other name."""
+    text = name.rpartition("/")[2].partition(".")[0]
+    return int(text) if text.isdecimal() else -1
 
 
 def _batches_of(name: str, data: bytes) -> Iterator[Batch]:

@@ -145,12 +145,18 @@ class SimulatedClient:
     # ------------------------------------------------------------ records
 
     async def send(
-        self, topic: str, partition: int, value: str, within_ms: int, acks: int = ACKS_ALL
+        self,
+        topic: str,
+        partition: int,
+        value: str,
+        within_ms: int,
+        acks: int = ACKS_ALL,
+        key: str = "",
     ) -> Outcome:
-        """Write one record and return its outcome."""
+        """Write one record, without a key if it is "", and return how it ended."""
         done = self.runtime.future()
         self._sender(topic, acks).send(
-            topic, partition, value, delivery_timeout_ms=within_ms, on_done=done.set
+            topic, partition, value, key=key, delivery_timeout_ms=within_ms, on_done=done.set
         )
         outcome: Outcome = await done.wait()
         self._note(

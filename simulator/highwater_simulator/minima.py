@@ -1,10 +1,12 @@
-"""A topic's min.insync.replicas, from its configuration at a moment."""
+"""What a topic's configuration says at a moment: how many in sync commit, what is compacted."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from highwater_core import znodes
+from highwater_core.topic_configs import CLEANUP_POLICY
 
 if TYPE_CHECKING:
     from highwater_simulator.world import World
@@ -14,13 +16,21 @@ _DEFAULT = 1
 
 
 def configured_minimum(world: World, topic: str) -> int:
-    """Return the value in the topic's configuration in ZooKeeper, else the default."""
+    """Return what the topic's configuration in ZooKeeper says, else the default."""
+    return int(_configured(world, topic).get(KEY, _DEFAULT))
+
+
+def is_compacted(world: World, topic: str) -> bool:
+    """Return whether the topic's logs are to be compacted."""
+    return "compact" in _configured(world, topic).get(CLEANUP_POLICY, "")
+
+
+def _configured(world: World, topic: str) -> Mapping[str, str]:
     path = znodes.topic_config_path(topic)
     found = world.zookeeper.data(path)
     if found is None:
-        return _DEFAULT
-    config = znodes.decode(znodes.TopicConfigZnode, found[0], path).config
-    return int(config.get(KEY, _DEFAULT))
+        return {}
+    return znodes.decode(znodes.TopicConfigZnode, found[0], path).config
 
 
 def least_in_sync(world: World, topic: str, replica_count: int) -> int:

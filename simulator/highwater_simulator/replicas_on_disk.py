@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from highwater_checker.segments import ReplicaLog, batches_in
 from highwater_core.ids import TopicPartition
+from highwater_simulator.minima import is_compacted
 from highwater_simulator.oracle.shadow import LOG_SUFFIX
 from highwater_simulator.world import World
 
@@ -29,5 +30,6 @@ def read_replica(
     batches = batches_in(segments)
     names = [path.rpartition("/")[2] for path, _ in segments]
     start_offset = int(names[0].removesuffix(LOG_SUFFIX)) if names and retention else 0
-    log = ReplicaLog(broker_id, at.topic, at.partition, batches, 0, start_offset)
+    compacted = is_compacted(world, at.topic)
+    log = ReplicaLog(broker_id, at.topic, at.partition, batches, 0, start_offset, compacted)
     return replace(log, high_watermark=log.log_end_offset)

@@ -28,7 +28,7 @@ from highwater_simulator.injector import FaultInjector, Outcome
 from highwater_simulator.kernel import SimulationFailed
 from highwater_simulator.liveness import Core, Missing
 from highwater_simulator.load import Load
-from highwater_simulator.minima import configured_minimum, least_in_sync
+from highwater_simulator.minima import configured_minimum, is_compacted, least_in_sync
 from highwater_simulator.network import EvenLatency, HeavyTailedLatency, Latency, Plane
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.oracle.violation import InvariantBroken, Violation
@@ -252,7 +252,10 @@ class PlanRun:
         outcomes: list[str] = []
 
         async def send() -> None:
-            outcome = await self.load.admin.send(at.topic, at.partition, value, PROBE_WITHIN_MS)
+            key = "probe" if is_compacted(self.world, at.topic) else ""
+            outcome = await self.load.admin.send(
+                at.topic, at.partition, value, PROBE_WITHIN_MS, key=key
+            )
             outcomes.append(outcome.error or ErrorCode.NONE.name)
 
         self.load.admin.runtime.start("probe", send())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from highwater_checker.compaction import is_succeeded, newest_of_keys
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import HistoryEvent, OperationType
 from highwater_checker.segments import ReplicaLog
@@ -20,19 +21,22 @@ def check_reads(
 ) -> CheckResult:
     """Find records that one consumer read and that a replica does not have there, or the reverse.
 
-    history: of one consumer, which has read every partition from its start, and to its end unless
-    to_the_end is False: records that a killed consumer has not read are no finding. Records below a
-    replica's log_start_offset were removed by retention and are not required. Records at its high
-    watermark and above cannot have been read. Where the client reports the high watermark of an
-    answer, its records must be below it.
+    history: one consumer's, which has read every partition from its start, and to its end unless
+    to_the_end is False: what a consumer that was killed has not read is no finding. Records
+    below a replica's log_start_offset were removed by retention and are not looked for; no consumer
+    can have read those at its high watermark and above. Where the client tells the high watermark
+    of the answer that a record came in, the record is below it. Of a compacted topic a record may
+    be gone that a newer one of its key succeeds.
     Source: docs/explanation/replication.md, "Invariants", I9; "Histories", "unseen".
     """
     read: dict[Place, str] = {}
+    keys: dict[Place, str] = {}
     findings: list[Finding] = []
     for event in history:
         if event.function != "poll" or event.type is not OperationType.OK:
             continue
         place = event.topic, event.partition, event.offset
+        keys[place] = event.key
         if read.setdefault(place, event.value) != event.value:
             what = Wording.READ_TWICE.filled(first_value=read[place], value=event.value)
             findings.append(_finding("I9", place, what, operation=event.operation))
@@ -47,17 +51,26 @@ def check_reads(
             for batch in replica.batches
             for offset, _, value in batch.records()
         }
-        findings.extend(_differences(replica, read, held))
+        newest = newest_of_keys([replica])
+        succeeded = {
+            place for place, key in keys.items() if is_succeeded(key.encode(), place[2], newest)
+        }
+        findings.extend(_differences(replica, read, held, succeeded))
         if to_the_end:
             findings.extend(_unread(replica, read, held))
     return CheckResult(CHECK, len(read), tuple(findings))
 
 
 def _differences(
-    replica: ReplicaLog, read: dict[Place, str], held: dict[Place, str]
+    replica: ReplicaLog,
+    read: dict[Place, str],
+    held: dict[Place, str],
+    succeeded: Collection[Place],
 ) -> Iterable[Finding]:
     for place, value in read.items():
         is_of_replica = place[:2] == (replica.topic, replica.partition)
+        if place not in held and place in succeeded:
+            continue
         if is_of_replica and place[2] >= replica.log_start_offset and held.get(place) != value:
             what = Wording.READ_AND_GONE.filled(
                 value=value, broker=replica.broker_id, held=held.get(place)

@@ -114,6 +114,7 @@ class PromisedTopic:
     name: str
     partitions: int
     replication_factor: int
+    is_compacted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

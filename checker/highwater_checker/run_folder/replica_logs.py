@@ -54,7 +54,12 @@ def asked_replicas(
     Where only replicas in sync are asked, the others are not looked at.
     """
     topics = None if promises is None else {topic.name for topic in promises.topics}
-    found: dict[TopicPartition, AskedReplicas] = {}
+    promised = () if promises is None else promises.topics
+    compacted = {topic.name for topic in promised if topic.is_compacted}
+    only_in_sync = promises is not None and promises.only_in_sync
+    found: dict[TopicPartition, tuple[ReplicaLog, ...]] = {}
+    damage: list[Finding] = []
+    missing: list[str] = []
     for at, leadership in leaderships(final_look).items():
         if topics is not None and at.topic not in topics:
             continue
@@ -97,6 +102,7 @@ def read_replica_logs(
                     batches=batches,
                     high_watermark=replica.high_watermark,
                     log_start_offset=replica.log_start_offset,
+                    is_compacted=at.topic in compacted,
                 )
             )
         found[at] = tuple(logs)

@@ -7,7 +7,7 @@ the middle of a step. The first violation ends the simulation.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from highwater_broker.log.open_file import SegmentRecords
@@ -18,7 +18,7 @@ from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import NO_TOPIC_ID, NodeId, TopicPartition
 from highwater_core.topic_znode import decode_topic
 from highwater_core.znodes import PartitionLeadership
-from highwater_simulator.minima import configured_minimum
+from highwater_simulator.minima import configured_minimum, is_compacted
 from highwater_simulator.oracle.batches import EMPTY, Batch, parse_batches
 from highwater_simulator.oracle.checkpoints import HIGH_WATERMARKS, CheckpointChecks
 from highwater_simulator.oracle.controllers import ControllerChecks
@@ -59,7 +59,9 @@ class Oracle:
         self.flags: list[Violation] = []
         """Violations of flagged invariants, which do not end the run."""
         self._minima: dict[str, int] = {}
-        """The least min.insync.replicas that each topic ever had: a broker may know that one."""
+        """The least min.insync.replicas that each topic ever had: a broker may not know better."""
+        self._compacted: dict[str, None] = {}
+        """The topics whose policy was ever to compact them."""
         self._shadows: dict[str, dict[int, ReplicaShadow]] = {}
         """By folder, then broker."""
         self.partitions: dict[TopicPartition, PartitionOracle] = {}
@@ -102,12 +104,22 @@ class Oracle:
                 partition = self.partitions.get(topic_partition)
                 return EMPTY if partition is None else partition.committed.chain_below(offset)
 
+            def stands_for(batch: Batch, data: bytes) -> Sequence[Batch]:
+                return self._stands_for(topic_partition, batch, data)
+
             found = {
-                broker: ReplicaShadow(handle.disk, folder, committed_below)
+                broker: ReplicaShadow(handle.disk, folder, committed_below, stands_for)
                 for broker, handle in self._world.brokers.items()
             }
             self._shadows[folder] = found
         return found
+
+    def _stands_for(self, at: TopicPartition, batch: Batch, data: bytes) -> Sequence[Batch]:
+        """Return the committed batches that one of a compacted log stands for, else itself."""
+        partition = self.partitions.get(at)
+        if partition is None:
+            return (batch,)
+        return partition.stands_for(batch, data, functools.partial(self._report_when_over, at))
 
     def note(
         self, at: TopicPartition | None, invariant: str, message: str, offset: int = -1
@@ -231,9 +243,13 @@ class Oracle:
             return
         minimum = configured_minimum(self._world, topic)
         self._minima[topic] = min(minimum, self._minima.get(topic, minimum))
+        if is_compacted(self._world, topic):
+            self._compacted[topic] = None
         for at, partition in self.partitions.items():
             if at.topic == topic:
                 partition.min_insync_replicas = self._minimum_of(partition)
+                if topic in self._compacted:
+                    partition.take_as_compacted()
 
     def _minimum_of(self, partition: PartitionOracle) -> int:
         """Return the least min.insync.replicas in effect; more than all replicas means all."""
@@ -263,6 +279,7 @@ class Oracle:
         Its replicas may be deleted now; their records are no part of a later topic of that name.
         """
         self._minima.pop(topic, None)
+        self._compacted.pop(topic, None)
         self._log_starts.topic_forgotten(topic)
         for at in [at for at in self.partitions if at.topic == topic]:
             del self.partitions[at]
@@ -306,6 +323,8 @@ class Oracle:
             assigned, partition.topic_id, _ = decode_topic(found[0], path)
             partition.assigned_replicas = tuple(int(broker) for broker in assigned.get(at, ()))
         partition.min_insync_replicas = self._minimum_of(partition)
+        if at.topic in self._compacted:
+            partition.take_as_compacted()
         self.partitions[at] = partition
         return partition
 
@@ -361,12 +380,16 @@ class Oracle:
         if isinstance(records, SegmentRecords):  # read on the disk itself, without its faults
             path, position, length = records.place()
             data, end = self._world.brokers[broker].disk.content(path), position + length
-        for batch in () if data is None else parse_batches(data, position):
+        if data is None:
+            return
+        for batch in parse_batches(data, position):
             if batch.position >= end:
                 break
-            self._replies.append(
-                functools.partial(partition.check_consumed, batch.base_offset, batch.crc)
-            )
+            content = bytes(data[batch.position : batch.position + batch.size_bytes])
+            for each in self._stands_for(at, batch, content):
+                self._replies.append(
+                    functools.partial(partition.check_consumed, each.base_offset, each.crc)
+                )
 
     def _judge_latest(self, broker: int, at: TopicPartition, told: Any) -> None:
         partition, hosted = self.partitions.get(at), self._hosted(broker, at)

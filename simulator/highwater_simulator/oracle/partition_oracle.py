@@ -1,4 +1,4 @@
-"""The invariants of one partition after every event: I1-I5, I7, I9-I12, I17 where state shows them.
+"""What must hold of one partition after every event: I1-I5, I7, I9-I12, I17, I19 where state shows.
 
 A record is committed once any leader's high watermark has been above it. It must then be on every
 ISR member and stay, unchanged, on every later leader.
@@ -7,7 +7,7 @@ Source: docs/explanation/replication.md, "Invariants"; docs/explanation/simulato
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from highwater_broker.logic.epoch_cache import EpochStart
@@ -15,7 +15,8 @@ from highwater_broker.partition import Partition
 from highwater_broker.roles import Leading
 from highwater_core.ids import NO_TOPIC_ID, TopicPartition
 from highwater_core.znodes import PartitionLeadership
-from highwater_simulator.oracle.batches import Batch, Chain
+from highwater_simulator.oracle.batches import Batch, Chain, is_sound
+from highwater_simulator.oracle.compaction import CommittedRecords, originals_of
 from highwater_simulator.oracle.losses import Excuse, is_excused
 from highwater_simulator.oracle.offsets_told import OffsetsTold
 from highwater_simulator.oracle.shadow import ReplicaShadow
@@ -59,6 +60,8 @@ class PartitionOracle:
         """Each broker's epoch cache at its last full check."""
         self._told = OffsetsTold()
         self._chains: dict[tuple[int, int], tuple[int, int]] = {}
+        self._records: CommittedRecords | None = None
+        """Of a topic that was ever compacted."""
 
     def _report(self, invariant: str, message: str, offset: int = -1) -> None:
         self._report_at(self.topic_partition, invariant, message, offset)
@@ -96,6 +99,33 @@ class PartitionOracle:
                 f"{shadow.held_end}; committed up to {self.committed.end_offset}",
                 shadow.held_end,
             )
+
+    def take_as_compacted(self) -> None:
+        """Take note that the topic's logs may be compacted from now on."""
+        if self._records is not None:
+            return
+        self._records = CommittedRecords()
+        holder = max(self._shadows.values(), key=lambda each: each.held_end)
+        for index, batch in enumerate(holder.chain.batches):
+            if batch.next_offset <= self.committed.end_offset:
+                self._records.add(*holder.data_of(index))
+
+    def stands_for(
+        self, batch: Batch, data: bytes, report: Callable[[str, str, int], None]
+    ) -> Sequence[Batch]:
+        """Return the committed batches that a compacted one stands for, else the batch itself."""
+        if self._records is None:
+            return (batch,)
+        originals = originals_of(batch, self.committed)
+        if not originals or [each.crc for each in originals] == [batch.crc]:
+            return (batch,)
+        if not is_sound(data, batch._replace(position=0)):
+            return (batch,)
+        wrong = self._records.what_is_wrong(batch, data)
+        if wrong is None:
+            return originals
+        report("I19", wrong[1], wrong[0])
+        return (batch,)
 
     # ------------------------------------------------------------ replicas
 
@@ -228,12 +258,13 @@ class PartitionOracle:
         self, leader: int, role: Leading, shadow: ReplicaShadow, high_watermark: int
     ) -> None:
         """Commit the records below the leader's high watermark; check that members hold them."""
-        for batch in shadow.chain.batches[
-            shadow.chain.index_below(self.committed.end_offset) + 1 :
-        ]:
+        first = shadow.chain.index_below(self.committed.end_offset) + 1
+        for index, batch in enumerate(shadow.chain.batches[first:], first):
             if batch.base_offset >= high_watermark:
                 break
             self.committed.append(batch)
+            if self._records is not None:
+                self._records.add(*shadow.data_of(index))
             self._committed_by.append(len(role.isr))
         isr = () if self.leadership is None else self.leadership.isr
         members = dict.fromkeys((leader, *isr, *role.isr))
@@ -349,6 +380,8 @@ class PartitionOracle:
             self.committed.keep(kept)
             del self._committed_by[kept:]
             self._told.forget_beyond(at)
+            if self._records is not None:
+                self._records.forget_beyond(at)
             for each in self._shadows.values():
                 each.forget_beyond(at)
             return

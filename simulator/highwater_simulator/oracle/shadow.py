@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from highwater_simulator.disk import Disk
 from highwater_simulator.disk_tree import FileNode, FolderNode
@@ -11,6 +12,13 @@ from highwater_simulator.oracle.checkpoint_text import read_rows
 
 LOG_SUFFIX = ".log"
 EPOCHS_NAME = "leader-epoch-checkpoint"
+
+
+class _Place(NamedTuple):
+    """Where a batch of the chain is: in which file, and as which batch on the disk."""
+
+    path: str
+    batch: Batch
 
 
 class ReplicaShadow:
@@ -30,15 +38,18 @@ class ReplicaShadow:
         disk: Disk,
         folder: str,
         committed_below: Callable[[int], int] = lambda offset: EMPTY,
+        stands_for: Callable[[Batch, bytes], Sequence[Batch]] = lambda batch, data: (batch,),
     ) -> None:
         self._disk = disk
         self._folder = folder
         self._committed_below = committed_below
         """Returns the chain value of the committed records below an offset."""
+        self._stands_for = stands_for
+        """Returns the batches that one of a compacted log stands for."""
         self.chain = Chain()
         self._former = Chain()
-        """The log before it began anew: a power loss may bring it back."""
-        self._places: list[str] = []
+        """The log before it was begun anew: a power loss may bring it back."""
+        self._places: list[_Place] = []
         self._parsed: dict[str, int] = {}
         self._verifies = False
         """Whether its disk may have damaged the log, so that rescans check CRCs."""
@@ -73,10 +84,11 @@ class ReplicaShadow:
         for batch in parse_batches(content, self._parsed.get(path, 0)):
             if not self.chain.batches:
                 self._begin_at(batch.base_offset, self.chain)
-            chain = self.chain.append(batch)
-            self._places.append(path)
+            for original in self._stands_for(batch, _bytes_of(batch, content)):
+                chain = self.chain.append(original)
+                self._places.append(_Place(path, batch))
+                added(original, chain)
             self._parsed[path] = batch.position + batch.size_bytes
-            added(batch, chain)
 
     def _begin_at(self, offset: int, before: Chain) -> None:
         """Begin the log at the offset. before: its chain until now."""
@@ -103,8 +115,8 @@ class ReplicaShadow:
         content = self._disk.content(path)
         size_bytes = 0 if content is None else len(content)
         count = len(self._places)
-        while count and self._places[count - 1] == path:
-            batch = self.chain.batches[count - 1]
+        while count and self._places[count - 1].path == path:
+            batch = self._places[count - 1].batch
             if batch.position + batch.size_bytes <= size_bytes:
                 break
             count -= 1
@@ -154,8 +166,10 @@ class ReplicaShadow:
         )
         while verify and len(names) > 1 and _base_offset(names[1]) <= before.start_offset:
             del names[0]
-        for name in names:
+        for number, name in enumerate(names):
             path = f"{self._folder}/{name}"
+            if self._is_replaced(name, names[number + 1 :]):
+                continue
             if verify and self._parsed and self._leaves_a_gap(name):
                 self._parsed[path] = 0
                 return
@@ -165,6 +179,11 @@ class ReplicaShadow:
                 if not self.chain.batches:  # the damaged batch's offset is no start either
                     self._begin_at(_base_offset(names[0]), before)
                 return
+
+    def _is_replaced(self, segment: str, later: Sequence[str]) -> bool:
+        """Return whether a compacted segment has taken its place: the log goes on behind that."""
+        is_within = bool(self._parsed) and _base_offset(segment) < self.end_offset
+        return is_within and self.end_offset in map(_base_offset, later)
 
     def _leaves_a_gap(self, segment: str) -> bool:
         """Return whether the segment begins elsewhere than where the log ends."""
@@ -177,10 +196,15 @@ class ReplicaShadow:
         broker cuts the damage before it appends: plans damage only bytes that every start checks.
         """
         content = self._disk.content(path) or b""
-        first = self._places.index(path) if path in self._places else len(self._places)
+        places = [place.path for place in self._places]
+        first = places.index(path) if path in places else len(places)
         next_offset = _base_offset(path)
+        before: Batch | None = None
         for index in range(first, len(self._places)):
-            batch = self.chain.batches[index]
+            batch = self._places[index].batch
+            if batch is before:
+                continue
+            before = batch
             is_next, next_offset = batch.base_offset == next_offset, batch.next_offset
             if not (is_next and is_sound(content, batch)):
                 self.chain.keep(index)
@@ -198,7 +222,7 @@ class ReplicaShadow:
         """
         end_offset = max(self.chain.start_offset, log_start_offset)
         synced = {path: self._synced_size(path, incarnation) for path in self._parsed}
-        for path, batch in zip(self._places, self.chain.batches, strict=True):
+        for path, batch in self._places:
             if batch.next_offset <= log_start_offset:
                 continue
             if batch.position + batch.size_bytes > synced.get(path, 0):
@@ -207,9 +231,14 @@ class ReplicaShadow:
         return end_offset
 
     def _synced_size(self, path: str, incarnation: int) -> int:
-        """Return how many bytes a power loss leaves of the file; 0 if its name is not durable."""
-        node = self._disk.find(path)
-        if not isinstance(node, FileNode) or self._durable(path) is not node:
+        """Return how many bytes a power loss leaves of the file; 0 if its name is not durable.
+
+        Where it leaves the file that was compacted instead, that has all the more.
+        """
+        node, durable = self._disk.find(path), self._durable(path)
+        if not isinstance(node, FileNode) or durable is None:
+            return 0
+        if durable is not node and durable.synced_size < len(durable.content):
             return 0
         return _synced_as_told(node, incarnation)
 
@@ -249,6 +278,11 @@ class ReplicaShadow:
         return missing
 
     # ------------------------------------------------------------ committed records
+
+    def data_of(self, index: int) -> tuple[Batch, bytes]:
+        """Return the batch of that number in the chain as it is on the disk, and its bytes."""
+        path, batch = self._places[index]
+        return batch, _bytes_of(batch, self._disk.content(path) or b"")
 
     def holds(self, committed: Chain, end_offset: int) -> bool:
         """Return whether the log has every committed batch below end_offset, unchanged."""
@@ -302,6 +336,10 @@ class ReplicaShadow:
     def note_cut(self) -> None:
         """Remember that its broker cut off committed records, from held_end on."""
         self.cut_from = _lower(self.cut_from, self.held_end)
+
+
+def _bytes_of(batch: Batch, content: bytes | bytearray) -> bytes:
+    return bytes(content[batch.position : batch.position + batch.size_bytes])
 
 
 def _base_offset(path: str) -> int:

@@ -31,7 +31,7 @@ def promises_of(plan: Plan, least_share: float) -> Promises:
     expected = sum(each.rate_per_s for each in workload.producers if each.acks) * seconds
     return Promises(
         topics=tuple(
-            PromisedTopic(each.name, each.partitions, each.replication_factor)
+            PromisedTopic(each.name, each.partitions, each.replication_factor, each.is_compacted)
             for each in workload.topics
         ),
         producers=tuple(
