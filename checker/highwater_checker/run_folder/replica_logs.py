@@ -54,12 +54,7 @@ def asked_replicas(
     Where only replicas in sync are asked, the others are not looked at.
     """
     topics = None if promises is None else {topic.name for topic in promises.topics}
-    promised = () if promises is None else promises.topics
-    compacted = {topic.name for topic in promised if topic.is_compacted}
-    only_in_sync = promises is not None and promises.only_in_sync
-    found: dict[TopicPartition, tuple[ReplicaLog, ...]] = {}
-    damage: list[Finding] = []
-    missing: list[str] = []
+    found: dict[TopicPartition, AskedReplicas] = {}
     for at, leadership in leaderships(final_look).items():
         if topics is not None and at.topic not in topics:
             continue
@@ -85,6 +80,8 @@ def read_replica_logs(
     segments_folder has one folder a broker, and in it one a partition. A log with a batch whose
     records cannot be decoded is left out and reported in `unread`.
     """
+    promised = () if promises is None else promises.topics
+    compacted = {topic.name for topic in promised if topic.is_compacted}
     found: dict[TopicPartition, tuple[ReplicaLog, ...]] = {}
     damage: list[Finding] = []
     missing: list[str] = []
