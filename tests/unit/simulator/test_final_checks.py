@@ -90,7 +90,8 @@ def problems(
     world: Any = SimpleNamespace(
         brokers={
             broker: SimpleNamespace(disk=disk_with(content)) for broker, content in contents.items()
-        }
+        },
+        zookeeper=SimpleNamespace(data=lambda _: None),
     )
     sender = SentBy([] if sent is None else sent.history, **{"acks": -1, **settings})
     readers = [] if read is None else [ReadBy(read.history, "t")]
