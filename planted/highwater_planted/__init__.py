@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from highwater_planted import (
     commands,
     commitment,
+    compaction,
     configs,
     controllers,
     folders,
@@ -39,6 +40,7 @@ PLANTED: dict[str, PlantedBug] = {
         *configs.BUGS,
         *transitions.BUGS,
         *folders.BUGS,
+        *compaction.BUGS,
     )
 }
 

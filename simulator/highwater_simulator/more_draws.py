@@ -276,6 +276,28 @@ def _expanded_topics(plan: Plan, draw: Draw, given: Given) -> Plan:
     return _with_steps(plan, steps)
 
 
+def _compacted(plan: Plan, draw: Draw, given: Given) -> Plan:
+    """The first topic is compacted again and again; its records have a few keys."""
+    if not draw.chance(0.08):
+        return plan
+    topic, *others = plan.workload.topics
+    keys = draw.of((2, 4, 12))
+    producers = tuple(
+        replace(each, keys=keys) if each.topic == topic.name else each
+        for each in plan.workload.producers
+    )
+    plan = _with_topics(plan, replace(topic, is_compacted=True), *others)
+    plan = replace(plan, workload=replace(plan.workload, producers=producers))
+    settings = {
+        "segment_bytes": draw.of((300, 700)),
+        "min_cleanable_dirty_ratio": 0,
+        "log_cleaner_backoff_ms": draw.of((60, 300)),
+        "log_cleaner_keys_max": draw.of((2, 500_000)),
+        "log_flush_interval_ms": draw.of((90, 500)),
+    }
+    return _with_settings(plan, settings)
+
+
 _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "file answers": _file_answers,
     "many in sync": _many_in_sync,
@@ -292,6 +314,7 @@ _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "several fetchers": _several_fetchers,
     "failed folders": _failed_folders,
     "expanded topics": _expanded_topics,
+    "compacted": _compacted,
 }
 """The functions by the names of their random streams."""
 

@@ -122,10 +122,9 @@ class PartitionOracle:
         if not is_sound(data, batch._replace(position=0)):
             return (batch,)
         wrong = self._records.what_is_wrong(batch, data)
-        if wrong is None:
-            return originals
-        report("I19", wrong[1], wrong[0])
-        return (batch,)
+        if wrong is not None:
+            report("I19", wrong[1], wrong[0])
+        return originals
 
     # ------------------------------------------------------------ replicas
 

@@ -70,6 +70,7 @@ from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 from highwater_wire.kafka.record_batch import build_batch, split_batches
 from tests.support.open_logs import open_log
 
+from .compaction_probes import COMPACTION
 from .folder_probes import FOLDERS
 from .job_probes import JOBS
 from .later_probes import LATER
@@ -644,6 +645,7 @@ EXPECTED: dict[str, tuple[Probe, object, object]] = {
     **LATER,
     **JOBS,
     **FOLDERS,
+    **COMPACTION,
 }
 
 
