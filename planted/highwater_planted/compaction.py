@@ -53,7 +53,7 @@ BUGS = (
         name="compaction_above_high_watermark",
         summary="compaction lets records that are not committed succeed those that are",
         source="own; KAFKA-2235",
-        breaks=("I19", "I3", "I1"),
+        breaks=("I19", "I11", "I3", "I1"),
         shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
         replacements=(Replacement(log_cleaner, "dirty_part", _dirty_up_to_the_end),),
     ),

@@ -84,11 +84,17 @@ class ReplicaShadow:
         for batch in parse_batches(content, self._parsed.get(path, 0)):
             if not self.chain.batches:
                 self._begin_at(batch.base_offset, self.chain)
-            for original in self._stands_for(batch, _bytes_of(batch, content)):
+            for original in self._originals(batch, content):
                 chain = self.chain.append(original)
                 self._places.append(_Place(path, batch))
                 added(original, chain)
             self._parsed[path] = batch.position + batch.size_bytes
+
+    def _originals(self, batch: Batch, content: bytearray) -> Sequence[Batch]:
+        """Return what a batch stands for; one that is out of its place stands for itself."""
+        if batch.base_offset != self.end_offset:
+            return (batch,)
+        return self._stands_for(batch, _bytes_of(batch, content))
 
     def _begin_at(self, offset: int, before: Chain) -> None:
         """Begin the log at the offset. before: its chain until now."""
