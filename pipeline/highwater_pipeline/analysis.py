@@ -17,7 +17,15 @@ from highwater_pipeline.at_once import queries_at_once
 from highwater_pipeline.checks.findings import in_order, text
 from highwater_pipeline.checks.idle import read_idleness
 from highwater_pipeline.checks.registry import CHECKS
-from highwater_pipeline.judging import SHOWN_MAX, Judgement, judge, verdicts
+from highwater_pipeline.checks.unproven import unproven
+from highwater_pipeline.judging import (
+    SHOWN_MAX,
+    Judgement,
+    by_reason,
+    excused_in,
+    judge,
+    verdicts,
+)
 from highwater_pipeline.metrics.alerts import alerts
 from highwater_pipeline.metrics.confidence import medians
 from highwater_pipeline.metrics.failovers import SPLITS, failovers
@@ -70,12 +78,14 @@ class Analysis:
 
 def analyse(tables: Tables) -> Analysis:
     """Run every check and metric over all runs of the tables."""
+    excused = excused_in(tables)
     with queries_at_once() as pool:
-        judging = [pool.submit(judge, check, tables) for check in CHECKS.values()]
+        judging = [pool.submit(judge, check, tables, excused) for check in CHECKS.values()]
+        little = pool.submit(unproven, tables)
         idleness = pool.submit(read_idleness, tables)
         changed = pool.submit(_failovers, tables)
         runs = pool.submit(_all, tables[RUNS], RUNS.sort_key)
-        quarantined = pool.submit(_all, _by_reason(tables), ["run_id", "reason"])
+        quarantined = pool.submit(_all, by_reason(tables), ["run_id", "reason"])
         quarantine = pool.submit(_sample, tables[QUARANTINE], QUARANTINE.sort_key)
         paused = pool.submit(_sample, outages(tables), ["run_id", "topic", "partition", "from_ns"])
         sent = pool.submit(_all, latencies(tables), ["run_id"])
@@ -88,7 +98,13 @@ def analyse(tables: Tables) -> Analysis:
     changes, median_rows = changed.result()
     return Analysis(
         runs=Sample(runs.result()[:SHOWN_MAX], len(runs.result())),
-        verdicts=verdicts(runs.result(), judgements, quarantined.result(), idleness.result()),
+        verdicts=verdicts(
+            runs.result(),
+            judgements,
+            quarantined.result(),
+            idleness.result(),
+            little.result(),
+        ),
         examined=_examined(judgements),
         findings=_findings(judgements),
         quarantine=quarantine.result(),
@@ -143,10 +159,6 @@ def _failovers(tables: Tables) -> tuple[Sample, tuple[Row, ...]]:
         )
     finally:
         changes.unpersist()
-
-
-def _by_reason(tables: Tables) -> DataFrame:
-    return tables[QUARANTINE].groupBy("run_id", "reason").count()
 
 
 def _all(frame: DataFrame, order: Sequence[str]) -> tuple[Row, ...]:

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from highwater_checker.idle import may_be_idle
+from highwater_checker.judging import ABOUT_RECORDS
+from highwater_checker.run_folder import names
 from highwater_checker.verdict import Outcome
 from highwater_pipeline.checks import completeness
+from highwater_pipeline.checks.evidence import PARTITION
 from highwater_pipeline.checks.findings import Check, CheckFrames, in_order, in_words
 from highwater_pipeline.checks.idle import Idleness
+from highwater_pipeline.ingest.inventory import NOT_FINISHED, UNEXPECTED
 from highwater_pipeline.ingest.lines import TORN
-from highwater_pipeline.tables import Row, Tables
+from highwater_pipeline.tables import EXCUSED, QUARANTINE, Row, Tables
 
 REASONS_SHOWN = 3
 SHOWN_MAX = 200
 """Of a check's findings, how many are shown."""
 LEAVE_MAX = 10_000
 """How many leave Spark: so few are counted here, more by a query of their own."""
+_JUDGED_FILES = (names.LOOKS, names.PROBES)
+_JUDGED_FOLDERS = (names.HISTORY, names.TRACE, names.SEGMENTS)
+"""Besides its documents, what the judge reads: of these RUNS tells (unproven)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +46,14 @@ class Judgement:
     shown: tuple[Row, ...]
 
 
-def judge(check: Check, tables: Tables) -> Judgement:
-    """Run the check over all runs: one query, and one more where there is much to find."""
+def judge(check: Check, tables: Tables, excused: DataFrame | None = None) -> Judgement:
+    """Run the check over all runs: one query, and one more where there is much to find.
+
+    excused: rows of EXCUSED, None where there are none; findings that they cover do not count.
+    """
     judged = check.run(tables)
+    if excused is not None:
+        judged = replace(judged, findings=_without_excused(judged.findings, excused))
     rows = [row.asDict() for row in _in_one(judged).collect()]
     examined = {row["run_id"]: row["examined"] for row in rows if row["examined"] is not None}
     shown = [in_words(row) for row in rows if row["examined"] is None]
@@ -53,10 +66,36 @@ def judge(check: Check, tables: Tables) -> Judgement:
     return Judgement(check.name, examined, found, tuple(shown[:SHOWN_MAX]))
 
 
+def excused_in(tables: Tables) -> DataFrame | None:
+    """Return the rows of EXCUSED, None where there are none."""
+    rows = tables[EXCUSED]
+    return None if rows.isEmpty() else rows
+
+
+def _without_excused(findings: DataFrame, excused: DataFrame) -> DataFrame:
+    """Return the findings without what disks alone lost, as highwater_checker.judging does."""
+    loss = fn.broadcast(excused).alias("loss")
+    same = (fn.col(f"found.{name}") == fn.col(f"loss.{name}") for name in PARTITION)
+    offset = fn.col("found.offset")
+    is_covered = (offset < 0) | (offset >= fn.col("loss.start_offset"))
+    about_records = fn.col("found.invariant").isin(*ABOUT_RECORDS)
+    covers = functools.reduce(Column.__and__, same, is_covered & about_records)
+    return findings.alias("found").join(loss, covers, "left_anti")
+
+
 def _in_one(judged: CheckFrames) -> DataFrame:
     """Return the first findings and what was examined as one frame: what both need is made once."""
     first = judged.findings.orderBy(*judged.findings.columns).limit(LEAVE_MAX + 1)
     return first.unionByName(judged.examined, allowMissingColumns=True)
+
+
+def by_reason(tables: Tables) -> DataFrame:
+    """Return how much is in quarantine: (run_id, reason, is_judged, count), see verdicts."""
+    folders = (fn.col("file").startswith(f"{name}/") for name in _JUDGED_FOLDERS)
+    is_read = functools.reduce(Column.__or__, folders, fn.col("file").isin(*_JUDGED_FILES))
+    is_judged = is_read & ~fn.col("reason").isin(UNEXPECTED, NOT_FINISHED)
+    rows = tables[QUARANTINE].withColumn("is_judged", is_judged)
+    return rows.groupBy("run_id", "reason", "is_judged").count()
 
 
 def verdicts(
@@ -64,40 +103,50 @@ def verdicts(
     judgements: Sequence[Judgement],
     quarantine: Sequence[Row],
     idleness: Idleness,
+    unproven: Mapping[str, Sequence[str]],
 ) -> tuple[Row, ...]:
     """Return one row a run, by run_id.
 
-    runs: rows of RUNS. quarantine: (run_id, reason, count) rows.
+    runs: rows of RUNS. quarantine: (run_id, reason, is_judged, count) rows; is_judged: whether the
+    judge reads such files. unproven: by the run, why it proves little, besides RUNS' own reasons.
 
     Columns:
         run_id
         outcome: the judge's where it judged the run, else by_tables.
-        by_tables: by the rules of highwater_checker.verdict. Fail with any finding; else unknown
-            with a check that examined nothing and is not excused (highwater_checker.idle), with a
-            line in quarantine other than a torn last one, or with a gap in a trace; else pass.
+        by_tables: by the rules of highwater_checker.verdict. Fail with any finding, also of what
+            was checked while the run went on; else unknown with a check that examined nothing and
+            is not excused (highwater_checker.idle), with a line in quarantine of a file that the
+            judge reads, other than a torn last one, with a gap in a trace, or where the run is
+            unproven; else pass.
         findings, vacuous_checks, quarantined: counts, by the tables.
         recorded: the outcome in the run's own verdict.json, "" without one.
-        reasons: the judge's.
+        reasons: the judge's, else why by_tables is not pass, without its findings.
     """
     quarantined: Counter[str] = Counter()
     lost: Counter[str] = Counter()
     for row in quarantine:
         quarantined[row["run_id"]] += row["count"]
-        lost[row["run_id"]] += 0 if row["reason"].startswith(TORN) else row["count"]
+        is_lost = row["is_judged"] and not row["reason"].startswith(TORN)
+        lost[row["run_id"]] += row["count"] if is_lost else 0
     found: list[Row] = []
     for run in sorted(runs, key=lambda row: row["run_id"]):
         run_id = run["run_id"]
         findings = sum(each.found.get(run_id, 0) for each in judgements if each.check != _WHOLE)
         gaps = sum(each.found.get(run_id, 0) for each in judgements if each.check == _WHOLE)
-        reasons = idleness.reasons(run)
+        holding = idleness.reasons(run)
         vacuous = sum(
-            each.examined.get(run_id) == 0 and not may_be_idle(each.check, reasons)
+            each.examined.get(run_id) == 0 and not may_be_idle(each.check, holding)
             for each in judgements
         )
+        findings += len(run["watched"] or ())
+        vacuous += run["watched_examined"] == 0
+        why = (*(run["unproven"] or ()), *unproven.get(run_id, ()))
         if findings:
             by_tables = Outcome.FAIL
         else:
-            by_tables = Outcome.UNKNOWN if vacuous or gaps or lost[run_id] else Outcome.PASS
+            is_unknown = vacuous or gaps or lost[run_id] or why
+            by_tables = Outcome.UNKNOWN if is_unknown else Outcome.PASS
+        reasons = why if run["judged"] is None else run["reasons"] or ()
         found.append(
             {
                 "run_id": run_id,
@@ -107,7 +156,7 @@ def verdicts(
                 "vacuous_checks": vacuous,
                 "quarantined": quarantined[run_id],
                 "recorded": run["outcome"] or "",
-                "reasons": "; ".join((run["reasons"] or ())[:REASONS_SHOWN]),
+                "reasons": "; ".join(reasons[:REASONS_SHOWN]),
             }
         )
     return tuple(found)

@@ -78,6 +78,15 @@ RUNS = Table(
         "topics": _STRINGS,
         "to_the_end": _BOOLEAN,
         "saw_the_end": _BOOLEAN,  # whether somebody looked at the end, when all was healed
+        # Of promises.json: with fewer acknowledged records little is proven; null without it.
+        "least_acknowledged": _LONG,
+        # By the small files, and by which histories and logs there are: why a run without findings
+        # is unknown.
+        "unproven": _STRINGS,
+        # Of watched.json, null without it: how much was checked while the run went on, and the
+        # findings in words.
+        "watched_examined": _LONG,
+        "watched": _STRINGS,
     },
     ("run_id",),
 )
@@ -107,6 +116,9 @@ OPERATIONS = Table(
         # and whether that life had ended by the end of the run, or is not known.
         "life": _STRING,
         "is_over": _BOOLEAN,
+        # Of an outcome whose send had not begun by its line, or had its outcome; else null. Checks
+        # leave it out, as the checker does, and its run is unproven.
+        "is_unmatched": _BOOLEAN,
     },
     ("run_id", "process", "line"),
 )
@@ -255,6 +267,18 @@ RECORDS = Table(
 )
 """One row a record in one replica's log after the run."""
 
+EXCUSED = Table(
+    "excused",
+    {
+        "run_id": _STRING,
+        "topic": _STRING,
+        "partition": _INT,
+        "start_offset": _LONG,
+    },
+    ("run_id", "topic", "partition", "start_offset"),
+)
+"""One row a partition that lost committed records by its disks alone, from that offset on."""
+
 QUARANTINE = Table(
     "quarantine",
     {
@@ -278,6 +302,7 @@ TABLES = (
     FAULTS,
     REPLICAS,
     RECORDS,
+    EXCUSED,
     QUARANTINE,
 )
 

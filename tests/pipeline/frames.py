@@ -177,6 +177,7 @@ def _run(run: Run) -> Iterator[Row]:
 def _operations(run: Run) -> Iterator[Row]:
     deleted, lives = deleted_topics(run.events), run.lives()
     for process, events in run.histories().items():
+        unmatched = list(sends_of(events).unmatched)
         lived = {each.operation_id: _life(lives, each) for each in sends_of(events).acknowledged}
         for line, event in enumerate(events):
             yield {
@@ -186,6 +187,7 @@ def _operations(run: Run) -> Iterator[Row]:
                 "type": event.type.value,
                 "acks": run.acks.get(client_of(process)),
                 "max_in_flight": run.max_in_flight.get(client_of(process)),
+                "is_unmatched": True if event in unmatched else None,
                 **(_life_columns(event, lived) if event.topic in deleted else {}),
             }
 

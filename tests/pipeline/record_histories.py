@@ -110,7 +110,7 @@ def with_history(*events: HistoryEvent) -> Run:
 OVERTAKEN = with_history(*send("p0", 0, "e", 4, at_ns=(0, 9)), *send("p0", 1, "b", 1, at_ns=(1, 8)))
 
 ORPHAN = replace(with_history(send("p0", 0, "x", 0)[1]), run_id="orphan")
-"""An acknowledgement alone: the line of its beginning was not taken in. The checker refuses it."""
+"""An acknowledgement alone: the line of its send was not taken in. Its run is unproven."""
 
 Found = dict[str, list[tuple[str, int, int]]]
 """By check: (invariant, offset, broker) of each finding, sorted."""

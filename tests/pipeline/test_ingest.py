@@ -58,6 +58,7 @@ from tests.pipeline.run_folders import (
     unseen_end,
     weak_producer,
 )
+from tests.support.batches import without_records
 from tests.support.made_again import FIRST, OLD, SECOND, write_made_again
 
 Row = dict[str, Any]
@@ -100,6 +101,13 @@ def strangers(folder: Folder) -> None:
 
 def damaged(folder: Folder) -> None:
     folder.change(f"segments/broker-1/t-0/{LOG}", flip_a_byte)
+
+
+def undecodable(folder: Folder) -> None:
+    """The second batch of one replica has a right CRC and no records."""
+    first, second = SEGMENT
+    content = first.data + without_records(second.data)
+    folder.write(f"segments/broker-1/t-0/{LOG}", content)
 
 
 def empty_logs(folder: Folder) -> None:
@@ -148,6 +156,7 @@ BROKEN: tuple[Callable[[Folder], None], ...] = (
     wrong_lines,
     strangers,
     damaged,
+    undecodable,
     empty_logs,
     not_copied,
     in_sync_alone,
@@ -282,6 +291,14 @@ def test_a_run_says_what_it_was_and_what_the_judge_says(ingested: Ingested) -> N
             "topics": None,
             "to_the_end": None,
             "saw_the_end": True,
+            "least_acknowledged": None,
+            "unproven": [
+                "promises.json is missing",
+                "requirements.json is missing",
+                "final_look.json is missing",
+            ],
+            "watched_examined": None,
+            "watched": None,
         }
     ]
 
@@ -363,6 +380,16 @@ def test_a_damaged_log_has_no_records_and_says_why(ingested: Ingested) -> None:
     assert {row["broker"] for row in ingested.of(damaged, RECORDS)} == {0}
 
 
+def test_a_log_with_a_batch_without_records_is_in_quarantine_and_counts_for_nothing(
+    ingested: Ingested,
+) -> None:
+    """Found: it ended the ingestion of all runs."""
+    assert [row["broker"] for row in ingested.of(undecodable, REPLICAS)] == [0]
+    (row,) = ingested.of(undecodable, QUARANTINE)
+    assert (row["file"], row["line"], row["text"]) == ("segments/broker-1/t-0", -1, None)
+    assert row["reason"].startswith("unreadable: batch at 2: ")
+
+
 def test_values_are_text_bytes_that_are_none_are_replaced(ingested: Ingested) -> None:
     values = [row["value"] for row in ingested.of("clean", RECORDS) if row["broker"] == 0]
     assert values == ["a", None, "\ufffd", "d"]
@@ -416,6 +443,7 @@ def test_a_run_with_nothing_but_a_folder_is_a_row_of_runs(ingested: Ingested) ->
         "judged",
         "reasons",
         "saw_the_end",
+        "unproven",
     }
     assert run["outcome"] == ""
     assert run["saw_the_end"] is False
@@ -452,12 +480,13 @@ def test_the_report_tells_of_every_folder(ingested: Ingested) -> None:
         "not finished": 1,
         "unexpected": 4,
         "not copied": 1,
+        "unreadable": 1,
     }
     first, second, *refused = str(report).splitlines()
     count = len(BROKEN) + 2
     assert first.startswith(f"{count} ingested, 3 refused; rows: {count} runs, ")
     assert second == (
-        "quarantined: 2 not JSON, 1 not copied, 1 not finished, 1 torn, 4 unexpected, 5 wrong"
+        "quarantined: 2 not JSON, 1 not copied, 1 not finished, 1 torn, 4 unexpected, 1 unreadable, 5 wrong"
     )
     assert refused[0].startswith("refused shrunk: it is no run")
 

@@ -41,7 +41,10 @@ FOLLOWERS = CHECKS["truncations"].name
 def test_a_run_is_judged_by_what_was_found_and_by_what_was_looked_at(
     outcome: str, examined: dict[str, int], found: int, reasons: list[str], factor: int | None
 ) -> None:
-    promised = {"replication_factor": factor, "only_in_sync": False, "consumers": []}
+    promised = {
+        "replication_factor": factor, "only_in_sync": False, "consumers": [], "unproven": [],
+        "watched": None, "watched_examined": None,
+    }  # fmt: skip
     runs: list[Row] = [
         {**promised, "run_id": "r", "outcome": None, "judged": None, "reasons": None},
         {
@@ -56,8 +59,10 @@ def test_a_run_is_judged_by_what_was_found_and_by_what_was_looked_at(
         Judgement(check, {"r": count, "another": 1}, {"r": found} if found else {}, ())
         for check, count in examined.items()
     ]
-    quarantine: list[Row] = [{"run_id": "r", "reason": reason, "count": 2} for reason in reasons]
-    another, row = verdicts(runs, judgements, quarantine, Idleness())
+    quarantine: list[Row] = [
+        {"run_id": "r", "reason": reason, "is_judged": True, "count": 2} for reason in reasons
+    ]
+    another, row = verdicts(runs, judgements, quarantine, Idleness(), {})
     assert row == {
         "run_id": "r", "outcome": outcome, "by_tables": outcome, "findings": found * len(examined),
         "vacuous_checks": sum(

@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,9 +18,8 @@ from highwater.run_folder import RunFolder
 from highwater.runs.plans.in_simulator import run_in_simulator
 from highwater_chaos.plan import decode_plan
 from highwater_checker.idle import LONG_NS, hidden_for_long
-from highwater_checker.looks import Look, encode_look
+from highwater_checker.looks import Look
 from highwater_checker.probes import NO_ANSWER, Probe, encode_probe
-from highwater_checker.run_folder.documents import FINAL_LOOK, PROMISES, Promises
 from highwater_core.ids import NodeId, Offset
 from highwater_pipeline.analysis import Analysis, analyse
 from highwater_pipeline.checks import acknowledged_records
@@ -31,16 +29,16 @@ from highwater_pipeline.tables import read_tables
 from highwater_wire.kafka.record_batch import build_batch
 from tests.pipeline.duck import query
 from tests.pipeline.frames import Run, arrow_tables
+from tests.pipeline.tampered import BROKERS, TAMPERED, looked, promise, promises
 from tests.support.evidence_makers import look, replica
 from tests.support.made_again import write_made_again
-from tests.support.run_on_disk import broker, segment, write, write_run
+from tests.support.run_on_disk import segment, write, write_run
 
 PLAN = project_root() / "tests" / "scenarios" / "leader_killed.json"
 SIMULATED = ("simulated", "unwatched", "large")
 LOST = "lost-record"
 MANY = 5
 """Checks that have nothing to examine in an empty run."""
-BROKERS = {node: broker(node) for node in (0, 1)}
 
 
 def sound(folder: Path) -> None:
@@ -126,21 +124,6 @@ RUNS: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-def promises(folder: Path) -> Promises:
-    found = PROMISES.read(folder)
-    assert found is not None
-    return found
-
-
-def promise(folder: Path, **changed: Any) -> None:
-    write(folder / PROMISES.name, PROMISES.encode(replace(promises(folder), **changed)))
-
-
-def looked(folder: Path, *looks: Look) -> None:
-    write(folder / "snapshots.jsonl", b"".join(encode_look(each) + b"\n" for each in looks))
-    write(folder / FINAL_LOOK.name, FINAL_LOOK.encode(looks[-1]))
-
-
 @pytest.fixture(scope="module")
 def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
     """Give one analysis of all runs here: to plan its queries takes longer than to run them."""
@@ -149,6 +132,10 @@ def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Anal
     for name, (change, _) in RUNS.items():
         folders.append(write_run(root / name))
         change(folders[-1])
+    for name, (tamper, _) in TAMPERED.items():
+        folders.append(write_run(root / name))
+        sound(folders[-1])
+        tamper(folders[-1])
     folders.append(root / "empty")
     write(folders[-1] / "topology.json", b"{}")
     simulated, unwatched, large = simulated_runs(root)
@@ -173,7 +160,8 @@ def simulated_runs(root: Path) -> tuple[Path, Path, Path]:
 
 def test_the_judge_and_the_tables_say_the_same_of_runs_with_idle_checks(found: Analysis) -> None:
     judged = {row["run_id"]: (row["judged"], row["reasons"]) for row in found.runs.rows}
-    by_tables = {row["run_id"]: row for row in found.verdicts if row["run_id"] not in SIMULATED}
+    others = {*SIMULATED, *TAMPERED}
+    by_tables = {row["run_id"]: row for row in found.verdicts if row["run_id"] not in others}
     expected = {name: outcome for name, (_, outcome) in RUNS.items()} | {"empty": "unknown"}
     for name, outcome in expected.items():
         said = judged[name], by_tables[name]
@@ -182,7 +170,18 @@ def test_the_judge_and_the_tables_say_the_same_of_runs_with_idle_checks(found: A
         name for name, outcome in expected.items() if outcome == "unknown"
     }
     assert by_tables["empty"]["vacuous_checks"] > MANY
-    assert {row["run_id"] for row in found.findings.rows} == {LOST}
+    assert {row["run_id"] for row in found.findings.rows} - {*TAMPERED} == {LOST}
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_the_judge_and_the_tables_say_the_same_of_runs_that_were_tampered_with(
+    name: str, found: Analysis
+) -> None:
+    judged = next(row for row in found.runs.rows if row["run_id"] == name)
+    by_tables = next(row for row in found.verdicts if row["run_id"] == name)
+    expected = TAMPERED[name][1]
+    said = judged["reasons"], by_tables
+    assert (judged["judged"], by_tables["by_tables"]) == (expected, expected), said
 
 
 def test_a_verdict_is_the_judges_and_of_large_runs_the_tables(found: Analysis) -> None:
@@ -193,8 +192,8 @@ def test_a_verdict_is_the_judges_and_of_large_runs_the_tables(found: Analysis) -
     }
     assert told == {
         "simulated": ("pass", "pass", "", 0),
-        "unwatched": ("unknown", "pass", "segments decode: watched.json is missing", 0),
-        "large": ("pass", "pass", "", 0),
+        "unwatched": ("unknown", "unknown", "segments decode: watched.json is missing", 0),
+        "large": ("unknown", "unknown", "watched.json is missing", 0),
     }
     acknowledged = [
         (row["examined"], row["found"])

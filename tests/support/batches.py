@@ -13,6 +13,8 @@ from highwater_wire.kafka.record_batch import CRC_START
 CRC_POSITION = 17
 """After base offset, length, leader epoch and magic."""
 
+RECORDS_START = 61
+
 optional_bytes = st.none() | st.binary(max_size=300)
 records = st.lists(
     st.tuples(optional_bytes, optional_bytes, st.integers(0, 1 << 42)), min_size=1, max_size=20
@@ -62,3 +64,11 @@ def varint(value: int) -> bytes:
         out.append(unsigned & 0x7F | 0x80)
         unsigned >>= 7
     return bytes((*out, unsigned))
+
+
+def without_records(batch: bytes) -> bytes:
+    """Return the batch with bytes that are no records in place of its own, and with a right CRC."""
+    data = bytearray(batch)
+    data[RECORDS_START:] = b"\xff" * (len(data) - RECORDS_START)
+    struct.pack_into(">I", data, CRC_POSITION, crc32c(data[CRC_START:]))
+    return bytes(data)

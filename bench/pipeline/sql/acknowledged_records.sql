@@ -3,7 +3,7 @@ CREATE VIEW acknowledged AS
 SELECT *, process || '''s send ' || operation_id AS operation
 FROM operations
 WHERE "function" = 'send' AND "type" = 'ok' AND (acks = -1 OR acks IS NULL)
-  AND NOT ifnull(is_over, false);
+  AND NOT ifnull(is_over, false) AND is_unmatched IS NULL;
 
 CREATE VIEW owed AS
 SELECT a.run_id, a.topic, a."partition", a."offset", r.broker, a.operation, a."value"

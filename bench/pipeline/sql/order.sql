@@ -5,7 +5,7 @@ FROM operations o
 LEFT JOIN operations b ON b.run_id = o.run_id AND b.process = o.process
   AND b.operation_id = o.operation_id AND b."function" = 'send' AND b."type" = 'invoke'
 WHERE o."function" = 'send' AND o."type" = 'ok' AND (o.acks = -1 OR o.acks IS NULL)
-  AND ifnull(o.life, '') <> '?';
+  AND ifnull(o.life, '') <> '?' AND o.is_unmatched IS NULL;
 
 CREATE VIEW findings AS
 SELECT run_id, 'realtime-send' AS invariant, topic, "partition", "offset", -1, operation

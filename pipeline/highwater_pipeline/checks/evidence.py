@@ -22,12 +22,13 @@ ACKS_ALL = -1
 def operations_of(tables: Tables, function: str) -> DataFrame:
     """Return the rows of OPERATIONS of one function, with file, and operation as findings name it.
 
-    (file, line) is the order in which the checker reads a run's histories. life and is_over are ""
-    and false where OPERATIONS has null: the topic was never deleted.
+    Outcomes without a send of their own are left out. (file, line) is the order in which the
+    checker reads a run's histories. life and is_over are "" and false where OPERATIONS has null:
+    the topic was never deleted.
     """
     return (
         tables[OPERATIONS]
-        .where(fn.col("function") == function)
+        .where((fn.col("function") == function) & fn.col("is_unmatched").isNull())
         .fillna({"life": ONLY_LIFE, "is_over": False})
         .withColumn("file", fn.concat("process", fn.lit(".jsonl")))
         .withColumn("operation", operation_text())

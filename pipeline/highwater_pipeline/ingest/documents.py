@@ -6,27 +6,35 @@ field of a wrong type, tells nothing and goes to quarantine as a whole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
 
 from highwater_chaos.plan import BadPlan, Plan, PlanTopology, decode_plan
+from highwater_checker.finding import CheckResult
 from highwater_checker.history import client_of
 from highwater_checker.judging import judge_run
+from highwater_checker.requirements import histories_are_whole, replicas_were_read
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
     BUILD,
     CLOCK,
+    EXCUSED,
     FINAL_LOOK,
     PLAN,
     PROMISES,
+    REQUIREMENTS,
     TOPOLOGY,
     VERDICT,
+    WATCHED,
     BadDocument,
     Document,
     Promises,
     RunBuild,
     RunTopology,
 )
+from highwater_checker.run_folder.replica_logs import asked_replicas, not_read
+from highwater_checker.run_folder.small_files import SmallFiles, read_small_files
+from highwater_checker.verdict import judge
 from highwater_pipeline.ingest.inventory import Inventory
 from highwater_pipeline.ingest.lines import Wrong
 from highwater_pipeline.tables import DATA_VERSION
@@ -36,6 +44,8 @@ Row = dict[str, object]
 JUDGED_MAX_BYTES = 64 * 1024 * 1024
 """The judge reads a run into memory: of larger ones the tables' checks alone say something."""
 REASONS_MAX = 20
+_JUDGED: tuple[Document[Any], ...] = (PROMISES, REQUIREMENTS, FINAL_LOOK, WATCHED, EXCUSED)
+"""What the judge reads whole; why a run is unproven by these is in RUNS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +60,14 @@ class Settings:
 class Documents:
     """row: of RUNS. producers: by client (p0, p1, ...). wrong: (file, why) of unread ones.
 
-    start_wall_ns: when the run began, None where that is not told.
+    start_wall_ns: when the run began, None where that is not told. excused: rows of EXCUSED.
     """
 
     row: Row
     producers: dict[str, Settings]
     wrong: tuple[tuple[str, Wrong], ...]
     start_wall_ns: int | None
+    excused: tuple[Row, ...]
 
     def settings_of(self, process: str) -> Settings:
         """Return the settings of the client of which the process is an incarnation."""
@@ -71,8 +82,10 @@ def read_documents(inventory: Inventory) -> Documents:
     build = _read(inventory, BUILD, wrong)
     clock = _read(inventory, CLOCK, wrong)
     verdict = _read(inventory, VERDICT, wrong)
-    promises = _read(inventory, PROMISES, wrong)
-    final_look = _read(inventory, FINAL_LOOK, wrong)
+    for document in _JUDGED:
+        _read(inventory, document, wrong)
+    files = read_small_files(inventory.folder)
+    promises, final_look = files.promises, files.final_look
     start_wall_ns = None if clock is None else clock.start_wall_ns
     row: Row = {
         "run_id": inventory.run_id,
@@ -84,9 +97,38 @@ def read_documents(inventory: Inventory) -> Documents:
         "start_wall_ns": start_wall_ns,
         **_of_promises(promises),
         "saw_the_end": final_look is not None or _looks_stand_for_it(inventory, promises),
+        "unproven": _unproven(inventory, files),
+        **_of_watched(files.watched),
         **_judged(inventory),
     }
-    return Documents(row, _producers(promises), tuple(wrong), start_wall_ns)
+    excused = tuple({"run_id": inventory.run_id, **asdict(each)} for each in files.excused)
+    return Documents(row, _producers(promises), tuple(wrong), start_wall_ns, excused)
+
+
+def _unproven(inventory: Inventory, files: SmallFiles) -> list[str]:
+    """Return what the judge calls unread or unmet by what is looked at here."""
+    promises = files.promises or Promises()
+    required = [*files.requirements]
+    if files.final_look is not None:
+        copied = {(each.topic, each.partition, each.broker) for each in inventory.replicas}
+        asked = asked_replicas(files.final_look, files.promises)
+        missing = [
+            name
+            for at, each in asked.items()
+            for name in not_read(
+                at, each, [b for b in each.hosted if (at.topic, at.partition, b) in copied]
+            )
+        ]
+        required.append(replicas_were_read(promises, asked, missing))
+    required += histories_are_whole(promises, files.processes, files.torn_while_alive)
+    return [*files.unread, *judge((), required).without_findings]
+
+
+def _of_watched(watched: CheckResult | None) -> Row:
+    if watched is None:
+        return {}
+    findings = [str(each) for each in watched.findings]
+    return {"watched_examined": watched.examined, "watched": findings}
 
 
 def _judged(inventory: Inventory) -> Row:
@@ -160,6 +202,7 @@ def _of_promises(promises: Promises | None) -> Row:
         "consumers": [each.client for each in promises.consumers],
         "topics": [topic.name for topic in promises.topics],
         "to_the_end": promises.to_the_end,
+        "least_acknowledged": promises.least_acknowledged,
     }
 
 

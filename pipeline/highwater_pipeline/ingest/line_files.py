@@ -18,7 +18,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from highwater_checker.history import HistoryEvent
+from highwater_checker.history import HistoryEvent, OperationType
 from highwater_checker.probes import Probe
 from highwater_core.events import TraceEvent
 from highwater_core.messages import NodeSnapshot
@@ -82,14 +82,15 @@ class _Intent(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of file: its lines' decoder, and what rows of a table a line is.
+    """A kind of file: its lines' decoder, and what tells what rows of a table a line is.
 
-    rows_of may raise WrongLine.
+    reader: called for each file; what it returns is called for the file's lines, in their order,
+    and may raise WrongLine.
     """
 
     table: Table
     decoder: msgspec.json.Decoder[Any]
-    rows_of: Callable[[LineFile, Decoded], Sequence[Row]]
+    reader: Callable[[LineFile], Callable[[Decoded], Sequence[Row]]]
 
 
 SEEN = Table(REPLICA_LOOKS.name, {**REPLICA_LOOKS.columns, **LOOKS.columns}, REPLICA_LOOKS.sort_key)
@@ -120,12 +121,13 @@ def decoded_files(
 def rows_of_file(file: LineFile, table: Table) -> Iterator[Row]:
     """Yield a file's rows, wrong lines among them; reads it as they are asked for."""
     of_kind = FORMATS[table.name]
+    rows_of = of_kind.reader(file)
     for found in decode_lines(read_lines(Path(file.folder, file.file)), of_kind.decoder):
         if isinstance(found, Wrong):
             yield wrong_row(file.run_id, file.file, found)
             continue
         try:
-            rows = of_kind.rows_of(file, found)
+            rows = rows_of(found)
             _check_ranges(rows, of_kind.table)
         except (WrongLine, RecursionError) as error:  # a detail may be too deep to write again
             yield wrong_row(file.run_id, file.file, found.line.wrong(f"wrong: {error}"))
@@ -168,12 +170,38 @@ def _fields(value: Any) -> Row:
     return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
-def _operations(file: LineFile, at: Decoded) -> Sequence[Row]:
-    process = PurePosixPath(file.file).stem
-    if at.value.process != process:
-        raise WrongLine(f"process {at.value.process!r} in the history of {process!r}")
-    settings = {"acks": file.acks, "max_in_flight": file.max_in_flight}
-    return [{"run_id": file.run_id, "line": at.line.number, **_fields(at.value), **settings}]
+class _Operations:
+    """Reads a history: which sends have begun and have no outcome yet, it remembers."""
+
+    def __init__(self, file: LineFile) -> None:
+        self._file = file
+        self._process = PurePosixPath(file.file).stem
+        self._open: set[int] = set()
+
+    def __call__(self, at: Decoded) -> Sequence[Row]:
+        event: HistoryEvent = at.value
+        if event.process != self._process:
+            raise WrongLine(f"process {event.process!r} in the history of {self._process!r}")
+        row = {
+            "run_id": self._file.run_id,
+            "line": at.line.number,
+            **_fields(event),
+            "acks": self._file.acks,
+            "max_in_flight": self._file.max_in_flight,
+            "is_unmatched": None if self._is_matched(event) else True,
+        }
+        return [row]
+
+    def _is_matched(self, event: HistoryEvent) -> bool:
+        """Return False of an outcome of a send that is not open, as history.sends_of has it."""
+        if event.function != "send":
+            return True
+        if event.type is OperationType.INVOKE:
+            self._open.add(event.operation_id)
+            return True
+        is_open = event.operation_id in self._open
+        self._open.discard(event.operation_id)
+        return is_open
 
 
 def _events(file: LineFile, at: Decoded) -> Sequence[Row]:
@@ -227,14 +255,21 @@ def _faults(file: LineFile, at: Decoded) -> Sequence[Row]:
     ]
 
 
+def _each(
+    rows_of: Callable[[LineFile, Decoded], Sequence[Row]],
+) -> Callable[[LineFile], Callable[[Decoded], Sequence[Row]]]:
+    """Return the reader of files whose lines are read each by itself."""
+    return lambda file: functools.partial(rows_of, file)
+
+
 FORMATS = {
     each.table.name: each
     for each in (
-        Format(OPERATIONS, msgspec.json.Decoder(HistoryEvent), _operations),
-        Format(EVENTS, msgspec.json.Decoder(TraceEvent), _events),
-        Format(SEEN, msgspec.json.Decoder(_Look), _seen),
-        Format(PROBES, msgspec.json.Decoder(Probe), _probes),
-        Format(FAULTS, msgspec.json.Decoder(_Intent), _faults),
+        Format(OPERATIONS, msgspec.json.Decoder(HistoryEvent), _Operations),
+        Format(EVENTS, msgspec.json.Decoder(TraceEvent), _each(_events)),
+        Format(SEEN, msgspec.json.Decoder(_Look), _each(_seen)),
+        Format(PROBES, msgspec.json.Decoder(Probe), _each(_probes)),
+        Format(FAULTS, msgspec.json.Decoder(_Intent), _each(_faults)),
     )
 }
 """By the table's name."""

@@ -8,17 +8,19 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from highwater_checker.segments import Batch, DamagedLog, read_batches
+from highwater_checker.segments import Batch, DamagedLog, UnreadableRecords, read_batches
 from highwater_pipeline.ingest.decoding import Row, decoded
 from highwater_pipeline.ingest.inventory import SEGMENTS, Inventory, ReplicaFolder
 from highwater_pipeline.tables import RECORDS, REPLICAS
 
 REPLICA = ["run_id", "topic", "partition", "broker"]
+UNREAD = "unreadable"
 NOT_COPIED = "not copied: the final look tells of this replica, and its log is not there"
 FOLDER = f"{SEGMENTS}/broker-%d/%s-%d"
 """Where in a run's folder the copy of a replica's log is: of broker, topic and partition."""
@@ -41,6 +43,7 @@ _LOG = StructType(
         StructField("end_offset", LongType()),
         StructField("batches", LongType()),
         StructField("damage", StringType()),
+        StructField("unread", StringType()),
     ]
 )
 _SCHEMA = StructType([*RECORDS.schema.fields, StructField("log", _LOG)])
@@ -49,8 +52,9 @@ _SCHEMA = StructType([*RECORDS.schema.fields, StructField("log", _LOG)])
 def decoded_logs(spark: SparkSession, runs: Sequence[Inventory], tasks: int) -> DataFrame:
     """Return RECORDS' columns and `log`, null in records; one row a replica has log instead.
 
-    log: end_offset (null when it holds nothing), batches, damage. tasks: over how many the
-    replicas are spread at most.
+    log: end_offset (null when it holds nothing), batches, damage, and unread: why not all of it
+    could be read, though nothing says that it is wrong. tasks: over how many the replicas are
+    spread at most.
     """
     folders = [_cells(run, each) for run in runs for each in run.replicas]
     rows = [tuple(cells[name] for name in _FOLDERS.names) for cells in folders]
@@ -101,12 +105,23 @@ def replicas_of(logs: DataFrame, asked: DataFrame) -> DataFrame:
     """
     told = asked.select(*REPLICA, "high_watermark", "log_start_offset")
     return (
-        logs.where("log IS NOT NULL")
+        logs.where("log IS NOT NULL AND log.unread IS NULL")
         .select(*REPLICA, "log.*")
         .join(told, REPLICA, "left")
         .fillna(dict(NOT_KNOWN))
         .withColumn("log_end_offset", fn.coalesce("end_offset", "log_start_offset"))
         .select(*REPLICAS.columns)
+    )
+
+
+def unread_of(logs: DataFrame) -> DataFrame:
+    """Return QUARANTINE's rows of replicas whose logs could not be read to their ends."""
+    return logs.where("log.unread IS NOT NULL").select(
+        "run_id",
+        fn.format_string(FOLDER, "broker", "topic", "partition").alias("file"),
+        fn.lit(-1).cast("long").alias("line"),
+        fn.col("log.unread").alias("reason"),
+        fn.lit(None).cast("string").alias("text"),
     )
 
 
@@ -138,15 +153,19 @@ def _cells(run: Inventory, replica: ReplicaFolder) -> Row:
 
 def _rows(folder: Row) -> Iterator[Row]:
     replica = {name: folder[name] for name in REPLICA}
+    log: dict[str, Any] = {"end_offset": None, "batches": 0, "damage": None, "unread": None}
     try:
         batches = read_batches(Path(folder["folder"]))
+        for batch in batches:
+            yield from _records(replica, batch)
     except DamagedLog as error:
-        yield {**replica, "log": {"end_offset": None, "batches": 0, "damage": str(error)}}
-        return
-    for batch in batches:
-        yield from _records(replica, batch)
-    end_offset = batches[-1].next_offset if batches else None
-    yield {**replica, "log": {"end_offset": end_offset, "batches": len(batches), "damage": None}}
+        log["damage"] = str(error)
+    except (UnreadableRecords, OSError) as error:
+        log["unread"] = f"{UNREAD}: {error}"
+    else:
+        log["end_offset"] = batches[-1].next_offset if batches else None
+        log["batches"] = len(batches)
+    yield {**replica, "log": log}
 
 
 def _records(replica: Row, batch: Batch) -> Iterator[Row]:

@@ -31,6 +31,7 @@ from highwater_pipeline.ingest.replica_logs import (
 from highwater_pipeline.ingest.taking_in import Counts, kind_of, line_files_of, whole_files_of
 from highwater_pipeline.tables import (
     EVENTS,
+    EXCUSED,
     LOOKS,
     OPERATIONS,
     QUARANTINE,
@@ -83,11 +84,13 @@ def _tables(run: Inventory, documents: Documents) -> dict[Table, pa.Table]:
     seen = tables.pop(SEEN)
     is_look = pc.is_null(seen["topic"])
     looks = seen.filter(pc.invert(is_look)).select(list(REPLICA_LOOKS.columns))
-    logs: list[Row] = []
+    told: list[Row] = []
     found = (row for each in run.replicas for row in rows_of_replica(run, each))
-    records = _table(RECORDS, _aside(found, "log", logs))
+    records = _table(RECORDS, _aside(found, "log", told))
+    logs = [log for log in told if log["unread"] is None]
     asked = _asked(looks.filter(looks["is_final"]).to_pylist(), documents.row)
-    quarantine += _not_copied(run.run_id, asked, logs)
+    quarantine += _unread(told)
+    quarantine += _not_copied(run.run_id, asked, told)
     return {
         RUNS: _table(RUNS, [documents.row]),
         **tables,
@@ -95,6 +98,7 @@ def _tables(run: Inventory, documents: Documents) -> dict[Table, pa.Table]:
         REPLICA_LOOKS: looks,
         REPLICAS: _table(REPLICAS, _replicas(asked, logs)),
         RECORDS: records,
+        EXCUSED: _table(EXCUSED, documents.excused),
         QUARANTINE: _table(QUARANTINE, quarantine),
     }
 
@@ -141,6 +145,20 @@ def _replicas(asked: Mapping[_Replica, Row], logs: Iterable[Row]) -> Iterator[Ro
             "log_start_offset": start,
             "log_end_offset": start if end is None else end,
         }
+
+
+def _unread(logs: Iterable[Row]) -> list[Row]:
+    """Return QUARANTINE's rows of logs that could not be read, as replica_logs.unread_of does."""
+    return [
+        {
+            "run_id": log["run_id"],
+            "file": FOLDER % (log["broker"], log["topic"], log["partition"]),
+            "line": -1,
+            "reason": log["unread"],
+        }
+        for log in logs
+        if log["unread"] is not None
+    ]
 
 
 def _not_copied(run_id: str, asked: Mapping[_Replica, Row], logs: Iterable[Row]) -> list[Row]:

@@ -31,10 +31,12 @@ from highwater_pipeline.ingest.replica_logs import (
     not_copied,
     records_of,
     replicas_of,
+    unread_of,
 )
 from highwater_pipeline.ingest.store import write
 from highwater_pipeline.tables import (
     EVENTS,
+    EXCUSED,
     LOOKS,
     OPERATIONS,
     QUARANTINE,
@@ -103,7 +105,12 @@ def _frames(
     wrong = [
         frame.where("wrong IS NOT NULL").select("run_id", "wrong.*") for frame in decoded.values()
     ]
-    quarantine = [_frame(spark, QUARANTINE, strange), *wrong, not_copied(logs, asked)]
+    quarantine = [
+        _frame(spark, QUARANTINE, strange),
+        *wrong,
+        unread_of(logs),
+        not_copied(logs, asked),
+    ]
     return {
         RUNS: found,
         **rows,
@@ -111,6 +118,9 @@ def _frames(
         REPLICA_LOOKS: looks,
         REPLICAS: replicas_of(logs, asked),
         RECORDS: records_of(logs),
+        EXCUSED: _frame(
+            spark, EXCUSED, [row for each in documents.values() for row in each.excused]
+        ),
         QUARANTINE: functools.reduce(DataFrame.unionByName, quarantine),
     }
 

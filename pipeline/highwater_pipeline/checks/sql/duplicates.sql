@@ -20,7 +20,7 @@ WITH chosen AS (
   SELECT run_id, process, operation_id, value, type, tries, line, process || '.jsonl' AS file,
     process || '''s send ' || operation_id AS operation
   FROM {operations}
-  WHERE function = 'send'
+  WHERE function = 'send' AND is_unmatched IS NULL
 ), failed AS (
   SELECT *, row_number() OVER (PARTITION BY run_id, value ORDER BY file DESC, line DESC) AS place
   FROM sends

@@ -8,7 +8,7 @@ WITH told AS (
     coalesce(life, '') AS life, process || '''s ' || function || ' ' || operation_id AS operation
   FROM {operations} o
   WHERE type = 'ok' AND (function = 'poll' OR (function = 'send' AND coalesce(acks, -1) = -1))
-    AND coalesce(life, '') <> '?'
+    AND coalesce(life, '') <> '?' AND is_unmatched IS NULL
 ), examined AS (
   SELECT run_id, topic, partition, life, t.offset,
     min(xxhash64(value)) < max(xxhash64(value)) AS differs

@@ -1,0 +1,115 @@
+"""Why a run proves little, by the tables' rows: what the judge calls unread or unmet.
+
+Why it does by its small files is in RUNS (ingest/documents.py); which lines could not be read is in
+QUARANTINE.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from highwater_core.events import EventKind
+from highwater_pipeline.checks.evidence import (
+    PARTITION,
+    REPLICA,
+    acknowledged_sends,
+    whole_replicas,
+)
+from highwater_pipeline.checks.findings import text
+from highwater_pipeline.checks.traces import deleted_topics, events_of, with_life
+from highwater_pipeline.tables import EVENTS, EXCUSED, LOOKS, OPERATIONS, RUNS, Tables
+
+REASONS_MAX = 3
+"""Of a run, how many reasons leave Spark."""
+START = ["run_id", "node", "incarnation"]
+
+
+def unproven(tables: Tables) -> Mapping[str, tuple[str, ...]]:
+    """Return by the run the first reasons for which it would be unknown without findings."""
+    parts = (
+        _too_few(tables),
+        _unmatched(tables),
+        _untraced(tables),
+        _unexplained_starts(tables),
+        _untold_lives(tables),
+    )
+    rows = functools.reduce(DataFrame.unionByName, parts)
+    first = fn.slice(fn.sort_array(fn.collect_list("reason")), 1, REASONS_MAX)
+    found = rows.groupBy("run_id").agg(first.alias("reasons")).collect()
+    return {row["run_id"]: tuple(row["reasons"]) for row in found}
+
+
+def _because(rows: DataFrame, reason: Column) -> DataFrame:
+    return rows.select("run_id", reason.alias("reason"))
+
+
+def _too_few(tables: Tables) -> DataFrame:
+    """Return the runs that acknowledged fewer records than they promise, or none at all."""
+    counted = acknowledged_sends(tables).groupBy("run_id").agg(fn.count(fn.lit(1)).alias("count"))
+    runs = tables[RUNS].select(
+        "run_id", fn.coalesce("least_acknowledged", fn.lit(1)).alias("least")
+    )
+    few = runs.join(counted, "run_id", "left").fillna(0, ["count"]).where("count < least")
+    return _because(few, text("at least {least} records were acknowledged: {count}"))
+
+
+def _unmatched(tables: Tables) -> DataFrame:
+    """Return how many outcomes of each process have no send of their own."""
+    counted = tables[OPERATIONS].where("is_unmatched").groupBy("run_id", "process").count()
+    what = text("{process}.jsonl: {count} outcomes without a send of their own")
+    return _because(counted, what)
+
+
+def _untraced(tables: Tables) -> DataFrame:
+    """Return the starts of nodes that looks saw and that left no trace."""
+    seen = tables[LOOKS].select("run_id", fn.inline(fn.arrays_zip("answered", "incarnations")))
+    starts = seen.select(
+        "run_id", fn.col("answered").alias("node"), fn.col("incarnations").alias("incarnation")
+    ).distinct()
+    traced = tables[EVENTS].select(*START).distinct()
+    missing = starts.join(traced, START, "left_anti")
+    return _because(missing, text("node {node}, incarnation {incarnation}: no trace"))
+
+
+def _unexplained_starts(tables: Tables) -> DataFrame:
+    """Return the logs that start above all that a broker traced of letting records go.
+
+    Source: highwater_checker.run_folder.evidence.
+    """
+    moved = (
+        with_life(tables, events_of(tables, EventKind.LOG_START_MOVED))
+        .groupBy(*PARTITION, "life")
+        .agg(fn.max("offset").alias("moved"))
+    )
+    latest = (
+        with_life(tables, events_of(tables, EventKind.BECAME_LEADER))
+        .groupBy(*PARTITION)
+        .agg(fn.max_by(fn.struct("life"), "ts_ns").alias("latest"))
+    )
+    excused = tables[EXCUSED].select(*PARTITION)
+    high = (
+        whole_replicas(tables)
+        .where("log_start_offset > 0")
+        .select(*REPLICA, "log_start_offset")
+        .join(fn.broadcast(excused), PARTITION, "left_anti")
+        .join(fn.broadcast(latest), PARTITION, "left")
+        .withColumn("life", fn.when(fn.col("latest").isNull(), "").otherwise(fn.col("latest.life")))
+        .join(fn.broadcast(moved), [*PARTITION, "life"], "left")
+        .where(fn.col("log_start_offset") > fn.coalesce("moved", fn.lit(0)))
+    )
+    what = (
+        "{topic}-{partition} of broker {broker}: it starts at {log_start_offset}, and no trace "
+        "says that retention let go of as much"
+    )
+    return _because(high, text(what))
+
+
+def _untold_lives(tables: Tables) -> DataFrame:
+    """Return the topics that were deleted in runs without a clock."""
+    timeless = tables[RUNS].where("start_wall_ns IS NULL").select("run_id")
+    deleted = deleted_topics(tables[EVENTS]).join(fn.broadcast(timeless), "run_id", "left_semi")
+    return _because(deleted, text("{topic} was deleted, and no clock tells when"))

@@ -1,0 +1,156 @@
+"""Ways to tamper with a sound run's folder, each with the verdict that both must give it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.history import OperationType
+from highwater_checker.looks import Look, encode_look
+from highwater_checker.run_folder.documents import (
+    EXCUSED,
+    FINAL_LOOK,
+    PROMISES,
+    REQUIREMENTS,
+    WATCHED,
+    Excused,
+    PromisedTopic,
+    Promises,
+)
+from highwater_checker.verdict import Requirement
+from highwater_core.ids import NodeId, Offset
+from highwater_wire.kafka.record_batch import build_batch
+from tests.support.batches import without_records
+from tests.support.made_again import write_made_again
+from tests.support.run_on_disk import SENT, broker, history_line, segment, write
+
+BROKERS = {node: broker(node) for node in (0, 1)}
+PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
+
+
+def promises(folder: Path) -> Promises:
+    found = PROMISES.read(folder)
+    assert found is not None
+    return found
+
+
+def promise(folder: Path, **changed: Any) -> None:
+    write(folder / PROMISES.name, PROMISES.encode(replace(promises(folder), **changed)))
+
+
+def looked(folder: Path, *looks: Look) -> None:
+    write(folder / "snapshots.jsonl", b"".join(encode_look(each) + b"\n" for each in looks))
+    write(folder / FINAL_LOOK.name, FINAL_LOOK.encode(looks[-1]))
+
+
+def look_with(**changed: Any) -> Look:
+    """Return a look at both brokers, whose replicas differ so from the sound run's."""
+    nodes = {
+        node: replace(each, replicas=(replace(each.replicas[0], **changed),))
+        for node, each in BROKERS.items()
+    }
+    return Look(99, nodes)
+
+
+def _gone(*names: str) -> Callable[[Path], None]:
+    def tamper(folder: Path) -> None:
+        for name in names:
+            (folder / name).unlink()
+
+    return tamper
+
+
+def _with(name: str, content: bytes) -> Callable[[Path], None]:
+    return lambda folder: write(folder / name, content)
+
+
+def _promising(**changed: Any) -> Callable[[Path], None]:
+    return lambda folder: promise(folder, **changed)
+
+
+def _requiring(name: str, met: bool) -> Callable[[Path], None]:
+    required = (Requirement(name, met, "that was seen"),)
+    return _with(REQUIREMENTS.name, REQUIREMENTS.encode(required))
+
+
+def _watched(examined: int, *findings: Finding) -> Callable[[Path], None]:
+    return _with(WATCHED.name, WATCHED.encode(CheckResult("it was watched", examined, findings)))
+
+
+def _losing(start_offset: int | None) -> Callable[[Path], None]:
+    """Replicas have another record at its offset; disks lost what lies from start_offset on."""
+
+    def tamper(folder: Path) -> None:
+        for node in BROKERS:
+            segment(folder, node).write_bytes(build_batch([(None, b"other", 1_000)], 0, 0))
+        if start_offset is not None:
+            loss = (Excused("t", 0, start_offset),)
+            write(folder / EXCUSED.name, EXCUSED.encode(loss))
+
+    return tamper
+
+
+def _looking(**changed: Any) -> Callable[[Path], None]:
+    return lambda folder: looked(folder, look_with(**changed))
+
+
+def _undecodable(folder: Path) -> None:
+    """The follower's batch has a right CRC, and no records."""
+    batch = build_batch([(None, b"v0", 1_000)], 0, 0)
+    segment(folder, 1).write_bytes(without_records(batch))
+
+
+def _without_a_clock(folder: Path) -> None:
+    write_made_again(folder, with_clock=False)
+    looked(folder, Look(99, BROKERS))
+
+
+STRANGER = Finding("I5", "the simulator saw it", "t", 0)
+OUTCOME = history_line(OperationType.OK)
+OTHER = (PromisedTopic("t", 1, 2), PromisedTopic("u", 1, 1))
+EVERYONE = (NodeId(0), NodeId(1), NodeId(2))
+
+TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
+    "no-promises": (_gone(PROMISES.name), UNKNOWN),
+    "promises-of-a-later-format": (_promising(format_version=99), UNKNOWN),
+    "promises-cut-off": (_with(PROMISES.name, b"{"), UNKNOWN),
+    "no-requirements": (_gone(REQUIREMENTS.name), UNKNOWN),
+    "requirement-met": (_requiring("a step was done", True), PASS),
+    "requirement-not-met": (_requiring("a step was done", False), UNKNOWN),
+    "requirements-cut-off": (_with(REQUIREMENTS.name, b"["), UNKNOWN),
+    "no-final-look": (_gone(FINAL_LOOK.name), UNKNOWN),
+    "watched": (_watched(5), PASS),
+    "watched-and-found": (_watched(5, STRANGER), FAIL),
+    "watched-nothing": (_watched(0), UNKNOWN),
+    "watched-cut-off": (_with(WATCHED.name, b"{"), UNKNOWN),
+    "kept-and-gone": (_promising(kept=("probes.jsonl",)), UNKNOWN),
+    "lost-by-a-disk": (_losing(0), PASS),
+    "lost-below-what-a-disk-lost": (_losing(1), FAIL),
+    "lost-without-an-excuse": (_losing(None), FAIL),
+    "excused-cut-off": (_with(EXCUSED.name, b"["), UNKNOWN),
+    "node-without-a-trace": (_gone("trace/broker-1-1.jsonl"), UNKNOWN),
+    "producer-without-a-history": (_gone("history/p0.jsonl"), UNKNOWN),
+    "start-without-a-history": (_with("history/p0.3.jsonl", b""), UNKNOWN),
+    "history-of-no-process": (_with("history/a.b.c.jsonl", b""), UNKNOWN),
+    "history-cut-off": (_with("history/p0.jsonl", SENT + SENT[:30]), UNKNOWN),
+    "outcome-without-a-send": (
+        _with("history/p0.jsonl", SENT + history_line(OperationType.OK, 7)),
+        UNKNOWN,
+    ),
+    "outcome-twice": (_with("history/p0.jsonl", SENT + OUTCOME), UNKNOWN),
+    "too-few-acknowledged": (_promising(least_acknowledged=2), UNKNOWN),
+    "topic-without-a-leader": (_promising(topics=OTHER), UNKNOWN),
+    "replica-that-nobody-told-of": (_looking(assigned_replicas=EVERYONE), UNKNOWN),
+    "log-that-starts-late": (_looking(log_start_offset=Offset(1)), UNKNOWN),
+    "records-that-do-not-decode": (_undecodable, UNKNOWN),
+    "deleted-without-a-clock": (_without_a_clock, UNKNOWN),
+    "intents-cut-off": (_with("intent.jsonl", b"{]\n{}\n"), PASS),
+    "plan-cut-off": (_with("plan.json", b"{"), PASS),
+    "topology-cut-off": (_with("topology.json", b"{"), PASS),
+    "clock-cut-off": (_with("clock.json", b"{"), PASS),
+    "recorded-verdict-cut-off": (_with("verdict.json", b"{"), PASS),
+    "strange-folder": (_with("segments/broker-0/lost+found/0.log", b"?"), PASS),
+}
