@@ -1,8 +1,8 @@
-"""Jobs that somebody writes into ZooKeeper: /admin/reassign_partitions and
+"""Jobs in ZooKeeper's admin znodes: /admin/reassign_partitions and
 /admin/preferred_replica_election.
 
-What cannot be done is told and left out; the rest is done. A reassignment stays in its znode until
-it has completed, as before KIP-455; an election's znode goes once all elections were held.
+An impossible job is traced and left out; the others are done. A reassignment stays in its znode
+until it has completed, as before KIP-455; an election's znode is removed after all its elections.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Jobs = TypeVar("Jobs", znodes.ReassignmentsZnode, znodes.PartitionsZnode)
 
 
 async def read_reassignments(term: Term) -> Sequence[TopicPartition]:
-    """Take in what /admin/reassign_partitions lists; return its partitions, in ascending order.
+    """Read the jobs in /admin/reassign_partitions; return its partitions, in ascending order.
 
-    None are returned where this term knows the znode as it is, as after a write of its own. A watch
-    tells of the next change.
+    None are returned where this term knows the znode's version, as after a write of its own. A
+    watch fires at the next change.
     """
     context = term.context
     stat = await term.store.exists(znodes.REASSIGN_PARTITIONS, watch=True)
@@ -36,7 +36,7 @@ async def read_reassignments(term: Term) -> Sequence[TopicPartition]:
     if stat is not None:
         found = await _read_jobs(term, znodes.REASSIGN_PARTITIONS, znodes.ReassignmentsZnode)
     context.listed_reassignments = NOTHING_LISTED if found is None else _listed(*found)
-    context.ended_reassignments.clear()  # what is listed still is looked at anew
+    context.ended_reassignments.clear()  # listed partitions are checked again
     return sorted(context.listed_reassignments.targets)
 
 
@@ -49,10 +49,10 @@ def _listed(znode: znodes.ReassignmentsZnode, stat: Stat) -> ListedReassignments
 
 
 async def end_reassignments(term: Term, over: Iterable[TopicPartition]) -> None:
-    """Have partitions leave /admin/reassign_partitions: together with others, a little later.
+    """Remove partitions from /admin/reassign_partitions a little later, together with others.
 
-    With the last of them the znode goes at once. A controller that dies before leaves partitions
-    that are where they are to be: the next one has them leave.
+    With the last of them the znode is removed at once. A controller that dies before leaves
+    completed partitions there, which the next one removes.
 
     Raises:
         TermOver: others wrote it again and again.
@@ -65,9 +65,9 @@ async def end_reassignments(term: Term, over: Iterable[TopicPartition]) -> None:
 
 
 async def forget_ended_reassignments(term: Term) -> None:
-    """Take what is over out of /admin/reassign_partitions.
+    """Remove completed and impossible jobs from /admin/reassign_partitions.
 
-    Ordering: the znode read -> written without what is over, or removed, on the version that was
+    Ordering: the znode read -> written without these jobs, or removed, on the version that was
     read.
     Source: Kafka's KafkaController.maybeRemoveFromZkReassignment.
 
@@ -78,7 +78,7 @@ async def forget_ended_reassignments(term: Term) -> None:
 
 
 async def forget_reassignments(term: Term, gone: Iterable[TopicPartition]) -> None:
-    """Take partitions out of /admin/reassign_partitions, which goes when it is empty.
+    """Remove partitions from /admin/reassign_partitions, and the znode when it is empty.
 
     Raises:
         TermOver: others wrote it again and again.
@@ -96,7 +96,7 @@ async def forget_reassignments(term: Term, gone: Iterable[TopicPartition]) -> No
         try:
             listed = znodes.decode(znodes.ReassignmentsZnode, data, path).partitions
         except MalformedZnode:
-            return None  # read_reassignments tells of it
+            return None  # read_reassignments traces it
         left = [each for each in listed if TopicPartition(each.topic, each.partition) not in named]
         if len(left) == len(listed) and left:
             return None
@@ -115,7 +115,7 @@ async def forget_reassignments(term: Term, gone: Iterable[TopicPartition]) -> No
 async def read_preferred_elections(term: Term) -> Sequence[TopicPartition]:
     """Return the partitions that /admin/preferred_replica_election names, each once.
 
-    A watch tells of the next change.
+    A watch fires at the next change.
     """
     await term.store.exists(znodes.PREFERRED_REPLICA_ELECTION, watch=True)
     found = await _read_jobs(term, znodes.PREFERRED_REPLICA_ELECTION, znodes.PartitionsZnode)
@@ -128,10 +128,10 @@ async def forget_preferred_elections(term: Term) -> None:
 
 
 async def _read_jobs(term: Term, path: str, kind: type[Jobs]) -> tuple[Jobs, Stat] | None:
-    """Return what the admin znode holds, None where it names no partition.
+    """Return the admin znode's content, None where it names no partition.
 
-    One that holds something else than its JSON is told. It is removed, and so is one that names no
-    partition: nobody could go on with it.
+    A malformed one is traced. It is removed, and so is one without partitions: there is no job in
+    it.
     """
     read = await term.store.get(path)
     if read is None:

@@ -1,6 +1,7 @@
 """AlterPartition: a leader's ISR change, checked and written by the controller.
 
-Source: KIP-497; KIP-841 and KIP-903 (who may join); Kafka's KafkaController.processAlterPartition.
+Source: KIP-497; KIP-841 and KIP-903 (eligible members); Kafka's
+KafkaController.processAlterPartition.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from highwater_core.messages import (
 
 
 async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> AlterPartitionResponse:
-    """Write the ISRs that may be written, answer for each partition, and tell all brokers."""
+    """Write the permitted ISRs, answer for each partition, and send all brokers UpdateMetadata."""
     if is_stale_broker(term, request.broker_id, request.broker_epoch):
         return AlterPartitionResponse(ErrorCode.STALE_BROKER_EPOCH)
     errors: dict[TopicPartition, ErrorCode] = {}
     changes: dict[TopicPartition, AlterPartitionItem] = {}
     for item in request.partitions:
         partition = item.topic_partition
-        if partition in errors:  # named twice: neither can be meant
+        if partition in errors:  # named twice: both are refused
             errors[partition] = ErrorCode.INVALID_REQUEST
             changes.pop(partition, None)
             continue
@@ -65,7 +66,7 @@ async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> Alte
 
 
 def is_stale_broker(term: Term, broker_id: NodeId, broker_epoch: int) -> bool:
-    """Return whether a request comes from a registration that is over."""
+    """Return whether a request comes from an earlier registration."""
     return term.toggles.broker_epoch and term.context.broker_epoch(broker_id) != broker_epoch
 
 
@@ -80,7 +81,7 @@ def _find_refusal(term: Term, sender: NodeId, item: AlterPartitionItem) -> Error
         return ErrorCode.UNKNOWN_TOPIC_ID
     last = known.leadership
     if item.leader_epoch > last.leader_epoch or item.partition_epoch > known.partition_epoch:
-        return ErrorCode.NOT_CONTROLLER  # a newer controller told the leader so
+        return ErrorCode.NOT_CONTROLLER  # the leader has it from a newer controller
     if item.leader_epoch < last.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     members = [member.broker_id for member in item.new_isr]
@@ -100,11 +101,11 @@ def _find_refusal(term: Term, sender: NodeId, item: AlterPartitionItem) -> Error
 
 
 def _find_ineligible(term: Term, item: AlterPartitionItem, isr: tuple[NodeId, ...]) -> ErrorCode:
-    """Refuse members that join although they are dead, shut down or of another registration, or
-    although their disk refuses the replica.
+    """Return the joining members that are dead, shutting down, registered again, or without a
+    working disk.
 
     A member whose registration the leader does not know may be of an earlier one: it is refused.
-    Those that are in the ISR already may stay: the controller itself removes them when they die.
+    Present ISR members may stay: the controller itself removes them when they die.
     """
     if not term.toggles.isr_join_checks_broker_epoch:
         return ErrorCode.NONE
@@ -122,14 +123,14 @@ def _find_ineligible(term: Term, item: AlterPartitionItem, isr: tuple[NodeId, ..
 
 
 def _is_done(term: Term, item: AlterPartitionItem) -> bool:
-    """Return whether the state is already as asked for: a repeat whose answer was lost."""
+    """Return whether the state is already the requested one: a retry after a lost answer."""
     last = term.context.leaderships[item.topic_partition].leadership
     asked_for = {member.broker_id for member in item.new_isr}
     return item.leader_epoch == last.leader_epoch and asked_for == set(last.isr)
 
 
 async def _is_to_be_written(term: Term, item: AlterPartitionItem) -> bool:
-    """Return whether the state changes: the ISR does, or it may commit without the ELR by now."""
+    """Return whether the ISR changes, or can commit without the ELR by now."""
     known = term.context.leaderships[item.topic_partition]
     if not _is_done(term, item):
         return True

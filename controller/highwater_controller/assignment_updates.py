@@ -1,7 +1,7 @@
-"""The one way in which the controller changes a topic's znode once it is there.
+"""The one way in which the controller changes an existing topic's znode.
 
-Read the znode, let a decision say what it is to hold, write that on condition of the version that
-was read. Whatever else it holds (the topic id, other partitions) stays.
+Read the znode, decide on its next content, write this on the version that was read. Other content
+(the topic id, other partitions) stays.
 Source: KIP-455, KIP-195.
 """
 
@@ -16,13 +16,13 @@ from highwater_core.topic_znode import TopicContent, decode_topic, encode_topic
 from highwater_core.znodes import MalformedZnode, topic_path
 
 Decide = Callable[[TopicContent], TopicContent | None]
-"""Says what the topic's znode is to hold next; None leaves it."""
+"""Returns the next content of the topic's znode; None leaves it."""
 
 
 async def update_assignment(term: Term, topic: str, decide: Decide) -> TopicContent | None:
-    """Write what `decide` makes of the topic's znode, and return it; None when it was left.
+    """Write the content that `decide` returns, and return it; None when the znode was left.
 
-    It is left where `decide` leaves it, and where the topic is gone, another one or unreadable.
+    It is left where `decide` returns None, and where the topic is gone, another one or unreadable.
 
     Raises:
         TooLarge: ZooKeeper has no room for it.

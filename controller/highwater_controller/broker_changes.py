@@ -1,7 +1,7 @@
-"""Brokers come and go: what that does to partitions and replicas.
+"""The effects of brokers' failures and starts on partitions and replicas.
 
 Source: V3 design, on_broker_change; docs/explanation/replication.md, "Flows"; KIP-380 (a broker
-that registered anew in between is one that failed and started).
+that registered again in between has failed and started).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from highwater_core.messages import BrokerEndpoints
 
 
 async def on_brokers_changed(term: Term) -> None:
-    """Compare the registrations with the brokers known and act on the difference.
+    """Compare the registrations with the known brokers and act on the difference.
 
-    A broker that registered anew is among the failed and among the started.
-    Ordering: channels of the failed closed -> what they led Offline, then Online by an election ->
-    their replicas Offline, out of the ISRs -> their deletions halted -> channels of the started
-    opened -> replicas that lost records given up -> UpdateMetadata -> replicas of the started
+    A broker that registered again is among the failed and among the started. Ordering: channels of
+    the failed closed -> partitions that they led Offline, then Online by an election -> their
+    replicas Offline, out of the ISRs -> their deletions halted -> channels of the started opened ->
+    replicas that lost records out of ISR and ELR -> UpdateMetadata -> replicas of the started
     Online, each broker with its init command -> leaders elected where there is none -> deletions
     resumed -> reassignments advanced.
     """
@@ -56,7 +56,7 @@ async def on_brokers_changed(term: Term) -> None:
 
 
 async def _on_brokers_failed(term: Term, failed: list[NodeId]) -> None:
-    """Elect leaders for what they led, then take their replicas offline."""
+    """Elect leaders for the partitions that they led, then take their replicas offline."""
     context = term.context
     for broker in failed:
         term.channels.close(broker)
@@ -83,7 +83,7 @@ async def _on_brokers_failed(term: Term, failed: list[NodeId]) -> None:
 
 
 async def _on_brokers_started(term: Term, started: list[BrokerEndpoints]) -> None:
-    """Introduce them to the others, tell them all, and elect where they can lead."""
+    """Announce them to the others, send them their commands, and elect them where needed."""
     context = term.context
     others = list(context.live_brokers)
     ids = [broker.broker_id for broker in started]
@@ -107,7 +107,7 @@ async def _on_brokers_started(term: Term, started: list[BrokerEndpoints]) -> Non
 
 
 async def _renounce_lost(term: Term, batch: RequestBatch, started: list[NodeId]) -> None:
-    """See what brokers that come back have lost; the others are told by the batch."""
+    """Remove restarted brokers that lost records from ISR and ELR; the batch gets the commands."""
     context = term.context
     hosted = {replica.topic_partition: None for replica in context.replicas_on(started)}
     changed = await renounce_lost(term, hosted)

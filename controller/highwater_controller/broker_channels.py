@@ -1,9 +1,9 @@
 """Commands to brokers: for each one ordered queue, one task, one command in flight.
 
 A command is sent again until it is answered, the broker is gone or the controller resigns; later
-ones to that broker wait (V3, discussion: commands must not overtake each other). One that cannot
-be sent, or that the broker cannot read, is dropped after a few attempts and counts as refused:
-nothing behind it waits for what never comes.
+ones to that broker wait (V3, discussion: commands must not overtake each other). One that cannot be
+sent, or that the broker cannot read, is dropped after a few attempts and counts as refused, so that
+later ones do not wait for ever.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from highwater_core.ports import CallFailed, CallRefused, ControlPlane, Trace
 from highwater_core.runtime import Event, Runtime, Task, TaskScope
 
 MAX_REFUSALS = 3
-"""How often a command is sent that the broker cannot read, or that answers cannot be read of."""
+"""How often a command is sent that the broker cannot read, or whose answer cannot be read."""
 
 AnswerHandler = Callable[[NodeId, BrokerCommand, CommandResponse], None]
 
 
 class BrokerChannel:
-    """The way to one registration of one broker, in one term of the controller.
+    """The channel to one registration of one broker, in one term of the controller.
 
-    is_init_settled: its first LeaderAndIsr has been queued, as init or, withheld, as none.
+    is_init_settled: its first LeaderAndIsr has been queued, as init or not.
     """
 
     def __init__(self, broker: BrokerEndpoints, queued: Event, numbers: Iterator[int]) -> None:
@@ -53,7 +53,7 @@ class BrokerChannel:
 
     @property
     def depth(self) -> int:
-        """How many commands wait, the one in flight included."""
+        """Number of waiting commands, with the one in flight."""
         return len(self._waiting)
 
     def enqueue(self, command: BrokerCommand) -> None:
@@ -101,7 +101,7 @@ class BrokerChannels:
         self._scope: TaskScope = runtime.scope("broker-channels")
         self._channels: dict[NodeId, tuple[BrokerChannel, Task]] = {}
         self._numbers = itertools.count(1)
-        """One sequence for all channels of the term: a broker that registers anew sees it go on."""
+        """One sequence for all channels of the term, also for a broker that registers again."""
 
     def open(self, broker: BrokerEndpoints) -> None:
         """Begin a broker's channel; the one to its earlier registration must be closed."""
@@ -126,7 +126,7 @@ class BrokerChannels:
         return None if found is None else found[0]
 
     def depth(self) -> int:
-        """How many commands wait in all."""
+        """Number of waiting commands of all brokers."""
         return sum(channel.depth for channel, _ in self._channels.values())
 
     def unanswered(self) -> tuple[UnansweredCommand, ...]:
@@ -152,7 +152,7 @@ class BrokerChannels:
     async def _send(self, channel: BrokerChannel, command: BrokerCommand) -> CommandResponse:
         """Send a command until it is answered; alert whenever a whole timeout has passed.
 
-        One that is dropped is as good as answered with INVALID_REQUEST.
+        A dropped one counts as answered with INVALID_REQUEST.
         """
         timeout_ms = self._settings.command_timeout_ms
         channel.sent_at_ms = waiting_since_ms = self._runtime.now_ms()

@@ -1,4 +1,4 @@
-"""Cuts what is long into pieces that neither ZooKeeper nor a node's event loop chokes on. Pure."""
+"""Cuts long lists into pieces that neither block ZooKeeper nor a node's event loop. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from highwater_core.request_sizes import size_in_multi
 I = TypeVar("I")  # noqa: E741 (an item)
 
 MAX_OPERATIONS = 1_000
-"""Of one multi: others' requests wait behind it in ZooKeeper."""
+"""Of one multi: other requests wait behind it in ZooKeeper."""
 MAX_BYTES = 250_000
-"""Of one multi, far below what ZooKeeper reads."""
+"""Of one multi, far below ZooKeeper's bound."""
 TOPICS_PER_STEP = 100
-"""Of one request: how many are created, or marked for deletion, at a time."""
+"""Of one request: topics that are created, or marked for deletion, at a time."""
 PARTITIONS_PER_STEP = 250
-"""How many partitions are brought up, or taken down, and told to brokers, at a time."""
+"""Partitions that are brought up, or taken down, with their commands, at a time."""
 
 
 def pieces(items: Sequence[I]) -> Iterator[Sequence[I]]:

@@ -1,4 +1,4 @@
-"""Read, decide, write on the condition that nobody wrote meanwhile, and again if somebody did."""
+"""Read, decide, write on the version that was read, and again after a conflict."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A write that met another version than the one that was read.
+    """A write that met another version than the read one.
 
-    seen: what the read version held. Both are None where there was no znode.
+    seen: the read content. Both are None where there was no znode.
     """
 
     seen: object
@@ -24,10 +24,10 @@ class Conflict:
 
 
 async def until_written(path: str, attempt: Callable[[], Awaitable[T | Conflict]]) -> T:
-    """Return what the attempt to read, decide and write comes to, once it is no conflict.
+    """Return the result of the first attempt to read, decide and write without a conflict.
 
     Raises:
-        TermOver: others wrote the znode again and again; it says what was read last.
+        TermOver: others wrote the znode again and again; the message has the last content.
     """
     last = Conflict(None, None)
     for _ in range(RACE_ATTEMPTS):

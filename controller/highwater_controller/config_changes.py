@@ -1,7 +1,7 @@
-"""Configurations that were changed, by whomever: what follows for the controller.
+"""The controller's reaction to changed configurations.
 
-It takes brokers' configurations over, holds the elections that unclean.leader.election.enable
-allows from now on, and removes announcements that everybody has had the time to see.
+It reads brokers' configurations, holds the elections that unclean.leader.election.enable allows
+from now on, and removes old announcements.
 Source: Kafka's ZkConfigManager; KIP-226 (the election after a change).
 """
 
@@ -23,16 +23,16 @@ from highwater_core.config_znodes import decode_config_change
 from highwater_core.znodes import CONFIG_CHANGES, MalformedZnode
 
 KEPT_MS = 15 * 60_000
-"""How long an announcement stays; brokers that were away for longer read everything again."""
+"""How long an announcement stays; brokers that were down for longer read all configurations."""
 CHECK_INTERVAL_MS = 60_000
 KEPT_MAX = 10_000
-"""So many announcements stay at most: the oldest go sooner."""
+"""Most announcements that stay: beyond, the oldest are removed sooner."""
 REMOVED_AT_ONCE = 1_000
-"""The watch that tells of their removal brings the next ones' turn."""
+"""Announcements to remove in one event; the watch for their removal triggers the next event."""
 
 
 async def load_config_changes(term: Term) -> None:
-    """Read brokers' configurations; what is announced so far is seen by that."""
+    """Read brokers' configurations, which includes all changes announced so far."""
     now_ms = term.runtime.now_ms()
     names = await term.store.children(CONFIG_CHANGES, watch=True)
     term.context.config_changes = dict.fromkeys(names, now_ms)
@@ -40,7 +40,7 @@ async def load_config_changes(term: Term) -> None:
 
 
 async def on_config_changes(term: Term) -> None:
-    """Act on what was announced since the last look, and remove what is old.
+    """Act on new announcements, and remove old ones.
 
     Ordering: announcements read, and watched -> brokers' configurations read that changed ->
     elections of partitions without a leader, where unclean ones are allowed now -> announcements
@@ -63,7 +63,7 @@ async def on_config_changes(term: Term) -> None:
 
 
 async def _changed(term: Term, names: Collection[str]) -> Collection[ConfigOwner] | None:
-    """Return whose configurations these announcements name; None where one of them is gone."""
+    """Return the owners of the changed configurations; None where an announcement is gone."""
     paths = [f"{CONFIG_CHANGES}/{name}" for name in names]
     read = await term.store.each(paths, term.store.get)
     owners: dict[ConfigOwner, None] = {}
@@ -78,7 +78,7 @@ async def _changed(term: Term, names: Collection[str]) -> Collection[ConfigOwner
 
 
 async def _elect(term: Term, changed: Collection[str]) -> None:
-    """Hold elections for those of the topics' partitions that have no leader, where it may help."""
+    """Hold elections for the topics' partitions without a leader, where that may help."""
     waiting = {partition.topic for partition in term.context.partitions_without_leader()}
     topics = [topic for topic in changed if topic in waiting]
     allowed = await term.store.each(topics, lambda topic: allows_unclean_election(term, topic))
@@ -88,7 +88,7 @@ async def _elect(term: Term, changed: Collection[str]) -> None:
 
 
 async def _remove_old(term: Term, names: list[str], now_ms: int) -> None:
-    """Remove announcements that were seen long ago, and the first of too many."""
+    """Remove old announcements, and the first of too many."""
     seen = term.context.config_changes
     too_many = names[: max(0, len(names) - KEPT_MAX)]
     old = [name for name in names if now_ms - seen[name] >= KEPT_MS]

@@ -1,8 +1,7 @@
 """AlterConfigs, as brokers forward it: checks the changes and writes them.
 
-Ordering: a configuration and the announcement of its change are one transaction, so that no
-change is in ZooKeeper which brokers are not told of. Each owner's is written by itself, and
-answered by itself.
+Ordering: a configuration and the announcement of its change are one transaction, so that every
+change in ZooKeeper is announced. Each owner's is written and answered by itself.
 Source: KIP-133, KIP-339; Kafka's ZkAdminManager and AdminZkClient. Deviation: those write the
 configuration first, and a crash before the announcement leaves it to the next restart.
 """
@@ -72,7 +71,7 @@ class Altering:
 
 
 def _refuse_unknown(term: Term, owner: ConfigOwner) -> None:
-    """Refuse what no topic and no broker has: nobody would ever remove its znode."""
+    """Refuse an owner that is no topic and no broker: its znode would never be removed."""
     name = owner.name
     if owner.entity is ConfigEntity.TOPIC:
         is_known = term.context.is_known(name) and not term.context.is_to_be_deleted(name)
@@ -93,7 +92,7 @@ async def _alter(
     """Write the configuration with its changes, and announce it.
 
     Raises:
-        Refused: it may not be so; nothing has changed.
+        Refused: a change is not allowed; the configuration is unchanged.
         TermOver: others wrote it again and again.
     """
     path = config_path(owner)
@@ -134,10 +133,9 @@ async def _read(term: Term, path: str) -> tuple[bytes | None, int | None]:
 
 
 def _decode(term: Term, path: str, data: bytes | None) -> Mapping[str, str]:
-    """Return what is set.
+    """Return the set values.
 
-    A znode that holds something else than its JSON sets nothing: it is told, and may be
-    overwritten.
+    A malformed znode has none: it is traced, and may be overwritten.
     """
     if data is None:
         return {}
@@ -149,7 +147,7 @@ def _decode(term: Term, path: str, data: bytes | None) -> Mapping[str, str]:
 
 
 def _changed(before: Mapping[str, str], altered: AlteredConfig) -> dict[str, str]:
-    """Return what is set after the changes, which are made in their order."""
+    """Return the values after the changes, which are made in their order."""
     config = dict(before)
     for change in altered.changes:
         match change.operation:
@@ -168,7 +166,7 @@ def _changed(before: Mapping[str, str], altered: AlteredConfig) -> dict[str, str
 
 
 def _entries(config: Mapping[str, str], name: str) -> list[str]:
-    """Return the entries of the list that is set, or of its default; an unknown one has none."""
+    """Return the entries of the set list, or of its default; an unknown one has none."""
     key = TOPIC_CONFIG_KEYS.get(name)
     return _listed(config.get(name, key.default if key else ""))
 

@@ -1,7 +1,7 @@
-"""What the controller itself goes by of topics' and brokers' configurations.
+"""The topics' and brokers' configurations that the controller itself uses.
 
-A topic's is read when it is needed. Those of the brokers are kept in the context: they are read at
-failover, and again when a change of one is announced.
+A topic's are read when they are needed. Those of the brokers are kept in the context: they are read
+at failover, and again when a change is announced.
 Source: KIP-226, whose layers are in highwater_core.config_layers.
 """
 
@@ -26,7 +26,7 @@ from highwater_core.znodes import MalformedZnode
 
 
 async def load_broker_configs(term: Term) -> None:
-    """Read what is set for each broker and for all of them."""
+    """Read the configurations of each broker and of all brokers."""
     owners: list[ConfigOwner] = []
     for name in await term.store.children(znodes.BROKER_CONFIGS):
         try:
@@ -40,7 +40,7 @@ async def load_broker_configs(term: Term) -> None:
 
 
 async def read_broker_configs(term: Term, owners: Iterable[ConfigOwner]) -> None:
-    """Read these brokers' configurations; of a malformed one, what was known stays in force."""
+    """Read these brokers' configurations; a malformed one leaves the known values in force."""
     wanted = list(owners)
     read = await term.store.each(wanted, lambda owner: _read(term, owner))
     for owner, config in zip(wanted, read, strict=True):
@@ -51,7 +51,7 @@ async def read_broker_configs(term: Term, owners: Iterable[ConfigOwner]) -> None
 async def allows_unclean_election(term: Term, topic: str) -> bool:
     """Return whether a replica outside the ISR may lead; with the toggle, always.
 
-    Of a topic whose configuration is malformed none may.
+    False for a topic whose configuration is malformed.
     """
     if term.toggles.unclean_election:
         return True
@@ -71,7 +71,7 @@ class TopicConfigs:
         self._read: dict[str, Mapping[str, str] | None] = {}
 
     async def min_insync_replicas(self, topic: str, leader: NodeId) -> int:
-        """Return with how many in sync the leader commits; 1 where nobody can tell."""
+        """Return the topic's min.insync.replicas; 1 where it is unknown."""
         found = self._min_insync_replicas.get((topic, leader))
         if found is None:
             found = _min_insync_replicas(self._term, await self._of(topic), leader)
@@ -79,7 +79,7 @@ class TopicConfigs:
         return found
 
     async def _of(self, topic: str) -> Mapping[str, str] | None:
-        """Return what is set for the topic, None where the znode is malformed, which is traced."""
+        """Return the topic's set values, None where the znode is malformed, which is traced."""
         if topic not in self._read:
             self._read[topic] = await _read(self._term, ConfigOwner(ConfigEntity.TOPIC, topic))
         return self._read[topic]
@@ -88,9 +88,9 @@ class TopicConfigs:
 async def min_insync_replicas(
     term: Term, topic: str, leader: NodeId, topics: TopicConfigs | None = None
 ) -> int:
-    """Return with how many in sync the leader commits; 1 where nobody can tell.
+    """Return the topic's min.insync.replicas; 1 where it is unknown.
 
-    topics: what the step has read already.
+    topics: the configurations that this step has read already.
     """
     return await (topics or TopicConfigs(term)).min_insync_replicas(topic, leader)
 
@@ -109,7 +109,7 @@ def _min_insync_replicas(term: Term, config: Mapping[str, str] | None, leader: N
 
 
 async def _read(term: Term, owner: ConfigOwner) -> Mapping[str, str] | None:
-    """Return what is set for the owner, None where the znode is malformed, which is told."""
+    """Return the owner's set values, None where the znode is malformed, which is traced."""
     path = config_path(owner)
     read = await term.store.get(path)
     if read is None:

@@ -1,5 +1,5 @@
-"""What the active controller knows: brokers, topics, leaderships, and the states it has put
-partitions and replicas in. Data and look-ups only; it sends nothing and reads nothing.
+"""The active controller's view: brokers, topics, leaderships, and states of partitions and
+replicas. Data and look-ups only; no messages and no reads.
 
 A context lives for one term of office: the next controller loads its own from ZooKeeper.
 """
@@ -47,7 +47,7 @@ class VersionedLeadership:
 
 @dataclass(frozen=True, slots=True)
 class ListedReassignments:
-    """What /admin/reassign_partitions lists, as this term last read or wrote it."""
+    """The content of /admin/reassign_partitions, as this term last read or wrote it."""
 
     czxid: int
     node_version: int
@@ -57,7 +57,7 @@ class ListedReassignments:
         return (self.czxid, self.node_version) == (stat.czxid, stat.node_version)
 
     def written_on(self, stat: Stat) -> ListedReassignments:
-        """Return it after a write of this term on that version: unknown still if that was."""
+        """Return it after a write of this term on that version; still unknown if it was."""
         version = self.node_version + 1 if self.is_as_in(stat) else self.node_version
         return replace(self, node_version=version)
 
@@ -73,52 +73,52 @@ NOTHING_LISTED = ListedReassignments(-1, -1, {})
 class ControllerContext:
     """The controller's view of the cluster, for one term.
 
-    Invariants: no two topics have one id, since brokers know a log by it; every key of leaderships
-    and partition_states is assigned; live_brokers sorts by id; a broker that shuts down is live
-    still, but may not be elected.
+    Invariants: no two topics have one id, since brokers identify a log by it; every key of
+    leaderships and partition_states is assigned; live_brokers sorts by id; a broker that shuts down
+    is still live, but may not be elected.
     """
 
     controller_id: NodeId
     controller_epoch: ControllerEpoch
     trigger: str = "Failover"
-    """The event or request that is being handled, told with each change of state."""
+    """The event or request that is being handled, traced with each change of state."""
     live_brokers: dict[NodeId, BrokerEndpoints] = field(default_factory=dict)
     storage_ids: dict[BrokerEpoch, StorageId] = field(default_factory=dict)
-    """What was registered, by registration."""
+    """The storage ids, by registration."""
     shutting_down: set[NodeId] = field(default_factory=set)
     topic_ids: dict[str, TopicId] = field(default_factory=dict)
     _topics_by_id: dict[TopicId, str] = field(default_factory=dict)
     assignments: dict[TopicPartition, tuple[NodeId, ...]] = field(default_factory=dict)
-    """All of a partition's replicas, those that come or go by a reassignment among them."""
+    """All of a partition's replicas, with those that a reassignment adds or removes."""
     reassignments: dict[TopicPartition, Reassignment] = field(default_factory=dict)
-    """Of the partitions whose replicas are being moved."""
+    """The reassignments of partitions whose replicas are being moved."""
     listed_reassignments: ListedReassignments = NOTHING_LISTED
     ended_reassignments: dict[TopicPartition, None] = field(default_factory=dict)
-    """Of those listed: they are over, and the znode is to lose them."""
+    """Listed partitions whose reassignments are over, to be removed from the znode."""
     leaderships: dict[TopicPartition, VersionedLeadership] = field(default_factory=dict)
     partition_states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
     replica_states: dict[Replica, ReplicaState] = field(default_factory=dict)
     failed_replicas: set[Replica] = field(default_factory=set)
-    """Those that the disks of their live brokers refuse, as far as the brokers have answered so."""
+    """Replicas that the disks of their live brokers refuse, by the brokers' answers."""
     topics_to_delete: dict[str, None] = field(default_factory=dict)
-    """In the order in which their deletion was asked for."""
+    """In the order of the requests."""
     deletions_after_reassignment: dict[str, None] = field(default_factory=dict)
-    """Topics that are deleted once no replica of theirs is being moved any more."""
+    """Topics that are deleted once none of their replicas is being moved."""
     topics_ineligible_for_deletion: set[str] = field(default_factory=set)
     refused_deletions: dict[str, None] = field(default_factory=dict)
-    """Those of them that a live broker could not carry out: they are tried again after a while."""
+    """Deletions that a live broker could not carry out: they are tried again after a while."""
     failed_deletions: dict[str, str] = field(default_factory=dict)
-    """Why, by topic: put aside until somebody asks again, or the next term."""
+    """Reasons by topic: these deletions wait for another request, or the next term."""
     odd_topics: set[str] = field(default_factory=set)
-    """Names in ZooKeeper that no topic may have: left out, and told."""
+    """Invalid names of topics in ZooKeeper: left out, and traced."""
     unreadable_topics: set[str] = field(default_factory=set)
     unreadable_partitions: set[TopicPartition] = field(default_factory=set)
-    """Whose znodes hold something else than their JSON: left out until they are repaired."""
+    """Partitions with malformed znodes: left out until they are repaired."""
 
     broker_configs: dict[ConfigOwner, Mapping[str, str]] = field(default_factory=dict)
-    """What is set for each broker and for all of them, as last read."""
+    """The configurations of each broker and of all brokers, as last read."""
     config_changes: dict[str, int] = field(default_factory=dict)
-    """The announcements in /config/changes that were acted on, and when each was seen, in ms."""
+    """The handled announcements in /config/changes, and when each was read, in ms."""
 
     # ------------------------------------------------------------ brokers
 
@@ -134,11 +134,11 @@ class ControllerContext:
         }
 
     def electable(self) -> frozenset[NodeId]:
-        """Return the live brokers that do not shut down."""
+        """Return the live brokers that are not shutting down."""
         return frozenset(self.live_brokers) - self.shutting_down
 
     def electable_for(self, partition: TopicPartition) -> frozenset[NodeId]:
-        """Return those of them whose disks do not refuse their replica of the partition."""
+        """Return the electable brokers whose disks do not refuse their replica of the partition."""
         return self.electable().difference(self.failed_of(partition))
 
     def failed_of(self, partition: TopicPartition) -> tuple[NodeId, ...]:
@@ -156,7 +156,7 @@ class ControllerContext:
         return None if broker is None else broker.broker_epoch
 
     def storage_id(self, broker_id: NodeId) -> StorageId:
-        """Return which contents the live broker registered, NO_STORAGE_ID if it named none."""
+        """Return the live broker's storage id, NO_STORAGE_ID if it registered none."""
         broker_epoch = self.broker_epoch(broker_id)
         if broker_epoch is None:
             return NO_STORAGE_ID
@@ -262,7 +262,7 @@ class ControllerContext:
         ]
 
     def partitions_without_leader(self) -> list[TopicPartition]:
-        """Return the New and Offline partitions whose topics are to stay."""
+        """Return the New and Offline partitions of topics that are not being deleted."""
         return sorted(
             partition
             for partition, state in self.partition_states.items()
@@ -271,11 +271,11 @@ class ControllerContext:
         )
 
     def has_unreadable(self) -> bool:
-        """Return whether there is a topic or a partition of which nobody knows more than that."""
+        """Return whether there is a topic or a partition whose znode is unreadable."""
         return bool(self.unreadable_topics or self.unreadable_partitions)
 
     def must_withhold_init(self, broker_id: NodeId) -> bool:
-        """Return whether something is unreadable that an init command to the broker must list."""
+        """Return whether a partition is unreadable that an init command to the broker must list."""
         return bool(self.unreadable_topics) or any(
             broker_id in self.assignments.get(partition, ())
             for partition in self.unreadable_partitions

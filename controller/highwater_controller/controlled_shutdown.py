@@ -23,11 +23,11 @@ from highwater_core.messages import ControlledShutdownRequest, ControlledShutdow
 async def on_controlled_shutdown(
     term: Term, request: ControlledShutdownRequest
 ) -> ControlledShutdownResponse:
-    """Elect others for what the broker leads, stop what it follows; return what it still leads.
+    """Elect others for the broker's leaderships, stop its followers; return what it still leads.
 
-    Partitions with one replica are not counted: nobody could take them over.
-    Ordering: the broker may not be elected any more -> what it leads Online under another leader ->
-    what it follows Offline, out of the ISRs -> answered.
+    Partitions with one replica are not counted: no other broker can lead them.
+    Ordering: the broker can no longer be elected -> partitions that it leads Online under another
+    leader -> replicas that follow Offline, out of the ISRs -> answered.
     """
     context = term.context
     broker = request.broker_id

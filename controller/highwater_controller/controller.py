@@ -1,8 +1,8 @@
 """One session's controller: stands for election and, while active, handles one event at a time.
 
-ZooKeeper's watches and brokers' requests only enqueue. Whatever goes wrong with ZooKeeper in the
-middle of an event ends the term (KAFKA-2300): the next one starts from what ZooKeeper holds. What
-goes wrong again and again ends the session too, so that another controller has its turn.
+ZooKeeper's watches and brokers' requests only enqueue. An error of ZooKeeper in the middle of an
+event ends the term (KAFKA-2300): the next one starts from ZooKeeper's state. An operation that
+fails again and again also ends the session, so that another controller has its turn.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ from highwater_core.messages import (
 from highwater_core.ports import Coordination, CoordinationError, Ports, SessionExpired
 
 FORGET_DELAY_MS = 100
-"""So long what is over stays in /admin/reassign_partitions: a large znode is written seldom."""
+"""How long a completed job stays in /admin/reassign_partitions: a large znode is written seldom."""
 
 
 class Controller:
@@ -127,11 +127,11 @@ class Controller:
 
     @property
     def event_counters(self) -> tuple[tuple[str, int], ...]:
-        """How many events were handled in this session, and how long they waited and took."""
+        """Number of events handled in this session, and their waiting and handling times."""
         return self._events.counters()
 
     def enqueue(self, event: ControllerEvent) -> None:
-        """Take an event in; a request is refused at once while this controller is not active."""
+        """Enqueue an event; a request is refused at once while this controller is not active."""
         if not isinstance(event, RequestReceived):
             self._events.put(event)
         elif self.term is None:
@@ -147,7 +147,7 @@ class Controller:
         """Stand for election and handle events until the session is over.
 
         Raises:
-            GaveUp: the session serves nobody any more, and is to be closed.
+            GaveUp: an operation fails again and again, and the session must be closed.
         """
         self._events.put(ControllerZnodeChanged())
         while True:
@@ -165,7 +165,7 @@ class Controller:
                 self._events.put(ControllerZnodeChanged())
 
     def resign(self, reason: str) -> None:
-        """Stop being the active controller, at once; what waits is answered or dropped."""
+        """Stop being the active controller at once; waiting events are answered or dropped."""
         term, self.term = self.term, None
         self.active_id = NO_LEADER
         self._timers.cancel()
@@ -235,7 +235,7 @@ class Controller:
                 await rebalance_leaders(term)
             case JobsDue():
                 await self._jobs.step(term, self._ports.runtime.future)
-                if self._jobs:  # after all that has come meanwhile
+                if self._jobs:  # after all events that have come meanwhile
                     self._events.put(JobsDue())
             case RequestReceived():
                 await self._answer(term, event)
@@ -248,10 +248,11 @@ class Controller:
         self._jobs.take_written(type(event).__name__, work)
 
     async def _advance(self, term: Term, partitions: Sequence[TopicPartition]) -> None:
-        """Complete what is ready of a step's partitions; the others are due after other events.
+        """Complete a step's partitions that are ready; the others are due after other events.
 
-        Ordering: replicas that came Online -> who goes leaves lead and ISR -> told, stopped and
-        deleted -> the topics' znodes lose them -> the admin znode does -> UpdateMetadata.
+        Ordering: added replicas Online -> removed replicas out of lead and ISR -> these stopped and
+        deleted -> removed from the topics' znodes -> jobs removed from the admin znode ->
+        UpdateMetadata.
         Source: source document 003, onPartitionReassignment.
         """
         moved = [at for at in partitions if at in term.context.reassignments]
@@ -261,7 +262,7 @@ class Controller:
             self._events.put(ReassignmentsAdvanced(left))
 
     def _once_after(self, delay_ms: int, event: ControllerEvent) -> None:
-        """Enqueue the event once the delay has passed, unless that is to be anyway."""
+        """Enqueue the event once the delay has passed, unless it is scheduled already."""
         name = f"{type(event).__name__}-timer"
 
         async def wait() -> None:
@@ -289,10 +290,11 @@ class Controller:
     # ------------------------------------------------------------ terms
 
     async def _look_who_leads(self) -> None:
-        """Go on leading, follow another controller, or win the election and take charge.
+        """Stay the active controller, follow another one, or win the election and take charge.
 
-        Ordering: who led and lost /controller resigns -> stands for election -> who lost waits for
-        the next change; who won takes charge (fail_over), and starts the term's timers.
+        Ordering: an active controller that lost /controller resigns -> stands for election -> a
+        loser waits for the next change; the winner takes charge (fail_over), and starts the term's
+        timers.
         Source: docs/explanation/replication.md, "The controller", Election.
         """
         if self.term is not None:

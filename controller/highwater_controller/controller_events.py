@@ -1,4 +1,4 @@
-"""What the controller's one queue carries: each says what happened, nothing about what follows.
+"""The events of the controller's one queue: facts, without the steps that follow.
 
 Watches carry no data: the state is read when the event is handled (KAFKA-5642).
 """
@@ -27,12 +27,12 @@ Reply = Future[Outcome]
 
 @dataclass(frozen=True, slots=True)
 class ControllerZnodeChanged:
-    """Time to look who is the active controller; also the first event of a session."""
+    """Time to look for the active controller; also the first event of a session."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokersChanged:
-    """A broker registered or went, in /brokers/ids, or wrote its registration anew."""
+    """A broker registered or left in /brokers/ids, or wrote its registration again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class DeletionsRequested:
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentsWritten:
-    """Somebody wrote /admin/reassign_partitions."""
+    """/admin/reassign_partitions was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,42 +73,42 @@ class ReassignmentsAdvanced:
 
 @dataclass(frozen=True, slots=True)
 class EndedReassignmentsDue:
-    """Time to take out of /admin/reassign_partitions what is over."""
+    """Time to remove completed jobs from /admin/reassign_partitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreferredElectionsWritten:
-    """Somebody wrote /admin/preferred_replica_election."""
+    """/admin/preferred_replica_election was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigsChanged:
-    """Something was announced in /config/changes, or is to be removed there."""
+    """A change was announced in /config/changes, or announcements must be removed there."""
 
 
 @dataclass(frozen=True, slots=True)
 class RebalanceDue:
-    """Time to see whether brokers lead what they are preferred for."""
+    """Time to check whether brokers lead the partitions for which they are preferred."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedDeletionsDue:
-    """Time to try again the deletions that brokers could not carry out."""
+    """Time to retry the deletions that brokers could not carry out."""
 
 
 @dataclass(frozen=True, slots=True)
 class IsrChangesNotified:
-    """A leader wrote ISRs itself (preset v3) and said so in /isr_change_notification."""
+    """A leader wrote ISRs itself (preset v3) and announced it in /isr_change_notification."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogFolderEventsNotified:
-    """Brokers have announced that log folders of theirs failed, or are well again."""
+    """Brokers have announced that log folders failed, or work again."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsrAnswered:
-    """Only answers that tell of disks which refuse replicas, or no longer do."""
+    """A LeaderAndIsr answer of a broker whose disk refuses replicas, or no longer does."""
 
     broker_id: NodeId
     request: LeaderAndIsrRequest
@@ -126,7 +126,7 @@ class StopReplicaAnswered:
 
 @dataclass(frozen=True, slots=True)
 class JobsDue:
-    """Time for a step of what clients and operators ask for; one such event waits at a time."""
+    """Time for a step of clients' and operators' jobs; one such event waits at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ _BY_PATH: dict[str, ControllerEvent] = {
 
 
 def to_controller_event(fired: CoordinationEvent) -> ControllerEvent | None:
-    """Return what a fired watch means to the controller; None when nothing."""
+    """Return the controller's event for a fired watch; None for one without meaning."""
     known = _BY_PATH.get(fired.path)
     if known is not None:
         return known

@@ -1,7 +1,7 @@
 """Becoming the active controller through the ephemeral znode /controller.
 
 Source: docs/explanation/replication.md, "The controller", Election; KAFKA-1451 (/controller is read
-first, so that a controller which meets its own ephemeral znode knows it for its own).
+first, so that a controller recognises its own ephemeral znode).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Lost:
 
 
 class Election:
-    """One session's candidacy. Its watch on /controller tells when to stand again."""
+    """One session's candidacy. Its watch on /controller fires when it must stand again."""
 
     def __init__(
         self,
@@ -60,10 +60,10 @@ class Election:
         self._last_won = NO_CONTROLLER_EPOCH
 
     async def stand(self) -> Won | Lost:
-        """Return who won; in either case a watch on /controller is set.
+        """Return the winner; in either case a watch on /controller is set.
 
         Raises:
-            GaveUp, SessionExpired: this session cannot win, nor learn who did.
+            GaveUp, SessionExpired: this session cannot win, nor learn the winner.
         """
         patience = self._reader.patience()
         stat: Stat | None = None
@@ -84,9 +84,9 @@ class Election:
             if stat is None:
                 won = await self._try_to_win(epoch, patience)
             elif epoch.controller_epoch > self._last_won and stat.czxid == written_zxid:
-                won = epoch  # both are our own, from a multi whose reply was lost
+                won = epoch  # both are our own writes, from a multi whose reply was lost
             else:
-                await self._delete_own()  # left over from a term that is over
+                await self._delete_own()  # left over from an earlier term
                 continue
             if won is not None:
                 self._last_won = won.controller_epoch
@@ -97,7 +97,7 @@ class Election:
         )
 
     async def is_still_won(self) -> bool:
-        """Return whether /controller is this session's; a watch tells when that changes."""
+        """Return whether /controller is this session's; a watch fires when that changes."""
         stat = await self._reader.exists(znodes.CONTROLLER, watch=True)
         return stat is not None and stat.ephemeral_owner == self._session.session_id
 
@@ -110,7 +110,7 @@ class Election:
             return
 
     async def _try_to_win(self, last: TermEpoch, patience: Patience) -> TermEpoch | None:
-        """Create /controller and raise the epoch, both or none; None: look again who leads."""
+        """Create /controller and raise the epoch, both or none; None: read /controller again."""
         epoch = ControllerEpoch(last.controller_epoch + 1)
         znode = ControllerZnode(
             brokerid=self._controller_id, timestamp=str(self._runtime.wall_clock_ms())
@@ -134,7 +134,7 @@ class Election:
         """Return /controller_epoch, created with 0 by the first controller ever, and its mzxid.
 
         Raises:
-            MalformedZnode: it holds no number; a watch tells when it is repaired.
+            MalformedZnode: the content is no number; a watch fires when it is repaired.
             GaveUp: others changed it again and again.
         """
         found: tuple[bytes, Stat] | None = None

@@ -1,9 +1,9 @@
-"""Who of a partition's replicas is known to hold what is committed: every state that the
-controller writes says so, and renouncing holds brokers that come back to it.
+"""The replicas that are known to have all committed records: every state that the controller writes
+names them, and renouncing.py checks restarted brokers against it.
 
-A state names the contents (storage ids) of its ISR and ELR members, and the registration of its
-leader. A broker that registers with other contents has lost records; a leader that is registered
-anew has restarted. Both are seen by whichever controller looks next, however many died meanwhile.
+A state has the storage ids (log contents) of its ISR and ELR members, and the registration of its
+leader. A broker that registers with another storage id has lost records; a leader with a new
+registration has restarted. The next controller notices both, even if controllers died meanwhile.
 Source: KIP-966; docs/reference/catalogue.md, rows 8 and 9. Deviation: docs/decisions/0003.
 """
 
@@ -38,7 +38,7 @@ async def next_leadership(
 ) -> PartitionLeadership:
     """Return the state to be written after `before`; a first one has leader epoch 0.
 
-    topics: the configurations that the step has read already.
+    topics: the configurations that this step has read already.
     """
     last_epoch = -1 if before is None else before.leader_epoch
     leader_epoch = LeaderEpoch(last_epoch if change.keeps_epoch else last_epoch + 1)
@@ -61,15 +61,16 @@ async def next_leadership(
 
 
 def eligible_leaders(term: Term, leadership: PartitionLeadership) -> Brokers:
-    """Return the ELR, all of which holds what is committed.
+    """Return the ELR, whose members all have the committed records.
 
-    Whatever became of min.insync.replicas since: leaders commit nothing in a state with an ELR.
+    Changes of min.insync.replicas since do not matter: leaders commit no record in a state with an
+        ELR.
     """
     return leadership.elr if term.toggles.eligible_leader_replicas else ()
 
 
 async def is_thawed(term: Term, partition: TopicPartition, leadership: PartitionLeadership) -> bool:
-    """Return whether the ISR is large enough by now to commit without those that are eligible.
+    """Return whether the ISR is large enough by now to commit without the ELR.
 
     That is so where min.insync.replicas was lowered since the state was written.
     """
@@ -79,7 +80,7 @@ async def is_thawed(term: Term, partition: TopicPartition, leadership: Partition
     return len(leadership.isr) >= minimum
 
 
-# ---------------------------------------------------------------- what a state says of its members
+# ---------------------------------------------------------------- members in a state
 
 
 async def _next_eligible(
@@ -94,7 +95,7 @@ async def _next_eligible(
         return ()
     minimum = await min_insync_replicas(term, partition.topic, leader, topics)
     eligible = next_eligible(before.isr, before.elr, isr, minimum)
-    # A replica that a reassignment has taken away keeps no log.
+    # A replica that a reassignment has removed keeps no log.
     return tuple(broker for broker in eligible if broker in term.context.assignments[partition])
 
 
@@ -113,7 +114,7 @@ def _leader_broker_epoch(
 def _storage_id(
     context: ControllerContext, before: PartitionLeadership | None, broker: NodeId
 ) -> StorageId:
-    """Return what the broker registered; of one that is not live, what was known before."""
+    """Return the broker's storage id; for a dead one the last known."""
     if broker in context.live_brokers:
         return context.storage_id(broker)
     return NO_STORAGE_ID if before is None else before.storage_id(broker)

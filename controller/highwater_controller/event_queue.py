@@ -1,4 +1,4 @@
-"""The controller's one queue of events, and how long they wait and take."""
+"""The controller's one queue of events, with their waiting and handling times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from highwater_core.runtime import Queue, Runtime
 
 
 class EventQueue:
-    """Events in the order in which they came; times count from the queue's beginning."""
+    """Events in their order of arrival; times are summed from the queue's beginning."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -18,7 +18,7 @@ class EventQueue:
         self._taken_count = 0
         self._waited_ms = 0
         self._handled: dict[str, tuple[int, int]] = {}
-        """How many events were handled, and for how many ms together, by the event's name."""
+        """Number of handled events and their total ms, by the event's name."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -27,7 +27,7 @@ class EventQueue:
         self._waiting.put((self._runtime.now_ms(), event))
 
     def drain(self) -> list[ControllerEvent]:
-        """Remove and return everything that waits, oldest first."""
+        """Remove and return all waiting events, oldest first."""
         return [event for _, event in self._waiting.drain()]
 
     async def get(self) -> ControllerEvent:

@@ -1,4 +1,4 @@
-"""What a new controller does before anything else: loads the cluster and takes charge of it.
+"""A new controller's first work: it loads the cluster and takes charge of it.
 
 Source: docs/explanation/replication.md, "The controller", Failover; V3 design, section D;
 KAFKA-4443 (UpdateMetadata before any LeaderAndIsr).
@@ -28,11 +28,11 @@ async def fail_over(term: Term) -> None:
     """Take charge of the cluster.
 
     Ordering: notifications dropped, since all state is read afterwards -> brokers' configurations,
-    brokers, topics, states loaded, watches set -> deletions known -> replicas that lost records and
-    leaders that restarted, while nobody looked, given up -> UpdateMetadata -> live replicas Online,
-    each broker with its init command -> leaders elected where there is none -> the dead removed
-    from ISRs -> reassignments and deletions resumed -> what the admin znodes ask for, step by step,
-    with others' events in between.
+    brokers, topics, states loaded, watches set -> deletions known -> replicas that lost records out
+    of ISR and ELR, leaders that restarted meanwhile out of the lead -> UpdateMetadata -> live
+    replicas Online, each broker with its init command -> leaders elected where there is none ->
+    dead replicas removed from ISRs -> reassignments and deletions resumed -> the admin znodes'
+    jobs, step by step, with other events in between.
     """
     context = term.context
     await delete_notifications(term)
@@ -66,7 +66,7 @@ async def fail_over(term: Term) -> None:
 
 
 def _dead_members(term: Term) -> list[Replica]:
-    """Return the replicas that are in an ISR and whose broker died while no controller looked.
+    """Return the ISR members whose brokers died without an active controller.
 
     The leader does not remove them from the ISR of an idle partition (KAFKA-7152).
     """

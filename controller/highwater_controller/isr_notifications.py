@@ -1,4 +1,4 @@
-"""A leader that wrote its ISR itself says so in a notification; the controller spreads the word.
+"""Notifications of leaders that wrote their ISRs themselves; the controller sends UpdateMetadata.
 
 Source: docs/explanation/replication.md, "ZooKeeper's tree", /isr_change_notification; preset v3.
 """
@@ -45,7 +45,7 @@ async def on_isr_changes_notified(term: Term) -> None:
 
 
 async def delete_notifications(term: Term) -> None:
-    """Drop what is notified, and watch for more."""
+    """Delete the notifications, and watch for more."""
     for path in await _notifications(term):
         await term.store.delete(path)
 

@@ -1,6 +1,6 @@
-"""Elections that somebody asks for: of preferred leaders, or of any where there is none.
+"""Requested elections: of preferred leaders, or of any replica where there is no leader.
 
-A partition that its preferred replica leads already is left alone, epoch and all.
+A partition whose preferred replica leads already keeps its leader epoch.
 Source: KIP-460 (ElectLeaders), /admin/preferred_replica_election; Kafka's KafkaController.
 """
 
@@ -75,7 +75,7 @@ class Electing:
 async def elect_leaders(
     term: Term, partitions: Sequence[TopicPartition], election_type: ElectionType
 ) -> list[PartitionResult]:
-    """Hold the partitions' elections where one is needed; return what became of each, in order."""
+    """Hold the partitions' elections where one is needed; return each one's result, in order."""
     faults: dict[TopicPartition, Refused] = {}
     for at in partitions:
         fault = _find_fault(term, at, election_type)
@@ -121,7 +121,7 @@ def _to_result(term: Term, at: TopicPartition, fault: Refused | None) -> Partiti
 
 
 class WrittenElections:
-    """What /admin/preferred_replica_election asks for, held a step at a time."""
+    """The elections of /admin/preferred_replica_election, held a step at a time."""
 
     answer = None
 
@@ -150,12 +150,12 @@ class WrittenElections:
 
 
 async def rebalance_leaders(term: Term) -> None:
-    """Give preferred leaders their partitions back where a broker lacks too many of them.
+    """Elect preferred leaders where a broker leads too few of its partitions.
 
-    A broker lacks those that it is preferred for and does not lead; too many is more than the
-    percentage of the settings. Partitions whose replicas are being moved are left alone.
-    Ordering: each live broker's share of what it is preferred for is reckoned -> of a broker that
-    lacks too much: preferred elections.
+    A broker lacks the partitions for which it is preferred and that it does not lead; too many is
+    more than the percentage of the settings. Partitions whose replicas are being moved are left
+    alone. Ordering: each live broker's share of its preferred partitions computed -> preferred
+    elections for a broker that lacks too many.
     Source: KIP-460; Kafka's KafkaController.checkAndTriggerAutoLeaderRebalance.
     """
     context = term.context

@@ -1,7 +1,7 @@
 """The one way in which the controller changes a partition's state znode.
 
-Read the znode, let a pure decision say what it is to hold, write that on condition of the version
-that was read, and remember in the context what is known of it then.
+Read the znode, let a pure decision return its next content, write this on the version that was
+read, and store the result in the context.
 Source: V3 design, on_broker_change and init_leaders; KIP-497 (conditional writes).
 """
 
@@ -22,7 +22,7 @@ from highwater_core.ids import TopicPartition
 from highwater_core.znodes import PartitionLeadership, partition_state_path, topic_path
 
 Decide = Callable[[PartitionLeadership | None], LeadershipChange | None]
-"""Says what is to follow on the state that was read (None: there is none); None leaves it."""
+"""Returns the change of the read state (None: there is none); None leaves it."""
 
 Announce = Callable[[Term, TopicPartition, PartitionLeadership, LeadershipChange], None]
 """Traces a state that is about to be written."""
@@ -39,7 +39,7 @@ class LeadershipUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A state that is to follow on the current one by this change."""
+    """The next state, which this change makes of the current one."""
 
     current: VersionedLeadership
     change: LeadershipChange
@@ -66,11 +66,10 @@ async def update_leadership(
     decide: Decide,
     announce: Announce = announce_decision,
 ) -> LeadershipUpdate | None:
-    """Write what `decide` makes of the partition's state; None when nothing was written.
+    """Write the change that `decide` returns for the partition's state; None when none was written.
 
-    Nothing is written where `decide` leaves the state as it is, where the znode is unreadable and
-    where the topic is gone. On a conflict with another writer all starts over from the read, as V3
-    has it.
+    None is written where `decide` returns None, where the znode is unreadable and where the topic
+    is gone. On a conflict with another writer it starts over from the read, as in V3.
 
     Raises:
         TermOver: a newer controller wrote the state, or has been elected, or others wrote it again
@@ -104,11 +103,10 @@ async def update_leaderships(
     decisions: Mapping[TopicPartition, Decide],
     announce: Announce = announce_decision,
 ) -> dict[TopicPartition, LeadershipUpdate | None]:
-    """Do for each partition what update_leadership does, many of them with one write.
+    """Update each partition as update_leadership does, many of them with one write.
 
-    It is decided on the state that the context knows. That was right where the write meets the
-    version that is known; where it does not, or where nothing is known or decided, the znode is
-    read first.
+    `decide` gets the state in the context, which was right if the write meets the known version.
+    Otherwise, and without a known state or a decision, the znode is read first.
     """
     topics = TopicConfigs(term)
     drafts: dict[TopicPartition, Draft] = {}
@@ -132,7 +130,7 @@ async def update_leaderships(
 async def write_leaderships(
     term: Term, drafts: Mapping[TopicPartition, Draft]
 ) -> dict[TopicPartition, LeadershipUpdate]:
-    """Write and remember the states, many with one write; left out are those with a conflict."""
+    """Write and store the states, many with one write; states with a conflict are left out."""
     written = await term.store.set_leaderships(
         [
             (partition, draft.leadership, draft.current.partition_epoch)
@@ -154,7 +152,7 @@ async def write_leadership(
     current: VersionedLeadership | None,
     leadership: PartitionLeadership,
 ) -> VersionedLeadership | None:
-    """Write and remember the state that follows on `current`; None on a conflict."""
+    """Write and store the state after `current`; None on a conflict."""
     if current is None:
         written = await term.store.create_leadership(partition, leadership)
     else:
@@ -171,7 +169,7 @@ async def _topic_exists(term: Term, partition: TopicPartition) -> bool:
 
 
 def trace_isr_written(term: Term, partition: TopicPartition, written: VersionedLeadership) -> None:
-    """Trace a state whose ISR was changed by other means than an election."""
+    """Trace a state whose ISR changed without an election."""
     term.emit(
         EventKind.ISR_WRITTEN,
         partition,

@@ -1,7 +1,7 @@
-"""Takes partitions that ZooKeeper has into the context, in the states that they are found in.
+"""Loads partitions from ZooKeeper into the context, in the states in which they are found.
 
-Serves a new controller's failover and topics that turn up with state znodes already written.
-Source: the state machines' start-up, docs/explanation/replication.md, "The controller", Failover.
+For a new controller's failover, and for new topics with written state znodes. Source: the state
+machines' start-up, docs/explanation/replication.md, "The controller", Failover.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ async def load_leaderships(term: Term, partitions: Iterable[TopicPartition]) -> 
 
 
 def put_found_states(term: Term, partitions: Iterable[TopicPartition]) -> list[Replica]:
-    """Set partitions and replicas to the states they are found in; return the live replicas.
+    """Set partitions and replicas to the states in which they are found; return live replicas.
 
     A dead replica counts as ineligible for deletion until its broker returns. A partition whose
-    state znode is unreadable counts as Offline: it has a state, though nobody knows which.
+    state znode is unreadable counts as Offline: it has an unknown state.
     """
     context = term.context
     live: list[Replica] = []

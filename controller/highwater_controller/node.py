@@ -1,6 +1,6 @@
 """A controller node: opens ZooKeeper sessions one after another and runs a Controller in each.
 
-Losing the session ends the controller's term at once, whatever it was doing.
+Losing the session ends the controller's term at once, in the middle of any step.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _COUNTED: Mapping[EventKind, str] = {
     EventKind.COMMAND_DROPPED: "commands_dropped",
     EventKind.TRANSITION_REFUSED: "transitions_refused",
 }
-"""What is counted of the trace, and told in snapshots."""
+"""The kinds of trace events that are counted for snapshots."""
 
 
 class ControllerNode:
@@ -93,7 +93,7 @@ class ControllerNode:
         self._controller: Controller | None = None
 
     async def run(self) -> None:
-        """Run until request_stop; then leave /controller to another at once."""
+        """Run until request_stop; then give up /controller at once."""
         trace = self._ports.trace
         trace.emit(EventKind.NODE_STARTED, node_kind="controller", preset=self._settings.preset)
         self._ports.control.serve(self.answer)
@@ -134,7 +134,7 @@ class ControllerNode:
             self._end_session("the session is lost")
 
     async def _watch_session(self, session: Coordination, controller: Controller) -> None:
-        """Hand fired watches to the controller until the session expires."""
+        """Pass fired watches to the controller until the session expires."""
         while True:
             fired = await session.events.get()
             if fired.kind is CoordinationEventKind.SESSION_EXPIRED:
@@ -144,18 +144,18 @@ class ControllerNode:
                 controller.enqueue(event)
 
     def _end_session(self, reason: str) -> None:
-        """Stop the controller in the middle of whatever it does."""
+        """Stop the controller in the middle of any step."""
         self._session_scope.cancel()
         controller, self._controller = self._controller, None
         if controller is not None:
             controller.resign(reason)
 
     async def _run_controller(self, session: Coordination, controller: Controller) -> None:
-        """Publish where this controller answers, then stand for election and act.
+        """Publish this controller's endpoint, then stand for election and handle events.
 
-        Returns when ZooKeeper says that the session is over, which _watch_session hears too. A
-        session in which an operation fails again and again is closed: its /controller goes at
-        once, and for a session timeout the others have their turn.
+        Returns when ZooKeeper ends the session, which _watch_session notices too. A session in
+        which an operation fails again and again is closed: its /controller is gone at once, and
+        this node pauses for a session timeout so that others can be elected.
         """
         endpoint = ControllerEndpointZnode(
             host=self._settings.control_host, port=self._settings.control_port
@@ -217,7 +217,7 @@ class ControllerNode:
         return tuple([await self._await_topic(outcome, deadline_ms) for outcome in outcomes])
 
     async def _await_topic(self, outcome: TopicOutcome, deadline_ms: int) -> TopicResult:
-        """Wait as long as the client does for the topic to be led, or gone."""
+        """Wait as long as the client does until the topic has leaders, or is gone."""
         if outcome.done is None:
             return outcome.result
         left_ms = max(0, deadline_ms - self._ports.runtime.now_ms())

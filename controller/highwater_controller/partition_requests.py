@@ -1,6 +1,6 @@
 """CreatePartitions, as brokers forward it: checks it and writes the topics' znodes.
 
-The added partitions are then brought up as for any that appear in ZooKeeper. A request may name
+The added partitions are then brought up like any new ones in ZooKeeper. A request may name
 thousands of topics: one is expanded at a time.
 Source: KIP-195; Kafka's ZkAdminManager.createPartitions and AdminZkClient.
 """
@@ -47,7 +47,7 @@ class Expansion:
 
     def __init__(self, request: CreatePartitionsRequest) -> None:
         self.outcomes: list[TopicOutcome] = []
-        """Of the topics so far, in the request's order."""
+        """Outcomes of the topics so far, in the request's order."""
         self._request = request
         self._counts = Counter(each.topic for each in request.topics)
         self._partition_count = 0
@@ -61,12 +61,12 @@ class Expansion:
         return self.outcomes
 
     async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
-        """Expand the next topic; its answer waits until the added partitions are led."""
+        """Expand the next topic; its answer waits until the added partitions have leaders."""
         wanted = self._request.topics
         if not self.outcomes and len(wanted) > MAX_TOPIC_COUNT:
             self.outcomes = refuse_all(term, self._request, [each.topic for each in wanted])
             return
-        if self.is_over:  # it names no topic
+        if self.is_over:  # the request names no topic
             return
         each = wanted[len(self.outcomes)]
         try:
@@ -81,7 +81,7 @@ class Expansion:
         """Return the topic's outcome.
 
         Raises:
-            Refused: something about it is not allowed, or somebody else changed the topic.
+            Refused: the expansion is not allowed, or the topic was changed meanwhile.
         """
         refuse_repeated(self._counts, wanted.topic)
         is_validated = self._request.validate_only
@@ -99,10 +99,10 @@ class Expansion:
 
 
 def plan(term: Term, wanted: NewPartitions, before: Before) -> Added:
-    """Return the replicas that the added partitions get.
+    """Return the added partitions' replicas.
 
     Raises:
-        Refused: something about it is not allowed.
+        Refused: the expansion is not allowed.
     """
     topic = wanted.topic
     assigned = _assignment_of(term, topic)
@@ -128,7 +128,7 @@ def _assignment_of(term: Term, topic: str) -> Assignment:
     """Return the replicas of the topic's partitions.
 
     Raises:
-        Refused: no partition can be added to it.
+        Refused: no partition can be added to the topic.
     """
     context = term.context
     if not context.is_known(topic):

@@ -1,4 +1,4 @@
-"""Moves partitions from state to state: elects leaders, writes state znodes, sends commands.
+"""Makes partitions' transitions: elects leaders, writes state znodes, sends commands.
 
 Source: V3 design, on_broker_change and init_leaders; Kafka's PartitionStateMachine.
 """
@@ -47,7 +47,7 @@ Targets = Mapping[TopicPartition, tuple[NodeId, ...]]
 """A reassignment's target replicas, by partition."""
 
 Outcome = tuple[NodeId, ...] | NoLeader
-"""What an election comes to: who must be told, or why nobody leads."""
+"""The result of an election: the recipients of commands, or why there is no leader."""
 
 
 async def move_partitions(
@@ -57,10 +57,10 @@ async def move_partitions(
     selector: Selector = Selector.OFFLINE,
     reassignment: Targets | None = None,
 ) -> list[TopicPartition]:
-    """Move the partitions and send what follows; return those that have moved.
+    """Make the transition and send its commands; return the partitions that made it.
 
-    A partition that finds no leader stays in its state; so does one that may not move there, which
-    is a bug of ours, and costs that partition and not the controller. Either is traced.
+    A partition without a new leader stays in its state. So does one without a valid transition,
+    which is a bug of ours and costs that partition alone. Both are traced.
     """
     effects: dict[TopicPartition, PartitionEffect] = {}
     for partition in partitions:
@@ -93,7 +93,7 @@ async def _elect_all(
     selector: Selector,
     reassignment: Targets,
 ) -> dict[TopicPartition, Outcome]:
-    """Elect where the move needs it; return what became of it, by partition."""
+    """Elect where the transition needs it; return each partition's result."""
     to_elect = [
         partition for partition, effect in effects.items() if effect is not PartitionEffect.REMEMBER
     ]
@@ -111,9 +111,9 @@ async def _elect_all(
 async def _elect_first(
     term: Term, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, Outcome]:
-    """Elect where there is no state so far, with few writes; return what became of it.
+    """Elect where there is no state so far, with few writes; return each partition's result.
 
-    Left out are those whose state turns out to exist: they are elected like all others.
+    Partitions whose state exists after all are left out: they are elected like all others.
     """
     found: dict[TopicPartition, Outcome] = {}
     changes: dict[TopicPartition, LeadershipChange] = {}
@@ -139,7 +139,7 @@ async def _elect_first(
 
 
 async def elect_leaders_where_none(term: Term, topics: Collection[str] | None = None) -> None:
-    """Try to bring every New and Offline partition of the topics that stay Online.
+    """Try to make every New and Offline partition of topics that stay Online.
 
     topics: None for all.
     """
@@ -153,7 +153,7 @@ async def elect_leaders_where_none(term: Term, topics: Collection[str] | None = 
 
 
 def put_partition(term: Term, partition: TopicPartition, state: PartitionState) -> None:
-    """Set a partition's state as it was found, which is no transition."""
+    """Set a partition's state as found in ZooKeeper, without a transition."""
     term.context.partition_states[partition] = state
 
 
@@ -170,9 +170,9 @@ def _remember(term: Term, partition: TopicPartition, target: PartitionState) -> 
 async def _elect_on_states(
     term: Term, selectors: Mapping[TopicPartition, Selector], reassignment: Targets
 ) -> dict[TopicPartition, Outcome]:
-    """Elect and write; return who must be told, or why nobody leads.
+    """Elect and write; return the recipients of commands, or why there is no leader.
 
-    An unclean election is tried once no other finds a leader, if the topic allows it.
+    An unclean election is tried when a clean one finds no leader, if the topic allows it.
     """
     nobody = dict.fromkeys(selectors, NoLeader("its state cannot be read, or the topic is gone"))
 
@@ -215,15 +215,15 @@ def _tell(
     selector: Selector,
     target: tuple[NodeId, ...] | None,
 ) -> tuple[NodeId, ...]:
-    """Trace an election and return who must be told."""
+    """Trace an election and return the recipients of commands."""
     if update.before is not None and selector is Selector.INITIAL:
-        selector = Selector.OFFLINE  # somebody created the state: it was not a first election
+        selector = Selector.OFFLINE  # another writer created the state: it was not a first election
     trace_election(term, partition, update.written, update.change, selector)
     return _recipients(term, partition, selector, target)
 
 
 async def _may_elect_unclean(term: Term, partition: TopicPartition, selector: Selector) -> bool:
-    """Return whether an election that found nobody may look outside the ISR, by the topic."""
+    """Return whether the topic allows an election from outside the ISR."""
     return (
         selector in (Selector.INITIAL, Selector.OFFLINE)
         and partition in term.context.leaderships
@@ -242,9 +242,9 @@ def _decide(
     *,
     unclean: bool,
 ) -> Election:
-    """Return what the election comes to.
+    """Return the election's result.
 
-    A first election that meets a state is one after a leader's death; any other needs a state.
+    A first election that finds a state becomes one after a leader's death; any other needs a state.
     """
     assigned = term.context.assignments[partition]
     electable = term.context.electable_for(partition)
@@ -293,7 +293,7 @@ def _recipients(
     selector: Selector,
     target: tuple[NodeId, ...] | None,
 ) -> tuple[NodeId, ...]:
-    """Return who is told; the batch leaves out those that are not live."""
+    """Return the recipients of commands; the batch leaves out dead ones."""
     if selector is Selector.INITIAL:
         return _electable_replicas(term, partition)
     if selector is Selector.REASSIGN and target is not None:
@@ -308,7 +308,7 @@ def trace_election(
     change: LeadershipChange,
     selector: Selector,
 ) -> None:
-    """Trace that the partition is led anew."""
+    """Trace the partition's new leader."""
     term.emit(
         EventKind.LEADER_ELECTED,
         partition,

@@ -1,8 +1,8 @@
 """Calls to ZooKeeper that outlast lost connections and other writers, but not for ever.
 
-A call whose connection is lost has an unknown outcome and is made again. One that loses its
-connection each time would hold the controller's one event task for good, while the session lives
-and nobody else may take over: after a bound the session is to be given up.
+A call whose connection is lost has an unknown outcome and is repeated. One that loses its
+connection each time would block the controller's one event task, while the session lives and no
+other controller can take over. So after a bound the session is given up.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from highwater_core.runtime import Runtime
 T = TypeVar("T")
 
 GIVE_UP_ATTEMPTS = 10
-"""How often one operation is tried at least before it is given up."""
+"""Least tries of one operation before it is given up."""
 
 
 RACE_ATTEMPTS = 100
-"""So many others may change what is read before it is written, one after another."""
+"""Most conflicts in a row with other writers between read and write."""
 
 
 class GaveUp(CoordinationError):
-    """One operation failed again and again; the message says which, and what was seen last."""
+    """One operation failed again and again; the message names it and the last state seen."""
 
 
 class Patience:
-    """Counts what one operation suffers; it is given up after enough attempts and enough time.
+    """Counts one operation's failures; it is given up after enough attempts and enough time.
 
-    A connection that cannot be had at all costs no attempt: calls wait for it.
+    Time without any connection costs no attempt: calls wait for the connection.
     """
 
     def __init__(self, runtime: Runtime, retry_ms: int, give_up_ms: int) -> None:
@@ -41,10 +41,10 @@ class Patience:
         self._since_ms = runtime.now_ms()
 
     async def lost(self, operation: str) -> None:
-        """Take note of a lost connection; return when it is time for the next attempt.
+        """Count a lost connection; return when it is time for the next attempt.
 
         Raises:
-            GaveUp: there were enough.
+            GaveUp: there were too many.
         """
         self._attempts += 1
         lasted_ms = self._runtime.now_ms() - self._since_ms
@@ -56,7 +56,7 @@ class Patience:
 
 
 class PatientReader:
-    """Reads of one session; a lost connection is waited out, the session's end is raised.
+    """Reads of one session: waits after a lost connection, and raises the session's end.
 
     Each may also raise GaveUp.
     """
@@ -91,7 +91,7 @@ class PatientReader:
             return []
 
     def patience(self) -> Patience:
-        """Return the patience that one operation deserves."""
+        """Return a new count for one operation."""
         return Patience(self._runtime, self._retry_ms, self._give_up_ms)
 
     async def patiently(self, call: Callable[[], Awaitable[T]], operation: str) -> T:

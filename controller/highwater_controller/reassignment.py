@@ -1,14 +1,14 @@
-"""Moves partitions' replicas from brokers to brokers, and loses nothing on the way.
+"""Moves partitions' replicas from brokers to brokers, without a loss of records.
 
-The order, and why: what is to be is written into the topic's znode first, so that any later
-controller goes on with it; the leader epoch rises, so that the leader takes followers in that it
-did not have; replicas that come are started. Once all of the target are in sync, those that go lose
-the lead and leave the ISR by one write, are stopped and deleted, and only then does the topic's
-znode lose them: a controller that dies in between leaves a job that can be done again.
-Source: source document 003, onPartitionReassignment; KIP-455. As in Kafka the deletion of a replica
-that goes is not awaited; what a broker keeps of it is a stray at its next start. Deviation: Kafka
-takes them out of the ISR by a later write, and meanwhile the leader, which counts the assigned
-replicas only, commits without them: one that lags could still be elected.
+The order, and why: first the target is written into the topic's znode, so that any later controller
+goes on with it. The leader epoch rises, so that the leader accepts its new followers. Added
+replicas are started. Once all of the target are in sync, the removing ones lose the lead and leave
+the ISR by one write, are stopped and deleted. Only then are they removed from the topic's znode: a
+controller that dies in between leaves a job that can be done again.
+Source: source document 003, onPartitionReassignment; KIP-455. As in Kafka the deletion of a removed
+replica is not awaited; a log that a broker keeps of it is a stray at its next start. Deviation:
+Kafka removes them from the ISR by a later write. Meanwhile the leader, which counts the assigned
+replicas only, commits without them, and a lagging one could still be elected.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ from highwater_core.topic_znode import Reassignment, TopicContent
 from highwater_core.znodes import PartitionLeadership
 
 Moves = Mapping[TopicPartition, tuple[Brokers, Reassignment]]
-"""All replicas of a partition, and who of them comes and goes."""
+"""All replicas of a partition, with its adding and removing ones."""
 
 
 async def begin_reassignments(
     term: Term, topic: str, targets: Mapping[TopicPartition, Brokers]
 ) -> bool:
-    """Write where the topic's replicas are to be, and start those that come; False if it is gone.
+    """Write the topic's target replicas, and start the added ones; False if the topic is gone.
 
-    The partitions are known, and the topic is not being deleted. A target may be what there was
-    before: then the reassignment is given up. One that is asked for already changes nothing, the
-    leader epoch neither.
+    The partitions are known, and the topic is not being deleted. A target may be the original
+    replicas: then the reassignment is cancelled. A repeated target changes neither the replicas nor
+    the leader epoch.
 
     Raises:
-        TooLarge: the topic's znode has no room for it; nothing has changed.
+        TooLarge: the topic's znode would be too large; nothing has changed.
     """
     context = term.context
     moves: dict[TopicPartition, tuple[Brokers, Reassignment]] = {}
@@ -85,7 +85,7 @@ async def begin_reassignments(
         )
     await _start_replicas(term, list(moves))
     for at in moves:
-        if at not in context.reassignments:  # an order alone, or what had come was nothing
+        if at not in context.reassignments:  # only the order changes, or no replica had been added
             left = list(context.assignments[at])
             term.emit(EventKind.REASSIGNMENT_COMPLETED, at, replicas=left, removed=[])
     if context.deletions_after_reassignment:
@@ -94,8 +94,8 @@ async def begin_reassignments(
 
 
 async def resume_reassignments(term: Term, partitions: Iterable[TopicPartition]) -> None:
-    """Go on with what was begun before these partitions were read: by an earlier controller, or
-    before a znode of theirs was repaired. Start what comes, complete what is ready."""
+    """Go on with reassignments of an earlier controller, or of a repaired znode: start added
+    replicas, complete partitions that are ready."""
     moved = [at for at in partitions if at in term.context.reassignments]
     await _start_replicas(term, moved)
     await advance_reassignments(term, moved)
@@ -104,9 +104,9 @@ async def resume_reassignments(term: Term, partitions: Iterable[TopicPartition])
 async def advance_reassignments(
     term: Term, partitions: Iterable[TopicPartition]
 ) -> list[TopicPartition]:
-    """Complete the partitions' reassignments whose target is in sync; return those partitions.
+    """Complete the reassignments whose target is in sync; return their partitions.
 
-    Of a reassignment that was given up it need not be, as may_give_up has it.
+    For a cancelled reassignment may_give_up decides instead.
     """
     context = term.context
     under_way = [at for at in partitions if at in context.reassignments]
@@ -117,9 +117,9 @@ async def advance_reassignments(
 
 
 def adopt_unassigned(term: Term, partitions: Iterable[TopicPartition]) -> None:
-    """Take members of ISRs that are assigned no longer for replicas that are still to go.
+    """Treat ISR members that are no longer assigned as replicas to remove.
 
-    Somebody wrote the assignment without them, and they may be all that is in sync.
+    The assignment was written by hand without them, and they may be the only ones in sync.
     """
     context = term.context
     for at in partitions:
@@ -149,7 +149,7 @@ def _with_moves(content: TopicContent, moves: Moves) -> TopicContent | None:
 
 
 async def _start_replicas(term: Term, partitions: Sequence[TopicPartition]) -> None:
-    """Tell leaders and followers their new assignment, and start the replicas that come."""
+    """Send leaders and followers their new assignment, and start the added replicas."""
     context = term.context
     for some in pieces(partitions):
         led = [at for at in some if at in context.leaderships]
@@ -173,7 +173,7 @@ async def _start_replicas(term: Term, partitions: Sequence[TopicPartition]) -> N
 
 
 async def _raise_epoch(term: Term, at: TopicPartition) -> None:
-    """Leave leader and ISR; by the new epoch everybody takes its part anew."""
+    """Keep leader and ISR; with the new epoch all replicas take their roles again."""
     update = await update_leadership(
         term,
         at,
@@ -187,7 +187,7 @@ async def _raise_epoch(term: Term, at: TopicPartition) -> None:
 
 
 async def _complete(term: Term, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
-    """Let the replicas go that are to go, where that may be; return the partitions where it is."""
+    """Remove the removing replicas where that is allowed; return the completed partitions."""
     context = term.context
     ready = [at for at in partitions if await _is_ready(term, at)]
     came = [
@@ -213,7 +213,7 @@ async def _complete(term: Term, partitions: Sequence[TopicPartition]) -> list[To
         topics, lambda topic: update_assignment(term, topic, lambda it: _with_moves(it, left))
     )
     unwritten = [topic for topic, content in zip(topics, written, strict=True) if content is None]
-    # An unreadable znode is written once it is repaired: until then the job is not over.
+    # An unreadable znode is written after its repair: until then the job is not over.
     done = [at for at in done if at.topic not in unwritten]
     await end_reassignments(term, done)
     for at in done:
@@ -233,7 +233,7 @@ async def _complete(term: Term, partitions: Sequence[TopicPartition]) -> list[To
 
 
 async def _is_ready(term: Term, at: TopicPartition) -> bool:
-    """Return whether the reassignment may complete, as far as is known without a read."""
+    """Return whether the reassignment may complete, as far as known without a read."""
     known = term.context.leaderships.get(at)
     return (
         known is not None
@@ -243,7 +243,7 @@ async def _is_ready(term: Term, at: TopicPartition) -> bool:
 
 
 async def _least_left(term: Term, at: TopicPartition) -> int | None:
-    """Return how many are to be left in sync where not all of the target need be; else None."""
+    """Return how many must stay in sync where not all of the target need be; else None."""
     if not is_given_up(term.context.reassignments[at]):
         return None
     known = term.context.leaderships.get(at)
@@ -268,10 +268,10 @@ def _may_go(
 
 
 async def _lead_without_removed(term: Term, at: TopicPartition) -> bool:
-    """Have a replica lead that stays, under a new epoch; return whether that is so.
+    """Elect a remaining replica under a new epoch; return whether that was possible.
 
-    The replicas that go leave the ISR by the same write. From then on they are assigned no longer,
-    in memory: the leader that is told so takes none of them back into its ISR.
+    The removing replicas leave the ISR by the same write. From then on they are no longer assigned
+    in memory: the leader, which gets this assignment, does not add them to its ISR again.
     """
     context = term.context
     target = target_of(context.assignments[at], context.reassignments[at])
@@ -302,7 +302,7 @@ async def _lead_without_removed(term: Term, at: TopicPartition) -> bool:
 
 
 async def _delete_replicas(term: Term, replicas: Sequence[Replica]) -> None:
-    """Stop the replicas, take them out of the ISR, have them deleted, and forget them."""
+    """Stop the replicas, remove them from the ISR, delete and forget them."""
     context = term.context
     there = [
         each for each in replicas if context.replica_state(each) is not ReplicaState.NON_EXISTENT

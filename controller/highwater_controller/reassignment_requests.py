@@ -1,9 +1,9 @@
-"""Who asks for reassignments: AlterPartitionReassignments, as brokers forward it, and whoever
-writes /admin/reassign_partitions. ListPartitionReassignments shows what is under way.
+"""Requests for reassignments: AlterPartitionReassignments, as brokers forward it, and jobs in
+/admin/reassign_partitions. ListPartitionReassignments lists the ones under way.
 
 A request may name thousands of partitions: they are taken a step at a time.
 Source: KIP-455; Kafka's KafkaController.processApiPartitionReassignment. Deviation: one request may
-name a partition once only, where Kafka takes what it says last.
+name a partition once only, where Kafka takes the last entry.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class Reassigning:
 
     @property
     def answer(self) -> AlterReassignmentsResponse:
-        """What became of the partitions so far; each is under way, and may have ended."""
+        """The partitions' results so far; each reassignment is under way, and may have ended."""
         return AlterReassignmentsResponse(ErrorCode.NONE, tuple(self._results.values()))
 
     async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
-        """Begin, or give up, the next partitions' reassignments."""
+        """Begin, or cancel, the next partitions' reassignments."""
         some = self._request.partitions[self._taken : self._taken + PARTITIONS_PER_STEP]
         self._taken += len(some)
         await self._take(term, some)
@@ -75,7 +75,7 @@ class Reassigning:
                 self._results[at] = PartitionResult(at, ErrorCode.NONE)
             except Refused as fault:
                 self._results[at] = _refused(term, at, fault)
-        # First: else a controller that dies in between would leave a job that takes over again.
+        # First: otherwise a controller that dies in between would leave a job that starts again.
         await forget_reassignments(term, [at for each in targets.values() for at in each])
         begun: list[TopicPartition] = []
         for topic, wanted in targets.items():
@@ -102,10 +102,10 @@ def _refused(term: Term, at: TopicPartition, fault: Refused) -> PartitionResult:
 
 
 def find_target(term: Term, at: TopicPartition, replicas: Brokers | None) -> Brokers:
-    """Return the replicas that the partition is to have: for None, those that it had before.
+    """Return the partition's target replicas: for None, the original ones.
 
     Raises:
-        Refused: it cannot have them.
+        Refused: the target is invalid.
     """
     context = term.context
     if at not in context.assignments:
@@ -128,7 +128,7 @@ def find_target(term: Term, at: TopicPartition, replicas: Brokers | None) -> Bro
 
 
 class WrittenReassignments:
-    """What /admin/reassign_partitions asks for, begun a step at a time."""
+    """The jobs in /admin/reassign_partitions, begun a step at a time."""
 
     answer = None
 
@@ -141,11 +141,11 @@ class WrittenReassignments:
         return self._listed is not None and self._taken >= len(self._listed)
 
     async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
-        """Read the znode, then begin the next partitions; what cannot be done is to leave it.
+        """Read the znode, then begin the next partitions; impossible jobs are removed from it.
 
         Ordering: the znode read once, and watched -> each target checked -> the topics' znodes
-        written -> leader epochs raised -> replicas that come New -> reassignments whose target is
-        in sync completed -> what is over, and what cannot be done, taken out of the znode later.
+        written -> leader epochs raised -> added replicas New -> reassignments whose target is in
+        sync completed -> completed and impossible jobs removed from the znode later.
         """
         if self._listed is None:
             self._listed = await read_reassignments(term)
@@ -157,13 +157,13 @@ class WrittenReassignments:
 
 
 async def _begin_listed(term: Term, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Begin what is listed of these partitions; return those of which nothing is left to do."""
+    """Begin the listed jobs of these partitions; return the partitions whose jobs are over."""
     context = term.context
     over: list[TopicPartition] = []
     targets: dict[str, dict[TopicPartition, Brokers]] = {}
     for at in partitions:
         listed = context.listed_reassignments.targets.get(at)
-        if listed is None:  # somebody took it over since
+        if listed is None:  # a request took it over since
             continue
         try:
             targets.setdefault(at.topic, {})[at] = find_target(term, at, listed)
@@ -180,7 +180,7 @@ async def _begin_listed(term: Term, partitions: Iterable[TopicPartition]) -> lis
 
 
 async def _begin(term: Term, topic: str, targets: dict[TopicPartition, Brokers]) -> Refused | None:
-    """Begin the reassignments of a topic's partitions; return why that could not be done."""
+    """Begin the reassignments of a topic's partitions; return an error, or ""."""
     try:
         is_known = await begin_reassignments(term, topic, targets)
     except TooLarge as fault:
@@ -189,7 +189,7 @@ async def _begin(term: Term, topic: str, targets: dict[TopicPartition, Brokers])
 
 
 def list_reassignments(term: Term, request: ListReassignmentsRequest) -> ListReassignmentsResponse:
-    """Return the partitions whose replicas are being moved, of those that the request names."""
+    """Return the partitions whose replicas are being moved, among the request's."""
     context = term.context
     named = None if request.partitions is None else frozenset(request.partitions)
     ongoing = tuple(
@@ -201,5 +201,5 @@ def list_reassignments(term: Term, request: ListReassignmentsRequest) -> ListRea
 
 
 def _coming(reassignment: Reassignment) -> Brokers:
-    """Return who is to come and to stay."""
+    """Return the target's brokers: added and remaining ones."""
     return tuple(broker for broker in reassignment.adding if broker not in reassignment.removing)

@@ -1,4 +1,4 @@
-"""How the controller says no to a client, and leaves a trace of it."""
+"""Refusals of clients' requests, with their trace events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from highwater_core.ids import TopicPartition
 
 
 class Refused(Exception):
-    """A part of a client's request may not be carried out as asked."""
+    """A part of a client's request is not allowed."""
 
     def __init__(self, error: ErrorCode, message: str) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Prepares ZooKeeper's standing paths and publishes where this controller answers."""
+"""Creates ZooKeeper's persistent paths and publishes this controller's endpoint."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def publish_endpoint(
     path: str,
     data: bytes,
 ) -> None:
-    """Create the ephemeral znode, replacing one that an earlier session of this node left.
+    """Create the ephemeral znode, in place of one of an earlier session of this node.
 
     Raises:
         SessionExpired, GaveUp: try again in the next session.

@@ -1,4 +1,4 @@
-"""Holds brokers that come back to what a state says of them: who lost records leaves ISR and ELR.
+"""Checks restarted brokers against the states: replicas that lost records leave ISR and ELR.
 
 Source: KIP-966; docs/reference/catalogue.md, rows 8 and 9. Deviation: docs/decisions/0003.
 """
@@ -20,10 +20,10 @@ from highwater_core.znodes import PartitionLeadership
 
 
 async def renounce_lost(term: Term, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Take replicas that lost records out of ISR and ELR, and the lead from restarted leaders.
+    """Remove replicas that lost records from ISR and ELR, and restarted leaders from the lead.
 
-    Return the partitions that changed; nobody is told yet, and one without leader has still to be
-    elected for. Topics that are to be deleted are left alone.
+    Return the partitions that changed; no command is sent yet, and partitions without a leader
+    still need an election. Topics that are being deleted are left alone.
     """
     if not term.toggles.eligible_leader_replicas:
         return []
@@ -40,7 +40,7 @@ async def renounce_lost(term: Term, partitions: Iterable[TopicPartition]) -> lis
 
 
 def _lost(context: ControllerContext, leadership: PartitionLeadership) -> frozenset[NodeId]:
-    """Return the live members whose contents are other ones than the state means."""
+    """Return the live members whose storage id differs from the state's."""
     return frozenset(
         broker
         for broker, storage_id in leadership.storage_ids
@@ -49,7 +49,7 @@ def _lost(context: ControllerContext, leadership: PartitionLeadership) -> frozen
 
 
 def _has_restarted(context: ControllerContext, leadership: PartitionLeadership) -> bool:
-    """Return whether the leader is registered anew since it got its leader epoch."""
+    """Return whether the leader has registered again since it got its leader epoch."""
     known = leadership.leader_broker_epoch
     registered = context.broker_epoch(leadership.leader)
     return known != NO_BROKER_EPOCH and registered is not None and registered != known
@@ -60,7 +60,7 @@ def _is_stale(context: ControllerContext, leadership: PartitionLeadership) -> bo
 
 
 async def _renounce(term: Term, partition: TopicPartition) -> bool:
-    """Write what is left, if something has to go; return whether that was so."""
+    """Write the remaining members, if a member must leave; return whether one did."""
 
     def decide(before: PartitionLeadership | None) -> LeadershipChange | None:
         return None if before is None else _without_lost(term, before)

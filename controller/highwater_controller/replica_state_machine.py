@@ -1,4 +1,4 @@
-"""Moves replicas from state to state: tells their brokers, and takes dead ones out of the ISR.
+"""Makes replicas' transitions: sends commands, and removes dead ones from the ISR.
 
 Source: Kafka's ReplicaStateMachine; docs/explanation/replication.md, "The controller".
 """
@@ -31,12 +31,13 @@ async def move_replicas(
     target: ReplicaState,
     init: Iterable[NodeId] = (),
 ) -> list[Replica]:
-    """Move the replicas and send what follows; return those that have moved.
+    """Make the transition and send its commands; return the replicas that made it.
 
-    Each broker gets one request of a kind. init: brokers that have just come, which get their init
-    command with this step even if it lists nothing. A replica that may not move there stays as it
-    is: a bug of ours costs that replica, not the controller. So does one that cannot: a new one
-    that leads, one to go offline whose partition has no state. Either is traced.
+    Each broker gets one request of a kind. init: brokers that have just started, which get their
+    init command with this step even if it lists no partition. A replica without a valid transition
+    stays as it is: a bug of ours costs that replica, not the controller. So does one whose
+    transition is impossible: a new one that leads, or one to take offline whose partition has no
+    state. Both are traced.
     """
     batch = RequestBatch(term)
     came = dict.fromkeys(init)
@@ -48,7 +49,7 @@ async def move_replicas(
         current = term.context.replica_state(replica)
         effect = EFFECTS[current, target]
         if current is ReplicaState.NEW and replica.broker_id in came:
-            effect = ReplicaEffect.SEND_LEADERSHIP  # whoever led it since could not tell it
+            effect = ReplicaEffect.SEND_LEADERSHIP  # leaders since then could not send it commands
         _add_command(batch, replica, effect)
         _remember(term, replica, target)
     batch.send()
@@ -56,7 +57,7 @@ async def move_replicas(
 
 
 def _permitted(term: Term, replicas: Iterable[Replica], target: ReplicaState) -> list[Replica]:
-    """Return the replicas, each once, that may move there and can as far as is known."""
+    """Return the replicas, each once, whose transition is valid and possible as far as known."""
     permitted: list[Replica] = []
     for replica in dict.fromkeys(replicas):
         current = term.context.replica_state(replica)
@@ -86,7 +87,7 @@ def _add_command(batch: RequestBatch, replica: Replica, effect: ReplicaEffect) -
 
 
 def put_replica(term: Term, replica: Replica, state: ReplicaState) -> None:
-    """Set a replica's state as it was found, which is no transition."""
+    """Set a replica's state as found in ZooKeeper, without a transition."""
     term.context.replica_states[replica] = state
 
 
@@ -104,7 +105,7 @@ def _remember(term: Term, replica: Replica, target: ReplicaState) -> None:
 
 
 class _Left(Enum):
-    """What became of a partition's state where replicas are to leave its ISR."""
+    """The result of removing replicas from a partition's ISR."""
 
     CHANGED = auto()
     AS_IT_WAS = auto()
@@ -114,9 +115,9 @@ class _Left(Enum):
 async def _leave_isrs(
     term: Term, batch: RequestBatch, replicas: Iterable[Replica]
 ) -> list[Replica]:
-    """Take the replicas out of their ISRs; return those of partitions that have a state.
+    """Remove the replicas from their ISRs; return those of partitions that have a state.
 
-    The other replicas are told, but of topics that are to be deleted: these need no state either.
+    The other replicas get commands, except for topics that are being deleted, which need no state.
     """
     leaving: dict[TopicPartition, list[Replica]] = {}
     for replica in replicas:
@@ -143,7 +144,7 @@ async def _leave_isrs(
 async def _write_isrs_without(
     term: Term, leaving: Mapping[TopicPartition, Iterable[Replica]]
 ) -> dict[TopicPartition, _Left]:
-    """Take replicas that stop out of the leaderships, and trace it."""
+    """Remove stopped replicas from the leaderships, and trace it."""
     outcomes = dict.fromkeys(leaving, _Left.AS_IT_WAS)
 
     def decide_on(at: TopicPartition) -> Decide:

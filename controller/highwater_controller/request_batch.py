@@ -39,7 +39,7 @@ from highwater_core.messages import (
 
 
 class RequestBatch:
-    """Commands to be, by broker; those to brokers that are not live are left out."""
+    """The commands to send, by broker; those to dead brokers are left out."""
 
     def __init__(self, term: Term) -> None:
         self._term = term
@@ -48,14 +48,14 @@ class RequestBatch:
         self._stops: dict[NodeId, dict[TopicPartition, StopReplicaPartition]] = {}
         self._inits: dict[NodeId, None] = {}
         self._full: dict[NodeId, None] = {}
-        """Whose UpdateMetadata lists all partitions."""
+        """The brokers whose UpdateMetadata lists all partitions."""
 
     def add_leader_and_isr(
         self, brokers: Iterable[NodeId], partition: TopicPartition, *, is_new: bool = False
     ) -> None:
-        """Tell the brokers the partition's leadership, and all live brokers its metadata.
+        """Add the partition's LeaderAndIsr for the brokers, and its metadata for all live brokers.
 
-        Nothing happens while the partition has no leadership.
+        Nothing is added while the partition has no leadership.
         """
         item = self._leadership(partition, is_new=is_new)
         if item is None:
@@ -65,22 +65,22 @@ class RequestBatch:
         self.add_update_metadata(self._term.context.live_brokers, [partition])
 
     def add_init(self, brokers: Iterable[NodeId]) -> None:
-        """See to it that the brokers get their init command, even an empty one."""
+        """Add the brokers' init command, even an empty one."""
         self._inits.update(dict.fromkeys(self._live(brokers)))
 
     def add_update_metadata(
         self, brokers: Iterable[NodeId], partitions: Iterable[TopicPartition]
     ) -> None:
-        """Tell the brokers who is live, and these partitions' metadata as far as it is known."""
+        """Add the live brokers, and these partitions' known metadata, for the brokers."""
         items = [item for item in map(self._partition_metadata, partitions) if item is not None]
         for broker in self._live(brokers):
             of_broker = self._metadata.setdefault(broker, {})
             of_broker.update((item.topic_partition, item) for item in items)
 
     def add_full_metadata(self, brokers: Iterable[NodeId]) -> None:
-        """Tell the brokers all metadata, and that there is no more than that.
+        """Add all metadata for the brokers, marked as complete.
 
-        The latter is left unsaid while something is unreadable, and so cannot be listed.
+        It is not marked while a topic or partition is unreadable, and so cannot be listed.
         """
         live = self._live(brokers)
         self.add_update_metadata(live, sorted(self._term.context.assignments))
@@ -154,9 +154,9 @@ class RequestBatch:
         )
 
     def _hosted_leaderships(self, broker_id: NodeId) -> dict[TopicPartition, LeaderAndIsrPartition]:
-        """Return what an init command must list.
+        """Return the leaderships that an init command must list.
 
-        Left out are partitions that never had a leader, which no broker can hold, and replicas
+        Left out are partitions that never had a leader, of which no broker has a log, and replicas
         whose deletion their broker has confirmed.
         """
         context = self._term.context

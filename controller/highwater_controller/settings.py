@@ -1,4 +1,4 @@
-"""What a controller node is told when it starts: HIGHWATER_* variables, each with its unit."""
+"""A controller node's settings: HIGHWATER_* variables, each with its unit."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ class ControllerSettings:
     data_folder: str = "/var/lib/highwater"
     trace_path: str = ""
     control_host: str = "localhost"
-    """Where other nodes reach this controller's gRPC server; published in ZooKeeper."""
+    """The address of this controller's gRPC server for other nodes; published in ZooKeeper."""
     control_port: int = 9095
     listen_host: str = ""
-    """Where the control port listens; empty: at control_host."""
+    """The address on which the control port listens; empty: control_host."""
     control_allowed_networks: str = ""
-    """Who may call the control port, as in "10.1.0.0/16,192.168.7.1/32"; empty: whoever is on one
-    of the machine's own networks."""
+    """Networks that may call the control port, as in "10.1.0.0/16,192.168.7.1/32"; empty: the
+    machine's own networks."""
     command_timeout_ms: int = 10_000
     """A command not answered for this long raises an alert (V3, discussion)."""
     command_retry_ms: int = 100
     """How long to wait before a command is sent again, and before a lost ZooKeeper call is."""
     zookeeper_give_up_ms: int = 20_000
-    """For so long one ZooKeeper operation may lose its connection again and again, ten times at
-    least, before the controller gives its session up, and with it its office."""
+    """How long one ZooKeeper operation may lose its connection again and again, ten times at least,
+    before the controller closes its session and stops being active."""
     max_partitions: int = 100_000
-    """Of all topics together: a topic that goes beyond is refused (KIP-578)."""
+    """Of all topics together: a topic beyond this is refused (KIP-578)."""
     default_partition_count: int = 1
     default_replication_factor: int = 1
     default_min_insync_replicas: int = 1
-    """Of topics that do not set it; at most what the brokers' min_insync_replicas is."""
+    """For topics that do not set it; at most the brokers' min_insync_replicas."""
 
     auto_leader_rebalance_enable: bool = False
-    """Whether preferred replicas are given the lead back from time to time."""
+    """Whether the controller makes preferred replicas leaders again from time to time."""
     leader_imbalance_per_broker_percentage: int = 10
-    """How many of the partitions that a broker is preferred for others may lead."""
+    """Share of the partitions with the same preferred broker that other brokers may lead."""
     leader_imbalance_check_interval_ms: int = 300_000
 
     def __post_init__(self) -> None:

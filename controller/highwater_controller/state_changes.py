@@ -1,7 +1,7 @@
-"""Traces each change of a partition's or a replica's state, and each that is not made.
+"""Traces each transition of a partition or replica, and each that is not made.
 
-A change that is not made costs that partition or replica alone; whatever else is to change does.
-Source: source document 002 (logInvalidTransition), 003 (StateChangeFailedException).
+A transition that is not made costs that partition or replica alone; the others are made. Source:
+source document 002 (logInvalidTransition), 003 (StateChangeFailedException).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def trace_change(term: Term, subject: Subject, current: State, target: State) ->
 
 
 def trace_refusal(term: Term, subject: Subject, current: State, target: State) -> None:
-    """Trace a change that the table does not have: whoever asked for it is at fault."""
+    """Trace a transition that the table does not have: a bug of its caller."""
     reason = "the table has no such change"
     _trace(term, EventKind.TRANSITION_REFUSED, subject, current, target, reason=reason)
 
 
 def trace_failure(term: Term, subject: Subject, current: State, target: State, reason: str) -> None:
-    """Trace a change that the table has and that cannot be made as things are."""
+    """Trace a transition that the table has and that is impossible at the moment."""
     _trace(term, EventKind.STATE_CHANGE_FAILED, subject, current, target, reason=reason)
 
 

@@ -1,7 +1,7 @@
 """Reads brokers, topics and partition states from ZooKeeper into the controller's context.
 
-A znode that holds something else than its JSON is traced, left out and watched: the controller
-lives on, and takes it up once it is repaired.
+A malformed znode is traced, left out and watched: the controller lives on, and reads it again once
+it is repaired.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def report_malformed(term: Term, where: str, what: object) -> None:
 
 
 async def read_brokers(term: Term) -> dict[NodeId, BrokerEndpoints]:
-    """Return the registered brokers, by id; watches tell of the next change.
+    """Return the registered brokers, by id; watches fire at the next change.
 
-    A broker whose znode is malformed counts as known before, or is left out.
+    A broker with a malformed znode keeps its known registration, or is left out.
     """
     found: dict[NodeId, BrokerEndpoints] = {}
     for name in await term.store.children(znodes.BROKER_IDS, watch=True):
@@ -70,9 +70,9 @@ def _known_broker(term: Term, name: str) -> BrokerEndpoints | None:
 
 
 async def read_topic_names(term: Term) -> list[str]:
-    """Return the topics' names, sorted; a watch tells of the next change.
+    """Return the topics' names, sorted; a watch fires at the next change.
 
-    A name that no topic may have is left out, and told once a term: no broker could host it.
+    An invalid name is left out, and traced once a term: no broker could host it.
     """
     allowed: list[str] = []
     for name in await term.store.children(znodes.TOPICS, watch=True):
@@ -89,9 +89,9 @@ async def read_topics(term: Term, topics: Sequence[str]) -> list[TopicPartition]
     """Take the topics' ids and their partitions' assignments in; return the partitions that are
     new.
 
-    What is assigned already stays as it is: moving replicas is the reassignment's business.
-    A topic with the id of another is malformed: brokers know a log by it. The topic that is known
-    keeps the id, else the one that is known to have been created with it.
+    Present assignments stay: only reassignments move replicas. A topic with the id of another is
+    malformed, since brokers identify a log by it. The known topic keeps the id, else the topic that
+    was certainly created with it.
     """
     read = await term.store.each(topics, lambda topic: _read_topic(term, topic))
     found = [each for each in read if each is not None]
@@ -108,13 +108,13 @@ async def read_topics(term: Term, topics: Sequence[str]) -> list[TopicPartition]
 
 
 async def _owners_of_shared_ids(term: Term, found: Sequence[_FoundTopic]) -> Mapping[TopicId, str]:
-    """Return whose each id is that several of the topics have, "" where nobody can tell.
+    """Return the owner of each id that several topics have, "" where it is unknown.
 
-    A topic that has partition states was led, and may have records: it goes before those that have
-    none. Of several that were led it is the one whose znode was never written again, if there is
-    just one such: the others may have taken the id from it. Else nobody can tell. A wrong owner's
-    log would be taken for the right one's; topics that are left out only wait for an operator.
-    Where none was led no record can be lost, and the oldest topic has the id.
+    A topic with partition states had leaders, and may have records: it goes before topics without.
+    Among several with states it is the one whose znode was never written again, if there is just
+    one: the others may have copied its id. Otherwise it is unknown: with a wrong owner, one topic's
+    log would be used for another, while topics that are left out only wait for an operator. Without
+    any states no record can be lost, and the oldest topic has the id.
     """
     by_id: dict[TopicId, list[_FoundTopic]] = {}
     for each in found:
@@ -218,7 +218,8 @@ async def read_leadership(term: Term, partition: TopicPartition) -> VersionedLea
     if found.leadership.controller_epoch > term.epoch.controller_epoch:
         if await _is_deposed(term):
             raise TermOver(f"a newer controller wrote {path}")
-        # No controller of that epoch was ever elected: to resign would depose every successor too.
+        # No controller of that epoch was ever elected: resigning would make every successor resign
+        # too.
         report_malformed(term, path, f"controller_epoch {found.leadership.controller_epoch}")
         context.unreadable_partitions.add(partition)
         await term.store.get(path, watch=True)
@@ -228,9 +229,9 @@ async def read_leadership(term: Term, partition: TopicPartition) -> VersionedLea
 
 
 async def _is_deposed(term: Term) -> bool:
-    """Return whether /controller_epoch has gone beyond this term's.
+    """Return whether /controller_epoch is above this term's.
 
-    One that holds no number says nothing: nobody can have been elected with it.
+    Without a number it is not: no controller can have been elected with it.
     """
     read = await term.store.get(znodes.CONTROLLER_EPOCH)
     if read is None:
@@ -248,7 +249,7 @@ def _decode_leadership(
     path = znodes.partition_state_path(partition)
     leadership = znodes.decode_partition_state(data, path)
     assigned = term.context.assignments.get(partition, leadership.isr)
-    # Between two writes of a reassignment members may be there that are assigned no longer.
+    # Between two writes of a reassignment the ISR may have members that are no longer assigned.
     if leadership.isr and not set(leadership.isr) & set(assigned):
         raise MalformedZnode(f"{path}: nobody of the ISR {leadership.isr} is among {assigned}")
     return VersionedLeadership(leadership, PartitionEpoch(stat.node_version))

@@ -1,4 +1,4 @@
-"""How many partitions are as nobody wants them: what a snapshot tells of the cluster. Pure."""
+"""Counts of topics and partitions, and of partitions with problems, for snapshots. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from highwater_controller.context import ControllerContext
 
 
 def count_partitions(context: ControllerContext) -> tuple[tuple[str, int], ...]:
-    """Return counts of topics and partitions, by name; those to be deleted count in the first two.
+    """Return counts of topics and partitions, by name; topics being deleted count in the first two.
 
     offline_partitions have no live leader. Source: Kafka's KafkaController, updateMetrics.
     """

@@ -1,9 +1,9 @@
-"""Replicas that their brokers' disks refuse: they lead no more and leave the ISR.
+"""Replicas that their brokers' disks refuse lose the lead and leave the ISR.
 
-A live broker says so by KAFKA_STORAGE_ERROR in its answer to LeaderAndIsr. It is asked when a
-controller takes office, as all brokers are, and when it has announced that something about its log
-folders has changed: an event in /log_dir_event_notification. What is known of it ends with the
-broker's registration, or with the term.
+A live broker reports them by KAFKA_STORAGE_ERROR in its answer to LeaderAndIsr. It gets this
+command when a controller becomes active, and when it has announced a change of its log folders by
+an event in /log_dir_event_notification. The report is valid until the end of the broker's
+registration, or of the term.
 Source: KIP-112; Kafka's KafkaController (onReplicasBecomeOffline, onBrokerLogDirFailure).
 Deviation: a replica that is accepted again is online again, and partitions without a leader are
 elected; Kafka waits for the broker's restart.
@@ -34,19 +34,19 @@ _COMMANDED = (ReplicaState.ONLINE, ReplicaState.OFFLINE)
 def tells_of_disks(
     context: ControllerContext, broker_id: NodeId, response: CommandResponse
 ) -> bool:
-    """Return whether the broker's answer to LeaderAndIsr says anything new of its disks."""
+    """Return whether the broker's answer to LeaderAndIsr has changes of its disks."""
     return bool(_read(context, broker_id, response))
 
 
 async def on_leader_and_isr_answered(
     term: Term, broker_id: NodeId, request: LeaderAndIsrRequest, response: CommandResponse
 ) -> None:
-    """Take the replicas offline that the disk refuses, and online those that it does not any more.
+    """Take replicas offline that the disk refuses, and those online that it accepts again.
 
-    An answer of an earlier registration says nothing, and neither does one about an earlier topic.
-    Topics that are being deleted are left to their deletion, whose commands the disk refuses too.
-    Ordering: refused replicas Offline, out of the ISRs and without the lead -> accepted ones Online
-    -> leaders elected where there is none -> reassignments advanced.
+    Answers of an earlier registration, or about a deleted topic, are ignored. Topics that are being
+    deleted are left to their deletion, whose commands the disk refuses too. Ordering: refused
+    replicas Offline, out of the ISRs and without the lead -> accepted ones Online -> leaders
+    elected where there is none -> reassignments advanced.
     Source: KIP-112; Kafka's KafkaController.processLeaderAndIsrResponseReceived.
     """
     context = term.context
@@ -74,7 +74,7 @@ async def on_leader_and_isr_answered(
 
 
 async def on_log_folder_events(term: Term) -> None:
-    """Command the replicas anew of the brokers whose log folders changed: their answers tell.
+    """Send LeaderAndIsr again to brokers whose log folders changed; their answers report replicas.
 
     Ordering: announcements read, and watched -> LeaderAndIsr for the replicas that these brokers
     have -> announcements deleted: a controller that dies before leaves them.
@@ -106,13 +106,13 @@ async def on_log_folder_events(term: Term) -> None:
 
 
 async def delete_log_folder_events(term: Term) -> None:
-    """Drop what is announced, since all brokers are commanded next, and watch for more."""
+    """Delete the announcements, since all brokers get commands next, and watch for more."""
     for path in await _events(term):
         await term.store.delete(path)
 
 
 async def _take_offline(term: Term, broker_id: NodeId, refused: list[Replica]) -> None:
-    """Elect others for what the broker led, then have its replicas out of the ISRs."""
+    """Elect others for the broker's partitions, then remove its replicas from the ISRs."""
     context = term.context
     started = [each for each in refused if context.replica_state(each) in _STARTED]
     if not started:

@@ -41,7 +41,7 @@ T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741 (an item)
 
 PIPELINE_DEPTH = 16
-"""How many calls of one step are under way at once; ZooKeeper answers them in order."""
+"""Calls of one step that are under way at once; ZooKeeper answers them in order."""
 
 
 class TermOver(Exception):
@@ -57,7 +57,7 @@ class TermEpoch:
 
 
 class ControllerStore(PatientReader):
-    """One term's reads and fenced writes; close() ends what still runs of it.
+    """One term's reads and fenced writes; close() ends running ones.
 
     With `term` every write is a multi that checks /controller_epoch first, and raises TermOver
     when another controller has been elected.
@@ -85,12 +85,12 @@ class ControllerStore(PatientReader):
         self._scope.cancel()
 
     async def each(self, items: Iterable[I], work: Callable[[I], Awaitable[T]]) -> list[T]:
-        """Do the work for all items, pipelined; return the results in the items' order.
+        """Call `work` for all items, pipelined; return the results in the items' order.
 
         Work on different items must not depend on each other. All of it has ended on return.
 
         Raises:
-            TermOver, CoordinationError: what the first item at fault met.
+            TermOver, CoordinationError: the first failed item's.
         """
         waiting = list(items)[::-1]
         total = len(waiting)
@@ -124,8 +124,8 @@ class ControllerStore(PatientReader):
         """Carry out all operations, or none.
 
         Raises:
-            NoNode, NodeExists, BadVersion, NotEmpty: of the first operation at fault.
-            ConnectionLost: the outcome is unknown.
+            NoNode, NodeExists, BadVersion, NotEmpty: the first failed operation's. ConnectionLost:
+            the outcome is unknown.
             TermOver: another controller has been elected.
         """
         try:
@@ -169,7 +169,7 @@ class ControllerStore(PatientReader):
         raise TermOver(f"{path}: {RACE_ATTEMPTS} times it was there to create, and gone to write")
 
     async def delete(self, path: str) -> None:
-        """Delete a znode, if there is one; one that has children stays, which is told."""
+        """Delete a znode, if there is one; one with children stays, which is traced."""
         try:
             await self._write_patiently([DeleteOp(path)])
         except NoNode:
@@ -178,9 +178,9 @@ class ControllerStore(PatientReader):
             self._tell_children(path)
 
     async def delete_together(self, paths: Sequence[str]) -> bool:
-        """Delete znodes without children, all or none; return whether none is there any more.
+        """Delete znodes without children, all or none; return whether all are gone.
 
-        False: one of them was not there, or has children.
+        False: one of them was missing, or has children.
         """
         try:
             await self._write_patiently([DeleteOp(path) for path in paths])
@@ -192,7 +192,7 @@ class ControllerStore(PatientReader):
         """Write a topic's znode on the version that was read; False when it met another one.
 
         Raises:
-            TooLarge: ZooKeeper has no room for it.
+            TooLarge: the content is too large for ZooKeeper.
         """
         await self._fail_points.reach(FailPoint.BEFORE_TOPIC_WRITE)
         is_written = await self.replace(path, data, expected)
@@ -209,7 +209,7 @@ class ControllerStore(PatientReader):
 
         Raises:
             NoNode: the configuration is gone, or a parent is.
-            TooLarge: ZooKeeper has no room for it.
+            TooLarge: the content is too large for ZooKeeper.
         """
         change: MultiOp
         if expected is None:
@@ -240,7 +240,7 @@ class ControllerStore(PatientReader):
         return True
 
     def _tell_children(self, path: str) -> None:
-        """Trace that a znode stays which should go: somebody gave it children."""
+        """Trace a znode that cannot be deleted, since others created children below it."""
         what = "it should go, and has children"
         self._trace.emit(EventKind.BAD_INPUT_MET, where=path, what=what)
 
@@ -270,7 +270,7 @@ class ControllerStore(PatientReader):
     async def set_leaderships(
         self, changes: Sequence[tuple[TopicPartition, PartitionLeadership, PartitionEpoch]]
     ) -> list[PartitionEpoch | None]:
-        """Write many state znodes with few writes; return for each what set_leadership does."""
+        """Write many state znodes with few writes; return for each the same as set_leadership."""
         by_path = {znodes.partition_state_path(change[0]): change for change in changes}
         written: dict[TopicPartition, PartitionEpoch | None] = {}
         for operations in multis([_setting(*change)] for change in changes):
@@ -279,7 +279,7 @@ class ControllerStore(PatientReader):
             try:
                 stats = await self._write_patiently(operations)
             except (NoNode, BadVersion):
-                # One met another version, perhaps that of our own write whose reply was lost.
+                # One met another version, perhaps of our own write whose reply was lost.
                 for change in named:
                     written[change[0]] = await self.set_leadership(*change)
                 continue
@@ -310,7 +310,7 @@ class ControllerStore(PatientReader):
     async def create_leaderships(
         self, first: Sequence[tuple[TopicPartition, PartitionLeadership]]
     ) -> list[PartitionEpoch | None]:
-        """Create many state znodes with few writes; return for each what create_leadership does."""
+        """Create many state znodes with few writes; return for each as create_leadership does."""
 
         async def create_parent(topic: str) -> None:
             with suppress(NoNode):  # the topic is gone: its states cannot be created either
@@ -326,7 +326,7 @@ class ControllerStore(PatientReader):
             try:
                 await self._write_patiently(operations)
             except (NodeExists, NoNode):
-                # Some are there, perhaps our own whose reply was lost, or their topic is not.
+                # Some exist, perhaps our own whose reply was lost, or their topic is gone.
                 for partition in named:
                     at = leaderships[partition]
                     written[partition] = await self.create_leadership(partition, at)
@@ -336,7 +336,7 @@ class ControllerStore(PatientReader):
         return [written[partition] for partition, _ in first]
 
     async def _own_write(self, path: str, data: bytes, node_version: int) -> Stat | None:
-        """Return the znode's metadata if it holds just what a lost reply was about."""
+        """Return the znode's metadata if it has the content of our write whose reply was lost."""
         found = await self.get(path)
         if found is None or found[0] != data or found[1].node_version != node_version:
             return None

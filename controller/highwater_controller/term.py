@@ -1,4 +1,4 @@
-"""One term of office: what the procedures of the active controller work with."""
+"""One term of the active controller, which its procedures get."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from highwater_core.runtime import Runtime
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Everything that ends when the controller resigns; procedures take it as first argument."""
+    """All state that ends when the controller resigns; procedures take it as first argument."""
 
     epoch: TermEpoch
     settings: ControllerSettings

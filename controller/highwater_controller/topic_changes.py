@@ -1,4 +1,4 @@
-"""Topics come and go: new partitions get their first leader, vanished topics are stopped.
+"""New partitions get their first leader, replicas of vanished topics are stopped.
 
 Source: V3 design, on_topic_change and init_leaders.
 """
@@ -37,12 +37,12 @@ from highwater_core.znodes import MalformedZnode
 
 
 async def on_topics_changed(term: Term) -> None:
-    """Compare the topics with those known and act on the difference.
+    """Compare the topics with the known ones and act on the difference.
 
-    Ordering: of vanished topics clients told that nobody leads -> their replicas stopped and
-    deleted, the topics forgotten -> new topics' znodes and states read -> their partitions New ->
-    their replicas New -> the partitions Online, by which the first live replica leads -> the
-    replicas Online, those of dead brokers Offline -> deletions begun that were asked for already.
+    Ordering: metadata of vanished topics without leaders -> their replicas stopped and deleted, the
+    topics forgotten -> new topics' znodes and states read -> their partitions New -> their replicas
+    New -> the partitions Online, led by the first live replica -> the replicas Online, those of
+    dead brokers Offline -> requested deletions begun.
     """
     context = term.context
     names = await read_topic_names(term)
@@ -63,11 +63,11 @@ async def on_topics_changed(term: Term) -> None:
 
 
 async def on_topic_znode_changed(term: Term, topic: str) -> None:
-    """Take in partitions that were added, a repair, or another topic of the same name.
+    """Handle added partitions, a repair, or another topic of the same name.
 
-    Ordering: where the topic has another id, the known one stopped and forgotten, the other taken
-    in as a new one -> else the topic's znode read -> its added partitions brought up as those of a
-    new topic.
+    Ordering: where the topic has another id, the known one stopped and forgotten, the other loaded
+    as a new one -> else the topic's znode read -> its added partitions brought up as those of a new
+    topic.
     """
     if term.context.is_known(topic) and await _is_another_topic(term, topic):
         await _stop_vanished(term, topic)
@@ -82,10 +82,10 @@ async def on_topic_znode_changed(term: Term, topic: str) -> None:
 
 
 async def on_partition_state_repaired(term: Term, partition: TopicPartition) -> None:
-    """Read a state znode again that was malformed, and take the partition up.
+    """Read a repaired state znode again, and bring the partition up.
 
-    Ordering: the state read -> replicas that lost records given up -> LeaderAndIsr to the assigned
-    -> a leader elected where there is none -> its reassignment resumed.
+    Ordering: the state read -> replicas that lost records out of ISR and ELR -> LeaderAndIsr to the
+    assigned replicas -> a leader elected where there is none -> its reassignment resumed.
     """
     context = term.context
     if partition not in context.unreadable_partitions or partition not in context.assignments:
@@ -116,15 +116,15 @@ async def _is_another_topic(term: Term, topic: str) -> bool:
     try:
         topic_id = decode_topic(read[0], topic).topic_id
     except MalformedZnode:
-        return False  # read_topics reports it
+        return False  # read_topics traces it
     context = term.context
     return topic_id != context.topic_id(topic) and context.topic_with_id(topic_id) is None
 
 
 async def _bring_up(term: Term, added: list[TopicPartition]) -> None:
-    """Lead new partitions for the first time; take up those that have a state already.
+    """Elect first leaders of new partitions; load partitions that have a state already.
 
-    They come up a step at a time, each with its commands: no broker is told of thousands at once.
+    They come up a step at a time, each with its commands: no command has thousands at once.
     """
     may_have_state = await _with_states(term, added)
     for some in pieces(added):
@@ -132,7 +132,7 @@ async def _bring_up(term: Term, added: list[TopicPartition]) -> None:
 
 
 async def _with_states(term: Term, added: list[TopicPartition]) -> frozenset[TopicPartition]:
-    """Return those that may have a state znode: none of a topic that has none at all."""
+    """Return the partitions that may have a state znode: none of a topic without any."""
     topics = list(dict.fromkeys(partition.topic for partition in added))
     listed = await term.store.each(
         topics, lambda topic: term.store.children(znodes.partitions_path(topic))
@@ -169,7 +169,7 @@ async def _bring_up_together(
 
 
 async def _stop_vanished(term: Term, topic: str) -> None:
-    """Stop and delete the replicas of a topic whose znode somebody removed (V3)."""
+    """Stop and delete the replicas of a topic whose znode was removed by hand (V3)."""
     context = term.context
     context.topics_to_delete.setdefault(topic)
     partitions = context.partitions_of(topic)

@@ -1,10 +1,10 @@
 """Deletes topics: stops and deletes every replica, then removes the znodes.
 
-A topic is gone only once each assigned replica's broker has confirmed; a dead replica halts the
-deletion until its broker returns, while the live replicas are deleted at once. What a live broker's
-disk refuses is tried again after a while. A topic whose znodes cannot be removed is put aside, and
-holds nothing else up.
-Deviation: Kafka tries a refused deletion again only when the broker returns.
+A topic is gone only once each assigned replica's broker has confirmed. A dead replica halts the
+deletion until its broker returns, while the live replicas are deleted at once. A deletion that a
+live broker's disk refuses is retried after a while. A topic whose znodes cannot be removed is put
+aside, and delays no other one.
+Deviation: Kafka retries a refused deletion only when the broker returns.
 Source: Kafka's TopicDeletionManager; docs/explanation/replication.md, "Flows".
 """
 
@@ -31,9 +31,9 @@ from highwater_core.ports import CoordinationError, SessionExpired
 
 
 async def load_deletions(term: Term) -> None:
-    """Take in which topics are to be deleted; a request for a topic that is not there goes.
+    """Read the requested deletions; a request for an unknown topic is removed.
 
-    A topic whose replicas are being moved stays as it is until they are.
+    A topic whose replicas are being moved is deleted after the move.
     """
     context = term.context
     moved = {partition.topic for partition in context.reassignments}
@@ -48,19 +48,19 @@ async def load_deletions(term: Term) -> None:
 
 
 async def on_deletions_requested(term: Term) -> None:
-    """Begin the deletions that /admin/delete_topics asks for.
+    """Begin the deletions requested in /admin/delete_topics.
 
-    Ordering: requests read, and watched; of a topic that is not there removed, of one whose
-    replicas are being moved put off -> partitions Offline, then NonExistent -> clients told that
-    nobody leads -> live replicas Offline, then DeletionStarted; those of dead brokers
-    DeletionIneligible, which halts the topic's deletion.
+    Ordering: requests read, and watched; removed for an unknown topic, put off for one whose
+    replicas are being moved -> partitions Offline, then NonExistent -> metadata without leaders ->
+    live replicas Offline, then DeletionStarted; those of dead brokers DeletionIneligible, which
+    halts the topic's deletion.
     """
     await load_deletions(term)
     await resume_deletions(term)
 
 
 async def resume_deletions(term: Term) -> None:
-    """Take each deletion a step further: begin it, or complete it, or leave it under way."""
+    """Begin or complete each deletion that is ready for it."""
     context = term.context
     to_begin: list[str] = []
     to_complete: list[str] = []
@@ -81,7 +81,7 @@ async def resume_deletions(term: Term) -> None:
 
 
 async def resume_deletions_on(term: Term, returned: Iterable[NodeId]) -> None:
-    """Let deletions go on that waited for brokers which are live again."""
+    """Resume deletions that waited for brokers which are live again."""
     context = term.context
     for replica in context.replicas_on(returned):
         topic = replica.topic_partition.topic
@@ -108,7 +108,7 @@ async def fail_deletions(term: Term, replicas: Iterable[Replica]) -> None:
 
 
 async def retry_refused(term: Term) -> None:
-    """Try again what live brokers could not carry out.
+    """Retry deletions that live brokers could not carry out.
 
     Ordering: as on_deletions_requested, for the topics that brokers refused to delete.
     """
@@ -120,12 +120,12 @@ async def retry_refused(term: Term) -> None:
 async def on_stop_replica_answered(
     term: Term, broker_id: NodeId, request: StopReplicaRequest, response: CommandResponse
 ) -> None:
-    """Take in which replicas a broker has deleted.
+    """Handle a broker's answer about deleted replicas.
 
-    An answer of an earlier registration says nothing: what was begun anew since is awaited.
-    Ordering: deleted replicas DeletionSuccessful -> refused ones DeletionIneligible, their topics
-    tried again after command_timeout_ms -> topics whose replicas are all deleted: znodes removed,
-    replicas NonExistent, topic forgotten.
+    Answers of an earlier registration are ignored: the deletion was begun again since. Ordering:
+    deleted replicas DeletionSuccessful -> refused ones DeletionIneligible, their topics retried
+    after command_timeout_ms -> topics whose replicas are all deleted: znodes removed, replicas
+    NonExistent, topic forgotten.
     """
     context = term.context
     if request.broker_epoch not in (NO_BROKER_EPOCH, context.broker_epoch(broker_id)):
@@ -152,9 +152,9 @@ async def on_stop_replica_answered(
 
 
 async def _begin(term: Term, topics: list[str]) -> None:
-    """Take the topics from the clients' sight, then stop and delete their replicas.
+    """Remove the topics from clients' metadata, then stop and delete their replicas.
 
-    They go a step at a time, each with its commands: no broker is told of thousands at once.
+    They are deleted a step at a time, each with its commands: no command has thousands at once.
     """
     partitions = [partition for topic in topics for partition in term.context.partitions_of(topic)]
     for some in pieces(partitions):
@@ -197,7 +197,8 @@ async def _begin_together(term: Term, partitions: Sequence[TopicPartition]) -> N
 async def _complete(term: Term, topics: list[str]) -> None:
     """Remove the topics' znodes, many at once, and forget the topics.
 
-    A job that /admin/reassign_partitions has for one goes before: a topic of that name may come.
+    Its jobs in /admin/reassign_partitions are removed before: a new topic of that name may be
+    created.
     """
     jobs = [at for at in term.context.listed_reassignments.targets if at.topic in topics]
     await forget_reassignments(term, jobs)
@@ -234,7 +235,7 @@ async def _forget(term: Term, topic: str) -> None:
 
 
 def _put_aside(term: Term, topic: str, reason: str) -> None:
-    """Leave a deletion that fails: the request for it stays in ZooKeeper, and is told of."""
+    """Leave a deletion that fails: its request stays in ZooKeeper, and the failure is traced."""
     term.context.failed_deletions[topic] = reason
     term.trace.emit(
         EventKind.DELETION_FAILED,

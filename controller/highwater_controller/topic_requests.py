@@ -1,7 +1,7 @@
 """CreateTopics and DeleteTopics, as brokers forward them: checks them and writes the znodes.
 
-The topic's partitions are then brought up as for any topic that appears in ZooKeeper. Thousands of
-topics fit one request: they are created, or marked for deletion, some at a time.
+The topic's partitions are then brought up like any new topic's in ZooKeeper. A request may have
+thousands of topics: they are created, or marked for deletion, some at a time.
 Source: Kafka's ZkAdminManager and AdminZkClient.
 """
 
@@ -39,14 +39,14 @@ from highwater_core.topic_names import find_name_fault
 from highwater_core.topic_znode import encode_topic
 
 MAX_PARTITION_COUNT = 10_000
-"""Of one topic, and of all that one request creates, as Kafka's KRaft controller has it."""
+"""Of one topic, and of all topics of one request, as in Kafka's KRaft controller."""
 MAX_TOPIC_COUNT = 10_000
 """Of one request."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicOutcome:
-    """What a client is told about one topic, at once or, with `done`, when that is set."""
+    """The answer about one topic, at once or, with `done`, when that is set."""
 
     result: TopicResult
     done: Done | None = None
@@ -57,7 +57,7 @@ class Creation:
 
     def __init__(self, request: CreateTopicsRequest) -> None:
         self.outcomes: list[TopicOutcome] = []
-        """Of the topics so far, in the request's order."""
+        """Outcomes of the topics so far, in the request's order."""
         self._request = request
         self._counts = Counter(topic.name for topic in request.topics)
         self._partition_count = 0
@@ -71,7 +71,7 @@ class Creation:
         return self.outcomes
 
     async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
-        """Create the next topics; each answer waits until its leaders lead."""
+        """Create the next topics; each answer waits until the topic has its leaders."""
         topics = self._request.topics
         if not self.outcomes and len(topics) > MAX_TOPIC_COUNT:
             self.outcomes = refuse_all(term, self._request, [topic.name for topic in topics])
@@ -87,7 +87,7 @@ class Creation:
         await on_topics_changed(term)
 
     def _plan(self, term: Term) -> dict[int, Assignment]:
-        """Return the assignments of the next topics that may be created, by their place."""
+        """Return the assignments of the next valid topics, by their index."""
         planned: dict[int, Assignment] = {}
         of_step = 0
         start = len(self.outcomes)
@@ -132,7 +132,7 @@ class Deletion:
 
     def __init__(self, request: DeleteTopicsRequest) -> None:
         self.outcomes: list[TopicOutcome] = []
-        """Of the topics so far, in the request's order."""
+        """Outcomes of the topics so far, in the request's order."""
         self._request = request
 
     @property
@@ -144,7 +144,8 @@ class Deletion:
         return self.outcomes
 
     async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
-        """Mark the next topics for deletion; each answer waits until it ended, halts or failed."""
+        """Mark the next topics for deletion; each answer waits until that ended, halts or
+        failed."""
         names = self._request.names
         if not self.outcomes and len(names) > MAX_TOPIC_COUNT:
             self.outcomes = refuse_all(term, self._request, list(names))
@@ -169,7 +170,7 @@ class Deletion:
         if not term.context.is_known(name):
             unknown = Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
             return refuse_topic(term, "DeleteTopicsRequest", name, unknown)
-        term.context.failed_deletions.pop(name, None)  # one that failed is tried once more
+        term.context.failed_deletions.pop(name, None)  # a failed one is tried once more
         done = make_done()
         term.waits.until_deleted(name, done)
         return TopicOutcome(TopicResult(name, ErrorCode.NONE), done)
@@ -195,18 +196,18 @@ def refuse_all(
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """How many partitions are created already."""
+    """The numbers of partitions that exist already."""
 
     of_request: int
     of_step: int
-    """Those of earlier steps are the cluster's."""
+    """Partitions of earlier steps count for the cluster."""
 
 
 def _plan(term: Term, topic: NewTopic, before: Before) -> Assignment:
-    """Return the assignment that the topic gets.
+    """Return the topic's assignment.
 
     Raises:
-        Refused: something about it is not allowed.
+        Refused: the topic is not allowed.
     """
     fault = find_name_fault(topic.name)
     if fault:
@@ -249,9 +250,9 @@ def _assign(term: Term, topic: NewTopic, before: Before) -> Assignment:
 
 
 def refuse_partition_count(term: Term, partition_count: int, before: Before) -> None:
-    """Refuse what the topic, the request or the cluster has no room for.
+    """Refuse too many partitions for a topic, a request or the cluster.
 
-    Ordering: before anything is computed or looked at for each of the partitions.
+    Ordering: before any work is done for each of the partitions.
     """
     if not 0 < partition_count <= MAX_PARTITION_COUNT:
         raise Refused(
@@ -272,7 +273,7 @@ def refuse_partition_count(term: Term, partition_count: int, before: Before) -> 
 
 
 def refuse_too_large(name: str, assignment: Assignment) -> None:
-    """Refuse a topic whose assignment ZooKeeper's largest request has no room for."""
+    """Refuse a topic whose assignment is larger than ZooKeeper's largest request."""
     path = znodes.topic_path(name)
     longest_id = TopicId("0" * 32)
     data = encode_topic(dict(enumerate(assignment)), longest_id)
@@ -287,7 +288,7 @@ def refuse_too_large(name: str, assignment: Assignment) -> None:
 async def _write_topic(term: Term, topic: NewTopic, assignment: Assignment) -> Refused | None:
     """Write the topic's configuration, then the topic; return why it could not be written.
 
-    It is refused where somebody else has created it meanwhile.
+    It is refused where it was created meanwhile.
     """
     topic_id = TopicId(term.rng.hex_id()) if term.toggles.topic_id else NO_TOPIC_ID
     data = encode_topic(dict(enumerate(assignment)), topic_id)
@@ -306,7 +307,7 @@ async def _write_topic(term: Term, topic: NewTopic, assignment: Assignment) -> R
         return Refused(ErrorCode.POLICY_VIOLATION, str(fault))
     if not is_created:
         found = await term.store.get(path)
-        if found is None or found[0] != data:  # equal data: our own, its reply was lost
+        if found is None or found[0] != data:  # equal data: our own write, whose reply was lost
             return exists
     term.trace.emit(
         EventKind.TOPIC_CREATED,
@@ -319,7 +320,7 @@ async def _write_topic(term: Term, topic: NewTopic, assignment: Assignment) -> R
 
 
 def refuse_topic(term: Term, request: str, name: str, refused: Refused) -> TopicOutcome:
-    """Return what a client is told about a topic for which nothing was done; it is traced."""
+    """Return the answer about a refused topic, and trace it."""
     term.emit(
         EventKind.REQUEST_REFUSED,
         request=request,

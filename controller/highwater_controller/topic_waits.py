@@ -1,4 +1,4 @@
-"""Clients' requests that wait until a topic is led, or gone. Knows nothing of how that happens."""
+"""Clients' requests that wait until a topic has its leaders, or is gone."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from highwater_core.messages import CommandResponse, LeaderAndIsrRequest
 from highwater_core.runtime import Future
 
 Done = Future[ErrorCode]
-"""Set to NONE once the topic has come so far, to REQUEST_TIMED_OUT when the controller resigns
-first, to UNKNOWN_SERVER_ERROR when its deletion failed."""
+"""Set to NONE once the topic has its leaders or is gone, to REQUEST_TIMED_OUT when the controller
+resigns first, to UNKNOWN_SERVER_ERROR when its deletion failed."""
 
 
 class TopicWaits:
-    """What clients wait for in one term.
+    """The waits of one term's requests.
 
     Creation: the leader of each partition has carried out its LeaderAndIsr. Deletion: the topic
     is removed, its deletion halts until a dead replica's broker returns, or it failed.
@@ -26,7 +26,7 @@ class TopicWaits:
         self._deletions: list[tuple[str, Done]] = []
 
     def until_led(self, partitions: Iterable[TopicPartition], done: Done) -> None:
-        """Set `done` once the leaders of all the partitions have taken over."""
+        """Set `done` once the leaders of all partitions have taken over."""
         self._creations.append((set(partitions), done))
 
     def until_deleted(self, topic: str, done: Done) -> None:
@@ -36,7 +36,7 @@ class TopicWaits:
     def leader_answered(
         self, broker_id: NodeId, command: LeaderAndIsrRequest, response: CommandResponse
     ) -> None:
-        """Take in a broker's answer: which of its partitions it leads now."""
+        """Handle a broker's answer: the partitions that it leads now."""
         if response.error is not ErrorCode.NONE or not self._creations:
             return
         leads = {item.topic_partition for item in command.partitions if item.leader == broker_id}
@@ -54,7 +54,7 @@ class TopicWaits:
         self._deletions = [entry for entry in self._deletions if entry[0] != topic]
 
     def abandon(self) -> None:
-        """Answer every wait: the outcome stays unknown."""
+        """Answer every wait with an unknown outcome."""
         for _, done in (*self._creations, *self._deletions):
             done.set(ErrorCode.REQUEST_TIMED_OUT)
         self._creations, self._deletions = [], []

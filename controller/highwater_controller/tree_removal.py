@@ -1,9 +1,9 @@
-"""Removes a deleted topic's znodes, however many they are.
+"""Removes a deleted topic's znodes, a bounded number at a time.
 
-Ordering: what is below goes first, a piece at a time; the topic's own znode, its configuration
-and the request in /admin/delete_topics go last, together. So whoever reads in between, a next
-controller above all, finds a topic with its whole assignment whose deletion is asked for, and
-takes it up again: removing what is gone already is no error.
+Ordering: the znodes below are removed first, a piece at a time; the topic's own znode, its
+configuration and the request in /admin/delete_topics last, together. So a controller that reads in
+between finds a topic with its whole assignment and a request to delete it, and begins again:
+removing a missing znode is no error.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from highwater_core import znodes
 from highwater_core.ports import DeleteOp, NotEmpty
 
 MAX_ROUNDS = 10
-"""How often what somebody else wrote below meanwhile is looked for again."""
+"""Most rounds, since others may create znodes below meanwhile."""
 
 
 async def remove_topic(store: ControllerStore, topic: str) -> None:
     """Remove all znodes of the topic, and the request to delete it.
 
     Raises:
-        NotEmpty: somebody else goes on writing below them.
+        NotEmpty: others go on creating znodes below them.
         CoordinationError: the rest is left, and may be removed later.
     """
     await _remove_partitions(store, topic)
@@ -40,9 +40,9 @@ async def remove_topic(store: ControllerStore, topic: str) -> None:
 
 
 async def _remove_partitions(store: ControllerStore, topic: str) -> None:
-    """Remove what a topic has as a rule: a state below each partition, and nothing else.
+    """Remove a topic's usual znodes: a state below each partition, and no others.
 
-    The rest, in which something is missing or odd, is left to _remove_below.
+    Partitions with missing or further znodes are left to _remove_below.
     """
     parent = znodes.partitions_path(topic)
     names = await store.children(parent)
@@ -80,4 +80,4 @@ async def _delete_if_empty(store: ControllerStore, path: str) -> None:
     try:
         await store.delete(path)
     except NotEmpty:
-        return  # the next round finds what is below it
+        return  # the next round finds the znodes below it

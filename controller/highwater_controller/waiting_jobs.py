@@ -1,7 +1,8 @@
-"""What clients and operators ask for, in the order in which it came; each job is done in steps.
+"""Jobs of clients and operators, in their order of arrival; each is done in steps.
 
-One may name thousands of topics or partitions, and many may come at once. Whatever else happens is
-handled between two steps: no failover, no ISR change and no broker that stops waits for longer.
+A job may name thousands of topics or partitions, and many jobs may come at once. Other events are
+handled between two steps: a failover, an ISR change or a broker's shutdown waits for one step at
+most.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from highwater_core.messages import (
 )
 
 WAITING_MAX = 100
-"""At most so many jobs wait. Further requests are refused; their brokers send them again later."""
+"""Most waiting jobs. Further requests are refused; their brokers send them again later."""
 
 
 class Work(Protocol):
@@ -45,7 +46,7 @@ class Work(Protocol):
 
     @property
     def answer(self) -> Outcome | None:
-        """What the client is told once the work is over; None where no client asked for it."""
+        """The answer to the client once the work is over; None for a job without a client."""
         ...
 
     async def step(self, term: Term, make_done: Callable[[], Done]) -> None: ...
@@ -62,7 +63,7 @@ _WORKS: dict[type[ControllerCommand], Callable[[Any], Work]] = {
 
 
 def is_stepwise(request: ControllerCommand) -> bool:
-    """Return whether the request is worked on in steps."""
+    """Return whether the request is done in steps."""
     return type(request) in _WORKS
 
 
@@ -70,14 +71,14 @@ def is_stepwise(request: ControllerCommand) -> bool:
 class _Waiting:
     work: Work
     trigger: str
-    """What asked for it, as the state-change log has it."""
+    """The request or znode of the job, for the state-change log."""
     received: RequestReceived | None = None
-    """None: somebody wrote it into ZooKeeper."""
+    """None: the job is from an admin znode."""
     has_begun: bool = False
 
 
 class WaitingJobs:
-    """What one term was asked for and has not done yet."""
+    """The jobs of one term that are not done yet."""
 
     def __init__(self) -> None:
         self._waiting: deque[_Waiting] = deque()
@@ -86,7 +87,7 @@ class WaitingJobs:
         return len(self._waiting)
 
     def take_request(self, received: RequestReceived) -> None:
-        """Take a request in, or answer that too many wait."""
+        """Queue a request, or answer that too many wait."""
         if len(self._waiting) >= WAITING_MAX:
             received.reply.set(refusal(received.request, ErrorCode.THROTTLING_QUOTA_EXCEEDED))
             return
@@ -94,7 +95,7 @@ class WaitingJobs:
         self._waiting.append(_Waiting(work, type(received.request).__name__, received))
 
     def take_written(self, trigger: str, work: Work) -> None:
-        """Take in that an admin znode was written, unless it is still to be read anyway."""
+        """Queue an admin znode that was written, unless it is queued already."""
         if not any(each.trigger == trigger and not each.has_begun for each in self._waiting):
             self._waiting.append(_Waiting(work, trigger))
 
@@ -112,7 +113,7 @@ class WaitingJobs:
             oldest.received.reply.set(answer)
 
     def abandon(self) -> None:
-        """Answer all requests: of what was begun the outcome stays unknown."""
+        """Answer all requests with an unknown outcome."""
         waiting, self._waiting = self._waiting, deque()
         for each in waiting:
             if each.received is not None:

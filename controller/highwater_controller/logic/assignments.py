@@ -1,4 +1,4 @@
-"""Which brokers hold new partitions' replicas, and whether a given assignment is sound. Pure.
+"""The brokers of new partitions' replicas, and the check of a given assignment. Pure.
 
 Source: Kafka's AdminUtils.assignReplicasToBrokersRackUnaware.
 """
@@ -43,7 +43,7 @@ def assign_replicas(
 def assign_more_replicas(
     brokers: Sequence[NodeId], assigned: Assignment, total_count: int
 ) -> Assignment:
-    """Return the replicas of a topic's partitions beyond those that have theirs.
+    """Return the replicas of a topic's added partitions.
 
     The rounds go on as if the first partition had begun them, and each partition has as many
     replicas as that one. Source: Kafka's AdminZkClient.createPartitionsWithAssignment.
@@ -59,9 +59,9 @@ def assign_more_replicas(
 def find_assignment_fault(
     assignment: Assignment, live: Set[NodeId], first_partition: int = 0
 ) -> str:
-    """Return what is wrong with an assignment that a client asks for; empty when it is sound.
+    """Return the fault of a client's assignment; empty when it is valid.
 
-    It is of the partitions from first_partition on.
+    The assignment begins with first_partition.
     """
     factors = {len(replicas) for replicas in assignment}
     if 0 in factors:

@@ -1,4 +1,4 @@
-"""What a broker's answer to LeaderAndIsr says of its disks. Pure.
+"""Reads the state of a broker's disks from its LeaderAndIsr answer. Pure.
 
 Source: KIP-112; Kafka's KafkaController.processLeaderAndIsrResponseReceived.
 """
@@ -14,7 +14,8 @@ from highwater_core.ids import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class DiskAnswer:
-    """refused: replicas that the disk refuses; accepted: those that it refused before."""
+    """refused: replicas that the disk refuses.
+    accepted: replicas that it refused before."""
 
     refused: tuple[TopicPartition, ...]
     accepted: tuple[TopicPartition, ...]
@@ -26,10 +27,10 @@ class DiskAnswer:
 def read_answer(
     errors: Iterable[tuple[TopicPartition, ErrorCode]], refused_before: Set[TopicPartition]
 ) -> DiskAnswer:
-    """Return what is new by the answer; errors that are not the disk's say nothing of it.
+    """Return the changes in the answer; other errors than the disk's do not count.
 
-    A replica that is refused once more is listed again: whoever sent the command took it for one
-    that may be there.
+    A replica that is refused once more is listed again: the command was sent on the assumption that
+    it may be there.
     """
     answers = list(errors)
     return DiskAnswer(

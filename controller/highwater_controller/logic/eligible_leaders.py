@@ -1,7 +1,7 @@
-"""Who may lead besides the ISR, and what is left of both when a replica has lost records. Pure.
+"""The replicas outside the ISR that may lead, and both sets after a loss of records. Pure.
 
-Source: KIP-966. While the ISR is smaller than min.insync.replicas nothing is committed, so whoever
-leaves it then goes on holding all that is: it is an eligible leader replica (ELR).
+Source: KIP-966. While the ISR is smaller than min.insync.replicas no record is committed. So a
+replica that leaves it then still has all committed records: it is an eligible leader replica (ELR).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from highwater_core.ids import NO_LEADER, NodeId
 def next_eligible(
     isr: Brokers, elr: Brokers, next_isr: Brokers, min_insync_replicas: int
 ) -> Brokers:
-    """Return the ELR that goes with the next ISR; those that were eligible longest come first."""
+    """Return the ELR for the next ISR; the longest eligible replicas come first."""
     if len(next_isr) >= min_insync_replicas:
         return ()
     return tuple(broker for broker in (*elr, *isr) if broker not in next_isr)
@@ -33,10 +33,10 @@ def elect_eligible(assigned: Brokers, elr: Brokers, live: Set[NodeId]) -> Electi
 def without_lost(
     leader: NodeId, isr: Brokers, elr: Brokers, lost: Set[NodeId]
 ) -> LeadershipChange | None:
-    """Return what is left once the lost ones have gone, None when none of them was in either.
+    """Return ISR and ELR without the lost ones, None when neither had one of them.
 
-    Where the whole ISR has lost records the eligible replicas are the ISR. Where nobody is left
-    the ISR stays as it is: its members were the last that held all, and nobody knows better.
+    If the whole ISR has lost records the eligible replicas become the ISR. If none is left the ISR
+    stays: its members were the last that had all records, and there is no better choice.
     """
     if not any(broker in lost for broker in (*isr, *elr)):
         return None

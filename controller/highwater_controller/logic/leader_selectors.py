@@ -1,6 +1,6 @@
-"""Who leads a partition next: the selectors and the first election. Pure.
+"""Choose a partition's next leader: the selectors and the first election. Pure.
 
-All scan in the order of the assignment; ISRs keep the order that they had.
+All scan in the order of the assignment; ISRs keep their order.
 Source: V3 design, on_broker_change and init_leaders; docs/explanation/replication.md, "The
 controller".
 """
@@ -23,7 +23,7 @@ class Selector(StrEnum):
     REASSIGN = "reassign"
     PREFERRED = "preferred"
     UNCLEAN = "unclean"
-    """As after a leader's death; somebody asked for a leader whatever is lost."""
+    """As after a leader's death; requested by a client, even if records are lost."""
     CONTROLLED_SHUTDOWN = "controlled_shutdown"
 
 
@@ -38,7 +38,7 @@ class Elected:
 
 @dataclass(frozen=True, slots=True)
 class NoLeader:
-    """Nobody may lead; the reason is for the trace."""
+    """No replica may lead; the reason is for the trace."""
 
     reason: str
 
@@ -49,8 +49,8 @@ Election = Elected | NoLeader
 def elect_initial(assigned: Brokers, live: Set[NodeId], adding: Brokers = ()) -> Election:
     """Elect for a new partition: its first live replica leads, all live ones are the ISR.
 
-    Where its replicas are being moved it had records, and somebody removed its state: those that
-    come are empty, and are taken only where none of the others is live.
+    If its replicas are being moved it had records, and its state was removed by hand. Added
+    replicas are empty, and are elected only where none of the others is live.
     """
     live_replicas = tuple(broker for broker in assigned if broker in live)
     isr = tuple(broker for broker in live_replicas if broker not in adding) or live_replicas
@@ -90,9 +90,9 @@ def elect_preferred(assigned: Brokers, isr: Brokers, live: Set[NodeId]) -> Elect
 def elect_controlled_shutdown(
     assigned: Brokers, isr: Brokers, live: Set[NodeId], shutting_down: Set[NodeId]
 ) -> Election:
-    """Elect the first ISR member that stays; those that shut down leave the ISR.
+    """Elect the first remaining ISR member; members that shut down leave the ISR.
 
-    live does not count brokers that shut down.
+    live: without brokers that shut down.
     """
     staying = tuple(broker for broker in isr if broker not in shutting_down)
     for broker in assigned:

@@ -1,4 +1,4 @@
-"""What a decision makes of a partition's leadership. Pure."""
+"""A decision on a partition's leadership. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Brokers = tuple[NodeId, ...]
 
 @dataclass(frozen=True, slots=True)
 class LeadershipChange:
-    """The leader (perhaps NO_LEADER) and the ISR that are to be written next.
+    """The leader (perhaps NO_LEADER) and the ISR to write next.
 
     elr: the eligible leader replicas; None: they follow from the ISRs.
     unclean: the leader was not in the ISR, records may be lost.
     keeps_epoch: the leader epoch stays; else it rises by one.
-    lost: replicas whose loss of records is the reason.
+    lost: replicas whose loss of records is the cause.
     """
 
     leader: NodeId

@@ -1,4 +1,4 @@
-"""The states of a partition, the valid moves between them, and what each move needs. Pure.
+"""The states of a partition, the valid transitions, and the effect of each. Pure.
 
 Source: docs/explanation/replication.md, "Partition states"; Kafka's PartitionStateMachine.
 """
@@ -9,27 +9,27 @@ from enum import StrEnum
 
 
 class PartitionState(StrEnum):
-    """How far a partition has come, as the active controller sees it."""
+    """A partition's state in the active controller."""
 
     NON_EXISTENT = "NonExistentPartition"
-    """Of no topic that the controller knows, or being deleted."""
+    """Its topic is unknown to the controller, or being deleted."""
     NEW = "NewPartition"
     """Assigned, without a leader so far: it has no state znode."""
     ONLINE = "OnlinePartition"
     """A leader is set."""
     OFFLINE = "OfflinePartition"
-    """It had a leader, which is dead."""
+    """Its last leader is dead."""
 
 
 class PartitionEffect(StrEnum):
-    """What a move needs besides the new state in memory."""
+    """The effect of a transition besides the new state in memory."""
 
     REMEMBER = "remember"
-    """Nothing is written."""
+    """No write."""
     CREATE_STATE = "create_state"
-    """The first live replica leads, all live ones are the ISR; the state znode is created."""
+    """Create the state znode: the first live replica leads, all live ones are the ISR."""
     ELECT = "elect"
-    """A selector chooses; the state znode is written conditionally, leader epoch plus one."""
+    """A selector chooses; write the state znode conditionally, leader epoch plus one."""
 
 
 _S = PartitionState
@@ -53,12 +53,12 @@ EFFECTS: dict[tuple[PartitionState, PartitionState], PartitionEffect] = {
 
 
 def may_become(current: PartitionState, target: PartitionState) -> bool:
-    """Return whether the move is one of the table's."""
+    """Return whether the table has the transition."""
     return current in VALID_PREVIOUS[target]
 
 
 def initial_state(*, has_leadership: bool, leader_is_live: bool) -> PartitionState:
-    """Return what a new controller takes a partition for when it loads it from ZooKeeper."""
+    """Return a partition's state when a new controller loads it from ZooKeeper."""
     if not has_leadership:
         return PartitionState.NEW
     return PartitionState.ONLINE if leader_is_live else PartitionState.OFFLINE

@@ -1,11 +1,11 @@
 """How a partition's replicas are moved from brokers to brokers. Pure.
 
-A partition under reassignment is assigned to all of its replicas, those that come and those that
-go: the target's first. The target is all but those that go.
+A partition under reassignment is assigned to all of its replicas, with added and removing ones; the
+target's come first. The target is all but the removing ones.
 Source: KIP-455 and Kafka's onPartitionReassignment; docs/explanation/replication.md,
 "Invariants", I18.
-Deviation: Kafka stops at once what an earlier target of an overlapping reassignment had added. Here
-that goes with the others: it may be all that is in sync.
+Deviation: Kafka stops at once the replicas that an earlier target of an overlapping reassignment
+had added. Here they are removed with the others: they may be the only ones in sync.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ NOT_REASSIGNED = Reassignment()
 
 
 def target_of(replicas: Brokers, reassignment: Reassignment) -> Brokers:
-    """Return the replicas that are to be left, preferred first."""
+    """Return the target's replicas, preferred first."""
     return tuple(broker for broker in replicas if broker not in reassignment.removing)
 
 
 def original_of(replicas: Brokers, reassignment: Reassignment) -> Brokers:
-    """Return the replicas that there were before the reassignment.
+    """Return the replicas from before the reassignment.
 
-    Their order is that of the target, where both have a replica: nobody keeps the former one.
+    Replicas that both have are in the target's order, since the former order is not stored.
     """
     return tuple(broker for broker in replicas if broker not in reassignment.adding)
 
@@ -36,10 +36,11 @@ def original_of(replicas: Brokers, reassignment: Reassignment) -> Brokers:
 def reassign(
     replicas: Brokers, reassignment: Reassignment, target: Brokers
 ) -> tuple[Brokers, Reassignment]:
-    """Return all replicas and who of them comes and goes, once the target is asked for.
+    """Return all replicas, with the adding and removing ones, for a requested target.
 
-    The target may overlap with a reassignment under way, or give it up. Replicas that an earlier
-    target had added, and that go again, are in both lists: so the original ones are known.
+    The target may overlap with a reassignment under way, or cancel it. Replicas that an earlier
+    target had added, and that are removed again, are in both lists, so that the original ones are
+    known.
     """
     original = original_of(replicas, reassignment)
     removing = tuple(broker for broker in replicas if broker not in target)
@@ -49,19 +50,19 @@ def reassign(
 
 
 def is_given_up(reassignment: Reassignment) -> bool:
-    """Return whether the target is what there was before: just what had come is to go."""
+    """Return whether the target are the original replicas: only added ones are removed."""
     return bool(reassignment.adding) and set(reassignment.adding) == set(reassignment.removing)
 
 
 def staying(members: Brokers, target: Brokers) -> Brokers:
-    """Return the members of an ISR or ELR that are left once the others have gone."""
+    """Return the members of an ISR or ELR that are not removed."""
     return tuple(broker for broker in members if broker in target)
 
 
 def find_target_fault(target: Brokers, assigned: Brokers, live: Set[NodeId]) -> str:
     """Return why the partition cannot have these replicas, empty where it can.
 
-    A broker that is away may keep a replica that it has, but may not get one.
+    A dead broker may keep a replica that it has, but may not get one.
     """
     if not target:
         return "no replica is named"
@@ -76,14 +77,14 @@ def find_target_fault(target: Brokers, assigned: Brokers, live: Set[NodeId]) -> 
 
 
 def may_complete(target: Brokers, isr: Brokers, live: Set[NodeId]) -> bool:
-    """Return whether the replicas that go may go: all of the target are in sync, and live."""
+    """Return whether the removing replicas may go: all of the target are in sync and live."""
     return all(broker in isr and broker in live for broker in target)
 
 
 def may_give_up(target: Brokers, isr: Brokers, live: Set[NodeId], min_insync_replicas: int) -> bool:
-    """Return whether a reassignment that is given up may end, though an original replica lags.
+    """Return whether a cancelled reassignment may end, even if an original replica lags.
 
-    What is left of the ISR must be live, and take writes if the ISR does now.
+    The remaining ISR members must be live, and enough for writes if the ISR is now.
     """
     left = [broker for broker in isr if broker in target and broker in live]
     return bool(left) and len(left) >= min(min_insync_replicas, len(isr))

@@ -1,4 +1,4 @@
-"""The states of a replica, the valid moves between them, and what each move sends. Pure.
+"""The states of a replica, the valid transitions, and the commands of each. Pure.
 
 Source: docs/explanation/replication.md, "Replica states"; Kafka's ReplicaStateMachine.
 """
@@ -12,29 +12,29 @@ from highwater_core.ids import NO_LEADER, NodeId
 
 
 class ReplicaState(StrEnum):
-    """How far one replica of a partition has come, as the active controller sees it."""
+    """A replica's state in the active controller."""
 
     NON_EXISTENT = "NonExistentReplica"
-    """Of no partition that the controller knows, or deleted."""
+    """Its partition is unknown to the controller, or the replica is deleted."""
     NEW = "NewReplica"
-    """Assigned; its broker may be told, and follows."""
+    """Assigned; its broker may have its command, and follows."""
     ONLINE = "OnlineReplica"
-    """Its broker lives, and has been told to lead or to follow."""
+    """Its broker lives, and has the command to lead or to follow."""
     OFFLINE = "OfflineReplica"
-    """Its broker is dead, or it was told to stop."""
+    """Its broker is dead, or has the command to stop it."""
     DELETION_STARTED = "ReplicaDeletionStarted"
-    """Its broker was told to delete it, and has not answered."""
+    """Its broker has the command to delete it, and has not answered."""
     DELETION_SUCCESSFUL = "ReplicaDeletionSuccessful"
     """Its broker has confirmed that it is deleted."""
     DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
-    """It is to be deleted, and its broker is dead or has refused."""
+    """It must be deleted, and its broker is dead or has refused."""
 
 
 class ReplicaEffect(StrEnum):
-    """What a move needs besides the new state in memory."""
+    """The effect of a transition besides the new state in memory."""
 
     REMEMBER = "remember"
-    """Nothing is sent."""
+    """No command."""
     SEND_NEW = "send_new"
     """LeaderAndIsr with is_new to the replica, once its partition has a leadership."""
     SEND_LEADERSHIP = "send_leadership"
@@ -44,7 +44,7 @@ class ReplicaEffect(StrEnum):
     STOP_AND_DELETE = "stop_and_delete"
     """StopReplica that deletes."""
     FORGET = "forget"
-    """Nothing is sent; the replica is known no longer."""
+    """No command; the controller forgets the replica."""
 
 
 _S = ReplicaState
@@ -75,24 +75,23 @@ EFFECTS: dict[tuple[ReplicaState, ReplicaState], ReplicaEffect] = {
     for target, allowed in VALID_PREVIOUS.items()
     for previous in allowed
 } | {
-    # A new replica has been told already, by its partition's election or by SEND_NEW.
+    # A new replica has its command already, from its partition's election or SEND_NEW.
     (_S.NEW, _S.ONLINE): ReplicaEffect.REMEMBER,
 }
 
 
 def may_become(current: ReplicaState, target: ReplicaState) -> bool:
-    """Return whether the move is one of the table's."""
+    """Return whether the table has the transition."""
     return current in VALID_PREVIOUS[target]
 
 
 def without_replicas(
     leader: NodeId, isr: tuple[NodeId, ...], offline: tuple[NodeId, ...]
 ) -> LeadershipChange | None:
-    """Return leader and ISR once `offline` have gone, or None when nothing changes.
+    """Return leader and ISR without `offline`, or None without a change.
 
-    An ISR that would become empty stays whole: any of its members holds all that is committed.
-    Deviation: Kafka takes replicas out one at a time, so that the ISR then left depends on the
-    order in which it does so.
+    An ISR that would become empty stays: each of its members has all committed records. Deviation:
+    Kafka removes replicas one at a time, so that the remaining ISR depends on their order.
     """
     remaining = tuple(broker for broker in isr if broker not in offline)
     shrunk = LeadershipChange(NO_LEADER if leader in offline else leader, remaining or isr)
