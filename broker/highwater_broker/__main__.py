@@ -19,9 +19,9 @@ from highwater_wire.kafka.versions import REPLICATION_PROFILE
 def make_listeners(settings: BrokerSettings, node: BrokerNode) -> Sequence[ListenerSpec]:
     """Return the broker's three data-plane listeners.
 
-    Each listens where it says that it is; EXTERNAL, which is reached through published ports, at
-    every address.
-    What clients hold of memory, connections and descriptors takes nothing from followers.
+    Each listens on the address that it advertises; EXTERNAL, whose ports are published, on every
+    address.
+    Clients' memory, connections and descriptors are bounded apart from followers'.
     """
 
     def handler(listener: Listener) -> KafkaHandler:

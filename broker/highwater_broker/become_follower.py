@@ -1,4 +1,4 @@
-"""The procedure by which a broker becomes a partition's follower, or goes on under a new epoch.
+"""The procedure by which a broker becomes a partition's follower, or follows in a new epoch.
 
 It awaits nothing.
 Source: V3 design, section C become_follower; docs/explanation/replication.md, "Becoming follower".
@@ -26,11 +26,10 @@ def become_follower(
 ) -> None:
     """Follow the command's leader.
 
-    Ordering: fetcher stopped, reads and writes disabled, requests that wait answered, log brought
-    in line, new fetcher. With truncation by epoch the fetcher asks the leader first. Where there
-    is no leader there is nobody to be in line with: the log stays, whatever the preset.
-    Deviation: Kafka gives up when the leader is not known to live (KAFKA-4443); here the fetcher
-    tries until it is, or until the next command.
+    Ordering: fetcher stopped, reads and writes disabled, waiting requests answered, log truncated,
+    new fetcher. With truncation by epoch the fetcher asks the leader first. Without a leader the
+    log stays as it is, in every preset. Deviation: Kafka gives up when the leader is not known to
+    live (KAFKA-4443); here the fetcher tries until it is, or until the next command.
     """
     is_truncation_due = fetchers.remove(partition.topic_partition)
 
@@ -46,7 +45,7 @@ def become_follower(
     is_only_on_change = toggles.truncate_on is TruncateOn.LEADER_CHANGE
     truncates = is_truncation_due or not (is_same_leader and is_only_on_change)
     if truncates and toggles.truncation is Truncation.HIGH_WATERMARK:
-        # Where the disk refuses, the fetcher tries again until it does not.
+        # Where the disk refuses, the fetcher retries until it accepts.
         truncates = not _is_truncated_to_high_watermark(partition)
     is_in_sync = partition.broker_id in command.isr
     fetchers.add(partition, command.leader, truncates=truncates, is_in_sync=is_in_sync)

@@ -29,11 +29,11 @@ def become_leader(
 ) -> None:
     """Lead the partition in the command's epoch.
 
-    Ordering: the fetcher is removed first, so that nothing of the old leader is appended after
-    the epoch's start was taken; requests that wait look again last.
+    Ordering: the fetcher is removed first, so that no record of the old leader is appended after
+    the epoch's start was taken; waiting requests check again last.
 
-    The epoch is stored before its first record is: a disk that refuses to refuses the record too,
-    and is no reason not to lead.
+    The epoch is stored before its first record: a disk that refuses it refuses the record too, so
+    this does not prevent leading.
     """
     fetchers.remove(partition.topic_partition)
 
@@ -66,11 +66,11 @@ def become_leader(
 def _progress_at_start(
     replica: NodeId, isr: tuple[NodeId, ...], earlier: Leading | None, now_ms: int
 ) -> FollowerProgress:
-    """Return what is known of a follower when the epoch starts.
+    """Return the progress of a follower when the epoch starts.
 
-    An ISR member counts as caught up now, which gives it the whole lag to show itself. A leader
-    that goes on keeps the log ends it knows; a new one knows none, nor does one that missed an
-    epoch: in it the followers may have truncated to another leader's log.
+    An ISR member counts as caught up now, so that it has the whole lag time to fetch. A leader of
+    consecutive epochs keeps the known log ends. A new leader knows none. Nor does one that missed
+    an epoch, in which followers may have truncated to another leader's log.
     """
     known = earlier.followers.get(replica) if earlier else None
     return replace(

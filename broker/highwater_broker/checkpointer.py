@@ -27,17 +27,17 @@ from highwater_core.ports import Trace
 from highwater_core.runtime import Runtime, TaskScope
 
 CheckpointOf = Callable[[ReplicaLogs], OffsetCheckpoint]
-"""One of the three, of a folder."""
+"""One of the three checkpoints of a folder."""
 _HIGH_WATERMARKS: CheckpointOf = attrgetter("high_watermarks")
 _RECOVERY_POINTS: CheckpointOf = attrgetter("recovery_points")
 _LOG_STARTS: CheckpointOf = attrgetter("log_starts")
 
 SEGMENTS_PER_TURN = 8
-"""How many of a log are removed, three files each, before others run."""
+"""Segments of a log, three files each, that are removed before other tasks run."""
 
 
 class Checkpointer:
-    """Runs the periodic tasks over whatever partitions there are, and the last flush."""
+    """Runs the periodic tasks over all partitions, and the last flush."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Checkpointer:
     async def _apply_retention(self) -> None:
         """Delete old segments, and forget idle producers.
 
-        No segment of a topic for which more may be set than was read so far.
+        A topic whose configuration may not have been read yet keeps its segments.
         """
         while True:
             await self._runtime.sleep(self._settings.log_retention_check_interval_ms)
@@ -101,13 +101,13 @@ class Checkpointer:
             self._replicas.maybe_shrink_isrs()
 
     async def _write_what_is_due(self) -> None:
-        """Try again what the disk refused: until then a leader appends nothing."""
+        """Retry refused checkpoint writes: until they succeed a leader appends no record."""
         while True:
             await self._runtime.sleep(self._settings.replica_fetch_backoff_max_ms)
             if any(partition.must_checkpoint for partition in self._replicas.partitions()):
                 await self.write_recovery_points()
 
-    # ------------------------------------------------------------ what they do
+    # ------------------------------------------------------------ their steps
 
     async def write_high_watermarks(self) -> None:
         """Write the high watermark of every hosted partition.
@@ -126,7 +126,7 @@ class Checkpointer:
         await self._fail_points.reach(FailPoint.AFTER_HIGH_WATERMARK_CHECKPOINT)
 
     async def flush(self) -> set[TopicPartition]:
-        """Sync every log, then write what that made safe; return those the disk refused."""
+        """Sync every log, then write recovery points; return the logs that the disk refused."""
         await self._fail_points.reach(FailPoint.BEFORE_LOG_FLUSH)
         unflushed: set[TopicPartition] = set()
         for partition in self._replicas.partitions():
@@ -139,11 +139,11 @@ class Checkpointer:
         return unflushed
 
     async def write_log_starts(self) -> bool:
-        """Write where each log starts, then remove the segments that lie below; return whether
-        the starts are on the disk.
+        """Write log starts, then remove the segments below; return whether the starts are on the
+        disk.
 
-        On a full disk the segments go first, and make room. A broker that dies before it has
-        written then says that it lost them. Where the disk refuses for another reason they stay.
+        On a full disk the segments are removed first, to make room. A broker that dies before the
+        write then registers as having lost them. If the disk refuses for another reason they stay.
         """
         refused = await self._write_log_starts_once()
         if isinstance(refused, NoSpaceLeft):
@@ -162,7 +162,7 @@ class Checkpointer:
         return {partition: partition.log_start_offset for partition in self._replicas.partitions()}
 
     async def _remove_retired(self, starts: Mapping[Partition, Offset]) -> None:
-        """Remove the segments below the starts, some in a turn: clients' topics have thousands."""
+        """Remove the segments below the starts, some in a turn: topics may have thousands."""
         for number, (partition, log_start_offset) in enumerate(starts.items()):
             await take_turn(self._runtime, number)
             try:
@@ -173,15 +173,15 @@ class Checkpointer:
 
     def _remove_some(self, partition: Partition, log_start_offset: Offset) -> int:
         if partition.log_start_offset < log_start_offset:
-            return 0  # the log was begun anew meanwhile: that start is no more on the disk
+            return 0  # the log began anew meanwhile: that start is no longer on the disk
         return partition.log.remove_retired(log_start_offset, SEGMENTS_PER_TURN)
 
     async def write_recovery_points(self) -> None:
-        """Write where each log starts, and up to where it is known to be on the disk.
+        """Write each log's start, and its recovery point.
 
-        Ordering: where logs start comes first. What lies below was never synced, perhaps, and is
-        no part of what a recovery point speaks for; a log that was begun anew may start elsewhere.
-        Whoever waits for this may be cancelled: a partition's checkpoint is due until it is done.
+        Ordering: log starts first. Records below a start may never have been synced, and a recovery
+        point does not cover them; a log that began anew may start elsewhere. The caller may be
+        cancelled: a partition's checkpoint is due until it is written.
         """
         await self._fail_points.reach(FailPoint.BEFORE_RECOVERY_POINT_WRITE)
         listed = self._replicas.partitions()
@@ -192,7 +192,7 @@ class Checkpointer:
         now = {
             each: min(point, each.log.recovery_point)
             for each, point in points.items()
-            if self._replicas.get(each.topic_partition) is each  # not another topic's by now
+            if self._replicas.get(each.topic_partition) is each  # not of another topic by now
         }
         if await self._write(_RECOVERY_POINTS, now) is None:
             for partition, count in due.items():
@@ -201,7 +201,7 @@ class Checkpointer:
     async def _write(
         self, checkpoint_of: CheckpointOf, offsets: Mapping[Partition, Offset]
     ) -> LogRefused | None:
-        """Write the partitions' offsets, each folder's into the folder; return why one refused to.
+        """Write the partitions' offsets, each folder's into the folder; return a folder's error.
 
         In a folder that failed the checkpoints stay as they are, for the next start.
         """
@@ -232,10 +232,10 @@ class Checkpointer:
         return None
 
     async def finish(self) -> None:
-        """Flush and close everything; leave a clean-shutdown marker in each folder where it worked.
+        """Flush and close all logs; leave a clean-shutdown marker in each folder without an error.
 
-        There is none where a log could not be opened: it may be damaged, or an earlier process
-        may have left parts of it in the page cache alone.
+        A folder whose log could not be opened has none: the log may be damaged, or parts of it may
+        be in the page cache alone.
         """
         await self.write_high_watermarks()
         unclean = await self.flush()

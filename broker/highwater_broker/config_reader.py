@@ -1,7 +1,7 @@
-"""Keeps what ZooKeeper's configuration znodes set, current: whose, and when to read again.
+"""Keeps the values of ZooKeeper's configuration znodes current.
 
-All that is known is read again in each session and after each lost connection, so that a change
-whose announcement nobody made or saw is found then at the latest.
+All known configurations are read again in each session and after each lost connection, so that a
+change without an announcement, or with a missed one, is found then at the latest.
 Source: docs/explanation/replication.md, /config/topics/T and /config/changes.
 """
 
@@ -36,15 +36,16 @@ class _Reload:
 
 @dataclass(frozen=True, slots=True)
 class _ReadChanges:
-    """See what /config/changes has, and watch it; everything known is reread when whole."""
+    """Read and watch /config/changes. whole: read all known configurations again."""
 
     whole: bool
 
 
 class ConfigReader:
-    """What is set, by owner; run() is the task that reads it from ZooKeeper.
+    """The set values, by owner; run() is the task that reads them from ZooKeeper.
 
-    standing: whose configurations are read in every session; others' when they are needed.
+    standing: the owners whose configurations are read in every session; others' are read when
+        needed.
     """
 
     def __init__(
@@ -65,21 +66,21 @@ class ConfigReader:
         self._seen: frozenset[str] = frozenset()
 
     def get(self, owner: ConfigOwner) -> Mapping[str, str] | None:
-        """Return what is set for the owner, None when it was not read so far."""
+        """Return the owner's set values, None when they were not read so far."""
         return self._known.get(owner)
 
     def forget(self, owner: ConfigOwner) -> None:
         self._known.pop(owner, None)
 
     def reread(self, owner: ConfigOwner) -> None:
-        """Forget the configuration, if it was known, and have it read again."""
+        """Forget the configuration, if it was known, and read it again."""
         if self._known.pop(owner, None) is not None:
             self._work.put(_Reload(owner))
 
     async def load(self, owner: ConfigOwner) -> bool:
-        """Read the configuration now, unless it is known; return whether it is known by then.
+        """Read the configuration now, unless it is known; return whether it is known then.
 
-        Where ZooKeeper does not answer, it is read as soon as it does.
+        If ZooKeeper does not answer, it is read as soon as it does.
         """
         if owner not in self._known:
             try:
@@ -89,7 +90,7 @@ class ConfigReader:
         return owner in self._known
 
     def on_event(self, event: CoordinationEvent) -> None:
-        """Take note of a session's event; the work is done in run()."""
+        """Note a session's event; run() does the work."""
         if event.kind is CoordinationEventKind.SESSION_ESTABLISHED:
             self._work.put(_ReadChanges(whole=True))
         elif event.kind is CoordinationEventKind.CHILDREN_CHANGED and event.path == CONFIG_CHANGES:
@@ -109,7 +110,7 @@ class ConfigReader:
                 self._work.put(work)
 
     async def _read_changes(self, *, whole: bool) -> None:
-        """Read again what was announced; everything known where an announcement is gone."""
+        """Read announced configurations again; all known ones where an announcement is gone."""
         names = await self._session.get().children(CONFIG_CHANGES, watch=True)
         changed: dict[ConfigOwner, None] = {}
         for name in names:
@@ -131,7 +132,7 @@ class ConfigReader:
         self._seen = frozenset(names)
 
     async def _read(self, owner: ConfigOwner) -> None:
-        """Take over what the znode says; a malformed one leaves what was known."""
+        """Store the znode's values; a malformed one leaves the known values."""
         path = config_path(owner)
         config: dict[str, str] = {}
         try:

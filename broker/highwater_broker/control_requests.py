@@ -1,6 +1,6 @@
-"""Answers the control plane: the controller's commands one at a time, in their order.
+"""Carries out the controller's commands one at a time, in their order, and answers.
 
-Source: ARCHITECTURE.md: what Kafka guards with replicaStateChangeLock is guarded by one queue.
+Source: ARCHITECTURE.md: one queue in place of Kafka's replicaStateChangeLock.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from highwater_core.messages import (
 from highwater_core.runtime import Event, Future, Queue, Runtime, TimedOut
 
 ANNOUNCE_REFUSED_MS = 1_000
-"""How long after the last command the controller is asked to repeat those the disk refused."""
+"""How long after the last command the controller is asked to repeat refused ones."""
 
 
 class ControlRequests:
-    """The queue of commands and the task that works it off.
+    """The queue of commands and its task.
 
-    Ordering: no command is carried out before the broker is registered; until then it does not
-    know its own epoch, and could not refuse a command that was meant for an earlier incarnation.
+    Ordering: no command is carried out before the broker is registered. Until then it does not know
+    its own epoch, and could not refuse a command for an earlier incarnation.
     """
 
     def __init__(
@@ -50,10 +50,10 @@ class ControlRequests:
         self._snapshot = snapshot
         self._fail_points = fail_points
         self._queue: Queue[tuple[BrokerCommand | str, Future[CommandResponse]]] = runtime.queue()
-        """A text is the name of a log folder that has failed."""
+        """A str is the name of a log folder that has failed."""
 
     async def handle(self, request: ControlRequest) -> ControlResponse:
-        """Return the response, for a command once it was carried out in its turn."""
+        """Return the response; for a command after it was carried out in its turn."""
         match request:
             case LeaderAndIsrRequest() | StopReplicaRequest() | UpdateMetadataRequest():
                 answer: Future[CommandResponse] = self._runtime.future()

@@ -1,4 +1,4 @@
-"""Calls the active controller, whichever that is, and finds the next one when it changed.
+"""Calls the active controller, and finds the next one after a change.
 
 Source: ARCHITECTURE.md, "Who is where".
 """
@@ -25,7 +25,7 @@ from highwater_core.znodes import (
 Response = TypeVar("Response", bound=ControllerResponse)
 
 BUSY_RETRY_MS = 100
-"""The time between two requests that are sent again to a controller that has too many."""
+"""The time between two retries to a controller that has too many requests."""
 
 
 def _as_answer(
@@ -34,7 +34,7 @@ def _as_answer(
     """Return the response if it is of the request's kind.
 
     Raises:
-        CallFailed: it is not; who knows what that node did.
+        CallFailed: it is another response; the outcome is unknown.
     """
     if isinstance(response, response_type):
         return response
@@ -42,7 +42,7 @@ def _as_answer(
 
 
 class ControllerClient:
-    """Looks the controller up in ZooKeeper and remembers it while it answers as such."""
+    """Looks the controller up in ZooKeeper and remembers it while it answers as active."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class ControllerClient:
         scope: TaskScope,
         retry_ms: int,
     ) -> None:
-        """scope: ends the look-ups that nobody waits for any more."""
+        """scope: ends the look-ups without a waiting caller."""
         self._session = session
         self._control = control
         self._runtime = runtime
@@ -60,9 +60,9 @@ class ControllerClient:
         self._retry_ms = retry_ms
         self._endpoint: Endpoint | None = None
         self._look_up: Future[Endpoint | None] | None = None
-        """The look-up under way, which all who need one share."""
+        """The look-up under way, which all callers share."""
         self._last_retry_ms = 0
-        """When the last of the requests that a busy controller refused is sent again."""
+        """When the last request that a busy controller refused is sent again."""
 
     async def call(
         self, request: ControllerCommand, response_type: type[Response], timeout_ms: int
@@ -96,23 +96,22 @@ class ControllerClient:
         raise CallFailed(f"no active controller answered within {timeout_ms} ms", sent=was_sent)
 
     async def _await_retry(self, deadline_ms: int) -> None:
-        """Sleep until it is the caller's turn to ask again, or until its deadline.
+        """Sleep until it is the caller's turn to retry, or until its deadline.
 
-        Refused requests are sent again one every BUSY_RETRY_MS, however many there are: they may
-        be large, and the controller has to read each.
+        Only one refused request is sent again every BUSY_RETRY_MS: requests may be large, and the
+        controller has to read each.
         """
         now_ms = self._runtime.now_ms()
         retry_ms = max(now_ms, self._last_retry_ms) + BUSY_RETRY_MS
-        if retry_ms < deadline_ms:  # else its turn would be lost to all that come after it
+        if retry_ms < deadline_ms:  # otherwise later requests would wait for its unused turn
             self._last_retry_ms = retry_ms
         await self._runtime.sleep(max(0, min(retry_ms, deadline_ms) - now_ms))
 
     async def _find(self, timeout_ms: int) -> Endpoint:
-        """Return where the active controller answers.
+        """Return the active controller's endpoint.
 
         Raises:
-            CallFailed: nobody is elected, or ZooKeeper did not say who within timeout_ms. It may
-                say nothing at all, for as long as the broker has no connection to it.
+            CallFailed: there is none, or ZooKeeper did not answer within timeout_ms.
         """
         if self._look_up is None:
             self._look_up = self._runtime.future()
@@ -130,7 +129,7 @@ class ControllerClient:
         try:
             endpoint = await self._read_endpoint()
         except (CoordinationError, MalformedZnode):
-            pass  # nobody is elected, or ZooKeeper cannot be asked: callers try again
+            pass  # no controller is elected, or ZooKeeper is unreachable: callers retry
         finally:
             self._look_up = None
         found.set(endpoint)
@@ -139,7 +138,7 @@ class ControllerClient:
         """Return where the active controller answers.
 
         Raises:
-            NoNode: nobody is elected, or its endpoint is not published (yet).
+            NoNode: no controller is elected, or its endpoint is not published (yet).
             CoordinationError, MalformedZnode: it cannot be read.
         """
         session = self._session.get()

@@ -1,4 +1,4 @@
-"""The broker's ZooKeeper session of the moment: those who use it need not know how it is kept."""
+"""The broker's present ZooKeeper session, for the parts that use it."""
 
 from __future__ import annotations
 

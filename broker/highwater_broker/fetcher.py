@@ -58,7 +58,7 @@ from highwater_wire.kafka.messages import (
 R = TypeVar("R")
 
 HELD_BACK_MS = 1_000
-"""How long a fetcher pauses that may fetch nothing but what a quota holds back; as in Kafka."""
+"""How long a fetcher pauses when a quota holds all of its partitions back; as in Kafka."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class FetcherContext:
     broker_epoch: Callable[[], BrokerEpoch]
     """The broker epoch of this broker's present registration."""
     write_recovery_points: Callable[[], Awaitable[None]]
-    """Checkpoints how far logs are on the disk: after a truncation, before the next append."""
+    """Writes recovery points: after a truncation, before the next append."""
     fail_points: FailPoints
     told_endpoints: dict[NodeId, Endpoint] = field(default_factory=dict)
     """Replication listeners that LeaderAndIsr commands named; used where metadata has none."""
@@ -95,7 +95,7 @@ class _Followed:
     leader_epoch: LeaderEpoch
     phase: Phase
     is_in_sync: bool
-    """A member of the ISR as the role began, or at the leader's high watermark since (KIP-73)."""
+    """A member of the ISR when the role began, or at the leader's high watermark since (KIP-73)."""
     not_before_ms: int = 0
     failures: int = 0
     asked_epoch: LeaderEpoch = NO_EPOCH
@@ -115,7 +115,7 @@ class _Followed:
 
 
 class Released(NamedTuple):
-    """A partition that a fetcher no longer fetches, and what another one goes on with."""
+    """A partition that a fetcher no longer fetches, with the state for the next fetcher."""
 
     partition: Replica
     is_truncation_due: bool
@@ -140,7 +140,7 @@ class ReplicaFetcher:
         self._was_interrupted = False
         self._failures = 0
 
-    # ------------------------------------------------------------ what it fetches
+    # ------------------------------------------------------------ its partitions
 
     @property
     def is_idle(self) -> bool:
@@ -202,7 +202,7 @@ class ReplicaFetcher:
                     await self._woken.wait(self._backoff_ms(self._failures))
 
     async def _write_recovery_points(self, unsaved: list[_Followed]) -> None:
-        """Write recovery points and log starts; nothing is fetched before they are on the disk."""
+        """Write recovery points and log starts; there is no fetch before they are on the disk."""
         await self._context.write_recovery_points()
         if any(each.partition.must_checkpoint for each in unsaved):
             await self._woken.wait(self._context.settings.replica_fetch_backoff_max_ms)

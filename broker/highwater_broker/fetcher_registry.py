@@ -1,12 +1,11 @@
-"""Which partition is fetched by which fetcher: one fetcher per partition, several per leader.
+"""Assigns partitions to fetchers: one fetcher per partition, several per leader.
 
-Partitions are spread over a leader's fetchers by a hash, and spread anew when their number changes:
-a partition goes on where its log ends, and what its earlier fetcher is still answered counts
-nothing.
+Partitions are spread over a leader's fetchers by a hash, and again when the number of fetchers
+changes. A partition goes on at its log's end, and later answers to its earlier fetcher are ignored.
 
 A Fetch names all of its topics by id (version 15) or all by name (version 12). So where topics have
-ids, partitions of those without one have a second task: one of them among the others would have all
-fetched by name, and a leader that has another topic of that name could not tell.
+ids, partitions of topics without one have a second task. Otherwise all would be fetched by name,
+and a leader with another topic of the same name could not tell the difference.
 
 Source: ARCHITECTURE.md (ReplicaFetcherThread per leader); L8 (a follower has one fetcher).
 """
@@ -24,9 +23,9 @@ from highwater_core.runtime import Task, TaskScope
 
 
 class FetcherKey(NamedTuple):
-    """A fetcher's leader, which of the leader's it is, and whether it fetches by name.
+    """A fetcher's leader, its number among the leader's, and whether it fetches by name.
 
-    is_by_name: it fetches what has no id where others have one.
+    is_by_name: it fetches topics without an id where others have one.
     """
 
     leader: NodeId
@@ -55,13 +54,13 @@ class FetcherRegistry:
         self._count = context.settings.num_replica_fetchers
 
     def learn_endpoint(self, leader: NodeId, replication: Endpoint) -> None:
-        """Remember where a command said that a leader answers, for while metadata does not."""
+        """Remember a leader's endpoint from a command, for use while metadata has none."""
         self._context.told_endpoints[leader] = replication
 
     def add(self, partition: Replica, leader: NodeId, *, truncates: bool, is_in_sync: bool) -> None:
-        """Fetch the partition from its log's end, after truncation by epoch where asked.
+        """Fetch the partition from its log's end, if needed after truncation by epoch.
 
-        is_in_sync: it is a member of the ISR, which no quota holds back.
+        is_in_sync: it is a member of the ISR, which quotas do not hold back.
         """
         if self._is_closed:
             return
@@ -74,10 +73,10 @@ class FetcherRegistry:
         partition.trace(EventKind.FETCHER_STARTED, leader=leader)
 
     def spread_over(self, fetcher_count: int) -> None:
-        """Have so many fetchers for each leader; partitions move between them.
+        """Use so many fetchers for each leader; partitions move between them.
 
         Ordering: a partition leaves its fetcher before another one begins with it, at the log's
-        end; whatever the former is answered from then on is not appended.
+        end; later answers to the former are not appended.
         """
         if fetcher_count == self._count:
             return
@@ -100,7 +99,7 @@ class FetcherRegistry:
         return started
 
     def remove(self, topic_partition: TopicPartition) -> bool:
-        """Stop fetching the partition: nothing of what is on its way is appended any more.
+        """Stop fetching the partition: answers under way are no longer appended.
 
         Return whether its log was still to be truncated.
         """
@@ -124,7 +123,7 @@ class FetcherRegistry:
                 del self._fetchers[key]
 
     def close(self) -> None:
-        """Stop all, and start none again."""
+        """Stop all fetchers, and start no new ones."""
         self._is_closed = True
         for topic_partition in list(self._fetcher_of):
             self.remove(topic_partition)

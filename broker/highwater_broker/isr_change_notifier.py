@@ -1,4 +1,4 @@
-"""Tells the controller which ISRs leaders wrote themselves: /isr_change_notification/isr_change_N.
+"""Announces ISRs that leaders wrote themselves: /isr_change_notification/isr_change_N.
 
 Source: docs/explanation/replication.md, "ISR": checked every 2.5 s;
 sent after 5 s of quiet, or 60 s after the last one.
@@ -20,7 +20,7 @@ from highwater_core.znodes import (
 )
 
 MAX_ANNOUNCED = 2_000
-"""At a time: with the longest names they still fit one request to ZooKeeper."""
+"""In one announcement: with the longest names they still fit one request to ZooKeeper."""
 
 
 class IsrChangeNotifier:
@@ -39,7 +39,7 @@ class IsrChangeNotifier:
         self._last_change_ms = self._runtime.now_ms()
 
     def is_due(self) -> bool:
-        """Return whether there is something to tell and the burst is over, or lasts too long."""
+        """Return whether there are changes and the burst is over, or lasts too long."""
         if not self._changed:
             return False
         now_ms = self._runtime.now_ms()
@@ -67,9 +67,9 @@ class IsrChangeNotifier:
                 sequential=True,
             )
         except CoordinationError:
-            # Perhaps it was created: told twice does no harm, not told would.
+            # Perhaps it was created: a second announcement does no harm, a missing one would.
             self._changed.update(dict.fromkeys(announced))
             return
         if self._changed:
-            return  # more than one announcement holds: the rest is due at the next look
+            return  # more than fit one announcement: the rest follows at the next check
         self._last_sent_ms = self._runtime.now_ms()

@@ -1,8 +1,8 @@
-"""Gets proposed ISRs written: through the controller, or by the leader's own conditional write.
+"""Writes proposed ISRs: through the controller, or by the leader's own conditional write.
 
 One writer per broker, one request in flight; a partition waits here at most once, since it makes
 no second proposal while one is open. Until an outcome is known the partition computes its high
-watermark over the maximal ISR (KIP-497), whichever way is used.
+watermark over the maximal ISR (KIP-497), in both ways.
 Source: docs/explanation/replication.md, "ISR"; KAFKA-1382; docs/explanation/presets.md.
 """
 
@@ -75,7 +75,7 @@ class _ProposalQueue:
             self._queue.put(pending)
 
     async def get_batch(self, limit: int) -> list[Pending]:
-        """Return at least one proposal that is still wanted, and those that wait with it."""
+        """Return at least one proposal that is still pending, with the other waiting ones."""
         batch: list[Pending] = []
         while not batch:
             batch = _wanted([await self._queue.get()])
@@ -85,14 +85,14 @@ class _ProposalQueue:
 
 
 def _wanted(batch: list[Pending]) -> list[Pending]:
-    """Return those whose partition still holds the very proposal."""
+    """Return the proposals that their partitions still have pending."""
     return [(partition, each) for partition, each in batch if partition.proposal() is each]
 
 
 async def read_leadership(
     session: Coordination, topic_partition: TopicPartition
 ) -> tuple[PartitionLeadership, PartitionEpoch]:
-    """Return what the partition's state znode says.
+    """Return the partition's leadership from its state znode.
 
     Raises:
         CoordinationError, MalformedZnode: it cannot be read.
@@ -181,12 +181,12 @@ class AlterPartitionWriter:
     async def _settle(
         self, partition: ProposingPartition, proposal: IsrProposal, result: AlterPartitionResult
     ) -> bool:
-        """Carry the controller's answer over; return whether the proposal is done with."""
+        """Apply the controller's answer; return whether the proposal is settled."""
         match result.error:
             case ErrorCode.NONE:
                 if result.leader_epoch == proposal.leader_epoch:
                     partition.adopt_isr(proposal, result.isr, result.partition_epoch, result.elr)
-                # Else a newer leadership: its command is on its way, and replaces the role.
+                # Otherwise a newer leadership: its command is on its way, and replaces the role.
                 return True
             case ErrorCode.INELIGIBLE_REPLICA:
                 partition.withdraw_proposal(proposal, ineligible=True)
@@ -201,8 +201,8 @@ class AlterPartitionWriter:
                 | ErrorCode.NOT_LEADER_OR_FOLLOWER
                 | ErrorCode.INVALID_REQUEST
             ):
-                # The controller knows better: its next command replaces the role. Until then the
-                # proposal stays open and the high watermark waits for the maximal ISR.
+                # The controller has a newer state: its next command replaces the role. Until then
+                # the proposal stays open and the high watermark waits for the maximal ISR.
                 partition.trace(
                     EventKind.REQUEST_REFUSED, request="AlterPartition", error=result.error.name
                 )
@@ -213,7 +213,7 @@ class AlterPartitionWriter:
                 return False
 
     async def _reread(self, partition: ProposingPartition, proposal: IsrProposal) -> bool:
-        """Adopt what is written when it is of this leadership (an answer was lost: KAFKA-1382)."""
+        """Adopt the written ISR if it is of this leadership (an answer was lost: KAFKA-1382)."""
         try:
             written, version = await read_leadership(self._session.get(), partition.topic_partition)
         except (CoordinationError, MalformedZnode):
@@ -227,7 +227,7 @@ class AlterPartitionWriter:
 
 
 class RegistrationView(Protocol):
-    """What the ISR writer asks of the broker's registration."""
+    """The ISR writer's interface to the broker's registration."""
 
     @property
     def broker_epoch(self) -> BrokerEpoch: ...
@@ -263,7 +263,7 @@ class ConditionalWriter:
         while True:
             batch = await self._queue.get_batch(1)
             if not await self._write(*batch[0]):
-                self._queue.put_back(batch)  # behind the others, whose znodes may be sound
+                self._queue.put_back(batch)  # behind the others, whose znodes may be readable
                 await self._runtime.sleep(RETRY_MS)
 
     async def _write(self, partition: ProposingPartition, proposal: IsrProposal) -> bool:
@@ -297,18 +297,18 @@ class ConditionalWriter:
     async def _reread(
         self, partition: ProposingPartition, proposal: IsrProposal, mine: PartitionLeadership
     ) -> bool:
-        """Adopt the version if the data is ours (KAFKA-1382); else give the proposal up.
+        """Adopt the version if the data is ours (KAFKA-1382); else withdraw the proposal.
 
         Over a newer leadership it stays open, and the high watermark waits for the maximal ISR:
         the proposal may have been written, its answer lost, before the controller elected from
-        it. The command that tells of the election replaces the role.
+        it. The command after the election replaces the role.
         """
         try:
             written, version = await read_leadership(self._session.get(), partition.topic_partition)
         except NoNode:
             partition.withdraw_proposal(proposal)
             return True
-        except MalformedZnode as fault:  # it may have been written before somebody damaged it
+        except MalformedZnode as fault:  # it may have been written before the znode was damaged
             self._report_damage(partition, proposal, fault)
             return False
         except CoordinationError:
@@ -325,7 +325,7 @@ class ConditionalWriter:
     def _report_damage(
         self, partition: ProposingPartition, proposal: IsrProposal, fault: MalformedZnode
     ) -> None:
-        """Trace it, once of each proposal."""
+        """Trace the damaged znode once for each proposal."""
         if self._reported.get(partition.topic_partition) is not proposal:
             self._reported[partition.topic_partition] = proposal
             path = partition_state_path(partition.topic_partition)
@@ -348,7 +348,7 @@ def make_isr_writer(
     notifier: IsrChangeNotifier,
     fail_points: FailPoints,
 ) -> IsrWriter:
-    """Return the writer that the toggles ask for."""
+    """Return the writer for the toggles."""
     match toggles.isr_write:
         case IsrWrite.ALTER_PARTITION:
             return AlterPartitionWriter(

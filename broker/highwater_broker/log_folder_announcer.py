@@ -1,8 +1,8 @@
-"""Announces that something about this broker's log folders changed: /log_dir_event_notification.
+"""Announces changes of this broker's log folders: /log_dir_event_notification.
 
-The controller then commands all replicas of this broker anew, and learns from the answer which of
-them the disk refuses. It is told of a folder that failed, and of replicas that it was refused and
-that may be possible by now.
+The controller then sends this broker commands for all replicas again, and learns from the answer
+which of them the disk refuses. Announced are a failed folder, and refused replicas that may be
+possible by now.
 Source: KIP-112; Kafka's KafkaZkClient.propagateLogDirEvent.
 """
 
@@ -32,7 +32,7 @@ class LogFolderAnnouncer:
         self._is_due = runtime.event()
 
     def changed(self) -> None:
-        """Have the controller look again."""
+        """Announce a change to the controller."""
         self._is_due.set()
 
     async def run(self) -> None:
@@ -43,6 +43,6 @@ class LogFolderAnnouncer:
             try:
                 await self._session.get().create(path, self._content, sequential=True)
             except CoordinationError:
-                # Perhaps it was created: told twice does no harm, not told would.
+                # Perhaps it was created: a second announcement does no harm, a missing one would.
                 self._is_due.set()
                 await self._runtime.sleep(RETRY_MS)

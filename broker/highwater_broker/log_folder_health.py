@@ -1,8 +1,8 @@
-"""Finds out whether a log folder has failed once its disk has refused something.
+"""Finds out whether a log folder has failed after its disk refused an operation.
 
-Source: KIP-112. Deviation: in Kafka the first error is a failure. Here what the disk refuses is
-refused to whoever asked, and tried again; the folder has failed once it also refused several probes
-in a row.
+Source: KIP-112. Deviation: in Kafka the first error is a failure. Here a refused operation is an
+error for its caller, who may retry; the folder has failed once it also refused several probes in a
+row.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from highwater_core.runtime import Runtime
 
 
 class LogFolderHealth:
-    """Probes the folder whenever it is suspected; says once that it has failed."""
+    """Probes the folder whenever it is suspected; reports its failure once."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class LogFolderHealth:
         self.has_failed = False
 
     def suspect(self) -> None:
-        """Take note that the disk refused something."""
+        """Note that the disk refused an operation."""
         self._suspected.set()
 
     async def run(self) -> None:
@@ -54,7 +54,7 @@ class LogFolderHealth:
             self._suspected.clear()
 
     async def _probe(self) -> OSError | None:
-        """Return what the last of all probes met, None once one of them went well."""
+        """Return the last probe's error, None once a probe succeeded."""
         refused = await probe_folder(self._files)
         for _ in range(1, self._settings.log_folder_probe_attempts):
             if refused is None:

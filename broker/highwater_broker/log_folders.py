@@ -1,7 +1,7 @@
-"""A broker's log folders together: which of them has a replica, which has room, which has failed.
+"""A broker's log folders together: each one's replicas, failed ones, the choice for new replicas.
 
-A new replica goes to the folder with the fewest. What a failed folder holds is not known: a replica
-that is not new may be there, and is not made anew elsewhere.
+A new replica goes to the folder with the fewest. The contents of a failed folder are unknown: a
+replica that is not new may be there, and is not created elsewhere.
 Source: KIP-112; Kafka's LogManager.
 """
 
@@ -18,11 +18,11 @@ from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicId, TopicPartition
 
 Interrupted = tuple[DeletedFolders, ...]
-"""What earlier deletions left, by folder."""
+"""Leftovers of earlier deletions, by folder."""
 
 
 class LogFolders:
-    """Every log of the broker, by the folder that it is in.
+    """Every log of the broker, by its folder.
 
     Invariant: no replica is in two folders that have not failed.
     """
@@ -33,9 +33,9 @@ class LogFolders:
         self._homes: dict[TopicPartition, ReplicaLogs] = {}
         self._counts = {id(folder): 0 for folder in folders}
         self._unmade: dict[TopicPartition, None] = {}
-        """Replicas that could not be made: they are in no folder, whatever has failed since."""
+        """Replicas that could not be created: they are in no folder, not in a failed one either."""
 
-    # ------------------------------------------------------------ which are there
+    # ------------------------------------------------------------ contents
 
     def sound(self) -> tuple[ReplicaLogs, ...]:
         """Return the folders that serve."""
@@ -47,17 +47,17 @@ class LogFolders:
         return any(folder.is_failed for folder in self._folders)
 
     def fail(self, name: str) -> list[TopicPartition]:
-        """Take the folder for failed until the broker starts again; return what is in it."""
+        """Consider the folder failed until the broker starts again; return its replicas."""
         for folder in self._folders:
             folder.is_failed |= folder.name == name
         return sorted(key for key, home in self._homes.items() if home.name == name)
 
     def home_of(self, key: TopicPartition) -> ReplicaLogs | None:
-        """Return the folder that has the replica, None where none is known to."""
+        """Return the folder that has the replica, None where none is known."""
         return self._folders[0] if len(self._folders) == 1 else self._homes.get(key)
 
     def may_start(self, key: TopicPartition, *, is_new: bool) -> bool:
-        """Return whether the replica is in a folder that serves, or may be made in one."""
+        """Return whether the replica is in a serving folder, or may be created in one."""
         home = self._homes.get(key)
         if home is not None:
             return not home.is_failed
@@ -73,7 +73,7 @@ class LogFolders:
 
         Raises:
             WrongBrokerFolder: a folder is another broker's.
-            OSError: the disk refused all folders, or to write down what is lost.
+            OSError: the disk refused all folders, or the note of a loss.
         """
         was_ours: dict[str, bool] = {}
 
@@ -97,10 +97,10 @@ class LogFolders:
         return [hosted[key] for key in sorted(hosted)]
 
     async def _do_in_each(self, do: Callable[[ReplicaLogs], Awaitable[None]]) -> None:
-        """Do it in each folder that serves; those that the disk refuses have failed, but not all.
+        """Call `do` for each serving folder; a folder whose disk refuses has failed.
 
         Raises:
-            OSError: the last of them was refused, too.
+            OSError: the last serving folder was refused too.
         """
         for folder in self.sound():
             try:
@@ -111,7 +111,7 @@ class LogFolders:
                     raise
 
     async def _settle(self, was_ours: Mapping[str, bool]) -> None:
-        """Find out whether something may be lost: of all folders, or of one for itself."""
+        """Find out whether records may be lost: in all folders, or in one by itself."""
         storage = self._storage
         if storage is None:
             return
@@ -124,7 +124,7 @@ class LogFolders:
                 await storage.renew()
         await storage.note_folders(names)
         for folder in sound:
-            folder.take_epochs_as_known(storage.were_opened)  # before this start: it stays so
+            folder.take_epochs_as_known(storage.were_opened)  # before this start: it stays failed
 
     async def _note_opened(self) -> None:
         if self._storage is None:
@@ -137,9 +137,9 @@ class LogFolders:
     def _take_in(
         self, folder: ReplicaLogs, found: HostedLog, hosted: dict[TopicPartition, HostedLog]
     ) -> None:
-        """Take a log in; of two of one partition, that which a later leader has written to.
+        """Add a log; of two logs of one partition, the one with the later leader epoch.
 
-        One was made while the other's folder had failed. It is set aside as a stray.
+        The other was created while the first one's folder had failed. It is set aside as a stray.
         """
         key = found.topic_partition
         other, home = hosted.get(key), self._homes.get(key)
@@ -160,7 +160,7 @@ class LogFolders:
         self._counts[id(folder)] += 1
 
     def let_go(self, key: TopicPartition) -> None:
-        """Take note that the replica's folder was deleted or set aside."""
+        """Note that the replica's folder was deleted or set aside."""
         home = self._homes.pop(key, None)
         if home is not None:
             self._counts[id(home)] -= 1
@@ -168,7 +168,7 @@ class LogFolders:
     # ------------------------------------------------------------ replicas
 
     async def create(self, key: TopicPartition, topic_id: TopicId, config: LogConfig) -> HostedLog:
-        """Create the partition's folder where the fewest are, or open one that could not be opened.
+        """Create the partition's folder where the fewest replicas are, or open an unopened one.
 
         Raises:
             LogRefused, OSError: the disk refused.
@@ -192,12 +192,12 @@ class LogFolders:
         return hosted
 
     async def forget_absent(self, keys: Iterable[TopicPartition]) -> None:
-        """Have no checkpoint list those that have no folder: see `ReplicaLogs.forget_absent`."""
+        """Remove partitions without a folder from checkpoints: see `ReplicaLogs.forget_absent`."""
         for folder in self.sound():
             await folder.forget_absent(keys)
 
     def take_as_hosted(self, key: TopicPartition) -> None:
-        """From now on the replica itself says what the checkpoints list of it."""
+        """From now on the checkpoints' entries come from the replica itself."""
         home = self.home_of(key)
         if home is not None:
             home.take_as_hosted(key)
@@ -211,7 +211,7 @@ class LogFolders:
         self._homes[key].write_topic_id(key, topic_id)
 
     async def sync_topic_ids(self, keys: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """Return those whose ids survive a power loss."""
+        """Return the partitions whose ids survive a power loss."""
         synced: list[TopicPartition] = []
         for folder in self.sound():
             here = [key for key in keys if self._homes.get(key) is folder]
@@ -225,13 +225,13 @@ class LogFolders:
             await folder.sync()
 
     def interrupted_deletions(self) -> Interrupted:
-        """Return what earlier deletions left, for all that one command deletes."""
+        """Return the leftovers of earlier deletions, for all deletions of one command."""
         return tuple(folder.interrupted_deletions() for folder in self._folders)
 
     def delete_leftover(
         self, key: TopicPartition, topic_id: TopicId, interrupted: Interrupted
     ) -> None:
-        """Delete what is left of a partition whose log is not open, in every folder that serves.
+        """Delete the leftovers of a partition whose log is not open, in every serving folder.
 
         Raises:
             OSError: the disk refused.
@@ -244,7 +244,7 @@ class LogFolders:
             self.let_go(key)
 
     async def delete_strays(self, topics: Iterable[str], may_go_on: MayGoOn) -> bool:
-        """Remove what was set aside of topics that are gone; see `ReplicaLogs.delete_strays`."""
+        """Remove strays of topics that are gone; see `ReplicaLogs.delete_strays`."""
         names = list(topics)
         for folder in self.sound():
             if not await folder.delete_strays(names, may_go_on):
@@ -257,21 +257,21 @@ class LogFolders:
         is_elsewhere: Callable[[TopicPartition], bool],
         may_go_on: MayGoOn,
     ) -> bool:
-        """Remove what was set aside of any topic but these; see `ReplicaLogs`."""
+        """Remove strays of all topics but these; see `ReplicaLogs`."""
         for folder in self.sound():
             if not await folder.delete_strays_of_others(topics, is_elsewhere, may_go_on):
                 return False
         return True
 
-    # ------------------------------------------------------------ what disks refuse
+    # ------------------------------------------------------------ disk errors
 
     def suspect(self, key: TopicPartition) -> None:
-        """Have the disk looked at that refused something of the replica."""
+        """Probe the disk that refused an operation on the replica."""
         for folder in self._of(key):
             folder.suspect()
 
     def refused(self, key: TopicPartition, error: Exception) -> None:
-        """Trace what the disk refused of the replica, and have it looked at."""
+        """Trace the refused operation on the replica, and probe its disk."""
         for folder in self._of(key)[:1]:
             folder.refused(str(key), error)
 

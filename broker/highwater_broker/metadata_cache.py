@@ -1,6 +1,6 @@
-"""What this broker tells clients about the cluster: the last state that the controller sent.
+"""The cluster's metadata for clients: the last state that the controller sent.
 
-It believes what it is given: fencing by epochs is the caller's. No I/O, no waiting.
+Updates are believed: the caller does the fencing by epochs. No I/O, no waiting.
 Source: docs/explanation/replication.md, "The controller", ARCHITECTURE.md.
 """
 
@@ -38,28 +38,28 @@ class MetadataCache:
         self._listeners: list[Callable[[str], None]] = []
         self._when_known: list[Callable[[], None]] = []
         self.partition_count = 0
-        """How many partitions are known, of all topics."""
+        """Number of known partitions of all topics."""
         self.is_complete = False
-        """Whether it lists all partitions that there are by the word of its controller: one of an
-        earlier term may have known topics that this one cannot read."""
+        """Whether the controller's last full update listed all partitions: an earlier controller
+        may have known topics that the present one cannot read."""
 
     def listen(self, listener: Callable[[str], None]) -> None:
         """Call the listener with each topic that an update names, after the whole update."""
         self._listeners.append(listener)
 
     def when_known(self, callback: Callable[[], None]) -> None:
-        """Call it once the first update has come, which lists this broker among others."""
+        """Call the listener once after the first update, which lists this broker among others."""
         if self._controller_epoch != NO_CONTROLLER_EPOCH:
             callback()
         else:
             self._when_known.append(callback)
 
     def update(self, request: UpdateMetadataRequest) -> tuple[TopicPartition, ...]:
-        """Take over the controller's view; return the partitions that were removed, in order.
+        """Apply the controller's update; return the removed partitions, in order.
 
-        A late copy, which its controller has sent again on a new connection, is no news: what
-        came after it stays (as in row 16 of the catalogue, for StopReplica). A full update is the
-        only word of deletions that this broker did not hear of.
+        A late copy, which its controller has sent again on a new connection, is ignored: later
+        updates stay (as in row 16 of the catalogue, for StopReplica). Only a full update shows
+        deletions that this broker missed.
         """
         number = request.controller_epoch, request.correlation_id
         if number < self._last_number:
@@ -90,7 +90,7 @@ class MetadataCache:
         return tuple(removed)
 
     def _put(self, partition: PartitionMetadata) -> list[TopicPartition]:
-        """Enter or remove the partition; return what was removed."""
+        """Add or remove the partition; return the removed one."""
         topic, topic_id = partition.topic_partition.topic, partition.topic_id
         known_id = self.topic_id(topic)
         is_other_incarnation = NO_TOPIC_ID not in (known_id, topic_id) and known_id != topic_id
@@ -98,7 +98,7 @@ class MetadataCache:
             return [] if is_other_incarnation else self._remove(topic, [partition])
         removed: list[TopicPartition] = []
         if is_other_incarnation:
-            # The topic was deleted and created again while this broker heard nothing.
+            # The topic was deleted and created again while this broker got no update.
             removed = self._remove(topic, self.partitions(topic))
         known = self._topics.setdefault(topic, {})
         self.partition_count += partition.topic_partition.partition not in known
@@ -108,7 +108,7 @@ class MetadataCache:
         return removed
 
     def _drop_unlisted(self, request: UpdateMetadataRequest) -> list[TopicPartition]:
-        """Remove what the update does not list as there; return what was removed."""
+        """Remove the partitions that the update does not list; return them."""
         listed = {
             partition.topic_partition
             for partition in request.partitions
@@ -154,7 +154,7 @@ class MetadataCache:
         return broker_id in self._live_brokers
 
     def endpoints(self, broker_id: NodeId) -> BrokerEndpoints | None:
-        """Return where the broker answers, or None when it is not live."""
+        """Return the broker's endpoints, or None when it is not live."""
         return self._live_brokers.get(broker_id)
 
     # ------------------------------------------------------------ topics
@@ -175,8 +175,8 @@ class MetadataCache:
     def topic_of(self, topic_id: TopicId) -> str | None:
         """Return the name of the topic that has the id, None before its first update.
 
-        A follower that has its LeaderAndIsr already fetches by the id until then, is told
-        UNKNOWN_TOPIC_ID, and asks again (as in Kafka).
+        A follower that has its LeaderAndIsr already fetches by the id until then, gets
+        UNKNOWN_TOPIC_ID, and retries (as in Kafka).
         """
         return self._names.get(topic_id)
 

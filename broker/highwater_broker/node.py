@@ -1,7 +1,6 @@
-"""A broker: its parts put together, its start, its clean stop.
+"""A broker: its parts connected, its start, its clean stop.
 
-It reaches the world through the ports alone; the same code runs in containers and in the
-simulator.
+It uses the ports alone for I/O, so the same code runs in containers and in the simulator.
 Source: ARCHITECTURE.md; docs/explanation/replication.md, "The broker".
 """
 
@@ -59,7 +58,7 @@ from highwater_wire.kafka.versions import VERSION_PROFILE
 
 
 class BrokerNode:
-    """One broker process's life: run() from start to stop."""
+    """One broker process: run() lasts from its start to its stop."""
 
     def __init__(self, settings: BrokerSettings, ports: Ports) -> None:
         self._settings = settings
@@ -224,7 +223,7 @@ class BrokerNode:
         self._control.folder_failed(name)
 
     def _announce_folders(self) -> None:
-        """Have the controller look again; stop once no named folder is left.
+        """Announce the change to the controller; stop once no named folder is left.
 
         Deviation: in Kafka a broker without a sound folder halts, also one that has a single one.
         """
@@ -243,7 +242,7 @@ class BrokerNode:
     # ------------------------------------------------------------ life
 
     async def run(self) -> None:
-        """Serve until a stop is requested; return when everything is flushed and closed.
+        """Serve until a stop is requested; return when all logs are flushed and closed.
 
         Raises:
             CannotStart: the folder is another broker's, or the disk refused it.
@@ -272,7 +271,7 @@ class BrokerNode:
         self._ports.trace.emit(EventKind.NODE_STOPPED, reason="requested")
 
     def request_stop(self) -> None:
-        """Have run() stop cleanly and return."""
+        """Make run() stop cleanly and return."""
         self._stop_requested.set()
 
     async def handle_kafka(self, request: KafkaRequest, listener_name: str) -> KafkaAnswer:
@@ -290,9 +289,9 @@ class BrokerNode:
         await self._registration.close()
 
     async def _hand_over_leadership(self) -> None:
-        """Ask the controller to move what this broker leads; stop all the same after some attempts.
+        """Ask the controller to move this broker's leaderships; stop anyway after some attempts.
 
-        What was seen last is traced.
+        The last answer is traced.
         """
         settings = self._settings
         attempts, error = 0, ""
@@ -323,12 +322,12 @@ class BrokerNode:
 
     @property
     def replicas(self) -> ReplicaManager:
-        """What this broker hosts, for whoever runs the node in its own process."""
+        """This broker's replicas, for callers in the same process (the simulator)."""
         return self._replicas
 
     @property
     def metadata(self) -> MetadataCache:
-        """What this broker tells clients, likewise."""
+        """This broker's metadata for clients, likewise."""
         return self._metadata
 
     @property

@@ -1,7 +1,7 @@
-"""A partition as this broker serves it: the leader's side, over what every replica has.
+"""A partition on this broker: the leader's side, on top of Replica.
 
-It decides through logic/ and touches its log, the trace and the purgatory; it awaits nothing, so
-each method is atomic. Which partitions exist, and who may command them, is replica_manager's.
+It decides through logic/ and uses its log, the trace and the purgatory; it awaits nothing, so each
+method is atomic. replica_manager knows which partitions exist, and fences commands.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ BAR_AFTER_INELIGIBLE_MS = 1_000
 
 
 class Partition(Replica):
-    """A replica, and what its leader does: appends, reads, followers, the ISR.
+    """A replica with the leader's work: appends, reads, followers, the ISR.
 
     Invariant: without the leader's role, every method here answers NOT_LEADER_OR_FOLLOWER or
     does nothing.
@@ -84,7 +84,7 @@ class Partition(Replica):
         return AppendOutcome(ErrorCode.NONE, base_offset, end_offset, self.log_start_offset)
 
     def acks_all_status(self, end_offset: Offset, leader_epoch: LeaderEpoch) -> ErrorCode | None:
-        """Return how an acks=all append up to end_offset stands; None while it waits.
+        """Return the result of an acks=all append up to end_offset; None while it waits.
 
         leader_epoch is the epoch in which it was appended. It counts through later epochs as long
         as this broker led throughout: its log was then never truncated.
@@ -106,8 +106,9 @@ class Partition(Replica):
     def read(self, fetch_offset: Offset, max_bytes: int, for_follower: bool) -> ReadOutcome:
         """Return whole batches from fetch_offset: followers see all, consumers below the HW.
 
-        A consumer between high watermark and log end gets nothing and no error: a new leader's
-        high watermark may lag what it has already seen (V3 design, section C; KAFKA-725).
+        A consumer between high watermark and log end gets no records and no error: a new leader's
+        high watermark may be below records that it has read already (V3 design, section C;
+        KAFKA-725).
         """
         error = ErrorCode.NONE
         records: Records = b""
@@ -126,9 +127,9 @@ class Partition(Replica):
         return ReadOutcome(error, self._high_watermark, self.log_start_offset, records)
 
     def offset_for_leader_epoch(self, epoch: LeaderEpoch) -> tuple[ErrorCode, LeaderEpoch, Offset]:
-        """Return the largest epoch here that is at most `epoch`, and where it ends.
+        """Return the largest epoch here that is at most `epoch`, and its end.
 
-        NO_EPOCH and NO_OFFSET when that is not known. Source: KIP-101, KIP-279.
+        NO_EPOCH and NO_OFFSET when it is unknown. Source: KIP-101, KIP-279.
         """
         if not self.is_leader:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER, NO_EPOCH, NO_OFFSET
@@ -138,8 +139,8 @@ class Partition(Replica):
     def latest_offset_for_clients(self) -> tuple[ErrorCode, Offset]:
         """Return the high watermark, once it has reached the start of the leader's epoch.
 
-        Until then it may be below what the previous leader answered (KIP-207); the API answers
-        LEADER_NOT_AVAILABLE instead to versions that do not know OFFSET_NOT_AVAILABLE.
+        Until then it may be below the previous leader's answers (KIP-207); the API answers
+        LEADER_NOT_AVAILABLE instead in versions without OFFSET_NOT_AVAILABLE.
         """
         role = self.role
         if not isinstance(role, Leading):
@@ -153,7 +154,7 @@ class Partition(Replica):
     ) -> Steps[tuple[ErrorCode, tuple[int, Offset] | None]]:
         """Return time and offset of the first record at or after the timestamp, or None.
 
-        Go on with it only while the partition leads in the epoch in which it was begun.
+        Go on with the look-up only while the partition leads in the epoch in which it began.
         """
         try:
             found = yield from self.log.look_up_timestamp(timestamp_ms)
@@ -165,10 +166,10 @@ class Partition(Replica):
     # ------------------------------------------------------------ leader: followers
 
     def holds_back(self, replica_id: NodeId) -> bool:
-        """Return whether the follower is sent no records now: throttled ones are over their rate.
+        """Return whether the follower gets no records now: throttled ones are over their rate.
 
-        Never one that a record must be on before it is committed: clients would wait for it, and
-        a member of the ISR would fall out of it.
+        Never true for a replica that must have a record before it is committed: clients would wait
+        for it, and an ISR member would leave the ISR.
         Source: KIP-73. Deviation: Kafka makes no exception for one that is about to join the ISR.
         """
         role = self.role
@@ -179,14 +180,14 @@ class Partition(Replica):
         return not is_waited_for and self._context.quotas.leader.is_exceeded()
 
     def count_sent(self, size_bytes: int) -> None:
-        """Count records that a follower is sent; of throttled replicas only."""
+        """Count records sent to a follower, for throttled replicas only."""
         if self.throttling.as_leader:
             self._context.quotas.leader.record(size_bytes)
 
     def record_follower_fetch(
         self, replica_id: NodeId, replica_epoch: BrokerEpoch, fetch_offset: Offset, now_ms: int
     ) -> ErrorCode:
-        """Take note that a follower has everything below fetch_offset.
+        """Note that a follower has all records below fetch_offset.
 
         now_ms is monotonic. Refused: fetchers outside the assignment (KAFKA-1097) and an earlier
         incarnation's late fetch (KIP-903). May advance the high watermark and propose an ISR.
@@ -212,9 +213,9 @@ class Partition(Replica):
         return ErrorCode.NONE
 
     def record_repeated_fetch(self, replica_id: NodeId, now_ms: int) -> bool:
-        """Note the time of a fetch that is like the follower's last, in an unchanged partition.
+        """Note the time of a fetch that repeats the follower's last, in an unchanged partition.
 
-        False, and nothing is noted, unless a member of the ISR asks again from the log's end.
+        Return False, and note nothing, unless an ISR member repeats a fetch at the log's end.
         """
         role = self.role
         if not isinstance(role, Leading) or replica_id not in role.isr:
@@ -268,16 +269,16 @@ class Partition(Replica):
     # ------------------------------------------------------------ leader: ISR proposals
 
     def take_min_insync_replicas(self, min_insync_replicas: int) -> None:
-        """Commit with so many in sync from now on, and what may be committed by now."""
+        """Commit with so many in sync from now on, at once where the new number allows it."""
         self.min_insync_replicas = min_insync_replicas
         self.maybe_propose_thaw()
         if self.maybe_advance_high_watermark():
             self.changed()
 
     def maybe_propose_thaw(self) -> None:
-        """Have the controller look again at an ISR that is large enough by now to commit.
+        """Propose the same ISR to the controller, since it is now large enough to commit.
 
-        min.insync.replicas was lowered: with the next state nobody outside the ISR is eligible.
+        min.insync.replicas was lowered: in the next state no replica outside the ISR is eligible.
         """
         role = self.role
         if not isinstance(role, Leading) or role.proposal is not None or not role.elr:
@@ -305,7 +306,7 @@ class Partition(Replica):
         return self.role.proposal if isinstance(self.role, Leading) else None
 
     def _leading_with(self, proposal: IsrProposal) -> Leading | None:
-        """Return the leader's role if this very proposal is still pending in it."""
+        """Return the leader's role if this proposal is still pending in it."""
         role = self.role
         return role if isinstance(role, Leading) and role.proposal is proposal else None
 
@@ -316,7 +317,7 @@ class Partition(Replica):
         partition_epoch: PartitionEpoch,
         elr: tuple[NodeId, ...],
     ) -> bool:
-        """Take over what is now written; False when the proposal is no longer ours."""
+        """Adopt the written ISR; return False when the proposal is no longer pending."""
         role = self._leading_with(proposal)
         if role is None or partition_epoch < self.partition_epoch:
             return False
@@ -329,7 +330,7 @@ class Partition(Replica):
         return True
 
     def withdraw_proposal(self, proposal: IsrProposal, *, ineligible: bool = False) -> None:
-        """Fall back to the written ISR: the proposal was certainly not carried out."""
+        """Return to the written ISR: the proposal was certainly not carried out."""
         role = self._leading_with(proposal)
         if role is None:
             return
@@ -381,7 +382,7 @@ class Partition(Replica):
         """Return whether a record must be on this follower before it is committed."""
         if role.is_in_maximal_isr(broker):
             return True
-        # One that is about to join: else under load it would never be seen at the high watermark.
+        # One that is about to join: otherwise under load it would never reach the high watermark.
         now_ms = self._context.runtime.now_ms()
         return (
             now_ms >= progress.barred_until_ms

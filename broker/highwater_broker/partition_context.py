@@ -1,4 +1,4 @@
-"""What a partition is given of its broker, and what its appends and reads come to."""
+"""The broker's parts for a partition, and the results of its appends and reads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from highwater_wire.kafka.messages import Records
 
 
 class ProposingPartition(Protocol):
-    """A partition as whoever gets its ISR written sees it."""
+    """The ISR writer's interface to a partition."""
 
     @property
     def topic_partition(self) -> TopicPartition: ...
@@ -55,7 +55,7 @@ class ProposingPartition(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PartitionContext:
-    """What every partition of a broker is given of it."""
+    """The broker's parts that all its partitions share."""
 
     broker_id: NodeId
     toggles: Toggles
@@ -64,20 +64,20 @@ class PartitionContext:
     replica_lag_time_max_ms: int
     quotas: ReplicationQuotas
     wake: Callable[[TopicPartition], None]
-    """Purgatory.check: something that requests may wait for has changed."""
+    """Purgatory.check: a state has changed for which requests may wait."""
     propose_isr: Callable[[ProposingPartition], None]
-    """Hands a partition that holds a new proposal to the ISR writer."""
+    """Gives the ISR writer a partition with a new proposal."""
     disk_refused: Callable[[TopicPartition], None]
-    """Has the disk looked at that refused something of the partition."""
+    """Probes the disk that refused an operation on the partition."""
     registered_epoch: Callable[[NodeId], BrokerEpoch | None]
     """The broker epoch of a live broker, None for one that is not known to live."""
     role_changed: Callable[[TopicPartition], None] = lambda _: None
-    """Tells who keeps something for a partition's leader that its role, or epoch, is another."""
+    """Reports a changed role or epoch to parts with state for a partition's leader."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppendOutcome:
-    """Where an append went: [base_offset, end_offset), or an error and nothing appended."""
+    """The offsets of an append, [base_offset, end_offset), or an error without an append."""
 
     error: ErrorCode
     base_offset: Offset = NO_OFFSET
@@ -87,7 +87,7 @@ class AppendOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ReadOutcome:
-    """What a fetch may see. With an error, records are empty."""
+    """The result of a fetch. With an error, records are empty."""
 
     error: ErrorCode
     high_watermark: Offset

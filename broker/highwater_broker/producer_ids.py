@@ -1,10 +1,10 @@
-"""Gives out producer ids that no other broker gives: from blocks that it takes in ZooKeeper.
+"""Allocates unique producer ids from blocks that this broker reserves in ZooKeeper.
 
-A broker takes the thousand ids behind the block that is written in /latest_producer_id_block, by
-a conditional write, and gives them out one by one. Ids that are left when it ends are never given.
-Source: KIP-98; Kafka's ZkProducerIdManager, whose znode this is. The controller takes no part in
-it: a broker's own session has conditional writes, and KIP-730 has the controller hand out blocks
-only since a cluster without ZooKeeper needs that.
+A broker reserves the thousand ids after the block in /latest_producer_id_block, by a conditional
+write, and allocates them one by one. Ids that are left when it ends are never used. Source: KIP-98;
+Kafka's ZkProducerIdManager, whose znode this is. The controller is not involved: brokers have
+conditional writes of their own, and in KIP-730 the controller allocates blocks only because there
+is no ZooKeeper.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from highwater_core.znodes import (
 
 BLOCK_IDS = 1_000
 RACE_ATTEMPTS = 100
-"""So often other brokers may write between a read and a write; each time one got a block."""
+"""Most conflicts with other brokers between a read and a write; each time one got a block."""
 WAIT_MS = 5_000
-"""How long a producer waits for a block; it asks again then."""
+"""How long a producer waits for a block before it must retry."""
 _LAST_ID = 2**63 - 1
 
 
 class ProducerIds:
-    """The block that this broker gives out, and the way to the next one."""
+    """This broker's present block, and the reservation of the next one."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class ProducerIds:
         trace: Trace,
         broker_id: NodeId,
     ) -> None:
-        """scope: has the taking of a block that nobody waits for any more."""
+        """scope: runs reservations, also without a waiting caller."""
         self._session = session
         self._runtime = runtime
         self._scope = scope
@@ -49,10 +49,10 @@ class ProducerIds:
         self._broker_id = broker_id
         self._unused = iter(range(0))
         self._taking: Future[bool] | None = None
-        """The taking under way, which all who need an id share."""
+        """The reservation under way, which all callers share."""
 
     async def next_id(self) -> ProducerId | None:
-        """Return an id that was never given before, None when there is none at present."""
+        """Return an id that was never used before, None when there is none at present."""
         while True:
             for producer_id in self._unused:
                 return ProducerId(producer_id)
@@ -66,7 +66,7 @@ class ProducerIds:
                 return None
 
     async def _take_block(self, taken: Future[bool]) -> None:
-        """Take the next block; after an unknown outcome it stays unused, whoever wrote it."""
+        """Reserve the next block; after an unknown outcome that block stays unused."""
         block: range | None = None
         problem = f"others wrote it {RACE_ATTEMPTS} times between a read and a write"
         try:
@@ -87,11 +87,11 @@ class ProducerIds:
         taken.set(block is not None)
 
     async def _attempt(self) -> range | None:
-        """Return the block that is written as this broker's now, None if another was quicker.
+        """Return the block that this broker has reserved, None if another one was quicker.
 
         Raises:
             CoordinationError: the outcome is not known.
-            MalformedZnode: it cannot be told which ids are taken, or none are left.
+            MalformedZnode: it is unknown which ids are reserved, or none are left.
         """
         session, path = self._session.get(), LATEST_PRODUCER_ID_BLOCK
         try:

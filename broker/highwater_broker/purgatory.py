@@ -1,7 +1,6 @@
-"""Where requests wait for partitions: a waiter looks again whenever one of its keys is checked.
+"""Requests that wait for partitions: a waiter checks again whenever one of its keys is checked.
 
-It decides nothing itself: the waiter's own predicate says when it is done. Touches only the
-runtime.
+A waiter's own predicate decides when it is done. Uses only the runtime.
 Source: docs/explanation/replication.md, "Waiting requests" (Kafka's DelayedProduce and
 DelayedFetch).
 """
@@ -17,16 +16,16 @@ from highwater_core.ids import TopicPartition
 from highwater_core.runtime import Event, Runtime
 
 MAX_WAITERS = 100_000
-"""Past this many, a request that would wait is answered as if its time had passed."""
+"""Beyond this number a request is answered as if its time had passed."""
 MAX_READERS = 50_000
 MAX_READER_KEYS = 500_000
-"""Of consumers' fetches that wait, beside the former; past either, a fetch is answered at once."""
+"""Of consumers' waiting fetches, beside the former; beyond either, a fetch is answered at once."""
 WOKEN_PER_TURN = 64
-"""Of a key so many consumers look again, and so many produces are done, before others run: each
-that is done answers at once."""
+"""So many consumers of a key check again, and so many produces end, before other tasks run: each
+one that ends answers at once."""
 MAX_TIMEOUT_MS = 5 * 60 * 1000
 MAX_ROUNDS = 10_000
-"""Checks that one check may set off, one after another; more means that they never end."""
+"""Most checks that one check may cause, one after another; more means an endless loop."""
 
 
 class _Woken(Protocol):
@@ -45,7 +44,7 @@ class _Waiter:
 
 
 class _Waiting:
-    """One key's waiters. The dicts are ordered sets: removal in O(1), oldest first."""
+    """The waiters of one key. The dicts are ordered sets: removal in O(1), oldest first."""
 
     __slots__ = ("freely", "in_turn")
 
@@ -57,11 +56,11 @@ class _Waiting:
         return bool(self.freely or self.in_turn)
 
     def done(self, in_turn_max: int) -> list[_Waiter]:
-        """Return the waiters that are done now; predicates change nothing meanwhile.
+        """Return the waiters that are done now; predicates do not change state.
 
-        in_turn_max: of those in turn no more than so many.
+        in_turn_max: most waiters in turn to return.
         """
-        # One that another key woke stays listed until its task runs.
+        # A waiter that another key woke stays listed until its task runs.
         done = [one for one in self.freely if not one.is_done and one.is_complete()]
         for waiter in islice(self.in_turn, in_turn_max):
             if not waiter.is_complete():
@@ -75,9 +74,9 @@ class _Waiting:
 
 
 class Parts:
-    """What one request waits for, key by key: it is done when every part is.
+    """The parts of one request's wait, key by key: it is done when every part is.
 
-    A part is in turn on its key: list it before anything that begins later on that key.
+    A part is in turn on its key: add it before any wait that begins later on that key.
     """
 
     __slots__ = ("_listed", "_open_count", "_purgatory", "_woken")
@@ -111,16 +110,16 @@ class Parts:
         return await self._purgatory.wait_for(self._woken, timeout_ms)
 
     def close(self) -> None:
-        """Take the parts that are still open from their keys."""
+        """Remove the open parts from their keys."""
         for key, waiter in self._listed:
             if not waiter.is_done:
                 self._purgatory.forget(waiter, (key,))
 
 
 class Watch:
-    """A standing listing under many keys, of one who comes to wait again and again.
+    """A permanent listing under many keys, for a client that waits again and again.
 
-    `touched` is told each key that is checked, also while nobody waits.
+    touched: called with each checked key, also without a wait.
     """
 
     __slots__ = ("keys", "touched", "waiter")
@@ -129,10 +128,10 @@ class Watch:
         self.touched = touched
         self.waiter: _Waiter | None = None
         self.keys: tuple[TopicPartition, ...] | None = None
-        """What a reader's is listed under, while it is."""
+        """The keys of a reader's listing, while it is listed."""
 
     def look(self, key: TopicPartition) -> None:
-        """Tell of a key that was checked, and wake whoever waits if that makes it done."""
+        """Report a checked key, and end the wait if it is done now."""
         self.touched(key)
         waiter = self.waiter
         if waiter is not None and not waiter.is_done and waiter.is_complete():
@@ -143,10 +142,9 @@ class Watch:
 class Purgatory:
     """Requests that wait, by partition, each key's in the order in which they began to wait.
 
-    Consumers' fetches have a bound of their own, so that they can never take the place of produces
-    and followers.
-    Invariant: a waiter is listed under each of its keys from the first time that its predicate
-    said no until it is woken, times out or is cancelled; a key without waiters is not listed.
+    Consumers' fetches have a bound of their own, so that they never displace produces and
+    followers. Invariant: a waiter is listed under each of its keys from its predicate's first False
+    until it is woken, times out or is cancelled; a key without waiters is not listed.
     """
 
     def __init__(
@@ -157,7 +155,7 @@ class Purgatory:
         max_reader_keys: int = MAX_READER_KEYS,
         max_timeout_ms: int = MAX_TIMEOUT_MS,
     ) -> None:
-        """max_timeout_ms: nothing waits longer, whatever it asks for."""
+        """max_timeout_ms: the longest wait of any request."""
         self._runtime = runtime
         self._max_waiters = max_waiters
         self._max_readers = max_readers
@@ -169,7 +167,7 @@ class Purgatory:
         self._watches: dict[TopicPartition, dict[Watch, None]] = {}
         self._readers: dict[TopicPartition, dict[Watch, None]] = {}
         self._crowded: dict[TopicPartition, None] = {}
-        """Keys that were checked, at which more has yet to look or be woken; an ordered set."""
+        """Checked keys with waiters that must still check or be woken; an ordered set."""
         self._scope = runtime.scope("purgatory")
         self._is_waking_crowds = False
         self._waiting_count = 0
@@ -179,18 +177,18 @@ class Purgatory:
 
     @property
     def waiting_count(self) -> int:
-        """Requests that wait now."""
+        """The number of waiting requests."""
         return self._waiting_count
 
     def is_listing_any(self) -> bool:
-        """Return whether any key has a waiter or a reader; never when nothing waits."""
+        """Return whether any key has a waiter or a reader."""
         return bool(self._waiting) or self._reader_count > 0
 
     def check(self, key: TopicPartition) -> None:
-        """Let the key's waiters look again, and wake those that are done.
+        """Let the key's waiters check again, and wake those that are done.
 
-        Where there are many readers, they look after the others, in turns with whatever else runs.
-        A check from within a waiter's predicate is carried out after the one that runs.
+        Many readers check after the others, in turns with other tasks. A check within a waiter's
+        predicate is carried out after the present one.
         """
         if key not in self._waiting and key not in self._watches and key not in self._readers:
             return
@@ -239,7 +237,7 @@ class Purgatory:
             watch.look(key)
 
     def _wake_crowd_of(self, key: TopicPartition) -> None:
-        """Have the key looked at again, in turns with whatever else runs."""
+        """Check the key again, in turns with other tasks."""
         self._crowded[key] = None
         if not self._is_waking_crowds:
             self._is_waking_crowds = True
@@ -249,7 +247,7 @@ class Purgatory:
         try:
             while self._crowded:
                 key = next(iter(self._crowded))
-                del self._crowded[key]  # a check from now on lets all of them look once more
+                del self._crowded[key]  # a check from now on lets all of them check once more
                 await self._runtime.sleep(0)
                 while self._wake_waiting(key):
                     await self._runtime.sleep(0)
@@ -269,15 +267,15 @@ class Purgatory:
         *,
         in_turn: bool = False,
     ) -> bool:
-        """Return True once is_complete says so, False when timeout_ms passed first.
+        """Return True once is_complete does, False when timeout_ms passed first.
 
-        is_complete is called now, without waiting, and then at each check of one of the keys; it
-        must be quick and must not change what other waiters look at. Once it has said yes it is
-        not called again. After False the caller decides from the state it then finds.
+        is_complete is called at once, and then at each check of one of the keys. It must be quick
+        and must not change state that other waiters read. Once it has returned True it is not
+        called again. After False the caller decides by the state at that moment.
 
-        in_turn: it has one key, and is never complete before those that began earlier to wait in
-        turn on that key; it is not asked until they are done. A check then costs what it wakes,
-        however many wait (a partition's acks=all produces wait like this).
+        in_turn: it has one key, and is never complete before earlier waiters in turn on that key;
+        is_complete is not called until they are done. So the cost of a check is that of the woken
+        waiters alone (a partition's acks=all produces wait like this).
         """
         if is_complete():
             return True
@@ -294,7 +292,7 @@ class Purgatory:
     def parts(self) -> Parts:
         """Return a wait for several keys, each part of which is done in turn on its key.
 
-        A check costs what it wakes, as with `wait`; close it when the wait is over.
+        The cost of a check is that of the woken parts, as with `wait`; close it after the wait.
         """
         return Parts(self)
 
@@ -311,7 +309,7 @@ class Purgatory:
         return waiting
 
     async def wait_for(self, woken: Event, timeout_ms: int) -> bool:
-        """Return whether one who is listed was woken in time; False at once when it is full."""
+        """Return whether a listed waiter was woken in time; False at once when it is full."""
         if timeout_ms <= 0 or self._waiting_count - self._watching_count >= self._max_waiters:
             return False
         self._waiting_count += 1
@@ -328,7 +326,7 @@ class Purgatory:
         _unlist(self._watches, key, watch)
 
     def open_reader(self, watch: Watch, keys: Sequence[TopicPartition]) -> bool:
-        """List a consumer's watch under its keys; False, and nothing is listed, when it is full."""
+        """List a consumer's watch under its keys; return False without listing it when full."""
         check(watch.keys is None, "purgatory: a reader is open already")
         count = len(keys)
         if (
@@ -344,7 +342,7 @@ class Purgatory:
         return True
 
     def close_reader(self, watch: Watch) -> None:
-        """Undo open_reader; nothing happens where it said no."""
+        """Undo open_reader; no effect if that returned False."""
         if watch.keys is None:
             return
         keys, watch.keys = watch.keys, None
@@ -356,9 +354,9 @@ class Purgatory:
     async def wait_watching(
         self, watch: Watch, is_complete: Callable[[], bool], timeout_ms: int
     ) -> bool:
-        """Wait as wait does, for all the keys of a watch; one waits on it at a time.
+        """Wait as wait does, for all keys of a watch; one wait at a time.
 
-        It counts against no bound here: followers are few, and readers were counted when opened.
+        It does not count for a bound: followers are few, and readers were counted when opened.
         """
         check(watch.waiter is None, "purgatory: two wait on one watch")
         if is_complete():

@@ -1,9 +1,9 @@
 """Keeps this broker registered: its ZooKeeper session and /brokers/ids/N.
 
-A session that expires takes the znode with it; the next session registers anew, which is a new
-incarnation to the controller (KIP-380). Meanwhile the broker goes on serving until it is refused.
-A controller that cannot tell registrations apart must see the old one gone before it sees the new
-one: without broker epochs an occupied registration is waited out for a whole session timeout.
+An expired session's znode is removed. The next session registers again, which is a new incarnation
+for the controller (KIP-380). Meanwhile the broker goes on serving until it is refused. Without
+broker epochs a controller cannot tell registrations apart, and must notice the removal of the old
+one first: then the broker waits for a whole session timeout after meeting an old registration.
 Source: Kafka before KIP-380 (ZkUtils.createEphemeralPathExpectConflictHandleZKBug).
 """
 
@@ -36,7 +36,7 @@ from highwater_core.session_pace import SessionPace
 from highwater_core.znodes import PERSISTENT_PATHS, broker_path, encode_broker
 
 RETRY_MS = 500
-"""How often an occupied or unreachable registration is looked at again, beside its watch."""
+"""How often an occupied or unreachable registration is tried again, beside its watch."""
 
 
 class Registration:
@@ -65,7 +65,7 @@ class Registration:
         self._path = broker_path(settings.broker_id)
         self._old_session_ids: list[int] = []
         self._named: StorageId = NO_STORAGE_ID
-        """Which contents the last znode names that this broker is known to have created."""
+        """The storage id in the last znode that this broker is known to have created."""
         self.broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
         self.registered: Event = ports.runtime.event()
         """Set once the first registration succeeded."""
@@ -87,21 +87,21 @@ class Registration:
         try:
             await self._session.get().close()
         except CoordinationError:
-            return  # it is over, or will expire
+            return  # the session is over, or will expire
 
     async def names(self, storage_id: StorageId) -> bool:
-        """Return whether the registration names these contents; else begin another one.
+        """Return whether the registration has this storage id; else register again.
 
-        The next registration is of the same session. Controllers see it by its broker epoch.
+        The next registration is of the same session. Controllers notice it by its broker epoch.
         """
         if self._named == storage_id:
             return True
-        with suppress(CoordinationError):  # whoever asks again tries again
+        with suppress(CoordinationError):  # the next call tries again
             await self._session.get().delete(self._path)
         return False
 
     async def _follow(self, session: Coordination) -> None:
-        """Hand the session's events over; return when it has expired."""
+        """Pass the session's events on; return when it has expired."""
         self._on_event(CoordinationEvent(CoordinationEventKind.SESSION_ESTABLISHED))
         while True:
             event = await session.events.get()
@@ -116,8 +116,8 @@ class Registration:
     async def _register(self, session: Coordination) -> bool:
         """Return True once our znode is there, False when the session has expired.
 
-        Whatever else ZooKeeper answers is traced once, and tried again: somebody may remove a
-        parent just when it is needed.
+        Other errors of ZooKeeper are traced once, and retried: a parent znode may be removed at
+        that moment.
         """
         told: set[str] = set()
         while True:
@@ -139,7 +139,7 @@ class Registration:
                 return False
 
     def _tell(self, fault: CoordinationError, told: set[str]) -> None:
-        """Trace what keeps the broker from registering, each kind once; no lost connection."""
+        """Trace an error that prevents the registration, each kind once; no lost connection."""
         kind = type(fault).__name__
         if isinstance(fault, ConnectionLost) or kind in told:
             return
@@ -187,7 +187,7 @@ class Registration:
         self.registered.set()
 
     async def _expires_while_waiting(self, session: Coordination, *, must_wait_out: bool) -> bool:
-        """Wait for the session's next event, at most RETRY_MS, or a session timeout whatever comes.
+        """Wait for the session's next event, at most RETRY_MS, or for a whole session timeout.
 
         Return whether the session expired meanwhile.
         """

@@ -1,6 +1,6 @@
-"""A replica of a partition on this broker, whatever its role: log, high watermark, epochs.
+"""A replica of a partition on this broker, in any role: log, high watermark, epochs.
 
-It awaits nothing, so each method is atomic. What a leader does with it is partition's.
+It awaits nothing, so each method is atomic. partition.py has the leader's work.
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ class Replica:
         self.partition_epoch: PartitionEpoch = NO_PARTITION_EPOCH
         self.assigned_replicas: tuple[NodeId, ...] = ()
         self.checkpoints_due = 0
-        """How often `need_checkpoint` was called."""
+        """The number of calls of `need_checkpoint`."""
         self._checkpoints_done = 0
         self._high_watermark = Offset(
             max(log.log_start_offset, min(high_watermark, log.log_end_offset))
         )
 
-    # ------------------------------------------------------------ what it is
+    # ------------------------------------------------------------ state
 
     @property
     def broker_id(self) -> NodeId:
@@ -145,7 +145,7 @@ class Replica:
     def take_role(
         self, role: Role, command: LeaderAndIsrPartition, told_by: ControllerEpoch
     ) -> None:
-        """Take the role of a command that was found newer than what is known here."""
+        """Take the role of a command that is newer than the known state."""
         self.role = role
         self.leader_epoch = command.leader_epoch
         self.partition_epoch = command.partition_epoch
@@ -159,12 +159,12 @@ class Replica:
         self.role_changed()
 
     def role_changed(self) -> None:
-        """Tell who serves for the leader, then let requests that wait look again."""
+        """Report the change to the leader's other parts, then let waiting requests check again."""
         self._context.role_changed(self.topic_partition)
         self.changed()
 
     def changed(self) -> None:
-        """Let requests that wait for this partition look again."""
+        """Let requests that wait for this partition check again."""
         self._context.wake(self.topic_partition)
 
     def check_leadership(self, current_leader_epoch: LeaderEpoch) -> ErrorCode:
@@ -190,14 +190,14 @@ class Replica:
         leader_start: Offset,
         now_ms: int,
     ) -> ErrorCode:
-        """Append what the leader sent and take over its high watermark and log start.
+        """Append the leader's records and adopt its high watermark and log start.
 
-        Where fetches are fenced, a batch above the epoch that this replica follows in was not
-        there when the leader was asked: it was deposed since, and what it answered is of another
-        log. That batch and all after it are refused (KAFKA-18723). now_ms is wall-clock time.
+        Where fetches are fenced, a batch above this replica's leader epoch did not exist when the
+        leader got the request: the leader was deposed since, and its answer is of another log. That
+        batch and all after it are refused (KAFKA-18723). now_ms is wall-clock time.
 
-        A log that must start over keeps nothing, also on the disk, before anything is appended:
-        what the leader sent is then fetched again.
+        A log that must start over is emptied, also on the disk, before the next append: the
+        leader's records are then fetched again.
         """
         check(isinstance(self.role, Following), "only a follower appends a leader's batches")
         is_fenced = self._context.toggles.fence_fetch_by_leader_epoch
@@ -233,7 +233,7 @@ class Replica:
         return self.throttling.as_follower and self._context.quotas.follower.is_exceeded()
 
     def truncate_to(self, offset: Offset, reason: str) -> None:
-        """Cut the log to [log_start_offset, offset), and epochs that begin beyond its end.
+        """Truncate the log to [log_start_offset, offset), and its epochs with it.
 
         Raises:
             LogRefused: the disk refused.
@@ -257,7 +257,7 @@ class Replica:
         except LogRefused:
             self._context.disk_refused(self.topic_partition)
             raise
-        finally:  # one that the disk refused may have gone part of its way
+        finally:  # a refused truncation may have removed a part
             if (self.log_start_offset, self.log_end_offset) != (start_offset, before[0]):
                 self._after_truncation(*before, reason)
 
@@ -280,25 +280,26 @@ class Replica:
 
     @property
     def must_checkpoint(self) -> bool:
-        """Whether recovery points and log starts are to be written before the next append."""
+        """Whether recovery points and log starts must be written before the next append."""
         return self._checkpoints_done < self.checkpoints_due
 
     def need_checkpoint(self) -> None:
-        """Have recovery point and log start written before the next append.
+        """Require a write of recovery point and log start before the next append.
 
-        A truncation lowered the recovery point: a power loss could leave unchecked bytes below the
-        written one. Or the log started over: a kill could bring back what it let go of.
+        After a truncation that lowered the recovery point a power loss could leave unchecked bytes
+        below the written one. After the log started over a kill could bring its removed records
+        back.
         """
         self.checkpoints_due += 1
 
     def checkpointed(self, due: int) -> None:
-        """Take note that both are on the disk as they were when so many were due, or newer."""
+        """Note that both are on the disk, at least as new as when so many were due."""
         self._checkpoints_done = max(self._checkpoints_done, due)
 
     # ------------------------------------------------------------ retention
 
     def delete_old_segments(self, now_ms: int) -> int:
-        """Let go what retention no longer keeps; return how many segments. now_ms is wall clock."""
+        """Remove old segments by retention; return their number. now_ms is wall clock."""
         count = self.log.delete_old_segments(now_ms, self._high_watermark)
         if count:
             self._trace(EventKind.LOG_START_MOVED, self.log_start_offset)
@@ -336,7 +337,7 @@ class Replica:
         )
 
     def trace(self, kind: EventKind, **detail: object) -> None:
-        """Trace something that was done to this partition, at its log end."""
+        """Trace an event of this partition, with its log end."""
         self._trace(kind, self.log_end_offset, **detail)
 
     def _refuse(self, request: str, error: ErrorCode, **detail: object) -> None:

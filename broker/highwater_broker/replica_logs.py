@@ -1,6 +1,6 @@
 """The logs in this broker's folder: opened at start, created, deleted and set aside later.
 
-Everything that is found damaged is repaired or left out, and traced as BAD_INPUT_MET.
+Damaged files are repaired or left out, and traced as BAD_INPUT_MET.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NO_ENTRY = Offset(0)
 
 @dataclass(frozen=True, slots=True)
 class HostedLog:
-    """An open log with what its folder and the checkpoints say of it."""
+    """An open log with the data of its folder and the checkpoints."""
 
     topic_partition: TopicPartition
     log: Log
@@ -62,7 +62,7 @@ class HostedLog:
 
 
 MayGoOn = Callable[[int], Awaitable[bool]]
-"""Lets others run at a number of deeds; whether the rest is still to be done."""
+"""Lets other tasks run from time to time; returns whether the rest must still be done."""
 
 
 class ReplicaLogs:
@@ -89,29 +89,28 @@ class ReplicaLogs:
         self._fail_points = fail_points
         self._storage = storage
         self._registers = registers
-        """Returns whether the broker is registered with the contents, else begins to register so.
-
-        Without it no loss is ever registered, and a log that lost batches stays closed."""
+        """Returns whether the broker is registered with this storage id, else begins to register.
+Without it no loss is ever registered, and a log that lost batches stays closed."""
         self.suspect = suspect
-        """Has the disk looked at that refused something."""
+        """Probes the disk that refused an operation."""
         self.name = name
-        """Of a folder of its own; empty where it is the broker's only one."""
+        """The name of the log folder; empty where it is the broker's only one."""
         self.is_failed = False
-        """Whether the disk serves no more: nothing is written until the broker starts again."""
+        """Whether the disk has failed: it is not written until the broker starts again."""
         self.stopped_cleanly = False
         """Whether the broker's last stop was a clean one; known once `claim` returned."""
         self._epochs_are_known = False
-        """Whether epoch files tell what this broker wrote: see `Recovery.inspect`."""
+        """Whether epoch files have this broker's own epochs: see `Recovery.inspect`."""
         self._checkpoints_are_durable = True
         self.high_watermarks = OffsetCheckpoint(files, HIGH_WATERMARK_CHECKPOINT)
         self.recovery_points = OffsetCheckpoint(files, RECOVERY_POINT_CHECKPOINT)
         self.log_starts = OffsetCheckpoint(files, LOG_START_CHECKPOINT)
         self.cleaned_to = OffsetCheckpoint(files, CLEANER_CHECKPOINT)
         self._unopened: dict[TopicPartition, None] = {}
-        """Logs that the disk refused to open at the start, until a replica has them."""
+        """Logs that the disk refused to open at the start, until a replica opens them."""
 
     async def claim(self) -> bool:
-        """Make the folder this broker's; return whether it was already.
+        """Mark the folder as this broker's; return whether it was already.
 
         Raises:
             WrongBrokerFolder: it is another broker's.
@@ -127,7 +126,7 @@ class ReplicaLogs:
         self._epochs_are_known = are_known
 
     async def load(self) -> list[HostedLog]:
-        """Open every log of the folder, which is claimed.
+        """Open every log of the claimed folder.
 
         Raises:
             OSError: the disk refused.
@@ -149,7 +148,7 @@ class ReplicaLogs:
         return hosted
 
     def fail_at_start(self, error: OSError) -> None:
-        """Take note that the folder cannot be used: what is in it is not known."""
+        """Note that the folder cannot be used: its contents are unknown."""
         self.is_failed = True
         self._trace.emit(EventKind.LOG_FOLDER_FAILED, folder=self.name, what=str(error))
 
@@ -163,10 +162,10 @@ class ReplicaLogs:
             self.refused(key, error)
 
     async def _sync_names(self) -> bool:
-        """Make durable what the checkpoints' names stand for; return whether the disk did.
+        """Sync the checkpoints' names; return whether the disk did.
 
-        A process that was killed between a rename and its sync leaves a checkpoint that is seen,
-        and which a power loss would replace by the one before.
+        A process that was killed between a rename and its sync leaves a visible checkpoint that a
+        power loss would replace by the one before.
         """
         try:
             await self._files.sync_folder("")
@@ -176,10 +175,10 @@ class ReplicaLogs:
         return True
 
     async def _open_at_start(self, key: TopicPartition, *, clean: bool) -> HostedLog | None:
-        """Return what is in the partition's folder, None where the disk refuses to say.
+        """Return the log in the partition's folder, None where the disk refuses to read it.
 
         Raises:
-            OSError: a loss cannot be written down.
+            OSError: a loss cannot be noted.
         """
         try:
             metadata = read_partition_metadata(self._files, partition_folder(key))
@@ -226,7 +225,7 @@ class ReplicaLogs:
         )
 
     async def _recover(self, key: TopicPartition, recovery: Recovery) -> Log:
-        """Return the open log; what its recovery took away does not come back.
+        """Return the open log; records that recovery removed stay removed.
 
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR.
@@ -252,9 +251,9 @@ class ReplicaLogs:
     async def create(self, key: TopicPartition, topic_id: TopicId, config: LogConfig) -> HostedLog:
         """Create the partition's folder, or open one that could not be opened at start.
 
-        One that is left of an earlier topic of that name is set aside (KIP-516), and what the
-        checkpoints say of that topic is forgotten. One that turns out to have lost batches stays
-        closed, and as it is, while the broker is registered as one that lost nothing.
+        A folder of an earlier topic of that name is set aside (KIP-516), and the checkpoints'
+        entries of that topic are forgotten. A log that turns out to have lost batches stays closed
+        and unchanged while the broker's registration does not show the loss.
 
         Ordering: the topic's id comes next, then take_as_hosted as the replica begins to serve.
         `sync` makes the folder itself durable.
@@ -276,7 +275,7 @@ class ReplicaLogs:
         return self._hosted(key, log, topic_id)
 
     async def forget_absent(self, keys: Iterable[TopicPartition]) -> None:
-        """Have no checkpoint list those that have no folder: it was an earlier topic's partition.
+        """Remove partitions without a folder from checkpoints: they belonged to earlier topics.
 
         Raises:
             LogRefused: the disk refused.
@@ -286,10 +285,10 @@ class ReplicaLogs:
             await checkpoint.forget(absent)
 
     async def _has_told_loss(self) -> bool:
-        """Write down that something is lost; return whether the registration says so, too.
+        """Note a loss of records; return whether the registration shows it too.
 
         Raises:
-            OSError: it cannot be written down.
+            OSError: it cannot be noted.
         """
         if self._storage is None:
             return True
@@ -297,12 +296,12 @@ class ReplicaLogs:
         return self._registers is not None and await self._registers(self._storage.storage_id)
 
     def take_as_hosted(self, key: TopicPartition) -> None:
-        """From now on the replica itself says what the checkpoints list of it."""
+        """From now on the checkpoints' entries come from the replica itself."""
         self._unopened.pop(key, None)
 
     @property
     def are_all_open(self) -> bool:
-        """Whether every log that there is here was opened: nobody knows what others hold."""
+        """Whether every log in the folder was opened: the contents of others are unknown."""
         return not (self._unopened or self.is_failed)
 
     def unopened(self) -> tuple[TopicPartition, ...]:
@@ -313,14 +312,14 @@ class ReplicaLogs:
         return self._files.exists(partition_folder(key))
 
     async def write_clean_shutdown_marker(self) -> None:
-        """Say that every log of the folder was flushed and closed."""
+        """Mark that every log of the folder was flushed and closed."""
         try:
             await write_clean_shutdown_marker(self._files)
         except OSError as error:
             self.refused(CLEAN_SHUTDOWN_MARKER, error)
 
     def entries_of_unopened(self, checkpoint: OffsetCheckpoint) -> dict[TopicPartition, Offset]:
-        """Return what the checkpoint says of logs that no replica has, to be written again.
+        """Return the checkpoint's entries of unopened logs, to be written again.
 
         Source: I15; KAFKA-1647.
         """
@@ -328,7 +327,7 @@ class ReplicaLogs:
         return {key: listed[key] for key in self._unopened if key in listed}
 
     def _holds_other_topic(self, key: TopicPartition, topic_id: TopicId) -> bool:
-        """Return whether the partition's folder says that it is of another topic id."""
+        """Return whether the partition's folder has another topic id."""
         return self._is_of_other_topic(partition_folder(key), topic_id)
 
     def _is_of_other_topic(self, folder: str, topic_id: TopicId) -> bool:
@@ -338,7 +337,7 @@ class ReplicaLogs:
         return found not in (NO_TOPIC_ID, topic_id)
 
     def interrupted_deletions(self) -> DeletedFolders:
-        """Return what earlier deletions left, for all that one command deletes."""
+        """Return the leftovers of earlier deletions, for all deletions of one command."""
         return DeletedFolders(self._files)
 
     def delete_leftover(
@@ -346,8 +345,8 @@ class ReplicaLogs:
     ) -> None:
         """Delete the folder of a partition whose log is not open, if there is one of that topic.
 
-        What an earlier deletion left goes too: whoever is told that a replica is deleted asks no
-        more.
+        Leftovers of an earlier deletion are deleted too: once a replica is confirmed as deleted, no
+        further request comes.
 
         Raises:
             OSError: the disk refused.
@@ -388,9 +387,9 @@ class ReplicaLogs:
             self.refused("data folder", error)
 
     async def delete_strays(self, topics: Iterable[str], may_go_on: MayGoOn) -> bool:
-        """Remove what was set aside of topics that are now known to be gone.
+        """Remove strays of topics that are now known to be gone.
 
-        may_go_on is asked before each of the strays, and lets others run; return its last word.
+        may_go_on is called before each stray, and lets other tasks run; return its last result.
         """
         names = {name for topic in topics for name in (topic, topic_aside(topic))}
         return await self._delete_strays(lambda stray, folder: stray.topic in names, may_go_on)
@@ -401,10 +400,10 @@ class ReplicaLogs:
         is_elsewhere: Callable[[TopicPartition], bool],
         may_go_on: MayGoOn,
     ) -> bool:
-        """Remove what was set aside of any topic but these, which are all that there are.
+        """Remove strays of all topics but these, which are all existing ones.
 
-        One of their names with another topic id is of a topic that is gone, too. So is a replica
-        of a partition of theirs that is elsewhere. Else as before.
+        A stray of one of their names with another topic id is of a deleted topic, too. Also removed
+        is a replica of a partition that is assigned to other brokers. Otherwise as delete_strays.
         """
         names = {name: topic for topic in topics for name in (topic_aside(topic), topic)}
 
@@ -432,14 +431,14 @@ class ReplicaLogs:
         return True
 
     def _remove_folder(self, folder: str) -> None:
-        """Remove a folder that is aside; what the disk refuses is removed another time."""
+        """Remove a folder that was set aside; if the disk refuses, it is removed later."""
         try:
             self._files.remove(folder)
         except OSError as error:
             self.refused(folder, error)
 
     def refused(self, where: str, error: Exception) -> None:
-        """Trace what the disk refused, and have it looked at."""
+        """Trace a refused operation, and probe the disk."""
         self.bad_input(where, str(error))
         self.suspect()
 

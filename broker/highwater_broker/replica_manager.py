@@ -1,7 +1,7 @@
-"""Which replicas this broker hosts, and how the controller's commands change them.
+"""The replicas of this broker, and the controller's commands that change them.
 
-Commands come one at a time (control_requests). Opening, deleting and setting aside of logs is
-replica_logs'; what a role change does is become_leader's and become_follower's.
+Commands come one at a time (control_requests). replica_logs opens, deletes and sets aside logs;
+become_leader and become_follower make the role changes.
 Source: V3 design, section C; docs/explanation/replication.md, "Commands".
 """
 
@@ -68,7 +68,7 @@ class ReplicaManager:
     """The partitions of this broker, by topic and partition.
 
     Invariant: a partition is listed exactly while its log is open here; controller_epoch is the
-    highest that a command carried.
+    highest of all commands so far.
     """
 
     def __init__(
@@ -99,13 +99,13 @@ class ReplicaManager:
         self._partitions: dict[TopicPartition, Partition] = {}
         self.controller_epoch: ControllerEpoch = NO_CONTROLLER_EPOCH
         self._last_command = NO_COMMAND
-        """The latest in its controller's order, of those that were carried out."""
+        """The latest command that was carried out, in its controller's order."""
         self._inits = InitCommands()
         self._refused = RefusedReplicas()
         self.commanded = ports.runtime.event()
         """Set once a LeaderAndIsr was carried out: from then on checkpoints may be written."""
 
-    # ------------------------------------------------------------ what is here
+    # ------------------------------------------------------------ partitions
 
     def get(self, topic_partition: TopicPartition) -> Partition | None:
         return self._partitions.get(topic_partition)
@@ -138,7 +138,7 @@ class ReplicaManager:
         return partition
 
     def apply_settings(self, changed: str | None) -> None:
-        """Give the changed topic's partitions, or all, the configuration that is in force."""
+        """Give the changed topic's partitions, or all, the configuration in force."""
         for partition in self.partitions():
             topic = partition.topic_partition.topic
             if changed in (None, topic):
@@ -147,7 +147,7 @@ class ReplicaManager:
                 partition.take_min_insync_replicas(self._topics.min_insync_replicas(topic))
 
     def knows_settings(self, topic: str) -> bool:
-        """Return whether the topic's partitions go by all that is set for them."""
+        """Return whether the topic's partitions have all their set values."""
         return self._topics.is_known(topic)
 
     # ------------------------------------------------------------ commands
@@ -159,7 +159,7 @@ class ReplicaManager:
         if faults:
             request = without(request, faults)
         if isinstance(request, LeaderAndIsrRequest):
-            # A fence that rose meanwhile must be seen below.
+            # A fence that rose meanwhile must count below.
             await self._load_topic_settings(request)
         error = self._fence(request)
         if error is not ErrorCode.NONE:
@@ -219,7 +219,7 @@ class ReplicaManager:
     # ------------------------------------------------------------ LeaderAndIsr
 
     async def _load_topic_settings(self, request: LeaderAndIsrRequest) -> None:
-        """Read what is not known of the topics, and what may be known of an earlier one only."""
+        """Read the topics' unknown configurations, and those that may be an earlier topic's."""
         for command in request.partitions:
             key = command.topic_partition
             partition = self._partitions.get(key)
@@ -233,8 +233,8 @@ class ReplicaManager:
     ) -> dict[TopicPartition, ErrorCode] | None:
         """Start missing replicas, then make leaders, then followers.
 
-        None when the broker registered anew meanwhile: the command was meant for the registration
-        before, and nobody takes a role by it from then on.
+        None when the broker registered again meanwhile: the command was for the registration
+        before, and no replica takes a role by it from then on.
         """
         errors: dict[TopicPartition, ErrorCode] = {}
         to_start: list[LeaderAndIsrPartition] = []
@@ -281,7 +281,7 @@ class ReplicaManager:
         return errors
 
     async def _may_go_on(self, request: BrokerCommand, number: int, per_turn: int) -> bool:
-        """Let others run now and then; return whether the command still counts after that."""
+        """Let other tasks run from time to time; return whether the command still counts then."""
         has_waited = await take_turn(self._ports.runtime, number, per_turn)
         return not has_waited or self._fence(request) is ErrorCode.NONE
 
@@ -304,11 +304,11 @@ class ReplicaManager:
 
     @property
     def has_refused(self) -> bool:
-        """Whether `announce_refused` has something to do."""
+        """Whether `announce_refused` has replicas to announce."""
         return self._refused.is_news
 
     def announce_refused(self) -> None:
-        """Have the controller command again what the disk refused to start, once."""
+        """Make the controller send the commands again that the disk refused, once."""
         self._refused.take_news()
         self._announce()
 
@@ -317,7 +317,7 @@ class ReplicaManager:
         return self._refused.has_failed(topic_partition)
 
     def fail_folder(self, name: str) -> None:
-        """Take the folder's replicas out of service: nothing there is read or written any more."""
+        """Take the folder's replicas out of service: there are no more reads and writes."""
         failed = self._logs.fail(name)
         self._refused.fail(failed)
         for partition in [self._partitions[key] for key in failed if key in self._partitions]:
@@ -329,7 +329,7 @@ class ReplicaManager:
     def _judge(
         self, command: LeaderAndIsrPartition, number: CommandNumber, *, is_late: bool
     ) -> tuple[Verdict, ErrorCode]:
-        """Judge it for its partition; what the disk refused is still to be done, and not late."""
+        """Judge the command for its partition; a replica that the disk refused is not late."""
         if not can_be_hosted(command.topic_partition):
             return Verdict.REFUSE, ErrorCode.INVALID_TOPIC_EXCEPTION
         has_place = self._logs.may_start(command.topic_partition, is_new=command.is_new)
@@ -345,10 +345,10 @@ class ReplicaManager:
     async def _start_replicas(
         self, commands: list[LeaderAndIsrPartition]
     ) -> dict[TopicPartition, Partition]:
-        """Return the partitions, their logs created where there were none.
+        """Return the partitions, with logs created where there were none.
 
-        Left out are those that the disk refuses. A replica that exists without a topic id takes
-        the command's (an upgraded preset's log).
+        Partitions that the disk refuses are left out. A replica without a topic id gets the
+        command's (an upgraded preset's log).
         """
         topic_ids = {
             each.topic_partition: each.topic_id if self._toggles.topic_id else NO_TOPIC_ID
@@ -370,9 +370,9 @@ class ReplicaManager:
         return found
 
     async def _drop_unlisted(self, request: LeaderAndIsrRequest) -> bool:
-        """Give up what the controller does not know to be here: it lists all in its first command.
+        """Set aside replicas that the controller's first command, which lists all, does not have.
 
-        Return False once the command does not count any more.
+        Return False once the command no longer counts.
         Source: V3 design, section C (INIT deletes); strays.py has when a stray goes.
         """
         listed = {each.topic_partition for each in request.partitions}
@@ -390,7 +390,7 @@ class ReplicaManager:
     async def _stop_replicas(
         self, request: StopReplicaRequest
     ) -> dict[TopicPartition, ErrorCode] | None:
-        """Stop them one after another; None when the broker registered anew meanwhile."""
+        """Stop the replicas one after another; None when the broker registered again meanwhile."""
         deleted, errors = self._logs.interrupted_deletions(), dict[TopicPartition, ErrorCode]()
         for number, command in enumerate(request.partitions):
             per_turn = 1 if command.delete_partition else PARTITIONS_PER_TURN  # hundreds of files
@@ -404,9 +404,9 @@ class ReplicaManager:
         return errors
 
     def _stop_replica(self, command: StopReplicaPartition, deleted: Interrupted) -> ErrorCode:
-        """Stop one replica and perhaps delete it; one that is not here is stopped already.
+        """Stop one replica and perhaps delete it; a missing one counts as stopped.
 
-        A folder may be left of it, which the disk refused to open or to delete.
+        Its folder may be left, which the disk refused to open or to delete.
         """
         if not self._logs.may_start(command.topic_partition, is_new=False):
             return ErrorCode.KAFKA_STORAGE_ERROR
@@ -436,7 +436,7 @@ class ReplicaManager:
         return ErrorCode.NONE
 
     def _remove(self, partition: Partition, epoch: LeaderEpoch, *, is_deleted: bool) -> ErrorCode:
-        """Take the replica out of service, and its folder away or aside."""
+        """Take the replica out of service, and delete its folder or set it aside."""
         self._take_out(partition, epoch, is_deleted=is_deleted)
         try:
             if is_deleted:
@@ -459,15 +459,14 @@ class ReplicaManager:
     async def _update_metadata(
         self, request: UpdateMetadataRequest
     ) -> dict[TopicPartition, ErrorCode] | None:
-        """Hand the controller's view to the cache, and let leaders look who lives now.
+        """Update the metadata cache, and let leaders check the live brokers.
 
-        Then remove what was set aside of topics that are gone; None when the broker registered
-        anew meanwhile.
+        Then remove strays of topics that are gone; None when the broker registered again meanwhile.
         """
         removed = self._metadata.update(request)
         topics = dict.fromkeys(key.topic for key in removed)
         gone = dict.fromkeys(each for each in topics if not self._metadata.has_topic(each))
-        for topic in topics:  # what is known may be of another topic of that name
+        for topic in topics:  # known values may be of another topic of that name
             (self._topics.forget if topic in gone else self._topics.reread)(topic)
         for partition in self._partitions.values():
             if partition.is_leader and partition.maybe_advance_high_watermark():
@@ -478,7 +477,7 @@ class ReplicaManager:
         return {each.topic_partition: ErrorCode.NONE for each in request.partitions}
 
     def stop_all(self) -> None:
-        """Take every replica out of service: nothing is appended or read any more."""
+        """Take every replica out of service: there are no more appends and reads."""
         for partition in self.partitions():
             partition.stop(partition.leader_epoch)
             partition.trace(EventKind.REPLICA_STOPPED, deleted=False)

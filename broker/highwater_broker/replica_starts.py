@@ -1,8 +1,8 @@
-"""Makes the logs of the replicas that a command names, many of them at a time.
+"""Creates the logs of a command's replicas, many of them at a time.
 
-A command may name hundreds. Their folders are made, and their topic ids written, a few in a pass
-of the event loop, and the disk is waited for once: so neither others' requests nor the disk's
-patience make a command last longer than it must.
+A command may name hundreds. Their folders are created, and their topic ids written, a few in each
+pass of the event loop, so that other requests are not delayed. The disk's sync is awaited once for
+all of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from highwater_core.runtime import Runtime
 
 
 class ReplicaStarts:
-    """Creates logs and writes topic ids; what the disk refuses is traced and left out."""
+    """Creates logs and writes topic ids; replicas that the disk refuses are traced and left out."""
 
     def __init__(self, runtime: Runtime, logs: LogFolders, topics: TopicSettings) -> None:
         self._runtime = runtime
@@ -30,9 +30,9 @@ class ReplicaStarts:
     async def create(
         self, wanted: Mapping[TopicPartition, TopicId]
     ) -> dict[TopicPartition, HostedLog]:
-        """Return the logs that there are now, each with its topic id on the disk."""
+        """Return the logs that exist now, each with its topic id on the disk."""
         created: dict[TopicPartition, HostedLog] = {}
-        with suppress(LogRefused):  # each asks for itself again
+        with suppress(LogRefused):  # each one is tried by itself again
             await self._logs.forget_absent(wanted)
         for number, (key, topic_id) in enumerate(wanted.items()):
             await take_turn(self._runtime, number)
@@ -49,7 +49,7 @@ class ReplicaStarts:
     async def write_topic_ids(
         self, topic_ids: Mapping[TopicPartition, TopicId]
     ) -> list[TopicPartition]:
-        """Write the ids of replicas whose folders exist; return whose the disk refused."""
+        """Write the ids of replicas whose folders exist; return the ones that the disk refused."""
         named = [key for key, topic_id in topic_ids.items() if topic_id != NO_TOPIC_ID]
         written: list[TopicPartition] = []
         for number, key in enumerate(named):

@@ -1,4 +1,4 @@
-"""How much throttled replication this broker lets pass, as a leader and as a follower.
+"""The quotas of this broker's throttled replication, as a leader and as a follower.
 
 Source: KIP-73.
 """
@@ -13,7 +13,7 @@ from highwater_core.runtime import Runtime
 
 
 class ReplicationQuota:
-    """A rate, and what passed of it; only throttled replicas' records are recorded."""
+    """A rate, and the recorded traffic of throttled replicas."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -28,7 +28,7 @@ class ReplicationQuota:
 
 
 class ReplicationQuotas:
-    """What a broker sends to followers, and what it fetches from leaders."""
+    """The quotas for records sent to followers, and for records fetched from leaders."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.leader = ReplicationQuota(runtime)

@@ -1,4 +1,4 @@
-"""The roles a replica can have on its broker: what each one knows, and nothing else."""
+"""The roles of a replica on its broker, with the state of each."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from highwater_core.messages import IsrMember
 
 @dataclass(frozen=True, slots=True)
 class IsrProposal:
-    """An ISR that the leader wants written and does not yet know to be written.
+    """An ISR that the leader has proposed and does not yet know to be written.
 
-    Identity matters: an answer counts only for the proposal object that the leader still holds.
+    Identity matters: an answer counts only for the proposal object that is still pending.
     """
 
     members: tuple[IsrMember, ...]
@@ -31,8 +31,8 @@ class IsrProposal:
 class CommittedIsr:
     """The ISR as last known to be written; no change of it is proposed.
 
-    elr: eligible leader replicas outside the ISR, as written with it. Whoever of them leads next
-    leads with the log that it has. While there are any nothing is committed (KIP-966).
+    elr: eligible leader replicas outside the ISR, as written with it. Each of them may be elected
+    with its present log. While there are any no record is committed (KIP-966).
     """
 
     members: tuple[NodeId, ...]
@@ -44,7 +44,7 @@ class CommittedIsr:
 
 @dataclass(frozen=True, slots=True)
 class PendingIsr:
-    """An ISR of which a change is proposed: either may be the written one until more is known."""
+    """An ISR with a proposed change: either may be the written one until the outcome is known."""
 
     committed: CommittedIsr
     proposal: IsrProposal
@@ -57,12 +57,12 @@ class PendingIsr:
 class Leading:
     """This broker leads.
 
-    Invariant: followers has exactly the assigned replicas other than this broker.
+    Invariant: followers has exactly the other assigned replicas.
     """
 
     first_epoch: LeaderEpoch
-    """The epoch from which on it has led without another role in between; an append of any of
-    these epochs is still where it was."""
+    """The first epoch since which it has led without another role in between: appends of all these
+    epochs are still in the log."""
     epoch_start_offset: Offset
     in_sync: CommittedIsr | PendingIsr
     followers: dict[NodeId, FollowerProgress] = field(default_factory=dict)
@@ -90,12 +90,12 @@ class Leading:
         return self.in_sync.may_include(broker_id)
 
     def propose(self, proposal: IsrProposal) -> None:
-        """Have the change pending; there is none so far."""
+        """Make the change pending; there is none so far."""
         check(isinstance(self.in_sync, CommittedIsr), "one ISR change is proposed at a time")
         self.in_sync = PendingIsr(self.committed, proposal)
 
     def settle(self, written: CommittedIsr) -> None:
-        """Have no change pending: this is known to be the written ISR."""
+        """Clear the pending change: this is known to be the written ISR."""
         self.in_sync = written
 
 

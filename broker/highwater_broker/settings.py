@@ -1,4 +1,4 @@
-"""What a broker is told when it starts: identity, listeners, timing, log limits.
+"""A broker's settings: identity, listeners, timing, log limits.
 
 Each field is read from HIGHWATER_<FIELD> by highwater_core.settings.read_settings.
 """
@@ -37,7 +37,7 @@ class BrokerSettings:
     toggles: Overrides = field(default_factory=dict)
     """A JSON object that replaces some of the preset's toggles."""
     incarnation: int = 0
-    """Which start of this node it is; traces carry it."""
+    """The number of this node's start, for traces."""
     cluster_id: str = "highwater"
     zookeeper: str = "zookeeper:2181"
     session_timeout_ms: int = 6_000
@@ -54,26 +54,26 @@ class BrokerSettings:
     client_port: int = 9092
     external_host: str = "localhost"
     external_port: int = 9094
-    """Where clients outside the containers' network reach the external listener."""
+    """The external listener's port for clients outside the containers' network."""
     external_bind_port: int = 9094
     replication_host: str = "localhost"
     replication_port: int = 9093
     control_host: str = "localhost"
     control_port: int = 9095
     listen_host: str = ""
-    """Where CLIENT, REPLICATION and the control port listen; empty: each at the host that it
-    announces. EXTERNAL listens at every address."""
+    """The address on which CLIENT, REPLICATION and the control port listen; empty: each on its
+    announced host. EXTERNAL listens on every address."""
     control_allowed_networks: str = ""
-    """Who may call the control port, as in "10.1.0.0/16,192.168.7.1/32"; empty: whoever is on one
-    of the machine's own networks."""
+    """Networks that may call the control port, as in "10.1.0.0/16,192.168.7.1/32"; empty: the
+    machine's own networks."""
 
     socket_request_max_bytes: int = 100 * MEBIBYTE
     queued_max_request_bytes: int = 256 * MEBIBYTE
-    """What clients' requests and answers not yet read may hold in memory together, and what
-    followers' may, each beyond 64 KiB for every connection. While it is reached, large requests
-    wait; connections that hold the most for more than two seconds are closed."""
+    """Most memory of all clients' requests and unread answers together, and the same for followers,
+    beyond 64 KiB for every connection. While it is reached, large requests wait; if one waits for
+    more than two seconds, connections with the most memory are closed."""
     connections_max_idle_ms: int = 600_000
-    """A connection on which no byte comes or goes for so long is closed."""
+    """A connection on which no byte moves for so long is closed."""
     max_connections: int = -1
     """Of each listener for clients. A quarter of the descriptors that the process may open bounds
     every listener."""
@@ -101,11 +101,11 @@ class BrokerSettings:
     controller_retry_ms: int = 50
 
     request_wait_max_ms: int = 300_000
-    """No client's request waits longer, whatever its timeout or max.wait says. Not in Kafka."""
+    """The longest wait of a client's request, for any timeout or max.wait. Not in Kafka."""
 
     log_folder_probe_attempts: int = 3
-    """How many probes in a row a disk must refuse, once it has refused something, for its folder to
-    have failed."""
+    """How many probes in a row a disk must refuse, after a refused operation, for its folder to
+    count as failed."""
     log_folder_probe_interval_ms: int = 500
     high_watermark_checkpoint_interval_ms: int = 5_000
     log_flush_interval_ms: int = 10_000
@@ -156,7 +156,7 @@ class BrokerSettings:
     num_partitions: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse values that no broker could work with, each by its name."""
+        """Refuse values with which no broker could work, each by its name."""
         resolve_toggles(self.preset, self.toggles)
         for each in fields(self):
             value = getattr(self, each.name)
@@ -206,12 +206,12 @@ class BrokerSettings:
 
     @property
     def log_folder_names(self) -> tuple[str, ...]:
-        """The named log folders; none where data_folder itself is the only one."""
+        """The names of the log folders; none where data_folder itself is the only one."""
         return tuple(self.log_folders.split(",")) if self.log_folders else ()
 
     @property
     def log_folder_paths(self) -> tuple[str, ...]:
-        """All log folders, as whoever runs the broker sees them."""
+        """The paths of all log folders."""
         names = self.log_folder_names
         return tuple(f"{self.data_folder}/{name}" for name in names) or (self.data_folder,)
 
@@ -236,9 +236,9 @@ class BrokerSettings:
         return Endpoint(self.control_host, self.control_port)
 
     def topic_settings(self) -> dict[str, str]:
-        """Return the settings that topics' configurations have, by topics' names for them.
+        """Return the settings that topics have too, by topics' names for them.
 
-        Left out are those that have Kafka's default.
+        Settings with Kafka's default are left out.
         """
         values = {key: str(getattr(self, name)) for name, key in BROKER_DEFAULTS.items()}
         return {key.name: text for key, text in values.items() if text != key.default}
@@ -251,7 +251,7 @@ class BrokerSettings:
         )
 
     def described(self) -> tuple[tuple[str, str], ...]:
-        """Return what DescribeConfigs tells of this broker and only a restart changes."""
+        """Return the settings that DescribeConfigs lists and only a restart changes."""
         return (
             ("broker.id", str(self.node_id)),
             ("connections.max.idle.ms", str(self.connections_max_idle_ms)),

@@ -1,7 +1,7 @@
-"""Removes replicas' folders that were set aside, once they are known to belong here no more.
+"""Removes folders of replicas that were set aside, once they certainly no longer belong here.
 
-A broker meets them at its return, or as the controller's first command does not list them. There
-may be thousands: others run between two of them.
+Strays are found at a broker's start, or when the controller's first command does not list replicas.
+There may be thousands: other tasks run between two of them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ async def remove_strays(
     *,
     of_all: bool,
 ) -> bool:
-    """Remove the strays of topics that are gone, and of partitions that are others' by now.
+    """Remove the strays of topics that are gone, and of partitions that other brokers have by now.
 
-    of_all: any topic counts as gone that the controller did not list, once it has listed all; then
-    it has also said who has the replicas of those that there are. Else only those in `gone` do,
-    which a command said were deleted.
+    of_all: once the controller has listed all topics with their replicas, any other topic counts as
+    gone. Otherwise only topics in `gone` do, which a command reported as deleted.
 
-    Return False once the command does not count any more.
+    Return False once the command no longer counts.
     """
     if not (of_all and metadata.is_complete):
         return not gone or await logs.delete_strays(gone, may_go_on)

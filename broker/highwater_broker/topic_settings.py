@@ -1,4 +1,4 @@
-"""What is in force for each topic on this broker: its own configuration, the brokers', defaults.
+"""The values in force for each topic on this broker: of the topic, the brokers, or defaults.
 
 Source: docs/explanation/replication.md, "ZooKeeper's tree"; KIP-226.
 """
@@ -29,12 +29,12 @@ from highwater_core.topic_configs import FOLLOWER_THROTTLED_REPLICAS, LEADER_THR
 INDEX_INTERVAL = "index.interval.bytes"
 LEAST_INDEX_INTERVAL_BYTES = 1024
 MIN_INSYNC_REPLICAS_UNKNOWN = 2**31 - 1
-"""More than there are: with too low a minimum records would be committed that others, who may
-lead, do not have."""
+"""More than there are: with too low a minimum, records would be committed that electable replicas
+do not have."""
 
 
 class TopicSettings:
-    """Values by topic. Until ZooKeeper has been read, those that the broker started with serve.
+    """Values by topic. Until ZooKeeper has been read, the values of the broker's start serve.
 
     on_change is called with the topic whose values may have changed, None for all topics.
     """
@@ -60,21 +60,21 @@ class TopicSettings:
     def _changed(self, owner: ConfigOwner) -> None:
         self._on_change(owner.name if owner.entity is ConfigEntity.TOPIC else None)
 
-    # ------------------------------------------------------------ what they say
+    # ------------------------------------------------------------ values
 
     def is_known(self, topic: str) -> bool:
-        """Return whether all that counts for the topic was read."""
+        """Return whether all configurations for the topic were read."""
         owners = (_topic(topic), self._broker, EVERY_BROKER)
         return all(self._reader.get(owner) is not None for owner in owners)
 
     def min_insync_replicas(self, topic: str) -> int:
-        """Return how many in sync suffice to commit; while nobody could say, none do."""
+        """Return the topic's min.insync.replicas; while unknown, MIN_INSYNC_REPLICAS_UNKNOWN."""
         if not self.is_known(topic):
             return MIN_INSYNC_REPLICAS_UNKNOWN
         return int(self._layers(topic).value(MIN_INSYNC_REPLICAS))
 
     def log_config(self, topic: str) -> LogConfig:
-        """Return the values that the topic's logs go by.
+        """Return the values for the topic's logs.
 
         Deviation: a topic's index interval counts as LEAST_INDEX_INTERVAL_BYTES at least: indexes
         are kept in memory, and clients choose it.
@@ -89,7 +89,7 @@ class TopicSettings:
         return LogConfig(**values)
 
     def throttling(self, key: TopicPartition) -> Throttling:
-        """Return which traffic of this broker's replica the topic has throttled."""
+        """Return which traffic of this broker's replica is throttled by the topic."""
         layers = self._layers(key.topic)
 
         def is_listed(name: str) -> bool:
@@ -100,7 +100,7 @@ class TopicSettings:
         )
 
     def of_brokers(self, name: str) -> int:
-        """Return what counts on this broker of a number that topics have none of."""
+        """Return this broker's value of a number that topics do not have."""
         return int(self._layers(None).value(name))
 
     def _layers(self, topic: str | None) -> ConfigLayers:
@@ -112,13 +112,13 @@ class TopicSettings:
         )
 
     async def topic_layers(self, topic: str) -> ConfigLayers | None:
-        """Return all that counts for the topic, None when it cannot be read at present."""
+        """Return all layers for the topic, None when they cannot be read at present."""
         owners = (_topic(topic), self._broker, EVERY_BROKER)
         are_known = [await self._reader.load(owner) for owner in owners]
         return self._layers(topic) if all(are_known) else None
 
     async def broker_layers(self) -> ConfigLayers | None:
-        """Return what counts for a topic that sets nothing, None when it cannot be read."""
+        """Return the layers for a topic without own values, None when they cannot be read."""
         are_known = [await self._reader.load(owner) for owner in (self._broker, EVERY_BROKER)]
         return self._layers(None) if all(are_known) else None
 
@@ -128,13 +128,13 @@ class TopicSettings:
         self._reader.forget(_topic(topic))
 
     def reread(self, topic: str) -> None:
-        """Forget the topic's configuration, if it was known, and have it read again."""
+        """Forget the topic's configuration, if it was known, and read it again."""
         self._reader.reread(_topic(topic))
 
     async def load(self, topic: str) -> None:
-        """Read what counts for the topic now, unless it is known.
+        """Read the configurations for the topic now, unless they are known.
 
-        Where ZooKeeper does not answer, what the broker started with serves until it does.
+        If ZooKeeper does not answer, the values of the broker's start serve until it does.
         """
         await self.topic_layers(topic)
 

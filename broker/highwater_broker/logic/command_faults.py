@@ -1,4 +1,4 @@
-"""Decides which partitions of a command say what no controller decides, and are refused. Pure.
+"""Decides which partitions of a command have impossible content, and are refused. Pure.
 
 A topic's name becomes a folder, a path in ZooKeeper and a line of a checkpoint; ids and epochs
 become fields of fixed size. A bad one must cost that partition's part of the command, and not the
@@ -35,7 +35,7 @@ _TOPIC_ID = re.compile("[0-9a-f]{32}")
 def find_faults(request: BrokerCommand) -> dict[TopicPartition, ErrorCode]:
     """Return the partitions of the command that are refused, and why.
 
-    One that is named twice is refused whole: which of both was meant nobody can tell.
+    A partition that is named twice is refused, since it is unknown which entry is meant.
     """
     faults: dict[TopicPartition, ErrorCode] = {}
     named: dict[TopicPartition, None] = {}
@@ -51,7 +51,7 @@ def find_faults(request: BrokerCommand) -> dict[TopicPartition, ErrorCode]:
 def find_fault(
     command: LeaderAndIsrPartition | StopReplicaPartition | PartitionMetadata,
 ) -> ErrorCode:
-    """Return what is wrong with a command for one partition, or NONE."""
+    """Return the fault of a command for one partition, or NONE."""
     if find_name_fault(command.topic_partition.topic):
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     is_id = command.topic_id == NO_TOPIC_ID or _TOPIC_ID.fullmatch(command.topic_id)
@@ -65,9 +65,9 @@ def find_fault(
 
 
 def _fault_of_leadership(command: LeaderAndIsrPartition) -> ErrorCode:
-    """An ISR member outside the assignment is no fault: it will lag and be taken out.
+    """An ISR member outside the assignment is no fault: it will lag and be removed.
 
-    Nor is an eligible replica that is in the ISR: the leader waits, and is told better.
+    Nor is an eligible replica that is in the ISR: the leader waits for the next command.
     """
     isr = command.isr
     if not _are_distinct_ids(command.assigned_replicas):
@@ -87,6 +87,6 @@ def _are_distinct_ids(brokers: tuple[NodeId, ...]) -> bool:
 
 
 def without(request: BrokerCommand, faults: Mapping[TopicPartition, ErrorCode]) -> BrokerCommand:
-    """Return the command without the partitions that are refused."""
+    """Return the command without the refused partitions."""
     kept: Any = tuple(each for each in request.partitions if each.topic_partition not in faults)
     return replace(request, partitions=kept)

@@ -1,4 +1,4 @@
-"""Decides which of the controller's commands are older than what is known, and refused. Pure.
+"""Decides which of the controller's commands are older than the known state, and refused. Pure.
 
 Source: docs/explanation/replication.md, "Commands"; KIP-380 and KAFKA-9839 (broker epoch), KIP-570
 and KAFKA-13972 (StopReplica's leader epoch), KIP-516 (topic id), KAFKA-1097 (assignment).
@@ -34,7 +34,7 @@ from highwater_core.messages import (
 
 @dataclass(frozen=True, slots=True)
 class KnownReplica:
-    """What a broker knows of a replica that it hosts when a command for it comes."""
+    """The state of a hosted replica when a command for it comes."""
 
     leader_epoch: LeaderEpoch
     topic_id: TopicId
@@ -42,10 +42,10 @@ class KnownReplica:
 
 
 class CommandNumber(NamedTuple):
-    """A command's place among all that this broker is sent, over all controllers; it sorts.
+    """A command's place among all commands to this broker, over all controllers; it sorts.
 
-    A controller numbers its commands in the order of its decisions, and sends a broker each only
-    once the one before was answered.
+    A controller numbers its commands in the order of its decisions, and sends a broker the next one
+    only after the answer to the one before.
     """
 
     controller_epoch: ControllerEpoch
@@ -56,16 +56,16 @@ NO_COMMAND = CommandNumber(NO_CONTROLLER_EPOCH, 0)
 
 
 def number_of(request: BrokerCommand) -> CommandNumber:
-    """Return the request's place among all that this broker is sent."""
+    """Return the request's place among all commands to this broker."""
     return CommandNumber(request.controller_epoch, request.correlation_id)
 
 
 class Verdict(Enum):
-    """What becomes of one partition of a LeaderAndIsr."""
+    """The decision on one partition of a LeaderAndIsr."""
 
     APPLY = "apply"
     REPLACE = "replace"
-    """The replica here is of an earlier topic of that name: it is set aside for an empty one."""
+    """The replica here is of an earlier topic of that name: set it aside for an empty one."""
     ALREADY_APPLIED = "already applied"
     REFUSE = "refuse"
 
@@ -91,16 +91,16 @@ def fence_request(
 
 
 def came_late(command: CommandNumber, last: CommandNumber) -> bool:
-    """Return whether the command was not sent after the last one that was carried out.
+    """Return whether the command was sent before the last one that was carried out.
 
-    It is then a copy whose repeat was answered, or was meant for an earlier registration. To a
-    broker that has just started nothing is late: there the broker epoch fences.
+    It is then a copy whose retry was answered, or for an earlier registration. For a broker that
+    has just started no command is late: there the broker epoch fences.
     """
     return command <= last
 
 
 class InitCommands:
-    """Which init command was carried out last: of which controller, to which registration."""
+    """The last init command that was carried out: its controller epoch and broker epoch."""
 
     def __init__(self) -> None:
         self._last = NO_CONTROLLER_EPOCH, NO_BROKER_EPOCH
@@ -108,10 +108,10 @@ class InitCommands:
     def is_first(
         self, request: LeaderAndIsrRequest, own_broker_epoch: BrokerEpoch, toggles: Toggles
     ) -> bool:
-        """Return whether it is an init command, and no copy of one that was carried out already.
+        """Return whether it is an init command, and no copy of an earlier one.
 
-        There is one for each (controller epoch, broker epoch). A copy that comes late lists less
-        than what this broker has been given since.
+        There is one for each (controller epoch, broker epoch). A late copy lacks partitions that
+        this broker got since.
         """
         if not request.is_init:
             return False
@@ -130,12 +130,12 @@ def judge_leader_and_isr(
     *,
     is_late: bool = False,
 ) -> tuple[Verdict, ErrorCode]:
-    """Return what becomes of the command for one partition, and what is answered.
+    """Return the decision on the command for one partition, and the answer.
 
-    A repeat at an equal leader epoch was carried out already; after a StopReplica it is a new
-    wish of the controller's and is carried out again, unless it is late: then the stop, or the
-    deletion, came after it. Another topic id is that of a topic which was created after ours was
-    deleted, unless the command is late: then ours is the later one.
+    A repeat at an equal leader epoch was carried out already. After a StopReplica it is a new
+    command and is carried out again, unless it is late: then the stop, or the deletion, came after
+    it. Another topic id is that of a topic which was created after ours was deleted, unless the
+    command is late: then ours is the later one.
     """
     if broker_id not in command.assigned_replicas:
         return Verdict.REFUSE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -171,5 +171,5 @@ def judge_stop_replica(
 
 
 def is_other_topic(topic_id: TopicId, known_id: TopicId, toggles: Toggles) -> bool:
-    """Return whether both ids are there, and of two topics of one name (KIP-516)."""
+    """Return whether both ids exist and differ: two topics of one name (KIP-516)."""
     return toggles.topic_id and NO_TOPIC_ID not in (topic_id, known_id) and topic_id != known_id

@@ -1,8 +1,8 @@
-"""Decides what of a compacted log is cleaned, which log first, and which records stay; pure.
+"""Decides the part of a compacted log to clean, the order of logs, and which records stay; pure.
 
-The clean part of a log was cleaned before, from its start to the first dirty offset. A pass takes
-note of the newest offset of each key in the dirty part, as far as its map has room, then rewrites
-both parts up to there: of each key no record below its newest offset stays.
+The clean part of a log was cleaned before, from its start to the first dirty offset. A pass notes
+the newest offset of each key in the dirty part, as far as its map has room, then rewrites both
+parts up to there: records of a key below its newest offset are removed.
 Source: Kafka's LogCleanerManager.grabFilthiestCompactedLog and Cleaner.shouldRetainRecord; KIP-58
 (min.compaction.lag.ms), KIP-534 (delete horizon).
 """

@@ -1,4 +1,4 @@
-"""Decides where each leader epoch begins in a log, as far as the log knows; pure values.
+"""The start of each leader epoch in a log, as far as known; pure values.
 
 Source: KIP-101, KIP-279, KAFKA-7415; docs/explanation/replication.md, "Truncation".
 """
@@ -20,7 +20,7 @@ class EpochStart(NamedTuple):
 
 
 class EpochEnd(NamedTuple):
-    """Where an epoch ends: the start of the next one, or the log's end."""
+    """The end of an epoch: the start of the next one, or the log's end."""
 
     leader_epoch: LeaderEpoch
     end_offset: Offset
@@ -46,9 +46,9 @@ class EpochCache:
     def assign(self, leader_epoch: LeaderEpoch, start_offset: Offset) -> EpochCache:
         """Return the cache in which the epoch begins at start_offset.
 
-        An epoch that is the latest already keeps its earlier start. Entries that would not lie
-        strictly below the new one are dropped: they were written for records that are gone, or
-        (truncation to the high watermark only) contradict what the leader says.
+        The latest epoch keeps its earlier start. Entries that are not strictly below the new one
+        are dropped: their records are gone, or (truncation to the high watermark only) they
+        contradict the leader's.
         """
         if self.entries:
             latest = self.entries[-1]
@@ -63,11 +63,10 @@ class EpochCache:
         return EpochCache((*self.entries[:kept], EpochStart(leader_epoch, start_offset)))
 
     def end_offset_for(self, leader_epoch: LeaderEpoch, log_end_offset: Offset) -> EpochEnd:
-        """Return the largest known epoch that is not above the asked one, and where it ends.
+        """Return the largest known epoch that is not above the requested one, and its end.
 
-        UNDEFINED_END when the asked epoch is unknown and above all that are known, or NO_EPOCH.
-        Below the first entry the asked epoch itself is answered, with the first entry's start
-        (KAFKA-7415).
+        UNDEFINED_END when the requested epoch is above all known ones, or NO_EPOCH. Below the first
+        entry the requested epoch itself is returned, with the first entry's start (KAFKA-7415).
         """
         if leader_epoch == NO_EPOCH or not self.entries:
             return UNDEFINED_END
@@ -82,7 +81,7 @@ class EpochCache:
         return EpochEnd(self.entries[next_larger - 1].leader_epoch, end_offset)
 
     def epoch_of_offset(self, offset: Offset) -> LeaderEpoch:
-        """Return the epoch whose range holds the offset, NO_EPOCH below the first."""
+        """Return the epoch of the record at the offset, NO_EPOCH below the first."""
         index = bisect_right(self.entries, offset, key=_start_of)
         return self.entries[index - 1].leader_epoch if index else NO_EPOCH
 
@@ -95,7 +94,7 @@ class EpochCache:
     def truncate_from_start(self, start_offset: Offset) -> EpochCache:
         """Return the cache of a log that now begins at start_offset.
 
-        The epoch that holds start_offset stays, beginning there.
+        The epoch of start_offset stays, beginning there.
         """
         if not self.entries or self.entries[0].start_offset >= start_offset:
             return self

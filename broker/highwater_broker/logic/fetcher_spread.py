@@ -1,7 +1,7 @@
 """Decides which of a leader's fetchers a partition belongs to. Pure.
 
-Source: Kafka's AbstractFetcherManager.getFetcherId. It is the same on every broker and in every
-process, and partitions of one topic are spread evenly.
+Source: Kafka's AbstractFetcherManager.getFetcherId. The number is the same in every process, and
+partitions of one topic are spread evenly.
 """
 
 from __future__ import annotations

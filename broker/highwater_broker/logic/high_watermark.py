@@ -32,9 +32,9 @@ def next_high_watermark(
 
 
 def needed_in_sync(min_insync_replicas: int, replication_factor: int) -> int:
-    """Return how many in sync it takes to commit: at most all that there are.
+    """Return how many replicas in sync a commit needs: at most all replicas.
 
-    Where all replicas have a record nobody is left who could lead without it.
+    When all replicas have a record, none without it can be elected.
     Source: Kafka's effectiveMinIsr, since KAFKA-15583.
     """
     return min(min_insync_replicas, replication_factor)
@@ -45,15 +45,15 @@ def is_frozen(
 ) -> bool:
     """Return whether the high watermark must stay.
 
-    The ISR is too small to commit (KAFKA-15583), or was so by the min.insync.replicas that the
-    controller knew when it wrote the ISR: then those who left are eligible to lead as they are
-    (KIP-966), whatever this broker has read of the topic's configuration, and when.
+    The ISR is too small to commit (KAFKA-15583), or was too small by the min.insync.replicas that
+    the controller knew when it wrote the ISR. In the latter case replicas that left are eligible to
+    lead with their logs (KIP-966), regardless of this broker's knowledge of the configuration.
     """
     return waits_for_min_isr and (in_sync_count < needed or eligible_count > 0)
 
 
 def follower_high_watermark(leader_high_watermark: Offset, log_end_offset: Offset) -> Offset:
-    """Return what a follower holds to be committed: the leader's word, capped at its own log end.
+    """Return a follower's high watermark: the leader's, at most its own log end.
 
     It may be lower than before: a new leader's high watermark may lag its predecessor's.
     """

@@ -1,4 +1,4 @@
-"""Decides who is caught up, who leaves the ISR and who may join it. Pure.
+"""Decides which followers are caught up, leave the ISR and may join it. Pure.
 
 Source: docs/explanation/replication.md, "ISR"; KAFKA-7152 (a follower at the leader's end never
 lags); KAFKA-7128 (join at the start of the leader's epoch); KIP-841 and KIP-903 (broker epochs).
@@ -17,10 +17,10 @@ NEVER_MS = -1
 
 @dataclass(slots=True)
 class FollowerProgress:
-    """What a leader knows of one follower in its present leadership.
+    """A leader's knowledge of one follower in its present leadership.
 
-    The times of a follower that asks again from the leader's end move in place: that is most
-    fetches of most partitions.
+    The times of a follower that fetches again at the leader's end are changed in place: that is
+    most fetches of most partitions.
 
     Units: log_end_offset is the offset of its last fetch, NO_OFFSET before the first; the _ms
     fields are the leader's monotonic milliseconds.
@@ -43,10 +43,10 @@ def after_fetch(
     broker_epoch: BrokerEpoch,
     now_ms: int,
 ) -> FollowerProgress:
-    """Return the follower's progress after it asked for fetch_offset: it has all below that.
+    """Return the follower's progress after a fetch at fetch_offset: it has all records below.
 
-    It was last caught up now if it asks from the leader's end; at its previous fetch if it now
-    asks from where the leader's end was then; else as before.
+    It was last caught up now if it fetches at the leader's end; at its previous fetch if it now
+    fetches at the leader's end of that time; else as before.
     """
     if fetch_offset >= leader_log_end_offset:
         caught_up_ms = now_ms
@@ -81,8 +81,8 @@ def lagging_members(
 ) -> tuple[NodeId, ...]:
     """Return the ISR members that must leave, in the ISR's order.
 
-    A member lags when it is both not caught up within the lag and not at the leader's end: an
-    idle partition shrinks for nobody (KAFKA-7152).
+    A member lags when it is both not caught up within the lag and not at the leader's end: on an
+    idle partition no member lags (KAFKA-7152).
     """
     unknown = FollowerProgress()
     return tuple(
@@ -102,8 +102,8 @@ def may_join(
 ) -> bool:
     """Return whether a follower has enough of the log to be in sync.
 
-    Having reached the high watermark is not enough while that lags behind what the previous
-    leader committed; the start of the leader's own epoch is beyond all of it (KAFKA-7128).
+    Reaching the high watermark is not enough while that is below the previous leader's committed
+    records; the start of the leader's own epoch is above all of them (KAFKA-7128).
     """
     if follower_log_end_offset < high_watermark:
         return False
@@ -117,10 +117,10 @@ def may_join(
 def is_eligible(
     fetched_with: BrokerEpoch, registered: BrokerEpoch | None, *, checks_broker_epoch: bool
 ) -> bool:
-    """Return whether the incarnation that fetched is the one that is registered now (KIP-903).
+    """Return whether the fetching incarnation is the registered one (KIP-903).
 
-    registered is None for a broker that is not known to be alive. A fetch without an epoch may be
-    of any incarnation, one that has lost its disk since included: it counts for none.
+    registered: None for a broker that is not known to be live. A fetch without an epoch may be of
+    any incarnation, also of one that has lost its disk since: it does not count.
     """
     if not checks_broker_epoch:
         return True

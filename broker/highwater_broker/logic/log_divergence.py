@@ -1,7 +1,7 @@
-"""Decides how a new follower brings its log in line with its leader's; pure.
+"""Decides how a new follower truncates its log to its leader's; pure.
 
-The follower asks `first_step`; after each answer of the leader to OffsetForLeaderEpoch it
-truncates as `after_answer` says, and asks again when told to.
+The follower begins with `first_step`. After each OffsetForLeaderEpoch answer of the leader
+`after_answer` decides on a truncation and a further request.
 Source: docs/explanation/replication.md, "Truncation"; KIP-101, KIP-279.
 """
 
@@ -23,14 +23,14 @@ class TruncateTo:
 
 @dataclass(frozen=True, slots=True)
 class AskLeader:
-    """Ask the leader where this epoch ends."""
+    """Ask the leader for this epoch's end."""
 
     leader_epoch: LeaderEpoch
 
 
 @dataclass(frozen=True, slots=True)
 class TruncateAndAskAgain:
-    """Truncate to the offset, which is not yet known to agree, and ask for that older epoch."""
+    """Truncate to the offset, where the logs may still differ, and ask for that older epoch."""
 
     offset: Offset
     leader_epoch: LeaderEpoch
@@ -39,7 +39,7 @@ class TruncateAndAskAgain:
 def first_step(
     truncation: Truncation, cache: EpochCache, high_watermark: Offset, log_end_offset: Offset
 ) -> TruncateTo | AskLeader:
-    """Return what a follower does before it asks anything."""
+    """Return the follower's first step."""
     if truncation is Truncation.HIGH_WATERMARK or cache.latest_epoch == NO_EPOCH:
         return TruncateTo(min(high_watermark, log_end_offset))
     return AskLeader(cache.latest_epoch)
@@ -52,10 +52,10 @@ def after_answer(
     high_watermark: Offset,
     log_end_offset: Offset,
 ) -> TruncateTo | TruncateAndAskAgain:
-    """Return what a follower does with the leader's (epoch, end offset).
+    """Return the follower's step after the leader's (epoch, end offset).
 
-    An undefined end, or one that no log has, means that the leader knows nothing: the high
-    watermark has to do. An answer without an epoch is of a leader before KIP-279.
+    An undefined end, or an impossible one, means that the leader does not know the epoch: then
+    truncate to the high watermark. An answer without an epoch is of a leader before KIP-279.
     """
     if answer.end_offset < 0:
         return TruncateTo(min(high_watermark, log_end_offset))
@@ -74,9 +74,9 @@ def after_answer(
 
 
 def must_start_over(log_start_offset: Offset, log_end_offset: Offset, leader_start: Offset) -> bool:
-    """Return whether a follower lets go of all its log, since its leader's begins at its end.
+    """Return whether a follower drops its whole log, since its leader's begins at its end.
 
-    Asked for an epoch from before all that it knows, a leader answers with its first epoch's
-    start, which retention may have moved: where the two logs parted below it, nobody can tell.
+    For an epoch before all that it knows, a leader answers with its first epoch's start, which
+    retention may have moved: then it is unknown where the logs diverged below.
     """
     return log_start_offset < log_end_offset == leader_start

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from highwater_core.errors import ErrorCode
 
 REMEMBERED_BATCHES = 5
-"""Of each producer: as many requests as Kafka's idempotent producers have in flight."""
+"""Of each producer: the most requests in flight of Kafka's idempotent producers."""
 MAX_SEQUENCE = 2**31 - 1
 """The sequence after it is 0."""
 
@@ -19,7 +19,7 @@ MAX_SEQUENCE = 2**31 - 1
 class SequencedBatch(NamedTuple):
     """A batch of one producer in the log: its first and last sequence, and its last offset.
 
-    timestamp: the largest that its header tells of, in ms.
+    timestamp: the largest in its header, in ms.
     """
 
     producer_epoch: int
@@ -41,7 +41,7 @@ class Refused(Enum):
 
 
 Decision = SequencedBatch | Refused | None
-"""The batch of which this one is a repeat, why it is refused, or None: it is to be appended."""
+"""The earlier batch that this one repeats, a refusal, or None: append it."""
 
 Remembered = tuple[SequencedBatch, ...]
 """A producer's newest batches of one epoch, the oldest first, at most REMEMBERED_BATCHES."""
@@ -50,10 +50,10 @@ Remembered = tuple[SequencedBatch, ...]
 def decide(
     known: Remembered, producer_epoch: int, first_sequence: int, last_sequence: int
 ) -> Decision:
-    """Return what becomes of a producer's batch, by the batches that are remembered of it.
+    """Return the decision on a producer's batch, by its remembered batches.
 
-    A producer of whom nothing is known may begin with any sequence: its batches may have been
-    deleted with old segments (KIP-360). UNKNOWN_PRODUCER_ID is therefore never answered.
+    An unknown producer may begin with any sequence: its batches may have been deleted with old
+    segments (KIP-360). UNKNOWN_PRODUCER_ID is therefore never answered.
     """
     if not known:
         return None
@@ -70,7 +70,7 @@ def decide(
 
 
 def remember(known: Remembered, batch: SequencedBatch) -> Remembered:
-    """Return what is remembered once the batch is in the log; a new epoch begins anew."""
+    """Return the remembered batches with this appended one; a new epoch begins anew."""
     if known and known[-1].producer_epoch != batch.producer_epoch:
         return (batch,)
     return (*known[1 - REMEMBERED_BATCHES :], batch)
@@ -82,5 +82,5 @@ def sequence_after(sequence: int, count: int) -> int:
 
 
 def sequences_between(first: int, last: int) -> int:
-    """Return how many records later a sequence is."""
+    """Return the number of records between two sequences."""
     return (last - first) & MAX_SEQUENCE

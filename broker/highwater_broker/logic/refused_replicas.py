@@ -1,4 +1,4 @@
-"""Remembers which replicas the disk refuses, and by which command. Pure."""
+"""The replicas that the disk refuses, each with its command's number. Pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class RefusedReplicas:
     """The replicas that the disk refused to start, and those whose folder failed.
 
     Such a partition has no replica whose leader epoch would show that an earlier command's copy is
-    late: the latest command's number does. What is in a failed folder is refused until the broker
-    starts again; anything else may be possible at the next command.
+    late: the latest command's number does. Replicas in a failed folder are refused until the broker
+    starts again; others may be possible at the next command.
     """
 
     def __init__(self) -> None:
@@ -26,24 +26,24 @@ class RefusedReplicas:
 
     @property
     def is_news(self) -> bool:
-        """Whether something was refused since `take_news`, and may be possible later."""
+        """Whether a replica was refused since `take_news` that may be possible later."""
         return self._is_news
 
     def take_news(self) -> None:
         self._is_news = False
 
     def keep(self, key: TopicPartition, number: CommandNumber) -> None:
-        """Take note that the disk refused what the command with this number asks for."""
+        """Note that the disk refused the replica of the command with this number."""
         self._numbers[key] = number
         self._is_news = True
 
     def stop(self, key: TopicPartition, number: CommandNumber) -> None:
-        """Take note that a refused replica was stopped since: what came before it is late."""
+        """Note that a refused replica was stopped since: earlier commands are late."""
         if key in self._numbers:
             self._numbers[key] = max(number, self._numbers[key])
 
     def fail(self, keys: Iterable[TopicPartition]) -> None:
-        """Take note that the replicas' folder has failed."""
+        """Note that the replicas' folder has failed."""
         self._failed.update(dict.fromkeys(keys))
 
     def has_failed(self, key: TopicPartition) -> bool:
@@ -51,7 +51,7 @@ class RefusedReplicas:
         return key in self._failed
 
     def has_later(self, key: TopicPartition, number: CommandNumber) -> bool:
-        """Return whether the partition was commanded after the command with this number."""
+        """Return whether the partition had a command after the one with this number."""
         return number < self._numbers.get(key, NO_COMMAND)
 
     def drop(self, key: TopicPartition, number: CommandNumber) -> None:

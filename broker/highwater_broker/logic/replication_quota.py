@@ -1,4 +1,4 @@
-"""Decides which replicas' traffic counts as throttled, and how much of it passed lately. Pure.
+"""Decides which replicas' traffic is throttled, and sums it up. Pure.
 
 Source: KIP-73; Kafka's SimpleRate over SampledStat, with replication.quota.window.num 11 and
 replication.quota.window.size.seconds 1.
@@ -14,12 +14,12 @@ from highwater_core.topic_configs import EVERY_REPLICA
 
 WINDOW_MS = 1_000
 WINDOWS = 11
-"""What passed longer ago than so many windows is forgotten."""
+"""Traffic before so many windows is forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What passed in the WINDOW_MS from start_ms on."""
+    """The traffic in the WINDOW_MS from start_ms on."""
 
     start_ms: int
     size_bytes: int
@@ -30,7 +30,7 @@ Windows = tuple[Window, ...]
 
 
 def record(windows: Windows, size_bytes: int, now_ms: int) -> Windows:
-    """Return the windows with what passes now; now_ms is monotonic."""
+    """Return the windows with traffic of now; now_ms is monotonic."""
     kept = _remembered(windows, now_ms)
     if kept and now_ms - kept[-1].start_ms < WINDOW_MS:
         last = kept[-1]
@@ -39,9 +39,10 @@ def record(windows: Windows, size_bytes: int, now_ms: int) -> Windows:
 
 
 def is_exceeded(windows: Windows, limit_bytes_per_s: int, now_ms: int) -> bool:
-    """Return whether more passed a second than the limit, since the oldest window began.
+    """Return whether the traffic a second is above the limit, since the oldest window began.
 
-    One second counts at least. Any amount is forgotten in the end, so nothing waits for ever.
+    The time is one second at least. Any amount is forgotten in the end, so no replica waits for
+    ever.
     """
     kept = _remembered(windows, now_ms)
     if not kept:
@@ -57,7 +58,7 @@ def _remembered(windows: Windows, now_ms: int) -> Windows:
 
 @dataclass(frozen=True, slots=True)
 class ThrottledPartitions:
-    """Those of a topic's partitions whose replica on one broker is throttled."""
+    """The partitions of a topic whose replica on one broker is throttled."""
 
     numbers: frozenset[int] = frozenset()
     all_of_them: bool = False
@@ -68,7 +69,7 @@ class ThrottledPartitions:
 
 @lru_cache(maxsize=16)  # each of a topic's partitions asks
 def throttled_on(broker_id: NodeId, replicas: str) -> ThrottledPartitions:
-    """Return what a topic's list of throttled replicas, which is valid, names of a broker's."""
+    """Return a broker's throttled partitions in a topic's (valid) list of throttled replicas."""
     if replicas.strip() == EVERY_REPLICA:
         return ThrottledPartitions(all_of_them=True)
     pairs = (entry.split(":") for entry in replicas.split(",") if entry.strip())
