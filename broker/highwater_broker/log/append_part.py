@@ -1,4 +1,4 @@
-"""What one write appends: whole batches that a single segment can hold; what an append did."""
+"""The batches of one write, which fit a single segment, and the result of an append."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PlacedBatch = tuple[int, int, int, int]
 
 
 class AppendResult(NamedTuple):
-    """The records are [base_offset, end_offset); size_bytes 0: they were there already."""
+    """The records are [base_offset, end_offset). size_bytes 0: they were in the log already."""
 
     base_offset: Offset
     end_offset: Offset
@@ -27,10 +27,10 @@ class AppendResult(NamedTuple):
 
 
 class AppendPart:
-    """Batches from base_offset on, and the epochs once they are in the log.
+    """Batches from base_offset on, and the log's epochs after them.
 
-    A follower is given as many batches as its leader likes: more, perhaps, than the offsets of
-    one segment (its index has 31 bits for each).
+    A leader may send a follower more batches than the offsets of one segment allow (its index has
+    31 bits for each).
     """
 
     __slots__ = (
@@ -48,20 +48,20 @@ class AppendPart:
         self.epochs = epochs
         self.batches: list[PlacedBatch] = []
         self.sequenced: list[BatchHeader] = []
-        """Of idempotent producers' batches, with their offsets in the log."""
+        """Idempotent producers' batches, with their offsets in the log."""
         self.size_bytes = 0
         self.last_offset = base_offset - 1
         self.newest_timestamp = -1
         """The last batch's."""
 
     def can_reach(self, last_offset: int) -> bool:
-        """Return whether a segment that begins with this part has room for that offset."""
+        """Return whether that offset fits a segment that begins with this part."""
         return last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
     def add(
         self, size_bytes: int, last_offset: int, newest_timestamp: int, epochs: EpochCache
     ) -> None:
-        """Add the batch that ends with last_offset, and with which the epochs are these."""
+        """Add the batch that ends with last_offset; epochs: the log's after it."""
         self.batches.append((size_bytes, self.last_offset + 1, last_offset, newest_timestamp))
         self.size_bytes += size_bytes
         self.last_offset = last_offset
@@ -75,10 +75,10 @@ def parts_of(
     epochs: EpochCache,
     highest_epoch: LeaderEpoch | None,
 ) -> list[AppendPart]:
-    """Return what a follower appends of its leader's batches, which must continue its log.
+    """Return a follower's parts of its leader's batches, which must continue its log.
 
-    base_offset and epochs are its log's end and its cache. From the first batch above
-    highest_epoch on nothing is (KAFKA-18723).
+    base_offset and epochs are its log's end and its cache. The first batch above highest_epoch and
+    all after it are left out (KAFKA-18723).
 
     Raises:
         LogRefused: OFFSET_OUT_OF_RANGE: the batches do not begin at the log's end;
@@ -107,10 +107,10 @@ def parts_of(
 
 
 def without_held(batch: Batch, log_end_offset: int) -> Buffer:
-    """Return the batch, less the offsets below the log's end if it is without records.
+    """Return the batch; if it has no records, without the offsets below the log's end.
 
-    The leader's log may be compacted where its follower's is not: one batch then stands for
-    offsets on both sides of the follower's end.
+    The leader's log may be compacted where its follower's is not: one batch may then cover offsets
+    on both sides of the follower's end.
     """
     header = batch.header
     is_across = header.base_offset < log_end_offset <= header.last_offset

@@ -26,7 +26,7 @@ def read_batches(
 ) -> Iterator[tuple[int, BatchHeader]]:
     """Yield position and header of each whole batch in [position, end).
 
-    next_offset: where the first must begin, and each other where the one before it ends.
+    next_offset: of the first batch; each other must begin at the end of the one before.
 
     Raises:
         LogRefused: CORRUPT_MESSAGE or UNSUPPORTED_FOR_MESSAGE_FORMAT at the first bad batch.

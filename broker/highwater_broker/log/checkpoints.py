@@ -1,9 +1,9 @@
 """The small text files in a broker's folder: offset checkpoints, topic ids, identity, shutdown.
 
 All are written to a temporary file, synced, renamed and their folder synced, so that a reader
-finds the old or the new content whole. Reading never fails on content: what is missing is empty,
-what is corrupt is empty with `problem` saying why. A checksum tells whether a bit has flipped.
-Source: Kafka's CheckpointFile, PartitionMetadataFile, BrokerMetadataCheckpoint.
+finds the old or the new content whole. Reading never fails on content: a missing file is empty, a
+corrupt one is empty with `problem` saying why. A checksum detects flipped bits. Source: Kafka's
+CheckpointFile, PartitionMetadataFile, BrokerMetadataCheckpoint.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PARTITION_METADATA = "partition.metadata"
 BROKER_IDENTITY = "meta.properties"
 TEMPORARY_SUFFIX = ".tmp"
 CHECKSUM_NAME = "#crc32c"
-"""What the last row or line of a file begins with: no topic's name, no key."""
+"""The beginning of a file's last row or line: it is no topic's name and no key."""
 
 _VERSION = "0"
 
@@ -42,7 +42,7 @@ class CorruptCheckpoint(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint file's entries; problem is None, or says why they are not what was written."""
+    """A checkpoint file's entries; problem: why the file is not as written, or None."""
 
     entries: Mapping[TopicPartition, Offset]
     problem: str | None = None
@@ -51,7 +51,7 @@ class Checkpoint:
 class OffsetCheckpoint:
     """One offset per partition, for all partitions of a broker.
 
-    Ordering: of several writes under way at once the latest one's content stays.
+    Ordering: among several writes under way at once the latest one's content stays.
     """
 
     def __init__(self, files: FileSystem, name: str) -> None:
@@ -62,8 +62,8 @@ class OffsetCheckpoint:
         self._durable = -1
         """The write whose content is known to be on the disk; none of this process's at first."""
         self._contents: dict[int, Mapping[TopicPartition, Offset]] = {}
-        """What a power loss may leave, by the write's number: what is on the disk for certain,
-        what was renamed to the file since, and what is under way."""
+        """Contents that a power loss may leave, by the write's number: the certainly durable one,
+        later ones renamed to the file, and writes under way."""
 
     @property
     def name(self) -> str:
@@ -71,11 +71,11 @@ class OffsetCheckpoint:
 
     @property
     def entries(self) -> Mapping[TopicPartition, Offset]:
-        """What the file may list: what was read or written last, and what is being written."""
+        """Entries that the file may have: of the last read or write, and of writes under way."""
         return {key: at for each in self._contents.values() for key, at in each.items()}
 
     def offset_of(self, topic_partition: TopicPartition) -> Offset | None:
-        """Return what `entries` says of one partition, without making all of them."""
+        """Return the partition's offset in `entries`, without making all of them."""
         for contents in reversed(self._contents.values()):
             if topic_partition in contents:
                 return contents[topic_partition]
@@ -96,9 +96,9 @@ class OffsetCheckpoint:
         return Checkpoint(entries)
 
     async def forget(self, partitions: Sequence[TopicPartition]) -> None:
-        """Return once neither the file nor `entries` list any of the partitions.
+        """Return once neither the file nor `entries` have any of the partitions.
 
-        Ordering: nothing that lists them is written meanwhile by whoever calls this.
+        Ordering: the caller must not write them meanwhile.
 
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR.
@@ -109,13 +109,13 @@ class OffsetCheckpoint:
             await self.write({key: at for key, at in entries.items() if key not in listed})
 
     async def write(self, entries: Mapping[TopicPartition, Offset]) -> bool:
-        """Return once the entries, taken when called, are on the disk; whether they were not yet.
+        """Return once the entries at the call are on the disk; whether they were not yet.
 
-        Those of a later write may be there instead.
+        A later write's may be there instead.
 
         Raises:
-            NoSpaceLeft, LogRefused: KAFKA_STORAGE_ERROR; the former content stays, or this one is
-                there.
+            NoSpaceLeft, LogRefused: KAFKA_STORAGE_ERROR; the file has the former content or this
+                one.
         """
         if self._durable == self._begun and entries == self.entries:
             return False
@@ -136,7 +136,7 @@ class OffsetCheckpoint:
         except OSError as error:
             if number != self._renamed:
                 self._contents.pop(number, None)
-            with suppress(OSError):  # else it is removed at the next start
+            with suppress(OSError):  # otherwise it is removed at the next start
                 self._files.remove(temporary)
             is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             refused = NoSpaceLeft if is_full else LogRefused
@@ -153,7 +153,7 @@ class OffsetCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
-    """What a replica's folder says of itself; NO_TOPIC_ID when it says nothing."""
+    """The topic id in a replica's folder; NO_TOPIC_ID without one."""
 
     topic_id: TopicId
     problem: str | None = None
@@ -178,8 +178,8 @@ def metadata_path(folder: str) -> str:
 def write_partition_metadata(files: FileSystem, folder: str, topic_id: TopicId) -> None:
     """Write the replica's topic id into its folder, which must exist.
 
-    It survives a power loss once file and folder are synced. What is left of it before that has
-    no right checksum, or is none.
+    It survives a power loss once file and folder are synced. A torn file has a wrong checksum, or
+    none.
 
     Raises:
         OSError: the disk refused.
@@ -193,11 +193,11 @@ class WrongBrokerFolder(CannotStart):
 
 
 async def claim_folder(files: FileSystem, broker_id: NodeId, cluster_id: str) -> bool:
-    """Write whose folder this is, or check that it is ours; do it before anything else.
+    """Write the folder's owner, or check that it is this broker; called first of all.
 
-    Return whether it was ours already.
+    Return whether it was this broker's already.
 
-    An unreadable identity is written anew. Leftover temporary files are removed.
+    An unreadable identity is replaced. Leftover temporary files are removed.
 
     Raises:
         WrongBrokerFolder: it names another broker or cluster.
@@ -217,7 +217,7 @@ async def claim_folder(files: FileSystem, broker_id: NodeId, cluster_id: str) ->
 
 
 async def take_clean_shutdown_marker(files: FileSystem) -> bool:
-    """Return whether the last stop was clean, and durably remove the marker that says so."""
+    """Return whether the last stop was clean, and durably remove its marker."""
     if not files.exists(CLEAN_SHUTDOWN_MARKER):
         return False
     files.remove(CLEAN_SHUTDOWN_MARKER)
@@ -226,7 +226,7 @@ async def take_clean_shutdown_marker(files: FileSystem) -> bool:
 
 
 async def write_clean_shutdown_marker(files: FileSystem) -> None:
-    """Say that every log was flushed and closed; the last thing that a stopping broker writes."""
+    """Mark that every log was flushed and closed: a stopping broker's last write."""
     await write_durably(files, "", CLEAN_SHUTDOWN_MARKER, "")
 
 
@@ -301,7 +301,7 @@ def write_renamed(files: FileSystem, path: str, content: str | bytes) -> None:
 
 @contextmanager
 def _filled(files: FileSystem, path: str, content: str | bytes) -> Iterator[File]:
-    """Give the file, open, with the content and nothing else in it."""
+    """Yield the file, open, with exactly this content."""
     file = files.open(path)
     try:
         file.truncate(0)
@@ -330,7 +330,7 @@ def encode_properties(properties: Mapping[str, str], separator: str) -> str:
 def read_properties(files: FileSystem, path: str, separator: str) -> dict[str, str] | None:
     """Return the file's keys and values, None when there is no such file.
 
-    There are none where the checksum does not match; a file of former times has no checksum.
+    There are none where the checksum does not match; files of earlier versions have no checksum.
     """
     text = read_text(files, path)
     if text is None:

@@ -1,10 +1,10 @@
-"""A segment in the making: what compaction leaves of older ones, until it takes their place.
+"""A new segment with the records that compaction keeps of older ones, until it replaces them.
 
-It has a name of its own (`.cleaned`) until all of it is on the disk. One rename then puts it in the
-place of the first of the segments that it was made of; it ends where the last of them ended, so
-the others lie within it. Whatever a crash leaves is one of the two: a recovery removes what is
-`.cleaned`, and segments that lie within the one before them.
-Deviation: Kafka goes by a third name, `.swap`, since it renames indexes too; here they are rebuilt.
+It has a name of its own (`.cleaned`) until all of it is on the disk. One rename then replaces the
+first of its source segments; it ends where the last of them ended, so the others are within it. A
+crash leaves one of these two states: a recovery removes `.cleaned` files, and segments within the
+one before them.
+Deviation: Kafka has a third name, `.swap`, since it renames indexes too; here they are rebuilt.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CLEANED_SUFFIX = ".cleaned"
 
 
 class CleanedSegment(Segment):
-    """What stays of the segments from base_offset on; nobody else reads it before it is one."""
+    """The kept records of the segments from base_offset on; not read before it replaces them."""
 
     def __init__(
         self, files: FileSystem, folder: str, base_offset: int, index_interval_bytes: int
@@ -42,7 +42,7 @@ class CleanedSegment(Segment):
         self._note(self.write([batch]), parse_header(batch))
 
     async def sync_batches(self) -> None:
-        """Return once all that was added is on the disk, under the segment's passing name.
+        """Return once all added batches are on the disk, under the temporary name.
 
         Raises:
             OSError: the disk refused.
@@ -50,9 +50,9 @@ class CleanedSegment(Segment):
         await synced(self.keep_open().file.sync())
 
     def take_place(self) -> None:
-        """Become the segment that begins at base_offset, in place of the one that there is.
+        """Become the segment that begins at base_offset, in place of the present one.
 
-        Ordering: that one's indexes go first. What is left without them is rebuilt.
+        Ordering: that one's indexes are removed first; a segment without them gets them rebuilt.
 
         Raises:
             OSError: the disk refused; the other segment is still there.
@@ -62,10 +62,10 @@ class CleanedSegment(Segment):
             self._files.remove(segment_path(self._folder, self.base_offset, suffix))
         self._files.rename(self._path, path)
         self._path = path
-        self.rest()  # the file is opened anew, by its name
+        self.rest()  # the file is opened again, by its name
 
     def discard(self) -> None:
-        """Remove the file: the segment is not wanted any more.
+        """Remove the file: the segment is no longer needed.
 
         Raises:
             OSError: the disk refused; the next start removes it.

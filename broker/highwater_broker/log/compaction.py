@@ -1,11 +1,10 @@
-"""Compacts segments, in steps: notes the newest offset of each key, then writes what stays.
+"""Compacts segments, in steps: notes the newest offset of each key, then writes the kept records.
 
-A compacted log has no gaps. Batches that are wholly gone are replaced by one without records that
-stands for their offsets, so that a log still shows whether anything else is missing; a follower is
-sent it like any other. What stays of a batch keeps the batch's offsets, epoch and producer.
-Each step reads or writes little and yields how many bytes that was: between two of them whoever
-runs this may do other things, and the log may be appended to. Once it is truncated or loses these
-segments, nobody may go on.
+A compacted log has no gaps. Removed batches are replaced by one without records for their offsets,
+so that a real gap still shows; followers get it like any other. The kept records of a batch keep
+its offsets, epoch and producer. Each step reads or writes little and yields its number of bytes:
+between two steps the caller may do other work, and the log may get appends. Once the log is
+truncated or loses these segments, the caller must stop.
 Source: Kafka's Cleaner.buildOffsetMap and cleanInto. Deviation: Kafka leaves gaps.
 """
 
@@ -44,35 +43,35 @@ Work = Generator[int, None, T]
 """Work in steps, each of which ends with a yield of the bytes it took; the last one returns."""
 
 NewSegment = Callable[[int], CleanedSegment]
-"""Begins the segment that is to begin at the offset."""
+"""Begins a new segment at the offset."""
 
 
 @dataclass(slots=True)
 class Notes:
-    """What a pass knows of the log below end_offset, the first offset that is still dirty."""
+    """A pass's notes of the log below end_offset, the first offset that stays dirty."""
 
     newest: NewestOffsets
     end_offset: Offset
     last_of_producers: dict[int, int] = field(default_factory=dict)
-    """Where each producer's last batch begins: its sequence goes on from there."""
+    """The base offset of each producer's last batch, which has its latest sequence."""
 
 
 @dataclass(slots=True)
 class Rewriting:
-    """What a pass goes by as it writes what stays; now_ms is wall clock time."""
+    """The rules by which a pass keeps records; now_ms is wall clock time."""
 
     notes: Notes
     now_ms: int
     delete_retention_ms: int
     on_unreadable: Callable[[int, str], None]
-    """Told of each batch that cannot be read, by its base offset; it stays as it is."""
+    """Called with the base offset of each unreadable batch, which stays as it is."""
     keeps_tombstones: bool = False
-    """Whether records without a value stay whatever their horizon: a batch that could not be read
-    may hold older ones of their keys, which would be the newest then."""
+    """Whether records without a value stay in spite of their horizon: an unreadable batch may have
+    older records of their keys, which would become the newest."""
     removed_records: int = 0
 
     def horizon_of(self, header: BatchHeader, kept: Iterable[StoredRecord]) -> int | None:
-        """Return until when records without a value stay, None where there are none."""
+        """Return the time until which records without a value stay, None where there are none."""
         if all(record.has_value or record.key is None for record in kept):
             return None
         if header.delete_horizon_ms is not None:
@@ -81,10 +80,10 @@ class Rewriting:
 
 
 def take_notes(segments: Sequence[Segment], part: DirtyPart, keys_max: int) -> Work[Notes]:
-    """Return the notes of the dirty part, as far as the keys have room; at least of one batch.
+    """Return the notes of the dirty part, as far as the keys fit; at least of one batch.
 
     Raises:
-        OSError, LogRefused: the disk refused, or what it has is not what was written.
+        OSError, LogRefused: the disk refused, or its bytes are not the written ones.
     """
     notes = Notes(NewestOffsets(keys_max), part.first_dirty_offset)
     for segment in segments:
@@ -106,7 +105,7 @@ def take_notes(segments: Sequence[Segment], part: DirtyPart, keys_max: int) -> W
 
 def _note_batch(notes: Notes, segment: Segment, position: int, header: BatchHeader) -> Work[None]:
     data = _whole_batch(segment, position, header)
-    with suppress(BadBatch):  # it is told of when it is written
+    with suppress(BadBatch):  # it is reported when it is written
         records = yield from _records(header, data)
         for number, record in enumerate(records, 1):
             if record.key is not None:
@@ -119,10 +118,10 @@ def _note_batch(notes: Notes, segment: Segment, position: int, header: BatchHead
 def rewrite(
     segments: Sequence[Segment], new_segment: NewSegment, rewriting: Rewriting
 ) -> Work[CleanedSegment | None]:
-    """Return what stays of the segments as one, None where that is the only one as it is.
+    """Return the kept records as one segment, None where a single segment stays unchanged.
 
     Raises:
-        OSError, LogRefused: as above; nothing is left of it.
+        OSError, LogRefused: as above; the new segment is removed.
     """
     cleaned = new_segment(segments[0].base_offset)
     is_wanted = False
@@ -141,12 +140,12 @@ def rewrite(
 
 
 class _Writer:
-    """Writes batches one after another, and one in place of each run of those that are gone."""
+    """Writes batches one after another, and one in place of each run of removed ones."""
 
     def __init__(self, cleaned: CleanedSegment) -> None:
         self._cleaned = cleaned
         self._gone: list[BatchHeader] = []
-        """Batches of one leader epoch that follow one another."""
+        """Consecutive removed batches of one leader epoch."""
         self.has_changed = False
 
     def add(self, batch: bytes, *, is_changed: bool) -> None:
@@ -160,7 +159,7 @@ class _Writer:
         self._gone.append(header)
 
     def write_gone(self) -> None:
-        """Write what stands for the batches left out since the last one that was added."""
+        """Write the batch for the ones that were left out since the last added one."""
         if not self._gone:
             return
         first, last = self._gone[0], self._gone[-1]

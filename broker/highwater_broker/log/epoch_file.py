@@ -1,14 +1,13 @@
 """Keeps a log's epoch cache in its file, leader-epoch-checkpoint.
 
-Ordering: an entry is in the file's page cache before the first batch of its epoch is in the
-log's, so a process that dies finds every epoch that has one again. An entry without its batch says
-where the epoch would begin, which is true; the file may lack the last such one, which was entered
-on election: a file is replaced for each partition that a broker comes to lead, and a dead broker's
-thousand leaderships must not wait for a thousand of them. While that leader lives its cache has
-the entry; after its death nobody has a record of the epoch to ask for. Content reaches the disk
-with the log's flush, before the recovery point moves: after a power loss the file covers all below
-the recovery point, and the scan from there finds the rest again. A file torn by a power loss is
-rebuilt from all batches.
+Ordering: an entry is in the file's page cache before the first batch of its epoch is in the log's.
+So a restarted process finds every epoch with a batch again. An entry without a batch has the offset
+at which the epoch would begin, which is right. The file may lack the last such entry, made at an
+election: taking over a dead broker's thousand leaderships must not wait for a thousand file
+replacements. While that leader lives its cache has the entry; after its death no replica has a
+record of the epoch. Content reaches the disk with the log's flush, before the recovery point moves:
+after a power loss the file covers all below the recovery point, and the scan from there finds the
+rest again. A file torn by a power loss is rebuilt from all batches.
 Source: Kafka's LeaderEpochCheckpointFile; KAFKA-7415.
 """
 
@@ -39,7 +38,7 @@ class EpochFile:
         self._files = files
         self._path = f"{folder}/{EPOCH_CHECKPOINT}"
         self.is_stale = False
-        """Whether the file lacks an entry, or holds one that was taken back."""
+        """Whether the file lacks an entry, or has a removed one."""
         self._writes = 0
         self._synced_writes = 0
 
@@ -74,7 +73,7 @@ class EpochFile:
         """Replace the file's content, in the page cache.
 
         Raises:
-            OSError: the content is the former one; `sync` will try again.
+            OSError: the content is the former one; `sync` will retry.
         """
         self.is_stale = True
         rows = [(str(epoch), str(offset)) for epoch, offset in cache.entries]
@@ -83,7 +82,7 @@ class EpochFile:
         self._writes += 1
 
     def mark_stale(self) -> None:
-        """The file has an entry that was taken back, or lacks one; the next sync rewrites it."""
+        """Note that the file has a removed entry, or lacks one; the next sync rewrites it."""
         self.is_stale = True
 
     async def sync(self, cache: EpochCache) -> bool:

@@ -1,4 +1,4 @@
-"""Tries whether a log folder still takes and gives back what is written."""
+"""Tries whether a log folder can still be written and read."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ PROBE = f"probe{TEMPORARY_SUFFIX}"
 
 _CONTENT = b"probe\n"
 _NOT_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
-"""Want of room or of descriptors: both come back without another disk."""
+"""Lack of space or of descriptors: both pass without another disk."""
 
 
 async def probe_folder(files: FileSystem) -> OSError | None:
-    """Return why the disk does not serve: it refuses to write, sync or read a small file.
+    """Return the error of writing, syncing and reading a small file, None without one.
 
-    Deviation: a full disk counts as one that serves, since retention makes room on it; in Kafka it
-    has failed, as after any other error.
+    Deviation: a full disk counts as working, since retention makes room on it; in Kafka it has
+    failed, as after any other error.
     """
     try:
         file = files.open(PROBE)

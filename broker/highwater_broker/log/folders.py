@@ -2,8 +2,8 @@
 
 `<topic>-<partition>` is a replica; `<topic>-<partition>.<n>-delete` is one that is being removed
 and `...-stray` one that no longer belongs here, kept until its topic is known to be gone. No name
-is longer than a file system takes: of a long topic's folders that are aside, `<topic>` is the
-topic's first characters, `~` (of which no topic's name has one), and a hash of all of them.
+is longer than a file system allows: in the second form a long `<topic>` is replaced by its first
+characters, `~` (which no topic's name has), and a hash of the whole name.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ASIDE_FOLDER = re.compile(
 
 
 def can_be_hosted(topic_partition: TopicPartition) -> bool:
-    """Return whether the partition can have a folder here: one of a legal name, and not too long.
+    """Return whether the partition can have a folder here: with a valid name that is not too long.
 
     A topic of 249 characters has at most 100,000 partitions.
     """
@@ -48,7 +48,7 @@ def can_be_hosted(topic_partition: TopicPartition) -> bool:
 
 
 def topic_aside(topic: str) -> str:
-    """Return what stands for the topic in the name of a folder that is aside."""
+    """Return the topic's part of the name of a folder that was set aside."""
     if len(topic) <= _TOPIC_ASIDE_MAX:
         return topic
     return f"{topic[:_TOPIC_KEPT]}~{sha256(topic.encode()).hexdigest()[:_HASH_DIGITS]}"
@@ -59,7 +59,7 @@ def partition_folder(topic_partition: TopicPartition) -> str:
 
 
 def parse_partition_folder(name: str) -> TopicPartition | None:
-    """Return the partition whose replica the folder is, None for any other name."""
+    """Return the partition of the replica's folder, None for any other name."""
     match = _PARTITION_FOLDER.fullmatch(name)
     if match is None or int(match[2]) > MAX_INT32:
         return None
@@ -75,25 +75,26 @@ def list_partitions(files: FileSystem) -> list[TopicPartition]:
 def list_strays(files: FileSystem) -> list[tuple[TopicPartition, str]]:
     """Return partition and folder of each stray replica, sorted.
 
-    The partition's topic is a long one's `topic_aside`, or, of a folder of former times, its name.
+    The partition's topic is a long one's `topic_aside`, or, in a folder of an earlier version, its
+    name.
     """
     return _list_aside(files, STRAY_SUFFIX)
 
 
 def list_deleted_folders(files: FileSystem) -> list[str]:
-    """Return the folders whose removal a stop, or the disk, interrupted."""
+    """Return the folders whose removal was interrupted by a stop or the disk."""
     return [folder for _, folder in _list_aside(files, DELETE_SUFFIX)]
 
 
 class DeletedFolders:
-    """The same by partition, for many of them: the data folder is listed once, when first asked."""
+    """These by partition, for many partitions: the data folder is listed once, at the first use."""
 
     def __init__(self, files: FileSystem) -> None:
         self._files = files
         self._folders: dict[TopicPartition, list[str]] | None = None
 
     def of(self, key: TopicPartition) -> list[str]:
-        """Return those of one partition, whichever topic of that name it was of."""
+        """Return the folders of one partition, of any topic of that name."""
         if self._folders is None:
             self._folders = {}
             for partition, folder in _list_aside(self._files, DELETE_SUFFIX):
@@ -105,7 +106,7 @@ class DeletedFolders:
 
 
 def rename_aside(files: FileSystem, folder: str, suffix: str) -> str:
-    """Give a partition's folder a free name that ends with the suffix, and return it."""
+    """Rename a partition's folder to a free name that ends with the suffix, and return that."""
     topic, _, partition = folder.rpartition("-")
     name = f"{topic_aside(topic)}-{partition}"
     number = 0

@@ -1,7 +1,7 @@
 """One replica's log: segments, epoch cache and recovery point of one partition.
 
 Appends, reads and truncations are synchronous, in the page cache; only `flush` waits for the
-disk. The log knows nothing of roles or the high watermark; whoever calls it does.
+disk. Roles and the high watermark are its callers'.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Log:
 
     @classmethod
     def recovered(cls, recovery: Recovery) -> tuple[Log, RecoveryReport]:
-        """Carry the recovery out and return the log that it leaves.
+        """Carry the recovery out and return the recovered log.
 
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR.
@@ -68,7 +68,7 @@ class Log:
         self.log_end_offset = Offset(0)
         """The next offset to assign."""
         self.recovery_point = Offset(0)
-        """Everything below is on the disk, and the epoch file with it."""
+        """All records below it are on the disk, and the epoch file."""
         self.epoch_cache = EpochCache()
         self.producers = LogProducers(files, folder)
         self._files = files
@@ -83,12 +83,12 @@ class Log:
 
     @property
     def segments(self) -> SegmentList:
-        """Its segments, for whoever compacts them."""
+        """Its segments, for compaction."""
         return self._segments
 
     @property
     def truncation_count(self) -> int:
-        """How often it was cut or begun anew."""
+        """The number of its truncations and new beginnings."""
         return self._truncations
 
     @property
@@ -102,11 +102,11 @@ class Log:
     ) -> AppendResult:
         """Append a producer's batch with the next offsets and the leader's epoch.
 
-        An idempotent producer's batch that is there already is not appended again: the result
-        says where it is. now_ms is wall clock time.
+        An idempotent producer's batch that is in the log already is not appended again: the result
+        has its offsets. now_ms is wall clock time.
 
         Raises:
-            LogRefused: nothing was appended; see there.
+            LogRefused: the batch was not appended; see there.
         """
         batch = take_produced(records, self.config, now_ms)
         header, size_bytes = batch.header, len(records)
@@ -133,15 +133,14 @@ class Log:
     ) -> AppendResult:
         """Append a leader's batches as they are; they must continue the log without a gap.
 
-        A compacted log has none: a batch without records stands for those that are gone. Of the
-        first one no more is appended than lies beyond the log's end.
-        The epochs in them go into the epoch cache. Of what a leader asks of a producer nothing
-        is asked: the leader accepted them. From the first batch above highest_epoch on nothing is
-        appended; the result's size_bytes says how far it came (KAFKA-18723). now_ms is wall clock
-        time.
+        A compacted log has no gaps: a batch without records covers removed ones. Of the first batch
+        only offsets beyond the log's end are appended. Their epochs go into the epoch cache. They
+        are not validated like a producer's: the leader accepted them. The first batch above
+        highest_epoch and all after it are left out (KAFKA-18723); the result has the size of the
+        appended ones. now_ms is wall clock time.
 
         Raises:
-            LogRefused: nothing was appended. OFFSET_OUT_OF_RANGE: the batches do not begin at
+            LogRefused: no batch was appended. OFFSET_OUT_OF_RANGE: the batches do not begin at
                 the log's end; CORRUPT_MESSAGE: they do not follow one another, or are corrupt.
                 KAFKA_STORAGE_ERROR: the first ones may have been.
         """
@@ -159,7 +158,7 @@ class Log:
         return AppendResult(base_offset, self.log_end_offset, size_bytes)
 
     def assign_epoch(self, leader_epoch: LeaderEpoch) -> None:
-        """Enter that the epoch begins at the log's end: a new leader's first act (KAFKA-7415).
+        """Note that the epoch begins at the log's end: a new leader's first step (KAFKA-7415).
 
         It is stored with the epoch's first batch, or by the next flush, whichever comes first.
         """
@@ -169,7 +168,7 @@ class Log:
             self._epoch_file.mark_stale()
 
     def _append(self, part: AppendPart, buffers: Sequence[Buffer], now_ms: int) -> None:
-        """Write the batches and take note of them; all or nothing."""
+        """Write and note the batches, all or none."""
         segment = self._segments[-1]
         cache = part.epochs
         try:
@@ -207,12 +206,12 @@ class Log:
         return Segment(self._files, self.folder, base_offset, self.config.index_interval_bytes)
 
     def _set_epochs(self, cache: EpochCache) -> None:
-        """Take the cache and store it; where the disk refuses, no append comes before it is."""
+        """Set and store the cache; where the disk refuses, appends fail until it is stored."""
         if cache is self.epoch_cache:
             return
         self.epoch_cache = cache
         self._name_changes += 1
-        with suppress(OSError):  # the file is stale then: the next append or flush says so
+        with suppress(OSError):  # the file is stale then: the next append or flush raises
             self._epoch_file.store(cache)
 
     # ------------------------------------------------------------ reading
@@ -225,7 +224,7 @@ class Log:
         *,
         at_least_one_batch: bool = True,
     ) -> LogRead:
-        """Return whole batches from the one that holds start_offset on, of one segment.
+        """Return whole batches from the one with start_offset on, of one segment.
 
         None of them has a record at upper_bound_offset or beyond. at_least_one_batch lets the
         first one exceed max_bytes (KIP-74).
@@ -258,7 +257,7 @@ class Log:
     def look_up_timestamp(self, timestamp: int) -> Steps[FoundOffset | None]:
         """Return the first record that is not older than the timestamp (ms), or None.
 
-        Between two steps the log may be appended to and lose old segments, but not be truncated.
+        Between two steps the log may get appends and lose old segments, but not be truncated.
 
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
@@ -267,7 +266,7 @@ class Log:
             segments, start_offset = tuple(self._segments), self.log_start_offset
             try:
                 return (yield from look_up_timestamp(segments, timestamp, start_offset))
-            except SegmentGone as gone:  # retention or compaction was quicker: look at what is left
+            except SegmentGone as gone:  # retention or compaction was quicker: look again
                 if self._is_closed or set(segments) <= set(self._segments):
                     raise refused_by_disk(self.folder, gone) from gone
             except OSError as error:
@@ -276,16 +275,16 @@ class Log:
     # ------------------------------------------------------------ cutting
 
     def truncate_to(self, offset: Offset) -> bool:
-        """Cut everything from the offset on, with the whole batch that it lies in.
+        """Remove the batch with the offset and all after it.
 
-        Epoch entries that begin at the offset or later go too, even when no batch does. Returns
-        whether batches were cut.
+        Epoch entries that begin at the offset or later are removed too, even without such a batch.
+        Returns whether batches were removed.
 
-        Ordering: when the recovery point fell, its checkpoint must be written before anything is
-        appended; else a power loss could leave unchecked bytes below the checkpointed one.
+        Ordering: when the recovery point fell, its checkpoint must be written before the next
+        append; otherwise a power loss could leave unchecked bytes below the checkpointed one.
 
         Raises:
-            LogRefused: KAFKA_STORAGE_ERROR; the log ends with what the disk did not let go of.
+            LogRefused: KAFKA_STORAGE_ERROR; the log ends with the files that could not be removed.
         """
         if offset >= self.log_end_offset:
             self._set_epochs(self.epoch_cache.truncate_from_end(self.log_end_offset))
@@ -313,7 +312,7 @@ class Log:
         """Remove all batches and epochs; the log is empty and begins at the offset.
 
         Raises:
-            LogRefused: KAFKA_STORAGE_ERROR; the log is as it was, or done but for old files.
+            LogRefused: KAFKA_STORAGE_ERROR; the log is as it was, or empty with old files left.
         """
         with refusing(self.folder):
             self._segments.remove_replaced()
@@ -333,7 +332,7 @@ class Log:
             remove_newest(removed, down_to=0)
 
     def start_over_at(self, offset: Offset) -> None:
-        """Retire all that there is; the log is empty and begins at the offset, not below its end.
+        """Retire all segments; the log is empty and begins at the offset, not below its end.
 
         As after advance_log_start, `remove_retired` must follow.
 
@@ -353,10 +352,10 @@ class Log:
         self._set_epochs(EpochCache())
 
     def delete_old_segments(self, now_ms: int, high_watermark: Offset) -> int:
-        """Retire the oldest segments that retention no longer keeps; return how many.
+        """Retire the oldest segments that retention no longer keeps; return their number.
 
-        Only whole segments below the high watermark go, and never the active one. now_ms is wall
-        clock time, as records' timestamps are.
+        Only whole segments below the high watermark, and never the active one. now_ms is wall clock
+        time, as records' timestamps are.
         """
         count = count_deletable(self.config, self._segments, now_ms, high_watermark)
         if count:
@@ -380,7 +379,7 @@ class Log:
         return True
 
     def remove_retired(self, durable_start: Offset, max_segments: int = sys.maxsize) -> int:
-        """Remove the files of segments below a log start that is on the disk; return how many.
+        """Remove the files of segments below a log start that is on the disk; return their number.
 
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR.
@@ -395,13 +394,13 @@ class Log:
     # ------------------------------------------------------------ durability and the end
 
     async def flush(self) -> Offset:
-        """Return the recovery point once all that was done before the call is on the disk.
+        """Return the recovery point once all changes before the call are on the disk.
 
-        A truncation meanwhile leaves the recovery point where it put it.
+        After a truncation meanwhile the recovery point stays where that put it.
 
         Raises:
-            LogRefused: KAFKA_STORAGE_ERROR; after a failed sync from then on always, since
-                nobody knows what the disk has.
+            LogRefused: KAFKA_STORAGE_ERROR; after a failed sync always, since the disk's contents
+                are unknown from then on.
         """
         end_offset, truncations = self.log_end_offset, self._truncations
         if self._sync_failed:
@@ -434,7 +433,7 @@ class Log:
         self._synced_name_changes = max(self._synced_name_changes, name_changes)
 
     def close(self) -> None:
-        """Store the indexes and let go of the files; flush first for a clean shutdown.
+        """Store the indexes and close the files; flush first for a clean shutdown.
 
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR; the log is closed.
@@ -446,7 +445,7 @@ class Log:
                 segment.close()
 
     def let_go(self) -> None:
-        """Close the log without a word to the disk, which has failed or is to lose it."""
+        """Close the log without writing: its disk has failed, or its files are being deleted."""
         for segment in self._end():
             segment.let_go()
 

@@ -21,9 +21,9 @@ def _default(name: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """Kafka's topic settings of the same names; retention UNLIMITED keeps everything.
+    """Kafka's topic settings of the same names; retention UNLIMITED keeps all segments.
 
-    Invariant: each is within the bounds of its topic configuration, and knows no others.
+    Invariant: each is within the bounds of its topic configuration.
     """
 
     cleanup_policy: str = _default("cleanup_policy")

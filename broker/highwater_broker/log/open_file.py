@@ -1,4 +1,4 @@
-"""A segment's file while somebody has it open, and the views of it that readers are handed."""
+"""A segment's open file, and the views of it for readers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from highwater_core.ports import File
 
 
 class OpenFile:
-    """A file that closes when the last segment, flush or view that holds it lets go.
+    """A file that closes with its last user: the segment, a flush or a view.
 
-    A view handed to a listener thus stays readable when retention removes its segment. Who sends
-    straight from the file is told before a truncation changes what it was lent.
+    So a listener's view stays readable when retention removes its segment. A sender straight from
+    the file is called before a truncation changes the bytes lent to it.
     """
 
     __slots__ = ("__weakref__", "_cuts", "_lent", "descriptor", "file")
@@ -21,9 +21,9 @@ class OpenFile:
     def __init__(self, file: File) -> None:
         self.file = file
         self._lent: dict[Callable[[], None], int] = {}
-        """Whom to tell, and where what each was lent ends."""
+        """The borrowers' callbacks, with the end of each loan."""
         self._cuts: list[int] = []
-        """Where the file was cut, in order."""
+        """The positions of truncations, in order."""
         fileno = getattr(file, "fileno", None)
         self.descriptor: int | None = None if fileno is None else fileno()
 
@@ -36,11 +36,11 @@ class OpenFile:
 
     @property
     def cut_count(self) -> int:
-        """How often the file was cut."""
+        """The number of truncations."""
         return len(self._cuts)
 
     def lowest_cut_since(self, cut_count: int) -> int | None:
-        """Return the lowest position at which it was cut since it had been cut so often."""
+        """Return the lowest position of a truncation after the first so many."""
         return min(self._cuts[cut_count:], default=None)
 
     def lend(self, end: int, take_back: Callable[[], None]) -> None:
@@ -50,10 +50,10 @@ class OpenFile:
         self._lent.pop(take_back, None)
 
     def truncate(self, position: int) -> None:
-        """Cut the file, once nobody reads beyond the cut any more: other bytes will follow there.
+        """Truncate the file, after ending the loans beyond: other bytes will follow there.
 
         Raises:
-            OSError: nothing was cut.
+            OSError: the file was not truncated.
         """
         for take_back in [each for each, end in self._lent.items() if end > position]:
             del self._lent[take_back]
@@ -66,11 +66,11 @@ class OpenFile:
 
 
 class SegmentRecords:
-    """A RecordsView of whole batches in one segment; a listener holds it until all is sent.
+    """A RecordsView of whole batches in one segment; a listener keeps it until all is sent.
 
-    Whoever does not read at once borrows: a truncation takes back what it cuts before other
-    bytes take its place (KAFKA-18723), and the connection must end. Bytes that were cut since the
-    view was made read as zeros, which no reader takes for a batch.
+    A reader that does not read at once borrows it: before a truncation lets other bytes take their
+    place (KAFKA-18723) it ends the loan, and the connection must end. Bytes that were removed since
+    the view was made read as zeros, which are no batch.
     """
 
     __slots__ = ("_cut_count", "_length", "_open_file", "_position")
@@ -89,12 +89,12 @@ class SegmentRecords:
         return data if len(data) == self._length else data.ljust(self._length, b"\0")
 
     def _whole_bytes(self) -> int:
-        """Return how many of its bytes have not been cut since it was made."""
+        """Return how many of its bytes have not been removed since it was made."""
         cut = self._open_file.lowest_cut_since(self._cut_count)
         return self._length if cut is None else max(0, min(cut - self._position, self._length))
 
     def place(self) -> tuple[str, int, int]:
-        """Return path, position and length, for whoever looks without reading."""
+        """Return path, position and length, without reading."""
         return self._open_file.file.path, self._position, self._length
 
     def file_range(self) -> tuple[int, int, int] | None:
@@ -116,7 +116,7 @@ class SegmentRecords:
 class LogRead(NamedTuple):
     """Whole batches, the first of which begins at base_offset; records may be empty.
 
-    base_offset is below the offset asked for when that lies inside a batch.
+    base_offset is below the requested offset when that is inside a batch.
     """
 
     records: SegmentRecords | bytes

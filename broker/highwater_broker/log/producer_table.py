@@ -1,10 +1,10 @@
-"""What one log remembers of its idempotent producers, in memory and as a snapshot's bytes.
+"""The remembered batches of a log's idempotent producers, in memory and as a snapshot's bytes.
 
 A producer's batches are kept as the rows of Kafka's snapshot file: 46 bytes each, and a snapshot
 is their concatenation.
 Source: Kafka's ProducerStateManager and ProducerSnapshot.json. Deviation: Kafka writes a producer's
-newest batch alone; here all that are remembered are written, the newest last, so that a broker that
-starts knows a repeat of each. Kafka's own reader takes the last row of a producer.
+newest batch alone. Here all remembered ones are written, the newest last, so that a restarted
+broker recognises a repeat of each. Kafka's own reader takes the last row of a producer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from highwater_broker.logic.producer_sequences import (
 from highwater_wire.kafka.record_batch import BatchHeader
 
 MAX_RECENT = 100_000
-"""So many producers of one partition are remembered at least; of twice as many the idlest are
+"""The least number of remembered producers of one partition; beyond twice as many the idlest are
 forgotten. Each takes up to 400 bytes. Kafka has no such bound."""
 
 _HEAD = struct.Struct(">hI")
@@ -43,26 +43,26 @@ class CorruptSnapshot(Exception):
 class ProducerTable:
     """The newest batches of each producer.
 
-    Producers are in two generations. Whoever appends moves into the recent one. Once the recent
-    ones are old, or many, they become the idle ones, and the former idle ones are forgotten.
+    Producers are in two generations. A producer that appends moves into the recent one. Once the
+    recent ones are old, or many, they become the idle ones, and the former idle ones are forgotten.
     """
 
     def __init__(self) -> None:
         self._recent: dict[int, bytes] = {}
         self._idle: dict[int, bytes] = {}
         self._turned_ms: int | None = None
-        """When the recent ones were none."""
+        """When the recent generation was last empty."""
 
     def __len__(self) -> int:
         return len(self._recent) + len(self._idle)
 
     def known(self, producer_id: int) -> Remembered:
-        """Return the batches that are remembered of a producer, the oldest first."""
+        """Return a producer's remembered batches, the oldest first."""
         rows = self._recent.get(producer_id) or self._idle.get(producer_id, b"")
         return tuple(map(_batch_of, _ROW.iter_unpack(rows)))
 
     def note(self, header: BatchHeader) -> None:
-        """Take a batch of a producer that is in the log as that producer's newest."""
+        """Note a batch in the log as its producer's newest."""
         producer_id = header.producer_id
         batch = SequencedBatch(
             header.producer_epoch,
@@ -78,9 +78,9 @@ class ProducerTable:
             self._turn()
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget who has not appended for so long, at the latest after twice as long.
+        """Forget producers that have not appended for so long, at the latest after twice as long.
 
-        now_ms is wall clock time: not a record's, which may be of any time.
+        now_ms is wall clock time, not a record's timestamp, which may be any time.
         """
         turned_ms = self._turned_ms
         if turned_ms is None or now_ms < turned_ms:
@@ -100,10 +100,10 @@ class ProducerTable:
 
     @classmethod
     def decode(cls, data: bytes) -> ProducerTable:
-        """Return the table that a snapshot holds; all producers in it count as recent.
+        """Return a snapshot's table; all producers in it count as recent.
 
         Raises:
-            CorruptSnapshot: it is not one, or not whole.
+            CorruptSnapshot: the bytes are no whole snapshot.
         """
         start = _HEAD.size + _COUNT.size
         if len(data) < start:

@@ -1,12 +1,12 @@
-"""The idempotent producers of one log: what is remembered of them, and its snapshot files.
+"""The idempotent producers of one log: their remembered batches, and the snapshot files.
 
-What is remembered is a function of the log's batches: a snapshot, and the headers of the batches
-behind it. A snapshot is written where a segment begins and at a clean stop; one that is missing or
-torn costs a longer scan and nothing else.
+Remembered batches follow from the log: from a snapshot, and the headers of the batches after it. A
+snapshot is written where a segment begins and at a clean stop; a missing or torn one only costs a
+longer scan.
 
-Ordering: no snapshot lies beyond the log's end. A cut removes those beyond it before it cuts a
-batch, and the log's next flush makes the removal durable before the recovery point passes that
-offset: so after a power loss those at or below the recovery point belong to this log.
+Ordering: no snapshot is beyond the log's end. A truncation removes later snapshots before batches,
+and the log's next flush makes the removal durable before the recovery point passes that offset. So
+after a power loss snapshots at or below the recovery point belong to this log.
 Source: KIP-98; Kafka's ProducerStateManager.
 """
 
@@ -41,9 +41,9 @@ _BASE_OFFSET = attrgetter("base_offset")
 
 
 class LogProducers:
-    """The producers of the log whose segments it is given.
+    """The producers of the log with these segments.
 
-    After a cut nothing is remembered until it is needed: then `make_current` reads it anew.
+    After a truncation no batch is remembered until needed: then `make_current` reads them again.
     """
 
     def __init__(self, files: FileSystem, folder: str) -> None:
@@ -52,20 +52,20 @@ class LogProducers:
         self._table = ProducerTable()
         self._is_current = True
         self._snapshots: list[int] = []
-        """The offsets of the snapshot files, ascending: each tells of the batches below it."""
+        """The offsets of the snapshot files, ascending: each covers the batches below it."""
         self._unsynced: list[int] = []
         self.problems: list[str] = []
-        """What was met when it was read anew."""
+        """Problems found while reading again."""
 
     def __len__(self) -> int:
         return len(self._table)
 
     def known(self, producer_id: int) -> Remembered:
-        """Return the batches that are remembered of a producer, the oldest first."""
+        """Return a producer's remembered batches, the oldest first."""
         return self._table.known(producer_id)
 
     def open(self, segments: Sequence[Segment], recovery_point: int) -> None:
-        """Take over the folder's snapshots up to the recovery point, and read what is behind.
+        """Load the folder's snapshots up to the recovery point, and read the headers after them.
 
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR.
@@ -82,7 +82,7 @@ class LogProducers:
     def find_repeated(
         self, header: BatchHeader, segments: Sequence[Segment]
     ) -> AppendResult | None:
-        """Return where a client's batch is if it is a repeat, None if it is to be appended.
+        """Return the offsets of a repeated batch of a client, None if it must be appended.
 
         Raises:
             LogRefused: OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR.
@@ -105,7 +105,7 @@ class LogProducers:
         )
 
     def note(self, headers: Iterable[BatchHeader]) -> None:
-        """Take note of producers' batches that are in the log now, in their order."""
+        """Note producers' appended batches, in their order."""
         for header in headers:
             self._table.note(header)
 
@@ -116,7 +116,7 @@ class LogProducers:
     # ------------------------------------------------------------ snapshots
 
     def write_snapshot(self, offset: int, segments: Sequence[Segment]) -> None:
-        """Write down what is remembered at the log's end, in place of others of its last segment.
+        """Write a snapshot at the log's end, in place of others of its last segment.
 
         Where the disk refuses there is none: the next start then reads more headers.
         """
@@ -128,7 +128,7 @@ class LogProducers:
             self._snapshots.append(offset)
             self._unsynced.append(offset)
         except (OSError, LogRefused):
-            with suppress(OSError):  # a full disk gets its room back
+            with suppress(OSError):  # frees space on a full disk
                 self._files.remove(path + TEMPORARY_SUFFIX)
 
     async def sync(self) -> None:
@@ -147,11 +147,11 @@ class LogProducers:
                     file.close()
 
     def let_go(self) -> None:
-        """Leave the files alone from now on: the log is closed."""
+        """Do not touch the files from now on: the log is closed."""
         self._unsynced.clear()
 
     def cut(self, offset: int) -> None:
-        """Forget all from the offset on; the batches there are to be cut next, if the disk lets.
+        """Forget all batches from the offset on, which are truncated next, if the disk allows.
 
         Raises:
             OSError: the disk refused; some snapshots are gone.
@@ -177,13 +177,13 @@ class LogProducers:
         self._files.remove(segment_path(self._folder, self._snapshots[index], SNAPSHOT_SUFFIX))
         del self._snapshots[index]
 
-    # ------------------------------------------------------------ reading anew
+    # ------------------------------------------------------------ reading again
 
     def make_current(self, segments: Sequence[Segment]) -> None:
-        """Read what is remembered from the newest good snapshot and the headers behind it.
+        """Read the remembered batches from the newest good snapshot and the headers after it.
 
         Raises:
-            LogRefused: KAFKA_STORAGE_ERROR; it is read anew when it is needed next.
+            LogRefused: KAFKA_STORAGE_ERROR; they are read again when needed next.
         """
         if self._is_current:
             return
@@ -196,7 +196,7 @@ class LogProducers:
         self._is_current = True
 
     def _newest_snapshot(self, log_begin: int) -> tuple[int, ProducerTable]:
-        """Return the offset and content of the newest good one; from the log's beginning none."""
+        """Return the offset and content of the newest good one, or the log's start and none."""
         while self._snapshots:
             offset = self._snapshots[-1]
             file = self._files.open(segment_path(self._folder, offset, SNAPSHOT_SUFFIX))
@@ -210,10 +210,10 @@ class LogProducers:
         return log_begin, ProducerTable()
 
     def _read_headers(self, segment: Segment, offset: int) -> None:
-        """Take note of a segment's batches from the offset on, up to where one went bad."""
+        """Note a segment's batches from the offset on, up to the first bad one."""
         try:
             for _, header in segment.batches(offset):
                 if header.has_producer_id and header.base_offset >= offset:
                     self._table.note(header)
-        except LogRefused as bad:  # whoever reads the batches is told
+        except LogRefused as bad:  # a reader of these batches gets the error
             self.problems.append(f"producers of segment {segment.base_offset}: {bad}")

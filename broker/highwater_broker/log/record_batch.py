@@ -1,6 +1,6 @@
-"""What a log takes and how it stamps it; on the hot path no record is ever decoded.
+"""Checks and stamps produced batches; on the hot path no record is decoded.
 
-The format itself is highwater_wire.kafka.record_batch; what is bad there is refused here.
+The format itself is in highwater_wire.kafka.record_batch; its errors become refusals here.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ NO_TIMESTAMP = -1
 MIN_RECORD_BYTES = 7
 """A record without key, value and headers: seven varints and flags of one byte."""
 MAX_RECORDS_PER_COMPRESSED_BYTE = 16
-"""No codec comes near: of records without key and value, zstd puts two into a byte, gzip one."""
+"""Far above any codec: zstd packs two records without key and value into a byte, gzip one."""
 
 
 class LogRefused(Exception):
-    """The log did not do what was asked and is as it was; `error` is what a client is told.
+    """The log refused an operation and is unchanged; `error` is the client's error.
 
     CORRUPT_MESSAGE, UNSUPPORTED_FOR_MESSAGE_FORMAT, UNSUPPORTED_COMPRESSION_TYPE, INVALID_RECORD,
     INVALID_TIMESTAMP, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE: the records are at fault.
@@ -48,15 +48,15 @@ class LogRefused(Exception):
 
 
 class NoSpaceLeft(LogRefused):
-    """The disk is full: there is room again once something is removed."""
+    """The disk is full until files are removed."""
 
 
 class TornBatch(LogRefused):
-    """The bytes end within a batch: without a power loss, one whose append never ended."""
+    """The bytes end within a batch: without a power loss, one whose append was interrupted."""
 
 
 def check_framing(header: BatchHeader) -> None:
-    """Refuse a header that cannot be one of a v2 batch with at least one record.
+    """Refuse a header that is not one of a v2 batch with at least one record.
 
     Raises:
         LogRefused: UNSUPPORTED_FOR_MESSAGE_FORMAT for magic 0 and 1, else CORRUPT_MESSAGE.
@@ -92,11 +92,11 @@ def decode_records(batch: Buffer) -> list[Record]:
 
 
 def take_produced(records: Buffer, config: LogConfig, now_ms: int) -> Batch:
-    """Return the one batch that a client's records are, checked; now_ms is wall clock time.
+    """Return the one batch of a client's records, checked; now_ms is wall clock time.
 
-    Source: Kafka's ProduceRequest.validateRecords and LogValidator. What the batch's records say
-    of themselves is believed, as far as the header bounds it (deviation: Kafka decodes them). Those
-    of a compacted topic are decoded: each must have a key.
+    Source: Kafka's ProduceRequest.validateRecords and LogValidator. Records are not decoded; their
+    claims are believed within the header's bounds (deviation: Kafka decodes them). Records of a
+    compacted topic are decoded: each must have a key.
 
     Raises:
         LogRefused: see LogRefused.
@@ -128,7 +128,7 @@ def take_produced(records: Buffer, config: LogConfig, now_ms: int) -> Batch:
 
 
 def _check_counts(header: BatchHeader) -> None:
-    """Refuse a header that claims other offsets than its records can have."""
+    """Refuse a header with offsets that its records cannot have."""
     count = header.record_count
     if count != header.last_offset_delta + 1 or header.base_offset != 0:
         raise LogRefused(
@@ -189,7 +189,7 @@ def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> No
 
 
 def stamp(batch: Batch, base_offset: int, leader_epoch: int) -> tuple[bytes, memoryview]:
-    """Return the batch's new first bytes and a view of the rest, to be written one after another.
+    """Return the batch's new first bytes and a view of the rest, to write one after the other.
 
     The records are not copied and the CRC stays valid.
     """

@@ -1,17 +1,16 @@
 """Opens a partition folder's files after any stop and leaves one contiguous log.
 
-After an unclean stop every batch from the recovery point on is checked, and what is torn or
-corrupt is cut with all that follows it. After a clean stop only the last few headers are read.
-What compaction left undone is undone or completed: segments that were to take others' place are
-removed, and so are segments that lie within the one before them.
-Repairs: an index or epoch file that is missing or corrupt is rebuilt from the segments; segments
-that do not continue the log (a missing one before them, a cut) are set aside as `.detached`,
-since a log must be a prefix of what its leader has. Segments wholly below the log's start, which
-a power loss brought back, are removed.
+After an unclean stop every batch from the recovery point on is checked; the first torn or corrupt
+one and all after it are removed. After a clean stop only the last few headers are read. An
+interrupted compaction is undone or completed: new segments that have not replaced others are
+removed, and so are segments within the one before them. Repairs: a missing or corrupt index or
+epoch file is rebuilt from the segments. Segments that do not continue the log (after a missing one,
+or a removal) are set aside as `.detached`, since a log must be a prefix of its leader's. Segments
+wholly below the log's start, which a power loss brought back, are removed.
 
-Ordering: looking comes before doing. `inspect` changes no batch and no name; whoever learns from
-it that batches are lost writes that down, durably, before `carry_out` takes away what shows it.
-Source: Kafka's LogLoader; issue KAFKA-3410 for why a shorter log is no catastrophe here.
+Ordering: inspection comes first. `inspect` changes no batch and no name. If it finds lost batches
+its caller notes the loss, durably, before `carry_out` removes the evidence. Source: Kafka's
+LogLoader; issue KAFKA-3410 for why a shorter log is no catastrophe here.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ from highwater_wire.kafka.record_batch import MAX_INT64, BatchHeader
 
 _SEGMENT_NAME = re.compile(r"([0-9]{20})\.log")
 _LOG_END = 1 << 62
-"""An offset beyond any log's end: a scan from there reads only what no index entry covers."""
+"""An offset beyond any log's end: a scan from there reads only batches without index entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryReport:
-    """What opening a log met and did; repairs are for BAD_INPUT_MET."""
+    """The findings and repairs of opening a log; repairs are for BAD_INPUT_MET."""
 
     log_end_offset: Offset
     clean: bool
@@ -50,12 +49,12 @@ class RecoveryReport:
     truncated_bytes: int
     repairs: tuple[str, ...]
     has_lost_batches: bool = False
-    """Whether more is gone than a batch whose append never ended."""
+    """Whether more is lost than a batch whose append was interrupted."""
 
 
 @dataclass(slots=True)
 class Recovery:
-    """A recovery under way: `inspect` finds out what is to be done, `carry_out` does it."""
+    """A recovery under way: `inspect` finds the repairs, `carry_out` does them."""
 
     files: FileSystem
     folder: str
@@ -65,16 +64,16 @@ class Recovery:
     log_start_offset: int
     high_watermark: int
     stored_epochs: EpochCache | None
-    """Of the epoch file, when every batch must agree with it."""
+    """Epochs of the epoch file, when every batch must agree with it."""
     segments: list[Segment] = field(default_factory=list)
     epochs: EpochCache = field(default_factory=EpochCache)
-    """Of the scanned batches."""
+    """Epochs of the scanned batches."""
     scanned_from: int | None = None
     scanned_bytes: int = 0
     truncated_bytes: int = 0
     repairs: list[str] = field(default_factory=list)
     has_lost_batches: bool = False
-    """Whether more is gone than a batch whose append never ended; known before anything is done."""
+    """Whether more is lost than a batch whose append was interrupted; known before any repair."""
     _with_garbage: Segment | None = None
     _to_detach: list[Segment] = field(default_factory=list)
     _to_remove: list[Segment] = field(default_factory=list)
@@ -92,17 +91,17 @@ class Recovery:
         high_watermark: Offset,
         epochs_are_known: bool = False,
     ) -> Recovery:
-        """Return what there is and what is to be done; the offsets are the checkpointed ones.
+        """Return the report of the needed repairs; the offsets are the checkpointed ones.
 
-        No CRC covers a batch's leader epoch. The epoch file tells it, where the log was opened
-        before in this boot of the machine (epochs_are_known). At the first time a power loss may
-        have taken the file back and left the batches.
+        No CRC covers a batch's leader epoch. The epoch file has it, where the log was opened before
+        in this boot of the machine (epochs_are_known). At the first opening a power loss may have
+        reverted the file and left the batches.
 
-        A log that ends below its checkpointed high watermark has lost batches, however it ended.
-        So has one that begins after its checkpointed start, which is written before a segment is
-        removed. Both may err where a follower cut its log below its high watermark, or began it
-        anew, and ended before the next checkpoint, or where the disk refused to write the start:
-        then the broker only says that it lost what it did not.
+        A log that ends below its checkpointed high watermark has lost batches. So has one that
+        begins after its checkpointed start, which is written before a segment is removed. Both may
+        be wrong where a follower truncated its log below its high watermark, or began it anew, and
+        ended before the next checkpoint, or where the disk refused to write the start: then the
+        broker only reports a loss that did not happen.
 
         Raises:
             LogRefused: KAFKA_STORAGE_ERROR.
@@ -120,7 +119,7 @@ class Recovery:
         try:
             files.make_folder(folder)
             if epochs_are_known:
-                with suppress(CorruptCheckpoint):  # it is rebuilt, and said, in carry_out
+                with suppress(CorruptCheckpoint):  # carry_out rebuilds and reports it
                     self.stored_epochs = EpochFile(files, folder).load()
             self._load_segments()
         except OSError as error:
@@ -129,7 +128,7 @@ class Recovery:
         return self
 
     def _judge_ends(self) -> None:
-        """Compare the log's two ends with what the checkpoints say of them."""
+        """Compare the log's start and end with the checkpoints."""
         log_start_offset, high_watermark = self.log_start_offset, self.high_watermark
         log_end_offset = self.segments[-1].next_offset if self.segments else log_start_offset
         if self.segments and self.segments[0].base_offset > log_start_offset:
@@ -151,10 +150,10 @@ class Recovery:
             )
 
     def carry_out(self, epoch_file: EpochFile) -> EpochCache:
-        """Do what is to be done: `segments` (at least one) is the log then; return its epochs.
+        """Do the repairs: `segments` (at least one) is the log then; return its epochs.
 
         Raises:
-            LogRefused: KAFKA_STORAGE_ERROR; what was repaired so far stays repaired.
+            LogRefused: KAFKA_STORAGE_ERROR; repairs so far stay.
         """
         try:
             for segment in self._to_detach:
@@ -171,14 +170,14 @@ class Recovery:
 
     @property
     def changes_names(self) -> bool:
-        """Whether files are taken away, which a power loss must not bring back later."""
+        """Whether files are removed or renamed, which a power loss must not undo later."""
         return bool(self._to_detach or self._to_remove)
 
     def _refused(self, error: OSError) -> LogRefused:
         return LogRefused(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.folder}: {error!r}")
 
     def _load_segments(self) -> None:
-        """Load the segments that follow one another; the others are to be detached."""
+        """Load the contiguous segments; the others will be detached."""
         found = self._found_segments()
         while len(found) > 1 and found[1] <= self.log_start_offset:
             self._to_remove.append(self._new_segment(found.pop(0)))
@@ -187,7 +186,7 @@ class Recovery:
             expected = self.segments[-1].next_offset if self.segments else base_offset
             if base_offset < expected and expected in found[number:]:
                 self._to_remove.append(self._new_segment(base_offset))
-                continue  # a compacted segment has taken its place
+                continue  # a compacted segment has replaced it
             if base_offset != expected:
                 self._detach(
                     found[number:], f"segment {base_offset} where {expected} is the next offset"
@@ -204,7 +203,7 @@ class Recovery:
                 return
 
     def _epoch_cache(self, epoch_file: EpochFile) -> EpochCache:
-        """Return the file's cache, brought in line with the scanned batches, and store it."""
+        """Return the file's cache, corrected by the scanned batches, and store it."""
         log_end_offset = self.segments[-1].next_offset
         stored: EpochCache | None = None
         try:
@@ -258,7 +257,7 @@ class Recovery:
         return Segment(self.files, self.folder, base_offset, self.config.index_interval_bytes)
 
     def _load(self, segment: Segment, *, is_scanned: bool) -> bool:
-        """Take note of a segment's batches; return False when something had to be cut."""
+        """Note a segment's batches; return False when some had to be removed."""
         try:
             segment.load_indexes()
         except CorruptIndex as error:
@@ -317,7 +316,7 @@ class Recovery:
                 self.scanned_from = segment.next_offset
 
     def _check_epoch(self, header: BatchHeader) -> None:
-        """Refuse a batch whose epoch is another than the one that was stored before it."""
+        """Refuse a batch with another epoch than the stored one."""
         if self.stored_epochs is None:
             return
         expected = self.stored_epochs.epoch_of_offset(Offset(header.base_offset))

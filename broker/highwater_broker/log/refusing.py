@@ -1,4 +1,4 @@
-"""What a disk refuses is a LogRefused of the log that it refused it to."""
+"""Turns a disk's OSError into a LogRefused of the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides when a segment is full and which old segments retention lets go; pure."""
+"""Decides when a segment is full and which old segments retention removes; pure."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from highwater_broker.log.log_config import UNLIMITED, LogConfig
 from highwater_broker.log.segment_index import MAX_RELATIVE_OFFSET
 
 FREE_SEGMENTS = 200
-"""A log may have so many segments of any size: each costs memory and open files."""
+"""Number of segments of any size that a log may have: each costs memory and open files."""
 SMALL_SEGMENT_BYTES = 1024 * 1024
-"""Beyond those, a segment grows so large. Kafka 4.0 lets no topic have smaller ones (KIP-1030)."""
+"""With more segments, each grows to this size; Kafka 4.0 allows no smaller ones (KIP-1030)."""
 
 
 class SegmentFacts(Protocol):
-    """What is known of a segment; timestamps in ms, negative when its batches have none.
+    """The facts of a segment; timestamps in ms, negative when its batches have none.
 
-    begun_ms is when its first batch came by the broker's clock, negative when nobody knows.
+    begun_ms: when its first batch came by the broker's clock, negative when unknown.
     """
 
     base_offset: int
@@ -35,10 +35,10 @@ def must_roll(
     """Return whether these batches belong into a new segment; now_ms is wall clock time.
 
     The age of a segment counts from its first batch's timestamp to the new batches', or to now_ms
-    when they have none. An empty segment takes anything.
-    Source: Kafka's LogSegment.shouldRoll. Deviations, against files without number: it must be
-    that old by the broker's clock too, as far as that is known, since timestamps are clients'; and
-    a log of FREE_SEGMENTS begins further ones only after segments of SMALL_SEGMENT_BYTES.
+    when they have none. An empty segment takes any batches.
+    Source: Kafka's LogSegment.shouldRoll. Deviations, to bound the number of files: it must be that
+    old by the broker's clock too, as far as known, since clients choose timestamps; and a log with
+    FREE_SEGMENTS begins further ones only after segments of SMALL_SEGMENT_BYTES.
     """
     if not segment.size_bytes:
         return False
@@ -59,10 +59,10 @@ def must_roll(
 def count_deletable(
     config: LogConfig, segments: Sequence[SegmentFacts], now_ms: int, high_watermark: int
 ) -> int:
-    """Return how many of the oldest segments may go, by age or because the log is too large.
+    """Return how many of the oldest segments to remove, by age or because the log is too large.
 
     Only segments wholly below the high watermark, and never the last one, which takes appends.
-    None where the policy is to compact them, and that alone.
+    0 where the policy is only to compact.
     """
     if not config.deletes_old_segments:
         return 0

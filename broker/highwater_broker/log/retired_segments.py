@@ -1,8 +1,8 @@
-"""Segments below a log's start whose files are still there: the start must be on the disk first.
+"""Segments below a log's start whose files still exist: the start must be on the disk first.
 
-A removal is durable before or after others, as the file system likes. After a power loss an older
-segment could be back and one between gone; without the log's start nobody could tell this from
-damage, and the newer, good segments would be set aside.
+The file system may make removals durable in any order. After a power loss an older segment could be
+back and a newer one gone. Without the log's start this would look like damage, and the newer, good
+segments would be set aside.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from highwater_core.ids import Offset
 
 
 class RetiredSegments:
-    """The oldest segments of one log, which no reader finds any more, in order."""
+    """The oldest segments of one log, which readers no longer find, in order."""
 
     def __init__(self) -> None:
         self._segments: list[Segment] = []
@@ -24,13 +24,14 @@ class RetiredSegments:
         self._segments += segments
 
     def take_all(self) -> list[Segment]:
-        """Return them, and have none from now on."""
+        """Remove and return them all."""
         taken, self._segments = self._segments, []
         return taken
 
     def remove_below(self, log_start_offset: Offset, max_segments: int) -> int:
-        """Remove the files of those that end at or below the offset, the oldest first, at most so
-        many; return how many.
+        """Remove the files of segments up to the offset, the oldest first; return their number.
+
+        most: of segments to remove.
 
         Raises:
             OSError: the disk refused; the others are kept for the next time.
@@ -48,10 +49,11 @@ class RetiredSegments:
 
 
 def remove_newest(segments: list[Segment], *, down_to: int) -> None:
-    """Remove the newest segments and their files until so many are left.
+    """Remove the newest segments with their files until so many are left.
 
-    What a power loss leaves of them is contiguous. So is what the disk does not let go of, and it
-    stays listed: else a log that has grown again to where such a file begins would go on with it.
+    Segments that a power loss leaves are contiguous. So are segments that the disk refuses to
+    remove, and they stay listed: otherwise a log that has grown again to such a file would go on
+    with it.
 
     Raises:
         OSError: the disk refused.

@@ -1,7 +1,7 @@
-"""One segment file of a log: appends, finds and cuts whole record batches.
+"""One segment file of a log: appends, finds and truncates whole record batches.
 
-It knows nothing of other segments, epochs or roles. The next offset, sizes and indexes follow
-from the batches it was told of (`note`), whether they were appended or found in the file.
+It knows nothing of other segments, epochs or roles. The next offset, sizes and indexes follow from
+the noted batches (`note`), which were appended or found in the file.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from highwater_wire.kafka.record_batch import (
 )
 
 TAIL_BATCHES = 2048
-"""At least so many of the newest batches are found without reading the file."""
+"""The least number of newest batches that are found without reading the file."""
 
 MAX_INDEX_INTERVAL_BYTES = 64 * 1024
-"""However seldom a topic wants index entries: finding a batch reads no more headers than these
-bytes hold."""
+"""The largest index interval, for any topic setting: finding a batch reads the headers of at most
+so many bytes."""
 
 UNSYNCED_OPEN = 3
-"""So many segments of a log before the newest stay open until they are synced."""
+"""Number of segments before the newest that stay open until they are synced."""
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
@@ -59,8 +59,8 @@ class SegmentGone(OSError):
 class Segment:
     """The batches [base_offset, next_offset) of a log, in `size_bytes` bytes.
 
-    Its file is open from its creation and while it is written to, until `rest`; then while
-    somebody reads it, and between two reads for whoever asked for that (`keep_open`).
+    Its file is open from its creation until `rest`; then during reads, and between two reads after
+    `keep_open`.
     Invariant: batches are contiguous in offsets and bytes.
     """
 
@@ -78,9 +78,9 @@ class Segment:
         self.max_timestamp = NO_TIMESTAMP
         """The largest of all batches, NO_TIMESTAMP when none has one."""
         self.rolling_timestamp = NO_TIMESTAMP
-        """The first batch's; how old the segment is counts from it."""
+        """The first batch's timestamp, from which the segment's age counts."""
         self.begun_ms = NO_TIMESTAMP
-        """When the first batch came by the broker's clock, if that was in this process."""
+        """When the first batch came by the broker's clock, if it came in this process."""
         self._files = files
         self._folder = folder
         self._index_interval_bytes = min(index_interval_bytes, MAX_INDEX_INTERVAL_BYTES)
@@ -115,19 +115,19 @@ class Segment:
         return self._kept_open
 
     def rest(self) -> None:
-        """Let the file be closed while nobody reads it; clients' topics may have thousands.
+        """Allow to close the file while it is not read; topics may have thousands of segments.
 
-        Before a sync only where too many would be open: a sync that opens the file anew learns of
-        a write that failed only if the kernel still has the inode in memory, and nobody learned of
-        it before (errseq_t(7) in the kernel's documentation).
+        Before a sync only where too many would be open: a sync on a newly opened file reports a
+        failed write only if the kernel still has the inode in memory, and has not reported it
+        before (errseq_t(7) in the kernel's documentation).
         """
         self._kept_open = None
 
     def _opened(self) -> OpenFile:
-        """Return the file, which is open while the caller holds what it was given.
+        """Return the file, which stays open while the caller keeps the returned object.
 
         Raises:
-            SegmentGone: to open it would make a new one.
+            SegmentGone: the file is removed; opening would create a new one.
             OSError: it cannot be opened.
         """
         opened = self._last_opened()
@@ -142,21 +142,21 @@ class Segment:
 
     @property
     def file_size_bytes(self) -> int:
-        """What the file holds; more than size_bytes before it was scanned or repaired."""
+        """The file's size; above size_bytes before the file was scanned or repaired."""
         return self._opened().size_bytes
 
     def write(self, buffers: Sequence[Buffer]) -> int:
         """Append the bytes of whole batches and return their position; `note` each afterwards.
 
         Raises:
-            OSError: nothing was written.
+            OSError: no byte was written.
         """
         return (self._kept_open or self.keep_open()).file.append(buffers)
 
     def note(
         self, position: int, size_bytes: int, base_offset: int, last_offset: int, max_timestamp: int
     ) -> None:
-        """Take a batch that is in the file at position as the segment's newest.
+        """Note a batch in the file at position as the segment's newest.
 
         max_timestamp is its header's newest_timestamp.
         """
@@ -187,7 +187,7 @@ class Segment:
     # ------------------------------------------------------------ finding
 
     def locate(self, offset: int) -> tuple[int, int]:
-        """Return position and base offset of the batch that holds the offset, or the end's."""
+        """Return position and base offset of the batch with the offset, or of the end."""
         if offset >= self.next_offset:
             return self.size_bytes, self.next_offset
         index = bisect_right(self._tail_offsets, offset)
@@ -199,7 +199,7 @@ class Segment:
         return self.size_bytes, self.next_offset
 
     def position_of(self, offset: int) -> int:
-        """Return the position of the batch that holds the offset; size_bytes at the end."""
+        """Return the position of the batch with the offset; size_bytes at the end."""
         return self.size_bytes if offset >= self.next_offset else self.locate(offset)[0]
 
     def boundary_within(self, start: int, limit: int) -> int:
@@ -222,17 +222,17 @@ class Segment:
         return SegmentRecords(self._opened(), position, end - position)
 
     def batches_from_timestamp(self, timestamp: int) -> Iterator[tuple[int, BatchHeader]]:
-        """Yield the batches from somewhere before the first that reaches the timestamp.
+        """Yield the batches, beginning at or before the first one that reaches the timestamp.
 
-        Whatever the timestamps are, no more than an index interval lies between: every entry of
-        the offset index up to there was made while the largest timestamp was still older.
+        For any timestamps, at most an index interval is between them: every entry of the offset
+        index before was made while the largest timestamp was still older.
         """
         reaching = self._time_index.first_reaching(timestamp)
         before = self.next_offset if reaching is None else reaching
         return self._hop(self._trusted(self._offset_index.before_offset(before - 1)))
 
     def bytes_at(self, position: int, length: int) -> bytes:
-        """Return what the file has there, less where it ends."""
+        """Return the file's bytes there, fewer at its end."""
         return self._opened().pread(position, length)
 
     def batches(self, from_offset: int = 0) -> Iterator[tuple[int, BatchHeader]]:
@@ -284,11 +284,11 @@ class Segment:
         chunk_bytes: int = HOP_CHUNK_BYTES,
         check_header: Callable[[BatchHeader], None] | None = None,
     ) -> Iterator[BatchHeader]:
-        """Take note anew of the file's batches, from the last indexed one before from_offset on.
+        """Note the file's batches again, from the last indexed one before from_offset on.
 
-        Each is noted before it is yielded; what the earlier ones hold, the indexes tell. What is
-        missing in the indexes is added. check_header may refuse more. Once this has raised, the
-        file's bytes beyond size_bytes are garbage.
+        Each is noted before it is yielded; earlier ones are known from the indexes. Missing index
+        entries are added. check_header may refuse more. Once this has raised, the file's bytes
+        beyond size_bytes are garbage.
 
         Raises:
             LogRefused: CORRUPT_MESSAGE or UNSUPPORTED_FOR_MESSAGE_FORMAT at the first batch that
@@ -314,15 +314,15 @@ class Segment:
             yield header
 
     def truncate_to(self, offset: int) -> None:
-        """Cut the batch that holds the offset, and all after it.
+        """Remove the batch with the offset, and all after it.
 
-        The index files are cut at once: a process that dies next must not leave entries that
-        point into the batches that will take this place.
+        The index files are truncated at once: a process that dies next must not leave entries that
+        point into later batches at this place.
 
-        Ordering: all reading comes before the cut, so that it happens whole or not at all.
+        Ordering: all reading comes before the truncation, so that it happens whole or not at all.
 
         Raises:
-            OSError, LogRefused: nothing was cut.
+            OSError, LogRefused: the segment is unchanged.
         """
         opened = self._opened()
         end = self.position_of(offset)
@@ -339,7 +339,7 @@ class Segment:
             self.rolling_timestamp = rolling_timestamp
 
     def cut_garbage(self) -> int:
-        """Cut what lies beyond the last noted batch; return how many bytes that were."""
+        """Remove the bytes beyond the last noted batch; return their number."""
         opened = self._opened()
         garbage_bytes = opened.size_bytes - self.size_bytes
         if garbage_bytes:
@@ -347,14 +347,14 @@ class Segment:
         return garbage_bytes
 
     def read_garbage(self, limit_bytes: int) -> bytes:
-        """Return what lies beyond the last noted batch, at most so many bytes."""
+        """Return the bytes beyond the last noted batch, at most so many."""
         return self._opened().pread(self.size_bytes, limit_bytes)
 
     def seal(self) -> None:
         """Complete the time index: no batch will be added, or none for a while.
 
-        What was remembered of the newest batches beside the indexes takes memory for readers who
-        are at the log's end. The file may close once the disk has all of it.
+        The memory for the newest batches beside the indexes, which serves readers at the log's end,
+        is freed. The file may close once the disk has all of it.
         """
         if self.is_synced():
             self.rest()
@@ -363,7 +363,7 @@ class Segment:
         del self._tail_positions[:]
 
     def _forget_from(self, position: int) -> None:
-        """Forget all batches but those before an indexed one (or none), which is noted next."""
+        """Forget all batches from an indexed one on (or all), which is noted next."""
         entry = self._offset_index.before_position(position) if position else None
         self._offset_index.cut(position)
         self._time_index.cut(self.base_offset if entry is None else entry[0] + 1)
@@ -408,7 +408,7 @@ class Segment:
         return self._synced_changes == self._changes
 
     def take_as_synced(self) -> None:
-        """Believe that the disk has all: the segment lies below the recovery point."""
+        """Consider all on the disk: the segment is below the recovery point."""
         self._synced_changes = self._changes
 
     def close(self) -> None:
@@ -425,8 +425,8 @@ class Segment:
     def remove(self) -> None:
         """Remove the segment's files; views of it stay readable.
 
-        The log goes last: where the disk refuses, all batches are still there and may be added to.
-        What is left of the indexes is rebuilt at the next start.
+        The log file is removed last: where the disk refuses, all batches are still there and may
+        get appends. Indexes are rebuilt at the next start.
 
         Raises:
             OSError: the disk refused.
@@ -439,7 +439,7 @@ class Segment:
             self._is_gone = False
             for index_file in self._index_files:
                 index_file.forget_file()
-            self._changes += 1  # what was synced of the indexes is gone
+            self._changes += 1  # the synced indexes are gone
             raise
         self.rest()
 

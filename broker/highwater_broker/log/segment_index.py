@@ -2,7 +2,8 @@
 
 Neither is needed for correctness: both can be rebuilt from the segment. Entries are written to
 the file when the segment is flushed or closed, not at each append. A batch whose position or
-relative offset does not fit 31 bits gets no entry: no log writes one, but one may be on a disk.
+relative offset does not fit 31 bits gets no entry: no log writes such a batch, but a disk may have
+one.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ _OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
-"""Entries hold offsets relative to their segment's base in 31 bits, and positions."""
+"""Entries have offsets relative to their segment's base in 31 bits, and positions."""
 
 
 class CorruptIndex(Exception):
-    """The index file's content cannot be true; the index is rebuilt from the segment."""
+    """The index file's content is impossible; the index is rebuilt from the segment."""
 
 
 class OffsetIndex:
@@ -55,11 +56,11 @@ class OffsetIndex:
         return self._entry(len(self._positions))
 
     def before_offset(self, offset: int) -> tuple[int, int] | None:
-        """Return (last offset, position) of the last batch listed that ends at offset or before."""
+        """Return (last offset, position) of the last listed batch that ends at or before offset."""
         return self._entry(bisect_right(self._relative_offsets, offset - self._base_offset))
 
     def before_position(self, position: int) -> tuple[int, int] | None:
-        """Return (last offset, position) of the last batch listed that begins at most there."""
+        """Return (last offset, position) of the last listed batch that begins at or before it."""
         return self._entry(bisect_right(self._positions, position))
 
     def _entry(self, count: int) -> tuple[int, int] | None:
@@ -83,7 +84,7 @@ class OffsetIndex:
         """Replace the entries by a file's.
 
         Raises:
-            CorruptIndex: they do not strictly increase or point outside the segment.
+        CorruptIndex: they do not strictly increase or point outside the segment.
         """
         if len(data) % self.ENTRY_BYTES:
             raise CorruptIndex(f"{len(data)} bytes are no whole entries")
@@ -193,7 +194,7 @@ class IndexFile:
         """Fill the index from its file.
 
         Raises:
-            CorruptIndex: the file is missing or cannot be true; the index is as it was.
+            CorruptIndex: the file is missing or impossible; the index is unchanged.
         """
         if not self._files.exists(self._path):
             raise CorruptIndex("missing")
@@ -206,10 +207,10 @@ class IndexFile:
         self._is_stored = True
 
     def after_cut(self) -> None:
-        """Cut the file to the entries that the index still has; call it after each cut.
+        """Truncate the file to the entries that the index still has; call it after each `cut`.
 
         Where the disk refuses, the next `store` does it. A process that dies before leaves entries
-        that the recovery drops: they lie behind the recovery point, which the cut lowered.
+        that the recovery drops: they are beyond the recovery point, which the truncation lowered.
         """
         if self._written_entries > len(self._index):
             self._written_entries = len(self._index)
@@ -218,12 +219,12 @@ class IndexFile:
                 self._open_and_write(b"").close()
 
     def forget_file(self) -> None:
-        """Take the file for gone: the next `store` writes all of the index."""
+        """Consider the file gone: the next `store` writes the whole index."""
         self._written_entries = 0
         self._is_stored = False
 
     def store(self) -> None:
-        """Write what the file lacks, into the page cache."""
+        """Write the entries that the file lacks, into the page cache."""
         if self._is_stored and self._written_entries == len(self._index):
             return
         self._open_and_write(self._index.encode(self._written_entries)).close()

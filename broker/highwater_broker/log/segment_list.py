@@ -1,4 +1,4 @@
-"""The segments of one log, in order, and how a compacted one takes the place of others."""
+"""The segments of one log, in order, and their replacement by a compacted one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BASE_OFFSET = attrgetter("base_offset")
 
 
 class SegmentList(list[Segment]):
-    """What the log consists of; the last one takes the appends.
+    """The segments of a log; the last one takes the appends.
 
     Invariant: each begins where the one before it ends.
     """
@@ -26,16 +26,16 @@ class SegmentList(list[Segment]):
         self._files = files
         self._folder = folder
         self._read_last: Segment | None = None
-        """The one older segment whose file is kept open: its reader comes back."""
+        """The one older segment whose file is kept open for its reader's next read."""
         self._replaced: list[Segment] = []
-        """Segments that lie within a compacted one, whose files are still there."""
+        """Segments within a compacted one, whose files still exist."""
 
     def count_from(self, offset: int) -> int:
-        """Return how many begin at the offset or before."""
+        """Return the number of segments that begin at or before the offset."""
         return bisect_right(self, offset, key=_BASE_OFFSET)
 
     def of(self, offset: int) -> Segment:
-        """Return the segment that holds the offset."""
+        """Return the segment with the offset."""
         return self[self.count_from(offset) - 1]
 
     def keep_open(self, segment: Segment) -> None:
@@ -48,7 +48,7 @@ class SegmentList(list[Segment]):
     # ------------------------------------------------------------ compaction
 
     def begin_cleaned(self, base_offset: int, index_interval_bytes: int) -> CleanedSegment:
-        """Begin a segment that is to take others' place.
+        """Begin a segment that will replace others.
 
         Raises:
             OSError: the disk refused.
@@ -56,9 +56,9 @@ class SegmentList(list[Segment]):
         return CleanedSegment(self._files, self._folder, base_offset, index_interval_bytes)
 
     def take_in(self, cleaned: CleanedSegment, replaced: Sequence[Segment]) -> None:
-        """Put a compacted segment, which is on the disk, in place of those that it was made of.
+        """Replace the source segments by their compacted one, which is on the disk.
 
-        `remove_replaced` must follow; until then their files are there, but for the first one's.
+        `remove_replaced` must follow; until then their files exist, except for the first one's.
 
         Raises:
             OSError: the disk refused; the log is as it was.
@@ -74,21 +74,21 @@ class SegmentList(list[Segment]):
         self._replaced += replaced[1:]
 
     async def settle(self) -> None:
-        """Return once compacted segments have their place for good, and the others are gone.
+        """Return once the replacements are durable, and the replaced segments are gone.
 
-        Ordering: a power loss that brought back the first of the others must find the rest.
+        Ordering: a power loss that brought back the first replaced segment must find the others.
 
         Raises:
-            OSError: the disk refused; some of the files are left, for the next time.
+            OSError: the disk refused; files that are left are removed the next time.
         """
         await synced(self._files.sync_folder(self._folder))
         self.remove_replaced()
 
     def remove_replaced(self) -> None:
-        """Remove the files of segments that lie within a compacted one.
+        """Remove the files of segments within a compacted one.
 
-        At once only before others may begin where they do: a power loss that undoes it all but for
-        this leaves a log that has lost batches, and that says so.
+        Called without `settle` only before other segments may begin at their offsets: a power loss
+        that undoes all but this removal leaves a log that has lost batches, and that reports it.
 
         Raises:
             OSError: the disk refused.
@@ -98,7 +98,7 @@ class SegmentList(list[Segment]):
             del self._replaced[-1]
 
     def take_all(self) -> list[Segment]:
-        """Return them, and have none from now on."""
+        """Remove and return them all."""
         taken = list(self)
         self.clear()
         self._replaced.clear()

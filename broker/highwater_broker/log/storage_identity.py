@@ -1,10 +1,10 @@
-"""Which contents this broker's logs are: a name that changes whenever they may have lost something.
+"""The id of this broker's log contents: a new one whenever they may have lost records.
 
-A clean stop loses nothing, and neither does the end of a process alone: the page cache stays as
-long as the machine's boot does. After any other end, on an empty disk, and where recovery found
-less than there must have been, a new id is drawn, before the broker registers anywhere.
-Source: KIP-858 (directory.id), KIP-966 (unclean shutdowns). Deviation: Kafka takes every stop
-without marker for a loss.
+A clean stop loses no record, and neither does the end of a process alone: the page cache lasts as
+long as the machine's boot. After any other end, on an empty disk, and where recovery found lost
+records, a new id is drawn, before the broker registers.
+Source: KIP-858 (directory.id), KIP-966 (unclean shutdowns). Deviation: for Kafka every stop without
+marker is a loss.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from highwater_core.ports import FileSystem, Rng
 STORAGE_IDENTITY = "storage.properties"
 _VERSION = "0"
 _STORAGE_ID = re.compile(r"[0-9a-f]{32}")
-"""As a registration may name it."""
+"""The form of an id in a registration."""
 
 
 class StorageIdentity:
-    """The file that names the contents and the boot in which they were last known to be whole.
+    """The file with the id, and the boot in which the logs were last known to be whole.
 
-    Also the boot, if there is one, in which every log was opened: from then on until the boot ends
-    whatever the logs' files say of one another is what this broker wrote. Before that a power loss
-    may have taken one file back and left the other.
+    Also the boot, if any, in which every log was opened: from then until the boot ends the logs'
+    files agree with each other as this broker wrote them. Before that a power loss may have
+    reverted one file and left another.
 
     Invariant: storage_id is on the disk, with the present boot, once `settle` or `renew` returned.
     """
@@ -38,17 +38,17 @@ class StorageIdentity:
         self._boot_id = boot_id
         self.storage_id: StorageId = NO_STORAGE_ID
         self.is_new = False
-        """Whether the id was drawn by this process: nobody knows what the logs held before."""
+        """Whether the id was drawn by this process: the logs' former contents are unknown."""
         self.were_opened = False
         """Whether every log was opened before in this boot."""
         self.folders_of_boot: tuple[str, ...] = ()
         """The named log folders that were in use before in this boot."""
 
     async def settle(self, *, stopped_cleanly: bool) -> None:
-        """Keep the stored id if nothing can have been lost since, else draw another one.
+        """Keep the stored id if no record can have been lost since, else draw another one.
 
-        Ordering: before the logs are opened and before the clean stop's marker is taken away, so
-        that a process that dies next leaves the news, or the marker.
+        Ordering: before the logs are opened and before the clean stop's marker is removed, so that
+        a process that dies next leaves the new id, or the marker.
 
         Raises:
             OSError: the disk refused; the id must not be used.
@@ -68,9 +68,9 @@ class StorageIdentity:
         self.storage_id = stored
 
     async def renew(self) -> None:
-        """Draw another id: something may be lost. One that this process drew is kept.
+        """Draw another id, since records may be lost. One that this process drew is kept.
 
-        Ordering: before anything is taken away that shows the loss, and before registration.
+        Ordering: before the evidence of the loss is removed, and before registration.
 
         Raises:
             OSError: the disk refused; the id must not be used.
@@ -83,7 +83,7 @@ class StorageIdentity:
         self.is_new = True
 
     async def note_opened(self) -> None:
-        """Write down that every log was opened, where that is not known of this boot.
+        """Note that every log was opened in this boot, if that is not noted yet.
 
         Raises:
             OSError: the disk refused; the next start will not know it.
@@ -93,7 +93,7 @@ class StorageIdentity:
             await self._write(self.storage_id)
 
     async def note_folders(self, names: Sequence[str]) -> None:
-        """Write down which named folders are in use in this boot, where that is not known.
+        """Note the named folders in use in this boot, if these are not noted yet.
 
         Raises:
             OSError: the disk refused.

@@ -1,4 +1,4 @@
-"""A folder of a node's file system that is used like one of its own."""
+"""A folder of a node's file system, used as a file system of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells a sync that failed from every other refusal of the disk."""
+"""Distinguishes a failed sync from other errors of the disk."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import errno
 from collections.abc import Awaitable
 
 _NOTHING_WAS_SYNCED = (errno.EMFILE, errno.ENFILE)
-"""What opening a folder meets where no descriptor is left, before anything is asked of the disk."""
+"""Errors of opening a folder without a free descriptor, before any access to the disk."""
 
 
 class SyncFailed(OSError):
-    """From now on nobody knows what the disk has: a later sync may succeed without it.
+    """A sync failed: from now on the disk's contents are unknown, even if a later sync succeeds.
 
-    Source: the kernel takes pages for clean whose writing failed (fsyncgate).
+    Source: the kernel considers pages clean whose write failed (fsyncgate).
     """
 
 
@@ -21,7 +21,7 @@ async def synced(sync: Awaitable[None]) -> None:
 
     Raises:
         SyncFailed: it failed.
-        OSError: it was not tried, for want of a descriptor.
+        OSError: it was not tried, for lack of a descriptor.
     """
     try:
         await sync

@@ -1,8 +1,8 @@
 """Finds the first record that is not older than a timestamp, in steps; reads one batch's records.
 
-Nothing in it rests on what a client may have forged: of the batches before the one that is
-answered only headers are read, within one index interval, and of that batch no more than its
-bytes hold. Between two steps, of about a millisecond each, whoever runs it may do other things.
+Its cost does not depend on fields that a client may have forged: of the batches before the returned
+one only headers are read, within one index interval, and of that batch at most its bytes. Between
+two steps, of about a millisecond each, the caller may do other work.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def look_up_timestamp(
 ) -> Steps[FoundOffset | None]:
     """Return the first record at or after log_start_offset that is not older, or None.
 
-    Deviation: where a batch's records cannot be read (they are compressed, or none bears its
-    header out), its first record stands for all. So none is skipped, and a header that lies costs
-    no more than a record that does.
+    Deviation: where a batch's records cannot be read (they are compressed, or contradict the
+    header), the first record is returned. So none is skipped, and a false header has no worse
+    effect than a false record.
 
     Raises:
-        OSError, LogRefused: the disk refused, or what it has is not what was written.
+        OSError, LogRefused: the disk refused, or its bytes are not the written ones.
     """
     headers = 0
     for segment in segments:
@@ -88,12 +88,12 @@ def _in_batch(
                 if number % RECORDS_PER_STEP == 0:
                     yield
         except (BadBatch, IndexError):
-            pass  # whoever reads the batch will find out: only where it is was asked
+            pass  # a reader of the batch will find the error: here only its place matters
     return FoundOffset(min(header.base_timestamp, header.newest_timestamp), first, epoch)
 
 
 def _check_crc(segment: Segment, position: int, header: BatchHeader) -> Steps[None]:
-    """Refuse a batch that the disk did not keep.
+    """Refuse a batch whose bytes on the disk went bad.
 
     Raises:
         LogRefused: CORRUPT_MESSAGE.
@@ -109,10 +109,10 @@ def _check_crc(segment: Segment, position: int, header: BatchHeader) -> Steps[No
 
 
 def _timestamps(segment: Segment, position: int, header: BatchHeader) -> Iterator[tuple[int, int]]:
-    """Yield each record's offset and timestamp, reading as little as shows them.
+    """Yield each record's offset and timestamp, reading no more bytes than needed.
 
     Raises:
-        BadBatch, IndexError: the records are not what the header says.
+        BadBatch, IndexError: the records contradict the header.
     """
     end = header.size_bytes
     record = HEADER_BYTES

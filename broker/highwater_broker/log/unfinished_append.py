@@ -1,8 +1,8 @@
-"""Tells what an append left that never ended from batches that were whole and went bad; pure.
+"""Distinguishes the rest of an interrupted append from whole batches that went bad; pure.
 
 A process that dies leaves at most a part of one batch at its log's end. A batch's length is not
 covered by its CRC: one flipped bit in it makes a whole batch, and all after it, look like such a
-part. So the bytes are searched for what only whole batches leave.
+part. So the bytes are searched for whole batches.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from highwater_wire.kafka.record_batch import (
 )
 
 LONGEST_BYTES = 64 << 20
-"""What is longer is no part of one batch."""
+"""Longer bytes are no part of one batch."""
 
 _OFFSET_BYTES = 8
 _MAGIC_AT = 16
 _CHECKED_BYTES_MAX = 16 * LONGEST_BYTES
-"""So many bytes are checked for batches that follow; where there is more to check, there are."""
+"""Most bytes that are searched for following batches; beyond, such batches are assumed."""
 
 
 def is_unfinished_append(tail: bytes, next_offset: int) -> bool:
-    """Return whether the bytes behind the last good batch are a part of one, and nothing else.
+    """Return whether the bytes after the last good batch are only a part of one batch.
 
-    Records that hold batches themselves may be taken for batches that follow: the answer is then
-    the careful one, False.
+    Records that contain batches may look like following batches: the answer is then False, the safe
+    one.
     """
     if len(tail) > LONGEST_BYTES:
         return False
@@ -61,7 +61,7 @@ def _begins_with_whole_batch(tail: bytes) -> bool:
 
 
 def _possible_ends(tail: bytes, following_offset: int) -> Iterator[int]:
-    """Yield, ascending, where the following batch's offset stands, then the last few positions."""
+    """Yield, ascending, positions of the following batch's offset, then the last few positions."""
     following = _encoded(following_offset)
     last_few = max(HEADER_BYTES, len(tail) - _OFFSET_BYTES + 1)
     end = tail.find(following, HEADER_BYTES)
@@ -72,7 +72,7 @@ def _possible_ends(tail: bytes, following_offset: int) -> Iterator[int]:
 
 
 def _whole_batch_follows(tail: bytes, next_offset: int) -> bool:
-    """Return whether a later batch is somewhere in the bytes, whole and with the right CRC."""
+    """Return whether the bytes contain a later batch, whole and with the right CRC."""
     upper = next_offset >> 32
     first_halves = b"|".join(re.escape(_encoded(each << 32)[:4]) for each in (upper, upper + 1))
     pattern = rb"(?=(?:%b).{4}[\x00-\x7f].{3}.{4}\x02)" % first_halves
