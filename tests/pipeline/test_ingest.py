@@ -297,6 +297,7 @@ def test_a_run_says_what_it_was_and_what_the_judge_says(ingested: Ingested) -> N
                 "requirements.json is missing",
                 "final_look.json is missing",
             ],
+            "compacted": None,
             "watched_examined": None,
             "watched": None,
         }
@@ -486,7 +487,8 @@ def test_the_report_tells_of_every_folder(ingested: Ingested) -> None:
     count = len(BROKEN) + 2
     assert first.startswith(f"{count} ingested, 3 refused; rows: {count} runs, ")
     assert second == (
-        "quarantined: 2 not JSON, 1 not copied, 1 not finished, 1 torn, 4 unexpected, 1 unreadable, 5 wrong"
+        "quarantined: 2 not JSON, 1 not copied, 1 not finished, 1 torn, 4 unexpected, "
+        "1 unreadable, 5 wrong"
     )
     assert refused[0].startswith("refused shrunk: it is no run")
 
