@@ -38,6 +38,7 @@ from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.log.recovery import Recovery
+from highwater_broker.log.refusing import refusing
 from highwater_broker.log.storage_identity import StorageIdentity
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
@@ -280,7 +281,8 @@ Without it no loss is ever registered, and a log that lost batches stays closed.
         Raises:
             LogRefused: the disk refused.
         """
-        absent = [key for key in keys if not self._files.exists(partition_folder(key))]
+        with refusing(self.name):
+            absent = [key for key in keys if not self._files.exists(partition_folder(key))]
         for checkpoint in self._checkpoints:
             await checkpoint.forget(absent)
 

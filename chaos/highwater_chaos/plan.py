@@ -32,6 +32,7 @@ from highwater_core.events import EventKind
 
 FORMAT = 2
 MAX_IN_FLIGHT = 5
+ACKS_ALL = -1
 """Requests on one connection; clients refuse more."""
 SENDFILE_FROM_BYTES = 32 * 1024
 """From here on brokers send records by sendfile."""
@@ -126,6 +127,8 @@ class Producer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Values are filled up to so many bytes."""
     keys: int = 0
     """Each record has one of so many keys, drawn; none if 0, as a compacted topic does not take."""
+    idempotent: bool = False
+    """Whether each record is written once, however often it is sent; with acks -1 and retries."""
 
 
 class Consumer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -363,6 +366,8 @@ def _problems_of_workload(workload: Workload, brokers: int) -> Iterator[str]:
     for number, producer in enumerate(workload.producers):
         wrong = problems_of_numbers(producer, _PRODUCER_BOUNDS)
         yield from (f"producer p{number}: {what}" for what in wrong)
+        if producer.idempotent and not (producer.acks == ACKS_ALL and producer.retries):
+            yield f"producer p{number} is idempotent, without acks -1 or without retries"
     compacted = {topic.name for topic in workload.topics if topic.is_compacted}
     for number, producer in enumerate(workload.producers):
         if producer.topic in compacted and not producer.keys:

@@ -128,5 +128,7 @@ def _say_producer(producer: Producer) -> str:
             shown.append(words.format(value))
     if not producer.retries:
         shown.append("no retries")
+    if producer.idempotent:
+        shown.append("idempotent")
     rate = f"{producer.rate_per_s} records a second"
     return f"a producer to {producer.topic}: {rate}, {', '.join(shown)}"

@@ -166,6 +166,11 @@ def client_of(process: str) -> str:
     return process.partition(".")[0]
 
 
+def nobody(process: str) -> bool:
+    """Return False: of no process is it so."""
+    return False
+
+
 def incarnation_of(process: str) -> int:
     """Return the number of the process's incarnation."""
     number = process.partition(".")[2]

@@ -105,11 +105,11 @@ def _checks(evidence: Evidence) -> Iterator[CheckResult]:
     if evidence.final_look is not None:
         yield check_acknowledged_records(evidence.asked_of_logs, logs)
         yield check_successors(promised, logs, traces)
-        yield check_duplicates(evidence.sends, logs)
+        yield check_duplicates(evidence.sends, logs, evidence.is_idempotent)
         by_partition = evidence.logs.by_partition.values()
         yield _merged(REPLICA_EQUALITY, [check_replica_equality(logs) for logs in by_partition])
         yield check_high_watermarks_are_held(logs, evidence.final_look.time_ns)
-    yield check_order(promised, evidence.sends_one_at_a_time)
+    yield check_order(promised, evidence.sends_one_at_a_time, evidence.is_idempotent)
     yield check_inconsistent_offsets(promised, evidence.reads_of_one_life)
     yield check_leader_uniqueness(traces)
     yield check_truncations(traces)

@@ -46,6 +46,7 @@ class Wording(Enum):
     )
     ABORTED_READ = "{value:shown} was never sent, said its client, and is at {offsets}"
     DUPLICATE = "{value:shown} was sent once and is at {offsets}"
+    REPEATED = "{value:shown} is of an idempotent producer and is at {offsets}"
     BELOW_ACKNOWLEDGED = (
         "{value:shown} lies at {offset}, sent after {first_value:shown} was acknowledged at "
         "{first_offset}"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from operator import attrgetter
 
 from highwater_client.outcomes import Outcome, TryResult
-from highwater_wire.kafka.record_batch import build_batch, parse_header
+from highwater_wire.kafka.record_batch import NO_PRODUCER, build_batch, parse_header
 
 _NUMBER = attrgetter("number")
 
@@ -57,13 +57,19 @@ class PendingBatch:
     def __init__(self, number: int, records: list[PendingRecord]) -> None:
         self.number = number
         self.records = records
-        self.data = build_batch(
-            [(_key_of(record), record.value.encode(), record.timestamp_ms) for record in records]
-        )
+        self.data = self._built(NO_PRODUCER)
         self.tries = 0
         self.may_be_there = False
         self.error = ""
         self.not_before_ms = 0
+
+    def give_sequence(self, producer_id: int, producer_epoch: int, sequence: int) -> None:
+        """Make it an idempotent producer's, with its first record's sequence."""
+        self.data = self._built((producer_id, producer_epoch, sequence))
+
+    def _built(self, producer: tuple[int, int, int]) -> bytes:
+        records = [(_key_of(each), each.value.encode(), each.timestamp_ms) for each in self.records]
+        return build_batch(records, producer=producer)
 
     @property
     def crc(self) -> int:
@@ -108,6 +114,12 @@ class PartitionQueue:
         while self.records and self.records[0].deadline_ms <= now_ms:
             expired.append(self._new_batch(1))
         return expired
+
+    def take_uncertain(self) -> list[PendingBatch]:
+        """Remove and return the batches to try again that an earlier try may have appended."""
+        uncertain = [batch for batch in self.retries if batch.may_be_there]
+        self.retries = [batch for batch in self.retries if not batch.may_be_there]
+        return uncertain
 
     def wait_ms(self, now_ms: int, linger_ms: int, max_records: int) -> int | None:
         """Return how long the next batch must still wait, None when there is none."""

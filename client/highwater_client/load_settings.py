@@ -26,6 +26,7 @@ def producer_settings(workload: Workload) -> list[ProducerSettings]:
             delivery_timeout_ms=producer.delivery_timeout_ms,
             value_bytes=producer.value_bytes,
             key_count=producer.keys,
+            is_idempotent=producer.idempotent,
         )
         for producer in workload.producers
     ]

@@ -1,8 +1,9 @@
-"""Writes records as librdkafka does without idempotence: batches, retries, requests in flight.
+"""Writes records as librdkafka does: batches, retries, requests in flight.
 
 Each partition's batches are sent in order. At most max_in_flight requests wait on one broker's
 connection. A failed batch is retried before younger ones. With more than one in flight a younger
-batch may be appended first, and a batch whose answer was lost may be appended twice.
+batch may be appended first, and a batch whose answer was lost may be appended twice: unless
+the producer is idempotent (sequencing.py).
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from highwater_client.outcomes import (
     judge_failure,
     outcome_of_failure,
 )
+from highwater_client.producer_identity import ProducerIdentity
 from highwater_client.recorder import SEND, HistoryRecorder
+from highwater_client.sequencing import Sequencer
 from highwater_client.settings import ACKS_NONE, ProducerSettings, backoff_after
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Endpoint
@@ -56,14 +59,20 @@ class RecordSender:
         self._recorder = recorder
         self._on_acknowledged = on_acknowledged
         self._scope = runtime.scope("RecordSender")
+        brokers = Brokers(transport, bootstrap)
+        self._identity = ProducerIdentity(
+            runtime, brokers, self._pump_leaderless, settings.retry_backoff_ms
+        )
         self._leaders = Leaders(
             runtime,
-            Brokers(transport, bootstrap),
+            brokers,
             self._pump_leaderless,
             backoff_ms=settings.retry_backoff_ms,
             max_age_ms=settings.metadata_max_age_ms,
         )
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
+        self._sequencers: dict[PartitionQueue, Sequencer] = {}
+        """Of an idempotent producer's partitions."""
         self._in_flight: dict[Endpoint, int] = {}
         self._leaderless: dict[PartitionQueue, None] = {}
         self._blocked: dict[Endpoint, dict[PartitionQueue, None]] = {}
@@ -86,6 +95,8 @@ class RecordSender:
         queue = self._queues.get((topic, partition))
         if queue is None:
             queue = self._queues[topic, partition] = PartitionQueue(topic, partition)
+            if self._settings.is_idempotent:
+                self._sequencers[queue] = Sequencer()
         now_ms = self._runtime.now_ms()
         timeout_ms = delivery_timeout_ms or self._settings.delivery_timeout_ms
         operation_id = self._recorder.new_operation()
@@ -123,6 +134,7 @@ class RecordSender:
         """Stop at once; records without an outcome stay so, and count as unknown."""
         self._scope.cancel()
         self._leaders.close()
+        self._identity.close()
         for leader in self._in_flight:
             self._transport.disconnect(leader, "produce")
 
@@ -135,6 +147,8 @@ class RecordSender:
             now_ms = self._runtime.now_ms()
             for batch in queue.take_expired(now_ms):
                 self._give_up(queue, batch)
+            if not self._may_send(queue):
+                return
             wait_ms = queue.wait_ms(now_ms, settings.linger_ms, settings.batch_max_records)
             if wait_ms is None:
                 return
@@ -151,7 +165,22 @@ class RecordSender:
                 return
             self._in_flight[leader] = in_flight + 1
             batch = queue.take(settings.batch_max_records)
+            if queue in self._sequencers and self._identity.producer_id is not None:
+                self._sequencers[queue].number(batch, self._identity.producer_id)
             self._scope.spawn("Produce", self._deliver(queue, batch, leader))
+
+    def _may_send(self, queue: PartitionQueue) -> bool:
+        """Return whether the sequences of an idempotent producer let the next batch leave."""
+        sequencer = self._sequencers.get(queue)
+        if sequencer is None:
+            return True
+        if self._identity.producer_id is None:
+            self._identity.need()
+            self._await_leader(queue)
+            return False
+        for batch in sequencer.begin_anew(queue):
+            self._give_up(queue, batch)
+        return sequencer.may_send(queue)
 
     def _wake(self, queue: PartitionQueue, wait_ms: int) -> None:
         """Schedule _pump of the partition after wait_ms, unless an earlier one is scheduled."""
@@ -189,11 +218,13 @@ class RecordSender:
 
     async def _deliver(self, queue: PartitionQueue, batch: PendingBatch, leader: Endpoint) -> None:
         base_offset, result = await self._try(queue, batch, leader)
+        if result.may_retry:
+            self._leaders.forget(queue.topic, queue.partition, leader)
+        if queue in self._sequencers:
+            result = self._sequencers[queue].judged(batch, result)
         batch.tried(result)
         rest_ms = backoff_after(batch.tries, self._settings.retry_backoff_ms)
         again_ms = self._runtime.now_ms() + rest_ms
-        if result.may_retry:
-            self._leaders.forget(queue.topic, queue.partition, leader)
         if not result.error:
             self._acknowledge(queue, batch, base_offset)
         elif result.may_retry and self._settings.retries and again_ms < batch.deadline_ms:
@@ -236,6 +267,8 @@ class RecordSender:
     # ------------------------------------------------------------ outcomes
 
     def _acknowledge(self, queue: PartitionQueue, batch: PendingBatch, base_offset: int) -> None:
+        if queue in self._sequencers:
+            self._sequencers[queue].acknowledged(batch)
         if self._on_acknowledged is not None:
             values = [record.value for record in batch.records]
             self._on_acknowledged(
@@ -246,6 +279,8 @@ class RecordSender:
             self._complete(queue, record, outcome)
 
     def _give_up(self, queue: PartitionQueue, batch: PendingBatch) -> None:
+        if queue in self._sequencers:
+            self._sequencers[queue].given_up(batch)
         outcome = outcome_of_failure(batch.error, batch.tries, may_be_there=batch.may_be_there)
         for record in batch.records:
             self._complete(queue, record, outcome)

@@ -49,10 +49,16 @@ class ProducerSettings:
     """Values are padded to this size."""
     key_count: int = 0
     """Number of different keys of the records; 0: records have no key."""
+    is_idempotent: bool = False
+    """Whether each record is written once, however often it is sent (KIP-98)."""
 
     def __post_init__(self) -> None:
         check(self.acks in (ACKS_NONE, ACKS_LEADER, ACKS_ALL), f"acks {self.acks}")
         check(1 <= self.max_in_flight <= MAX_IN_FLIGHT, f"max_in_flight {self.max_in_flight}")
+        check(
+            not self.is_idempotent or (self.acks == ACKS_ALL and self.retries),
+            "an idempotent producer has acks=all and retries",
+        )
         check(self.partition_count > 0, f"partition_count {self.partition_count}")
         check(self.rate_per_s > 0, f"rate_per_s {self.rate_per_s}")
         check(self.batch_max_records > 0, f"batch_max_records {self.batch_max_records}")

@@ -18,6 +18,7 @@ from highwater_planted import (
     isr,
     jobs,
     late,
+    sequences,
     starts,
     storage,
     transitions,
@@ -41,6 +42,7 @@ PLANTED: dict[str, PlantedBug] = {
         *transitions.BUGS,
         *folders.BUGS,
         *compaction.BUGS,
+        *sequences.BUGS,
     )
 }
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from highwater_checker.finding import Finding
-from highwater_checker.history import HistoryEvent, Sends, sends_of
+from highwater_checker.history import HistoryEvent, Sends, nobody, sends_of
 from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
 from highwater_checker.invariants.duplicates import check_duplicates
 from highwater_checker.invariants.order import check_order
@@ -25,10 +25,11 @@ from highwater_simulator.world import World
 
 @dataclass(frozen=True, slots=True)
 class SentBy:
-    """A producer's history, and its acks."""
+    """A producer's history, its acks, and whether it was idempotent."""
 
     history: Sequence[HistoryEvent]
     acks: int
+    is_idempotent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def _differences(replicas: Sequence[ReplicaLog], start_offset: int) -> Iterable[
 def _check_sender(sender: SentBy, logs: Logs, excuses: Sequence[Excuse]) -> Iterator[Finding]:
     history = [event for event in sender.history if _place(event) in logs]
     sends = sends_of(history)
-    yield from check_duplicates(sends, logs.values()).findings
+    yield from check_duplicates(sends, logs.values(), lambda _: sender.is_idempotent).findings
     if sender.acks == -1:
         yield from _check_acknowledged(sends, logs, excuses)
 
@@ -107,7 +108,14 @@ def _check_sender(sender: SentBy, logs: Logs, excuses: Sequence[Excuse]) -> Iter
 def _check_order(
     senders: Iterable[SentBy], logs: Logs, excuses: Sequence[Excuse]
 ) -> Iterable[Finding]:
-    """Return records that lie before others acknowledged before their send, whoever sent them."""
+    """Return records that lie before others acknowledged before their send, whoever sent them.
+
+    An idempotent producer's records lie in the order of their sends, too.
+    """
+    senders = list(senders)
+    in_order = {
+        event.process for sender in senders if sender.is_idempotent for event in sender.history
+    }
     lost = {excuse.topic_partition for excuse in excuses}
     acknowledged = [
         ack
@@ -116,7 +124,7 @@ def _check_order(
         for ack in sends_of(sender.history).acknowledged
         if TopicPartition(ack.topic, ack.partition) in logs.keys() - lost
     ]
-    return check_order(acknowledged, lambda process: False).findings
+    return check_order(acknowledged, nobody, in_order.__contains__).findings
 
 
 def _check_acknowledged(sends: Sends, logs: Logs, excuses: Sequence[Excuse]) -> Iterable[Finding]:

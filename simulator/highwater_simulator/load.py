@@ -192,7 +192,7 @@ class Load:
     def sent(self) -> list[SentBy]:
         """Return the producers' histories, with their promises."""
         found = [
-            SentBy(incarnation.history, planned.acks)
+            SentBy(incarnation.history, planned.acks, planned.idempotent)
             for producer, planned in zip(self.producers, self._plan.workload.producers, strict=True)
             for incarnation in producer.incarnations
         ]

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from highwater_chaos import faults as f
 from highwater_chaos.draw import Draw
 from highwater_chaos.fault_problems import is_described
-from highwater_chaos.plan import Plan, Producer, Step, Topic
+from highwater_chaos.plan import ACKS_ALL, Plan, Producer, Step, Topic
 from highwater_core.fail_points import FailPoint
 from highwater_simulator.budget import is_losing
 from highwater_simulator.disk_motifs import DISK_MOTIFS, flipped_identity
@@ -298,6 +298,26 @@ def _compacted(plan: Plan, draw: Draw, given: Given) -> Plan:
     return _with_settings(plan, settings)
 
 
+def _idempotent(plan: Plan, draw: Draw, given: Given) -> Plan:
+    """Producers are idempotent, those that may be: most retry soon, so that they send twice."""
+    if not draw.chance(0.3):
+        return plan
+    producers = tuple(
+        replace(
+            each,
+            idempotent=True,
+            max_in_flight=draw.of((1, 5, 5)),
+            request_timeout_ms=draw.of((150, 300, each.request_timeout_ms)),
+        )
+        if each.acks == ACKS_ALL and each.retries
+        else each
+        for each in plan.workload.producers
+    )
+    plan = replace(plan, workload=replace(plan.workload, producers=producers))
+    # Small segments: their snapshots are what a broker that starts again begins with.
+    return _with_settings(plan, {"segment_bytes": 600}) if draw.chance(0.3) else plan
+
+
 _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "file answers": _file_answers,
     "many in sync": _many_in_sync,
@@ -315,6 +335,7 @@ _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "failed folders": _failed_folders,
     "expanded topics": _expanded_topics,
     "compacted": _compacted,
+    "idempotent": _idempotent,
 }
 """The functions by the names of their random streams."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from highwater_checker.finding import CheckResult, Finding
-from highwater_checker.history import Acknowledged
+from highwater_checker.history import Acknowledged, nobody
 from highwater_checker.lives_of_sends import UNKNOWN_LIFE
 from highwater_checker.wording import Wording
 
@@ -17,23 +17,28 @@ _NO_OFFSET = -1
 
 
 def check_order(
-    acknowledged: Sequence[Acknowledged], sends_one_at_a_time: Callable[[str], bool]
+    acknowledged: Sequence[Acknowledged],
+    sends_one_at_a_time: Callable[[str], bool],
+    is_idempotent: Callable[[str], bool] = nobody,
 ) -> CheckResult:
     """Find acks=all records at offsets that contradict the order in which they were sent.
 
     A record whose send began after another's acknowledgement has a higher offset, for any clients.
     For a client with one request in flight, records that were each sent once have the order of
-    their sends; a retried one may have been overtaken. Each life of a topic has its own order.
+    their sends; a retried one may have been overtaken. An idempotent client's records all have
+    that order (KIP-98). Each life of a topic has its own order.
     acknowledged_records.py checks that the log has the records at these offsets.
-    sends_one_at_a_time: called with a process.
+    sends_one_at_a_time, is_idempotent: called with a process.
     """
     findings: list[Finding] = []
     known = [ack for ack in acknowledged if ack.life.life != UNKNOWN_LIFE]
     for own in _grouped(known, lambda ack: (ack.topic, ack.partition, ack.life.life)):
         findings += _before_what_was_acknowledged(own)
         for sent in _grouped(own, lambda ack: ack.process):
-            if sends_one_at_a_time(sent[0].process):
-                findings += _before_what_was_sent(sent)
+            if is_idempotent(sent[0].process):
+                findings += _before_what_was_sent(sent, "I20")
+            elif sends_one_at_a_time(sent[0].process):
+                findings += _before_what_was_sent([ack for ack in sent if ack.tries == SENT_ONCE])
     return CheckResult("records lie in the order of sends", len(known), tuple(findings))
 
 
@@ -57,14 +62,15 @@ def _before_what_was_acknowledged(own: Sequence[Acknowledged]) -> Iterator[Findi
             yield _finding("realtime-send", ack, what)
 
 
-def _before_what_was_sent(sent: Sequence[Acknowledged]) -> Iterator[Finding]:
+def _before_what_was_sent(
+    sent: Sequence[Acknowledged], invariant: str = "nonmonotonic-send"
+) -> Iterator[Finding]:
     """Yield the records of one client that are below one that it sent before; operations rise."""
     highest = _NO_OFFSET
-    once = (ack for ack in sent if ack.tries == SENT_ONCE)
-    for ack in sorted(once, key=lambda ack: ack.operation_id):
+    for ack in sorted(sent, key=lambda ack: ack.operation_id):
         if ack.offset <= highest:
             what = Wording.BELOW_SENT.filled(value=ack.value, offset=ack.offset, highest=highest)
-            yield _finding("nonmonotonic-send", ack, what)
+            yield _finding(invariant, ack, what)
         highest = max(highest, ack.offset)
 
 

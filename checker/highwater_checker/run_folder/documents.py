@@ -122,11 +122,13 @@ class PromisedProducer:
     """A producer: its client's name, which its incarnations share, and its settings.
 
     acks: as in its requests, -1 is all. max_in_flight: its requests at a time, 0 for any number.
+    is_idempotent: its records are there once and in order, however often it sent them (KIP-98).
     """
 
     client: str
     acks: int = ACKS_ALL
     max_in_flight: int = 0
+    is_idempotent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

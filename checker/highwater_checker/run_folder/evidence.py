@@ -103,6 +103,11 @@ class Evidence:
             each.client == client and each.max_in_flight == 1 for each in self.promises.producers
         )
 
+    def is_idempotent(self, process: str) -> bool:
+        """Return whether the process's client wrote each record once (KIP-98)."""
+        client = client_of(process)
+        return any(each.client == client and each.is_idempotent for each in self.promises.producers)
+
 
 def read_evidence(folder: Path) -> Evidence:
     """Return the evidence of the run's folder; damaged or missing files are in `unread`."""

@@ -56,6 +56,15 @@ def test_a_record_that_is_there_twice(
     assert result.examined == 1
 
 
+@pytest.mark.parametrize("tries", [0, 1, 2])
+def test_an_idempotent_producers_record_is_never_there_twice(tries: int) -> None:
+    sends = Sends((sent(0, "a", tries=tries),), (), (ended(OperationType.INFO, "b", tries=tries),))
+    for log in (log_of("a", "a"), log_of("b", "b")):
+        (finding,) = check_duplicates(sends, [log], lambda process: process == "p0").findings
+        assert (finding.invariant, finding.offset) == ("I20", 1)
+        assert "of an idempotent producer" in finding.message
+
+
 def test_records_that_are_there_once_pass() -> None:
     sends = Sends((sent(0, "a"), sent(1, "b")), (ended(OperationType.FAIL, "x"),), ())
     result = check_duplicates(sends, [log_of("a", "b")])
@@ -88,6 +97,12 @@ def test_records_that_are_there_once_pass() -> None:
 )
 def test_order(sends: list[Acknowledged], findings: list[tuple[str, int]]) -> None:
     assert found(check_order(sends, lambda process: process == "p0")) == findings
+
+
+def test_an_idempotent_producers_records_are_in_order_however_often_they_were_sent() -> None:
+    sends = [sent(1, "a", number=0, tries=2), sent(0, "b", number=1, tries=3)]
+    result = check_order(sends, lambda _: False, lambda process: process == "p0")
+    assert found(result) == [("I20", 0)]
 
 
 def test_order_of_a_client_with_several_requests_in_flight_is_not_asked_for() -> None:

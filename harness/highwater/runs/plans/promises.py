@@ -35,7 +35,7 @@ def promises_of(plan: Plan, least_share: float) -> Promises:
             for each in workload.topics
         ),
         producers=tuple(
-            PromisedProducer(f"p{number}", each.acks, each.max_in_flight)
+            PromisedProducer(f"p{number}", each.acks, each.max_in_flight, each.idempotent)
             for number, each in enumerate(workload.producers)
         ),
         consumers=tuple(

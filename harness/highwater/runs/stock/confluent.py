@@ -50,6 +50,7 @@ def producer_settings(bootstrap: str, planned: PlannedProducer) -> dict[str, Any
         **PRODUCER_SETTINGS,
         "bootstrap.servers": bootstrap,
         "acks": planned.acks,
+        "enable.idempotence": planned.idempotent,
         "max.in.flight.requests.per.connection": planned.max_in_flight,
         "batch.num.messages": planned.batch_max_records,
         "linger.ms": planned.linger_ms,

@@ -46,7 +46,7 @@ def producer_settings(bootstrap: str, planned: PlannedProducer) -> dict[str, Any
         **_COMMON,
         "bootstrap_servers": bootstrap.split(","),
         "acks": planned.acks,
-        "enable_idempotence": False,
+        "enable_idempotence": planned.idempotent,
         "max_in_flight_requests_per_connection": planned.max_in_flight,
         "batch_size": 0 if planned.batch_max_records == 1 else 16_384,
         "linger_ms": planned.linger_ms,
