@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import Enum, auto
 
 from highwater_checker.finding import CheckResult
+from highwater_checker.invariants.compactions import CHECK as COMPACTIONS
 from highwater_checker.invariants.empty_fetches import CHECK as EMPTY_FETCHES
 from highwater_checker.invariants.high_watermark_in_run import CHECK as IN_RUN
 from highwater_checker.invariants.reads import CHECK as READS
@@ -34,6 +35,8 @@ class Idle(Enum):
     ONE_REPLICA = auto()
     """No partition has a second replica: there are no two to compare and no follower to cut."""
     NO_CONSUMERS = auto()
+    NOTHING_COMPACTED = auto()
+    """Holds in every run: few have a compacted topic, and its logs may stay clean enough."""
 
 
 MAY_BE_IDLE: Mapping[str, Idle] = {
@@ -42,6 +45,7 @@ MAY_BE_IDLE: Mapping[str, Idle] = {
     REPLICA_EQUALITY: Idle.ONE_REPLICA,
     TRUNCATIONS: Idle.ONE_REPLICA,
     READS: Idle.NO_CONSUMERS,
+    COMPACTIONS: Idle.NOTHING_COMPACTED,
 }
 """The reason that excuses each check, by the check's name."""
 

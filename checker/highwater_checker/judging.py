@@ -12,6 +12,7 @@ from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.idle import Idle, hidden_for_long, without_idle_checks
 from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
 from highwater_checker.invariants.committed_before import check_committed_before
+from highwater_checker.invariants.compactions import check_compactions
 from highwater_checker.invariants.duplicates import check_duplicates
 from highwater_checker.invariants.empty_fetches import check_empty_fetches
 from highwater_checker.invariants.high_watermark_in_run import check_high_watermark_in_run
@@ -75,7 +76,7 @@ def judge_evidence(evidence: Evidence) -> Verdict:
 
 def _reasons_to_be_idle(evidence: Evidence) -> set[Idle]:
     """Return the reasons that hold; without consumers there is no check of reads."""
-    reasons = {Idle.FEW_LOOKS}
+    reasons = {Idle.FEW_LOOKS, Idle.NOTHING_COMPACTED}
     if not hidden_for_long(evidence.looks):
         reasons.add(Idle.NOTHING_HIDDEN)
     if not _is_replicated(evidence):
@@ -115,6 +116,7 @@ def _checks(evidence: Evidence) -> Iterator[CheckResult]:
     yield check_truncations(traces)
     yield check_isr(_leader_records(evidence))
     yield check_committed_before(traces)
+    yield check_compactions(traces)
     if evidence.looks:
         yield check_high_watermark_in_run(evidence.looks, traces)
     if evidence.probes:

@@ -69,6 +69,11 @@ class Wording(Enum):
         "broker {broker} leads epoch {leader_epoch} with a log up to {offset}; " + _COMMITTED
     )
 
+    COMPACTED_UNCOMMITTED = (
+        "broker {node} compacted by records up to {offset}; committed was what is below "
+        "{high_watermark}"
+    )
+
     # Followers and consumers
     CUT_BELOW_HIGH_WATERMARK = (
         "broker {node} cut its log to {offset}, below its high watermark {high_watermark}: {reason}"

@@ -130,6 +130,7 @@ DETAILS: Mapping[str, _Column] = {
     "leader": _INT,
     "end_offset": _LONG,
     "from_offset": _LONG,
+    "dirty_end": _LONG,
     "reason": _STRING,
     "deleted": _STRINGS,
 }

@@ -49,7 +49,7 @@ class Idleness:
 
     def reasons(self, run: Row) -> set[Idle]:
         """Return the reasons that hold in the run; run: a row of RUNS."""
-        reasons = {Idle.FEW_LOOKS}
+        reasons = {Idle.FEW_LOOKS, Idle.NOTHING_COMPACTED}
         if run["run_id"] not in self.hiding:
             reasons.add(Idle.NOTHING_HIDDEN)
         if not self._is_replicated(run):

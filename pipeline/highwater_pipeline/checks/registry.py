@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from highwater_checker.invariants.compactions import CHECK as COMPACTIONS
 from highwater_checker.invariants.truncations import CHECK as TRUNCATIONS
 from highwater_pipeline.checks import (
     acknowledged_records,
@@ -39,5 +40,6 @@ CHECKS: Mapping[str, Check] = {
     "isr": check_in_sql("isr", "the ISR is within the assignment (I6)"),
     "high_watermarks": high_watermarks.CHECK,
     "committed_before": committed_before.CHECK,
+    "compactions": check_in_sql("compactions", COMPACTIONS),
     "empty_fetches": empty_fetches.CHECK,
 }

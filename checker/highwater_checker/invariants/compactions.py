@@ -1,0 +1,71 @@
+"""I19: no broker compacts what is not committed. Told by traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from highwater_checker.finding import CheckResult, Finding, Traced
+from highwater_checker.wording import Wording
+from highwater_core.events import EventKind, TraceEvent
+from highwater_core.ids import TopicId, TopicPartition
+
+CHECK = "only what is committed is compacted (I19)"
+_TELLS_HIGH_WATERMARK = frozenset({EventKind.HIGH_WATERMARK_ADVANCED, EventKind.BECAME_LEADER})
+
+
+def check_compactions(events: Sequence[TraceEvent]) -> CheckResult:
+    """Find logs that were compacted by records above every high watermark told by then.
+
+    That the newest record of each key stays is acknowledged_records.py's and replica_equality.py's.
+    By then is by the nodes' clocks, which must be one, as in committed_before.py. Compactions
+    before any high watermark was told are left out.
+    Source: docs/explanation/replication.md, "Invariants", I19.
+    """
+    findings: list[Finding] = []
+    examined = 0
+    for own in _by_topic(events):
+        highest = -1
+        for event in own:
+            if event.kind in _TELLS_HIGH_WATERMARK:
+                highest = max(highest, _high_watermark(event))
+            elif highest >= 0:
+                examined += 1
+                findings += _beyond(event, highest)
+    return CheckResult(CHECK, examined, tuple(findings))
+
+
+def _beyond(event: TraceEvent, high_watermark: int) -> Iterator[Finding]:
+    end_offset = int(event.detail["dirty_end"])
+    at = event.topic_partition
+    if end_offset <= high_watermark or at is None:
+        return
+    what = Wording.COMPACTED_UNCOMMITTED.filled(
+        node=event.node, offset=end_offset, high_watermark=high_watermark
+    )
+    yield Finding(
+        "I19",
+        what,
+        at.topic,
+        at.partition,
+        end_offset,
+        event.node,
+        traced=(Traced.of(event),),
+    )
+
+
+def _high_watermark(event: TraceEvent) -> int:
+    if event.kind is EventKind.BECAME_LEADER:
+        return int(event.detail["high_watermark"])
+    return -1 if event.offset is None else event.offset
+
+
+def _by_topic(events: Iterable[TraceEvent]) -> list[list[TraceEvent]]:
+    """Return what was told of each partition, by time; of one instant, high watermarks first."""
+    found: dict[tuple[TopicPartition | None, TopicId], list[TraceEvent]] = {}
+    for event in events:
+        if event.kind in _TELLS_HIGH_WATERMARK or event.kind is EventKind.LOG_COMPACTED:
+            found.setdefault((event.topic_partition, event.topic_id), []).append(event)
+    return [
+        sorted(own, key=lambda each: (each.ts_ns, each.kind is EventKind.LOG_COMPACTED))
+        for own in found.values()
+    ]
