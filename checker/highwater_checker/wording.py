@@ -34,6 +34,9 @@ class Wording(Enum):
     # Logs
     DAMAGED = "broker {node}: {damage}"
     UNLIKE = "broker {reference} holds {expected:batch}, broker {node} holds {found:batch}"
+    UNLIKE_RECORD = (
+        "broker {reference} holds {value:shown} at {offset}, broker {node} holds {held:shown}"
+    )
     ENDS_BELOW_HIGH_WATERMARK = "broker {node}: log ends at {offset}, HW {high_watermark}"
 
     # Clients' records

@@ -76,6 +76,7 @@ RUNS = Table(
         "consumers": _STRINGS,
         # Likewise: the topics' names; whether consumers were let read to the end.
         "topics": _STRINGS,
+        "compacted": _STRINGS,  # those of them that are compacted
         "to_the_end": _BOOLEAN,
         "saw_the_end": _BOOLEAN,  # whether somebody looked at the end, when all was healed
         # Of promises.json: with fewer acknowledged records little is proven; null without it.
@@ -109,6 +110,7 @@ OPERATIONS = Table(
         "error": _STRING,
         "tries": _INT,
         "high_watermark": _LONG,  # -1 when the client does not tell
+        "key": _STRING,  # of the record; "" or null when it has none
         "acks": _INT,  # of the producer that sent it: -1, 0 or 1; null when not known
         "max_in_flight": _INT,  # of the producer; null when not known
         # Null of a topic that was never deleted. Else of an acknowledged send the topic's id, or a
@@ -262,7 +264,8 @@ RECORDS = Table(
         "leader_epoch": _INT,
         "base_offset": _LONG,  # of its batch
         "batch_crc": _LONG,  # CRC-32 of its whole batch, leader epoch and base offset included
-        "value": _STRING,  # null for a record without one
+        "key": _STRING,  # null for a record without one
+        "value": _STRING,  # likewise
     },
     ("run_id", "topic", "partition", "broker", "offset"),
 )

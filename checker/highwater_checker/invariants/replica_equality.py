@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from highwater_checker.compaction import is_succeeded, newest_of_keys
 from highwater_checker.finding import CheckResult, Finding
@@ -11,9 +12,6 @@ from highwater_checker.wording import Wording
 
 CHECK = "replicas are byte-equal (I3)"
 _BYTES_SHOWN = 8
-
-_Record = tuple[int, bytes | None, bytes | None]
-"""The epoch that it was written in, its key and its value."""
 
 
 def check_replica_equality(replicas: Sequence[ReplicaLog]) -> CheckResult:
@@ -96,39 +94,46 @@ def _compacted(
     expected, found = (_records(log, start_offset, end_offset) for log in (left, right))
     either = expected | found
     for offset in sorted(either):
-        key = either[offset][1]
-        are_both_there = offset in expected and offset in found
-        if expected.get(offset) == found.get(offset):
+        one, other = expected.get(offset), found.get(offset)
+        are_both_there = one is not None and other is not None
+        if one == other or (
+            not are_both_there and is_succeeded(either[offset].key, offset, newest)
+        ):
             continue
-        if are_both_there or not is_succeeded(key, offset, newest):
-            one, other = _batch_at(left, offset), _batch_at(right, offset)
-            return len(either), [_finding(left, right, one, other, offset)]
+        what = Wording.UNLIKE_RECORD.filled(
+            reference=left.broker_id,
+            value=one and one.text,
+            offset=offset,
+            node=right.broker_id,
+            held=other and other.text,
+        )
+        return len(either), [Finding("I3", what, left.topic, left.partition, offset)]
     return len(either), []
+
+
+class _Record(NamedTuple):
+    leader_epoch: int
+    key: bytes | None
+    value: bytes | None
+
+    @property
+    def text(self) -> str:
+        return (self.value or b"").decode("utf-8", "replace")
 
 
 def _records(replica: ReplicaLog, start_offset: int, end_offset: int) -> dict[int, _Record]:
     return {
-        offset: (batch.leader_epoch, key, value)
+        offset: _Record(batch.leader_epoch, key, value)
         for batch in replica.batches
         for offset, key, value in batch.records()
         if start_offset <= offset < end_offset
     }
 
 
-def _batch_at(replica: ReplicaLog, offset: int) -> Batch | None:
-    holding = (each for each in replica.batches if each.base_offset <= offset < each.next_offset)
-    return next(holding, None)
-
-
 def _finding(
-    left_log: ReplicaLog,
-    right_log: ReplicaLog,
-    left: Batch | None,
-    right: Batch | None,
-    offset: int | None = None,
+    left_log: ReplicaLog, right_log: ReplicaLog, left: Batch | None, right: Batch | None
 ) -> Finding:
-    if offset is None:
-        offset = min(batch.base_offset for batch in (left, right) if batch is not None)
+    offset = min(batch.base_offset for batch in (left, right) if batch is not None)
     return Finding(
         invariant="I3",
         message=Wording.UNLIKE.filled(

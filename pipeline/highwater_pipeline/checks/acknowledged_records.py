@@ -15,6 +15,7 @@ from highwater_pipeline.checks.evidence import (
     is_promised,
     operation_text,
     whole_replicas,
+    without_succeeded,
 )
 from highwater_pipeline.checks.findings import (
     Check,
@@ -27,15 +28,16 @@ from highwater_pipeline.checks.ranges import doubts
 from highwater_pipeline.tables import RUNS, Tables
 
 INVARIANT = "I1"
-SENT = [*PLACE, "value", "process", "function", "operation_id", "acks"]
+SENT = [*PLACE, "key", "value", "process", "function", "operation_id", "acks"]
 
 
 def run(tables: Tables) -> CheckFrames:
     """Find acknowledged records that a replica lacks or holds elsewhere.
 
     Each record sent with acks=all is looked for on every replica of its partition. Below a
-    replica's log_start_offset it may be gone: retention removed it. Nothing is asked of a topic's
-    lives that are over.
+    replica's log_start_offset it may be gone: retention removed it. So may a record of a compacted
+    topic that a newer one of its key succeeds there. Nothing is asked of a topic's lives that are
+    over.
     Source: docs/explanation/replication.md, "Invariants", I1;
     highwater_checker.invariants.acknowledged_records.
     """
@@ -52,7 +54,7 @@ def run(tables: Tables) -> CheckFrames:
     )
     held = where.doubted(held_records(tables)).withColumnRenamed("value", "held")
     findings = all_of(
-        _not_held(expected, held),
+        _not_held(tables, expected, held),
         findings_of(
             unread,
             Wording.UNREAD,
@@ -76,12 +78,12 @@ def _asking_of_all(tables: Tables) -> DataFrame:
     return tables[RUNS].where(saw_the_end & ~may_end_without).select("run_id")
 
 
-def _not_held(expected: DataFrame, held: DataFrame) -> DataFrame:
+def _not_held(tables: Tables, expected: DataFrame, held: DataFrame) -> DataFrame:
     lost = expected.join(held.hint("shuffle_hash"), [*REPLICA, "offset"], "left").where(
         ~fn.col("held").eqNullSafe(fn.col("value"))
     )
     return findings_of(
-        lost,
+        without_succeeded(tables, lost),
         Wording.LOST,
         invariant=INVARIANT,
         offset="offset",

@@ -9,7 +9,7 @@ from pyspark.sql import functions as fn
 
 from highwater_checker.lives_of_sends import ONLY_LIFE, UNKNOWN_LIFE
 from highwater_pipeline.checks.findings import text
-from highwater_pipeline.tables import OPERATIONS, RECORDS, REPLICAS, Tables
+from highwater_pipeline.tables import OPERATIONS, RECORDS, REPLICAS, RUNS, Tables
 
 PARTITION = ["run_id", "topic", "partition"]
 REPLICA = [*PARTITION, "broker"]
@@ -104,6 +104,38 @@ def held_records(tables: Tables) -> DataFrame:
     """
     value = fn.coalesce("value", fn.lit("")).alias("value")
     return tables[RECORDS].select(*REPLICA, "offset", value)
+
+
+def compacted_replicas(tables: Tables) -> DataFrame:
+    """Return the rows of whole_replicas of topics that are compacted."""
+    compacted = tables[RUNS].select("run_id", fn.explode("compacted").alias("topic"))
+    return whole_replicas(tables).join(fn.broadcast(compacted), ["run_id", "topic"], "left_semi")
+
+
+def newest_of_keys(tables: Tables) -> DataFrame:
+    """Return the newest committed record of each key on compacted replicas.
+
+    Row grain: (REPLICA, key), with newest, its offset.
+    """
+    replicas = compacted_replicas(tables).select(*REPLICA, "high_watermark")
+    return (
+        tables[RECORDS]
+        .dropna(subset="key")
+        .join(fn.broadcast(replicas), REPLICA)
+        .where(fn.col("offset") < fn.col("high_watermark"))
+        .groupBy(*REPLICA, "key")
+        .agg(fn.max("offset").alias("newest"))
+    )
+
+
+def without_succeeded(tables: Tables, lacking: DataFrame) -> DataFrame:
+    """Return the rows of lacking but those of records that compaction may have removed.
+
+    lacking: rows with REPLICA, offset, key and held, null where the replica has no record there.
+    """
+    found = lacking.join(newest_of_keys(tables), [*REPLICA, "key"], "left")
+    is_succeeded = fn.col("held").isNull() & (fn.col("newest") > fn.col("offset"))
+    return found.where(~fn.coalesce(is_succeeded, fn.lit(False))).drop("newest")
 
 
 def whole_replicas(tables: Tables) -> DataFrame:

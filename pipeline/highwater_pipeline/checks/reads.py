@@ -17,6 +17,7 @@ from highwater_pipeline.checks.evidence import (
     reads_of_consumers,
     whole_replicas,
     with_first,
+    without_succeeded,
 )
 from highwater_pipeline.checks.findings import (
     Check,
@@ -32,7 +33,7 @@ from highwater_pipeline.tables import OPERATIONS, RUNS, Tables
 INVARIANT = "I9"
 READER = ["process", *PARTITION]
 READ_PLACE = ["process", *PLACE]
-READ = [*READ_PLACE, "line", "value", "high_watermark", "function", "operation_id"]
+READ = [*READ_PLACE, "line", "key", "value", "high_watermark", "function", "operation_id"]
 LINE = ["run_id", "process", "line"]
 
 
@@ -132,7 +133,7 @@ def _not_held(tables: Tables, reads: DataFrame, changed: DataFrame, held: DataFr
         .dropDuplicates([*READ_PLACE, "broker"])
     )
     return findings_of(
-        gone,
+        without_succeeded(tables, gone),
         Wording.READ_AND_GONE,
         invariant=INVARIANT,
         offset="offset",

@@ -201,6 +201,7 @@ def _of_promises(promises: Promises | None) -> Row:
         "only_in_sync": promises.only_in_sync,
         "consumers": [each.client for each in promises.consumers],
         "topics": [topic.name for topic in promises.topics],
+        "compacted": [topic.name for topic in promises.topics if topic.is_compacted],
         "to_the_end": promises.to_the_end,
         "least_acknowledged": promises.least_acknowledged,
     }

@@ -170,12 +170,17 @@ def _rows(folder: Row) -> Iterator[Row]:
 
 def _records(replica: Row, batch: Batch) -> Iterator[Row]:
     batch_crc = zlib.crc32(batch.data)
-    for offset, _, value in batch.records():
+    for offset, key, value in batch.records():
         yield {
             **replica,
             "offset": offset,
             "leader_epoch": batch.leader_epoch,
             "base_offset": batch.base_offset,
             "batch_crc": batch_crc,
-            "value": None if value is None else value.decode("utf-8", "replace"),
+            "key": _text(key),
+            "value": _text(value),
         }
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "replace")
