@@ -109,6 +109,8 @@ class Partition(Replica):
         A consumer between high watermark and log end gets no records and no error: a new leader's
         high watermark may be below records that it has read already (V3 design, section C;
         KAFKA-725).
+        It is sent no batch without records before one with records: librdkafka takes an answer
+        without any record for one that was cut short.
         """
         error = ErrorCode.NONE
         records: Records = b""
@@ -120,6 +122,8 @@ class Partition(Replica):
             visible_end = self.log_end_offset if for_follower else self._high_watermark
             if fetch_offset < visible_end:
                 try:
+                    if not for_follower:
+                        fetch_offset = self.log.next_with_records(fetch_offset, visible_end)
                     records = self.log.read(fetch_offset, max_bytes, visible_end).records
                 except LogRefused as refused:
                     error = refused.error

@@ -254,6 +254,15 @@ class Log:
         except (OSError, StopIteration) as error:
             raise refused_by_disk(self.folder, error) from error
 
+    def next_with_records(self, offset: Offset, upper_bound_offset: Offset) -> Offset:
+        """Return where a reader of records goes on: behind batches without any, if others follow.
+
+        Raises:
+            LogRefused: as `read`.
+        """
+        with refusing(self.folder):
+            return Offset(self._segments.next_with_records(offset, upper_bound_offset))
+
     def look_up_timestamp(self, timestamp: int) -> Steps[FoundOffset | None]:
         """Return the first record that is not older than the timestamp (ms), or None.
 

@@ -239,6 +239,10 @@ class Segment:
         """Yield position and header of each batch, from an indexed one before the offset on."""
         return self._hop(self._trusted(self._offset_index.before_offset(from_offset - 1)))
 
+    def batches_from(self, offset: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Yield position and header of the batch that holds the offset, and of each after it."""
+        return self._hop(self.locate(offset)[0])
+
     def _hop(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
         opened = self._opened()  # until the last batch was taken
         yield from read_batches(opened.file, position, self.size_bytes, check_crc=False)

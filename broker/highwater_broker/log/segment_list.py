@@ -45,6 +45,22 @@ class SegmentList(list[Segment]):
             last.rest()
         segment.keep_open()
 
+    def next_with_records(self, offset: int, upper_bound_offset: int) -> int:
+        """Return where the next batch with records begins, or the offset if that lies in one.
+
+        The offset, too, if there is none below the bound.
+
+        Raises:
+            OSError, LogRefused: the disk refused, or bytes on it went bad.
+        """
+        for segment in self[self.count_from(offset) - 1 :]:
+            for _, header in segment.batches_from(offset):
+                if header.base_offset >= upper_bound_offset:
+                    return offset
+                if header.record_count:
+                    return max(offset, header.base_offset)
+        return offset
+
     # ------------------------------------------------------------ compaction
 
     def begin_cleaned(self, base_offset: int, index_interval_bytes: int) -> CleanedSegment:

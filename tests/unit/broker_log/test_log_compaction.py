@@ -157,6 +157,20 @@ def test_a_compacted_log_has_no_gaps_and_is_read_from_any_offset(machine: Any) -
     assert max(after) == log.log_end_offset - 1
 
 
+def test_a_reader_of_records_goes_on_behind_batches_without_any(machine: Any) -> None:
+    log = filled(machine)
+    machine.run(compact(log))
+    log.config = LARGER
+    machine.run(compact(log))
+    end = log.log_end_offset
+    batches = [batch.header for batch in batches_of(log)]
+    for offset in range(end):
+        ahead = [each for each in batches if each.last_offset >= offset and each.record_count]
+        assert log.next_with_records(Offset(offset), end) == max(offset, ahead[0].base_offset)
+        bound = Offset(max(offset, ahead[0].base_offset))
+        assert log.next_with_records(Offset(offset), bound) == offset
+
+
 def test_a_follower_takes_a_compacted_log_over(machine: Any, new_machine: Any) -> None:
     log = filled(machine)
     machine.run(compact(log))
